@@ -1,0 +1,16 @@
+"""The program's front door: `millstream` and `python -m millstream`. Knows only where the command line lives."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Run the command line on this process's arguments and give its exit code."""
+    from .interfaces.command import main as command
+
+    return command()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
