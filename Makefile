@@ -1,0 +1,73 @@
+# Every target sets up what it needs in .venv by itself; once that is done it costs a few milliseconds.
+# Two levels: `run` installs requirements.txt alone, the others requirements-dev.txt: the same versions, and the tools.
+# The program is used in place: a .pth file in .venv points at .types, whose link `millstream` is this folder.
+
+# -P: the current folder never stands in for an installed module.
+PY = .venv/bin/python -P
+RUN_COMMAND ?= $(PY) -m millstream.interfaces.demo
+PYTEST_ARGS ?=
+PYTHON ?=
+
+LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --no-header --no-emit-index-url --upgrade pyproject.toml
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test check bench lock runtime tools
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: runtime ## the demo: a full grid against the simulated provider, on loopback
+	@$(RUN_COMMAND)
+
+test: tools ## the test suite (PYTEST_ARGS="tests/engine -k lane" for a part)
+	@$(PY) -m pytest -c tests/pytest.ini --rootdir=. $(PYTEST_ARGS)
+
+check: tools ## style, types, the floors of the house, known vulnerabilities
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy --strict -p millstream
+	.venv/bin/lint-imports
+	@$(PY) .ci/audit.py
+
+bench: tools ## our speed beside the peers', measured in one run
+	@sh bench/speed/install-servers.sh
+	@$(PY) -m millstream.bench.speed
+
+lock: tools ## choose versions anew, within pyproject.toml
+	$(LOCK) --output-file requirements.txt
+	$(LOCK) --group dev --constraints requirements.txt --output-file requirements-dev.txt
+
+runtime:
+	$(if $(call stale,run,requirements.txt),$(call install,run,requirements.txt))
+
+tools:
+	$(if $(call stale,dev,requirements-dev.txt),$(call install,dev,requirements-dev.txt))
+
+# A set-up is known by its lock and by this folder's place, which the scripts in .venv/bin have in their first line.
+key = "$$(cksum < $(1)) $$(pwd)"
+stale = $(shell test "$$(cat .venv/ready-$(1) 2>/dev/null)" = $(call key,$(2)) && test -e .types/millstream/Makefile || echo stale)
+
+# $(1): level, $(2): lock. The marks go first and come back last, so that an interrupted set-up starts again from nothing;
+# a set-up of the first level that is whole is built upon.
+define install
+@set -e; \
+test -z '$(call stale,run,requirements.txt)' || '$(or $(base_python),$(error $(no_python)))' -m venv --clear .venv; \
+rm -f .venv/ready-*; \
+echo "setting up .venv from $(2) (once)" >&2; \
+.venv/bin/python -m pip install -qq --no-input --disable-pip-version-check --require-hashes -r $(2); \
+mkdir -p .types; ln -sfn .. .types/millstream; \
+printf '../../../../.types\n' > "$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/millstream.pth"; \
+printf '#!/bin/sh\nexec "%s/.venv/bin/python" -P -m millstream "$$@"\n' "$$(pwd)" > .venv/bin/millstream; \
+chmod +x .venv/bin/millstream; \
+printf '%s\n' $(call key,requirements.txt) > .venv/ready-run; \
+test $(1) = run || printf '%s\n' $(call key,$(2)) > .venv/ready-$(1)
+endef
+
+# ensurepip is what Debian leaves out of python3; without it there is no venv.
+base_python = $(shell for python in $(if $(PYTHON),'$(PYTHON)',python3 python3.13 python3.12 python3.11); do \
+	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& command -v "$$python" && break; done)
+no_python = no usable $(or $(PYTHON),python3) found: Millstream needs Python 3.11 or newer with its venv module \
+	(Debian: apt-get install python3-venv); another interpreter is named by PYTHON=/path/to/python3
