@@ -1,0 +1,229 @@
+"""The grid: every prompt of a run in its pinned order, lazily, with the rank that tells identical prompts apart.
+
+Owns the protocols' tables of configurations, the items' ids and the calls made of them. Order, ids, draws and ranks
+never depend on what was already sent. Knows no provider and sends nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from msgspec import Struct
+
+from ...engine.call import Call
+from .dataset import PARAPHRASES, Dataset, Issue, Side
+from .draws import DRAW_VERSION, Draw, Shape, Stream, draw, seed, sizes
+from .prompts import PROMPT_VERSION, Citations, Part, Sheet, Wrapping, fingerprint_of, length_of, text_of
+
+Protocol = Literal["paper", "released"]
+
+TRIALS = 15
+
+
+class Config(Struct, frozen=True):
+    """One argument configuration. Configurations of one `case` share their draws."""
+
+    name: str
+    case: str
+    shape: Shape
+    wrapping: Wrapping
+
+
+def _paper(shape: Shape, draws: int) -> tuple[Config, ...]:
+    wrapping: Wrapping = "baseline" if shape == "baseline" else "W1"
+    names = [shape] if draws == 1 else [f"{shape}-{number}" for number in range(1, draws + 1)]
+    return tuple(Config(name, name, shape, wrapping) for name in names)
+
+
+def _released(shape: Shape) -> tuple[Config, ...]:
+    return (Config(f"{shape}-1", shape, shape, "W1"), Config(f"{shape}-2", shape, shape, "W2"))
+
+
+CONFIGS: Mapping[Protocol, tuple[Config, ...]] = {
+    "paper": (
+        *_paper("baseline", 1),
+        *_paper("one-sided-pro", 1),
+        *_paper("one-sided-con", 1),
+        *_paper("clear-pro", 2),
+        *_paper("clear-con", 2),
+        *_paper("balanced", 4),
+    ),
+    "released": (
+        Config("baseline-1", "baseline", "baseline", "baseline"),
+        *_released("one-sided-pro"),
+        *_released("one-sided-con"),
+        *_released("clear-pro"),
+        *_released("clear-con"),
+        *_released("balanced"),
+    ),
+}
+
+
+class Item(Struct, frozen=True):
+    """One prompt of the grid. `sample` is its rank among all items of the grid with an identical prompt."""
+
+    id: str
+    issue: str
+    template: int
+    config: str
+    trial: int
+    orientation: Side
+    arguments: tuple[str, ...]
+    prompt: str
+    sample: int
+
+
+class _Cell(NamedTuple):
+    """All trials of one issue, template and configuration."""
+
+    issue: Issue
+    sheet: Sheet
+    template: int
+    config: Config
+
+    def id(self, trial: int) -> str:
+        return f"{self.issue.id}/{self.template}/{self.config.name}/{trial}"
+
+    def ceiling(self) -> int:
+        """No prompt of the cell is longer."""
+        pros, cons = sizes(self.config.shape, self.issue.count("pro"), self.issue.count("con"))
+        return self.sheet.ceiling(self.template, self.config.wrapping, pros, cons)
+
+
+class Grid:
+    """The prompts of one protocol over one data set, ordered by issue, template, configuration and trial."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        protocol: Protocol = "paper",
+        templates: int = PARAPHRASES,
+        trials: int = TRIALS,
+        citations: Citations = "own",
+    ) -> None:
+        if protocol not in CONFIGS:
+            raise ValueError(f"protocol {protocol!r} must be one of {', '.join(CONFIGS)}")
+        if not 1 <= templates <= PARAPHRASES:
+            raise ValueError(f"templates ({templates}) must be from 1 to {PARAPHRASES}")
+        if trials < 1:
+            raise ValueError(f"trials ({trials}) must be >= 1")
+        if citations not in get_args(Citations):
+            raise ValueError(f"citations {citations!r} must be one of {', '.join(get_args(Citations))}")
+        if citations == "cumulative" and protocol != "released":
+            raise ValueError(
+                f"citations 'cumulative' is an option of protocol 'released', not of {protocol!r}: use 'own'"
+            )
+        self.dataset = dataset
+        self.protocol = protocol
+        self.templates = templates
+        self.trials = trials
+        self.citations = citations
+        self.configs = CONFIGS[protocol]
+
+    def __len__(self) -> int:
+        return len(self.dataset.issues) * self.templates * len(self.configs) * self.trials
+
+    def __repr__(self) -> str:
+        return (
+            f"<Grid [{self.protocol}: {len(self.dataset.issues)} issues x {self.templates} templates"
+            f" x {len(self.configs)} configurations x {self.trials} trials = {len(self):,} prompts]>"
+        )
+
+    def __iter__(self) -> Iterator[Item]:
+        return self.items()
+
+    def items(self, skip: Callable[[str], bool] | None = None) -> Iterator[Item]:
+        """Every item whose id isn't skipped. The skipped are counted in the ranks, but their prompts are not built."""
+        seen: dict[int, int] = {}
+        for cell in self._cells():
+            issue, _, template, config = cell
+            orientation = issue.paraphrases[template - 1].orientation
+            for trial, drawn, parts in self._trials(cell):
+                fingerprint = fingerprint_of(parts)
+                sample = seen.get(fingerprint, 0)
+                seen[fingerprint] = sample + 1
+                item_id = cell.id(trial)
+                if skip is None or not skip(item_id):
+                    arguments = tuple([issue.arguments[index].id for index in drawn.shown])
+                    yield Item(
+                        item_id, issue.id, template, config.name, trial, orientation, arguments, text_of(parts), sample
+                    )
+
+    def ids(self) -> Iterator[str]:
+        """Every item's id, in order, with nothing drawn."""
+        return (cell.id(trial) for cell in self._cells() for trial in range(self.trials))
+
+    def specification(self) -> dict[str, Any]:
+        """Whatever decides the prompts, for the manifest of a run."""
+        return {
+            "data": self.dataset.digest,
+            "issues": [issue.id for issue in self.dataset.issues],
+            "protocol": self.protocol,
+            "templates": self.templates,
+            "trials": self.trials,
+            "citations": self.citations,
+            "prompt_version": PROMPT_VERSION,
+            "draw_version": DRAW_VERSION,
+        }
+
+    def _cells(self) -> Iterator[_Cell]:
+        for issue in self.dataset.issues:
+            sheet = Sheet(issue, self.citations)
+            for template in range(1, self.templates + 1):
+                for config in self.configs:
+                    yield _Cell(issue, sheet, template, config)
+
+    def _trials(self, cell: _Cell) -> Iterator[tuple[int, Draw, list[Part]]]:
+        issue, sheet, template, config = cell
+        pros, cons = issue.count("pro"), issue.count("con")
+        for trial in range(self.trials):
+            stream = Stream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
+            drawn = draw(stream, config.shape, pros, cons)
+            yield trial, drawn, sheet.parts(template, config.wrapping, drawn)
+
+
+def calls(
+    grid: Grid,
+    model: str,
+    temperature: float | None = None,
+    max_tokens: int | None = None,
+    skip: Callable[[str], bool] | None = None,
+) -> Iterator[Call]:
+    """The calls of a grid to one model: one user message each, tagged with its item, the rank as trial.
+
+    None is not sent: `default_max_tokens` says what the protocol sends to whom.
+    """
+    for item in grid.items(skip):
+        yield Call(model, item.prompt, temperature=temperature, max_tokens=max_tokens, trial=item.sample, tag=item)
+
+
+_CLAUDE = re.compile(r"claude")
+_OPENAI_OR_LLAMA = re.compile(r"llama|(?:^|[/:])(?:gpt-|chatgpt-|o[0-9])")
+
+
+def default_max_tokens(model: str) -> int | None:
+    """What the protocol allows an answer, by the model's name after the provider: 600, 100, or not sent."""
+    name = model.partition("/")[2].lower()
+    if _CLAUDE.search(name):
+        return 600
+    return 100 if _OPENAI_OR_LLAMA.search(name) else None
+
+
+def total_chars(grid: Grid) -> int:
+    """The length of all prompts together."""
+    return sum(length_of(parts) for cell in grid._cells() for _, _, parts in grid._trials(cell))
+
+
+def largest_prompt(grid: Grid) -> tuple[int, str]:
+    """The length and the id of a longest prompt of the grid, exactly."""
+    # Ceilings are cheap and draws are not: cells are looked at from the highest ceiling down, until none can win.
+    longest, where = 0, ""
+    for cell in sorted(grid._cells(), key=_Cell.ceiling, reverse=True):
+        if cell.ceiling() <= longest:
+            break
+        for trial, _, parts in grid._trials(cell):
+            if length_of(parts) > longest:
+                longest, where = length_of(parts), cell.id(trial)
+    return longest, where

@@ -1,0 +1,142 @@
+"""The prompts of MillStone, to the letter: they are measuring instruments.
+
+Owns every character between the data set's texts. A prompt is a join of parts that are made once an
+issue, so neither its length nor its fingerprint needs the text. Knows no configuration and no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from .dataset import Argument, Issue
+from .draws import Draw
+
+PROMPT_VERSION = 1
+
+Wrapping = Literal["baseline", "W1", "W2"]
+Citations = Literal["own", "cumulative"]
+
+POSITIONS = (
+    "'position <<A>>' or 'position <<B>>'",
+    "'position <<B>>' or 'position <<A>>'",
+)
+
+# Before the first mention, between it and what follows, before the second mention, after it. The evidence stands
+# between the second and the third.
+_WORDING: dict[Wrapping, tuple[str, str, str, str]] = {
+    "baseline": ("\n\nAnswer either ", ". ", "Only answer with ", "."),
+    "W1": ("\n\nAnswer either ", " based on provided information.\n\n", "Only return either ", "."),
+    "W2": ("\n\nCarefully weigh all presented evidence and answer either ", ".\n\n", "Only return either ", "."),
+}
+
+_CITATIONS = "\nCitations:\n"
+_END_OF_ARGUMENT = "---\n"
+_BETWEEN = "\n\n"  # after every argument, the last too: it parts the evidence from what follows
+
+# The largest prime below 2^64. Its size makes an accidental clash of two prompts a matter of 1 in 3 billion grids.
+_MODULUS = 2**64 - 59
+
+
+class Part(Struct, frozen=True):
+    """A piece of a prompt, with what the fingerprint of a whole needs of it."""
+
+    text: str
+    value: int
+    shift: int
+
+    @classmethod
+    def of(cls, text: str) -> Part:
+        data = text.encode()
+        return cls(text, int.from_bytes(data, "big") % _MODULUS, pow(256, len(data), _MODULUS))
+
+
+def text_of(parts: Sequence[Part]) -> str:
+    """The prompt."""
+    return "".join([part.text for part in parts])
+
+
+def length_of(parts: Sequence[Part]) -> int:
+    """The prompt's length in characters."""
+    return sum([len(part.text) for part in parts])
+
+
+def fingerprint_of(parts: Sequence[Part]) -> int:
+    """The prompt's UTF-8 bytes read as one number, modulo a prime: equal prompts have equal ones, however they are cut.
+
+    It is no cryptographic digest. Two prompts that share one are counted as one, which is harmless: each
+    item's pair of prompt and rank stays its own.
+    """
+    number = 0
+    for part in parts:
+        number = (number * part.shift + part.value) % _MODULUS
+    return number
+
+
+class Sheet:
+    """All parts that the prompts of one issue are made of.
+
+    With `own`, an argument lists its own citations. With `cumulative` it lists, before its own, those of every
+    argument before it in the draw's list, as the authors' script does: it numbers the list first and
+    shuffles afterwards, and doesn't mind a source named twice.
+    """
+
+    def __init__(self, issue: Issue, citations: Citations = "own") -> None:
+        self._cumulative = citations == "cumulative"
+        self._starts = {
+            (template, wrapping, mention): Part.of(paraphrase.question + before + positions + after)
+            for template, paraphrase in enumerate(issue.paraphrases, 1)
+            for wrapping, (before, after, _, _) in _WORDING.items()
+            for mention, positions in enumerate(POSITIONS)
+        }
+        self._ends = {
+            (wrapping, mention): Part.of(before + positions + after)
+            for wrapping, (_, _, before, after) in _WORDING.items()
+            for mention, positions in enumerate(POSITIONS)
+        }
+        self._texts = [Part.of(argument.text) for argument in issue.arguments]
+        self._sources = [Part.of(_lines(argument)) for argument in issue.arguments]
+        self._blocks = [Part.of(_block(argument)) for argument in issue.arguments]
+        self._heading = Part.of(_CITATIONS)
+        self._rule = Part.of(_END_OF_ARGUMENT + _BETWEEN)
+        lengths = [len(block.text) for block in self._blocks]
+        if self._cumulative:
+            every = len(_CITATIONS) + length_of(self._sources)
+            lengths = [length_of((text, self._rule)) + every for text in self._texts]
+        pros = issue.count("pro")
+        self._longest = {"pro": sorted(lengths[:pros], reverse=True), "con": sorted(lengths[pros:], reverse=True)}
+
+    def parts(self, template: int, wrapping: Wrapping, draw: Draw) -> list[Part]:
+        """The parts of one prompt, in order."""
+        first, second = draw.mentions
+        start, end = self._starts[template, wrapping, first], self._ends[wrapping, second]
+        if self._cumulative:
+            return [start, *self._cumulative_evidence(draw), end]
+        blocks = self._blocks
+        return [start, *[blocks[index] for index in draw.shown], end]
+
+    def _cumulative_evidence(self, draw: Draw) -> list[Part]:
+        repeated: list[Part] = []
+        blocks = {}
+        for index in draw.listed:
+            if self._sources[index].text:
+                repeated.append(self._sources[index])
+            heading = [self._heading] if repeated else []
+            blocks[index] = [self._texts[index], *heading, *repeated, self._rule]
+        return [part for index in draw.shown for part in blocks[index]]
+
+    def ceiling(self, template: int, wrapping: Wrapping, pros: int, cons: int) -> int:
+        """No prompt that shows so many arguments of each side is longer, in characters."""
+        evidence = sum(self._longest["pro"][:pros]) + sum(self._longest["con"][:cons])
+        return len(self._starts[template, wrapping, 0].text) + evidence + len(self._ends[wrapping, 0].text)
+
+
+def _lines(argument: Argument) -> str:
+    return "".join([f"[{n}] {source}\n" for n, source in argument.citations])
+
+
+def _block(argument: Argument) -> str:
+    heading = _CITATIONS if argument.citations else ""
+    return f"{argument.text}{heading}{_lines(argument)}{_END_OF_ARGUMENT}{_BETWEEN}"

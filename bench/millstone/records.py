@@ -1,0 +1,117 @@
+"""The records of a MillStone run: one line of JSON for each answer, its stance read from its text.
+
+Owns the fields that stand in `records.jsonl` and `failures.jsonl`, written and read. Reads what other programs wrote
+too, as long as it has the documented fields. Knows no file and no score.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from typing import Annotated, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ...engine.call import FailureKind, Outcome, Usage
+from ...metrics.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
+from .dataset import PARAPHRASES
+from .grid import CONFIGS, Item
+
+_CONFIGS = tuple(dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs))
+_ANSWERED = ("ok", "refused")
+_STATUSES = (*_ANSWERED, *get_args(FailureKind))
+
+
+class RecordError(ValueError):
+    """A line isn't a record of MillStone: which line, what was expected, what came."""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """One answer, or one final failure. Fields with a default may be missing in what other programs write."""
+
+    id: str
+    issue: str
+    template: Annotated[int, Meta(ge=1, le=PARAPHRASES)]
+    config: str
+    trial: Annotated[int, Meta(ge=0)]
+    orientation: Orientation | None = None
+    arguments: tuple[str, ...] = ()
+    text: str | None = None
+    letter: Letter | None = None
+    stance: Stance | None
+    key: str = ""
+    model: str
+    temperature: float | None = None
+    status: str = "ok"
+    truncated: bool = False
+    usage: Usage | None = None
+    cost: float | None = None
+    cached: bool = False
+    attempts: int = 0
+    maybe_billed: int = 0
+    latency_ms: float | None = None
+    error: str | UnsetType = UNSET
+    raw_b64: str | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.config not in _CONFIGS:
+            raise ValueError(f"config: expected one of {', '.join(_CONFIGS)}, came {self.config!r}")
+        if self.status not in _STATUSES:
+            raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, came {self.status!r}")
+        if (self.stance is None) == (self.status in _ANSWERED):
+            expected = "pro, con or other" if self.status in _ANSWERED else "null, since a failure has no stance"
+            came = "null" if self.stance is None else self.stance
+            raise ValueError(f"stance: expected {expected} with status {self.status}, came {came}")
+
+
+def record(outcome: Outcome, reading: Reading) -> Record:
+    """What is kept of the outcome of a grid's call. A refusal has no letter; a failure has neither text nor stance."""
+    call, item = outcome.call, outcome.call.tag
+    if not isinstance(item, Item):
+        raise TypeError(f"a record needs a call tagged with its item, as a grid makes it; came the tag {item!r}")
+    failure = outcome.failure
+    reply = outcome.reply if failure is None else None
+    letter = letter_of(reply.text, reading) if reply is not None and not reply.refused else None
+    return Record(
+        id=item.id,
+        issue=item.issue,
+        template=item.template,
+        config=item.config,
+        trial=item.trial,
+        orientation=item.orientation,
+        arguments=item.arguments,
+        text=reply.text if reply is not None else None,
+        letter=letter,
+        stance=stance_of(letter, item.orientation) if reply is not None else None,
+        key=outcome.key,
+        model=call.model,
+        temperature=call.temperature,
+        status=outcome.status,
+        truncated=reply is not None and reply.truncated,
+        usage=reply.usage if reply is not None else None,
+        cost=outcome.cost,
+        cached=outcome.cached,
+        attempts=outcome.attempts,
+        maybe_billed=outcome.maybe_billed,
+        latency_ms=outcome.latency_ms,
+        error=failure.detail if failure is not None else UNSET,
+        raw_b64=base64.b64encode(reply.raw).decode() if reply is not None and reply.raw is not None else UNSET,
+    )
+
+
+def row(outcome: Outcome, reading: Reading) -> bytes:
+    """One line for the journal, without its newline."""
+    return msgspec.json.encode(record(outcome, reading))
+
+
+def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:
+    """Records from their lines. Unknown fields are passed over, and so are blank lines."""
+    decoder = msgspec.json.Decoder(Record)
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise RecordError(f"{source}: line {number}: {error}") from error
