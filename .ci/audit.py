@@ -17,7 +17,7 @@ COMMAND = [sys.executable, "-m", "pip_audit", "--requirement", LOCK, "--require-
 OPTIONS = ["--format", "json", "--progress-spinner", "off", "--timeout", "10"]
 
 # What pip-audit ends with when the service cannot be reached. A certificate that does not verify is not among them.
-UNREACHABLE = re.compile(r"^(requests\.exceptions|pip_audit\S*)\.(\w*ConnectionError|ProxyError|\w*Timeout):", re.MULTILINE)
+UNREACHABLE = re.compile(r"^(requests\.exceptions|pip_audit\S*)\.(\w*ConnectionError|ProxyError|\w*Timeout):", re.M)
 
 
 def verdict(exit_code: int, stdout: str, stderr: str) -> tuple[bool, str]:
@@ -40,8 +40,11 @@ def verdict(exit_code: int, stdout: str, stderr: str) -> tuple[bool, str]:
 
 def vulnerabilities(dependency: dict[str, Any]) -> list[str]:
     """A line for each advisory on one package."""
-    found = dependency.get("vulns", [])
-    return [f"  {dependency['name']} {dependency['version']}: {one['id']}, mended in {one['fix_versions']}" for one in found]
+    version = f"  {dependency['name']} {dependency.get('version')}"
+    return [
+        f"{version}: {one['id']}, mended in {', '.join(one['fix_versions']) or 'no version yet'}"
+        for one in dependency.get("vulns", [])
+    ]
 
 
 def main() -> int:

@@ -1,0 +1,35 @@
+"""The names that users import, and what they cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import millstream
+
+NAMES = ["Call", "Engine", "Failure", "Lane", "Message", "Outcome", "Reply", "Stopped", "Usage"]
+
+
+def test_the_public_names_are_these() -> None:
+    assert millstream.__all__ == NAMES
+    assert set(NAMES) <= set(dir(millstream))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_leads_to_what_is_called_so(name: str) -> None:
+    assert getattr(millstream, name).__name__ == name
+
+
+def test_an_unknown_name_is_refused_with_those_that_exist() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Calls': it has Call, Engine,"):
+        millstream.Calls  # noqa: B018
+
+
+def test_importing_the_package_loads_none_of_its_parts() -> None:
+    program = (
+        "import sys, millstream; print(*(n for n in sys.modules if n.startswith(('millstream.', 'aiohttp', 'numpy'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

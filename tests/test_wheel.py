@@ -1,0 +1,171 @@
+"""The built wheel against the tree: what is installed is what was written.
+
+setuptools drops a sub-package that pyproject.toml does not list, and a data file that no pattern names, without a
+word. So a wheel is built from a copy of the tree, compared file by file, and every module of it is imported from an
+empty environment.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+# Of the files beside the rooms, the ones that a wheel holds.
+ROOT_FILES = ("py.typed", "*.py")
+
+BUILD = "import sys; from setuptools import build_meta as b; b.build_{}(sys.argv[1])"
+
+# Imports every module it is given and prints the file each one came from.
+IMPORT_ALL = """
+import importlib, json, sys
+print(json.dumps([importlib.import_module(name).__file__ for name in json.load(sys.stdin)]))
+"""
+
+
+def tree() -> list[str]:
+    """Every file of the repository that git does not ignore, committed or not yet."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return sorted({path for path in listed.split("\0") if path and (ROOT / path).is_file()})
+
+
+def to_be_shipped(paths: Iterable[str]) -> set[str]:
+    """The part of a tree that belongs into a wheel: the rooms, whole, and the root's own modules."""
+    paths = list(paths)
+    rooms = {path.split("/")[0] for path in paths if path.count("/") == 1 and path.endswith("/__init__.py")}
+    return {
+        path
+        for path in paths
+        if path.split("/")[0] in rooms or ("/" not in path and any(Path(path).match(pattern) for pattern in ROOT_FILES))
+    }
+
+
+def differences(shipped: Iterable[str], paths: Iterable[str]) -> list[str]:
+    """What a wheel lacks or has beyond the tree, a line a file."""
+    shipped, wanted = set(shipped), to_be_shipped(paths)
+    missing = [f"{path} is not in the wheel: list it in pyproject.toml" for path in sorted(wanted - shipped)]
+    return missing + [f"{path} is in the wheel but not in the tree" for path in sorted(shipped - wanted)]
+
+
+def files_of(wheel: Path) -> list[str]:
+    """The package's files in a wheel, by their place in the tree."""
+    with zipfile.ZipFile(wheel) as archive:
+        return [name.removeprefix("millstream/") for name in archive.namelist() if ".dist-info/" not in name]
+
+
+def copy_tree(to: Path) -> Path:
+    for path in tree():
+        (to / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, to / path)
+    return to
+
+
+def build(kind: str, checkout: Path, into: Path) -> Path:
+    """A wheel or a source archive, by the pinned setuptools of this environment, without network."""
+    command = [sys.executable, "-c", BUILD.format(kind), str(into)]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = into.iterdir()
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # The folder's name is no identifier on purpose: the package's name must not come from it.
+    checkout = copy_tree(tmp_path_factory.mktemp("a check-out", numbered=False))
+    return build("wheel", checkout, tmp_path_factory.mktemp("wheel"))
+
+
+def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel: Path) -> None:
+    assert differences(files_of(wheel), tree()) == []
+
+
+def test_a_sub_package_that_is_not_listed_is_noticed(tmp_path: Path) -> None:
+    checkout = copy_tree(tmp_path / "checkout")
+    project = checkout / "pyproject.toml"
+    packages = tomllib.loads(project.read_text())["tool"]["setuptools"]["packages"]
+    left_out = max(packages)
+    project.write_text(project.read_text().replace(f'    "{left_out}",\n', ""))
+    (tmp_path / "wheel").mkdir()
+    shipped = files_of(build("wheel", checkout, tmp_path / "wheel"))
+    init = left_out.removeprefix("millstream.").replace(".", "/") + "/__init__.py"
+    assert f"{init} is not in the wheel: list it in pyproject.toml" in differences(shipped, tree())
+
+
+TREE = ["__init__.py", "py.typed", "Makefile", "room/__init__.py", "room/inner/a.py", "room/data/a.json", "tests/t.py"]
+
+
+@pytest.mark.parametrize(
+    ("shipped", "expected"),
+    [
+        (["__init__.py", "py.typed", "room/__init__.py", "room/inner/a.py", "room/data/a.json"], []),
+        (
+            ["__init__.py", "py.typed", "room/__init__.py", "room/data/a.json"],
+            ["room/inner/a.py is not in the wheel: list it in pyproject.toml"],
+        ),
+        (
+            ["__init__.py", "py.typed", "room/__init__.py", "room/inner/a.py", "tests/t.py"],
+            [
+                "room/data/a.json is not in the wheel: list it in pyproject.toml",
+                "tests/t.py is in the wheel but not in the tree",
+            ],
+        ),
+    ],
+    ids=["the same", "a module dropped", "data dropped and a test shipped"],
+)
+def test_every_difference_is_told_by_its_file(shipped: list[str], expected: list[str]) -> None:
+    assert differences(shipped, TREE) == expected
+
+
+def test_the_source_archive_holds_no_test_document_or_run(tmp_path: Path) -> None:
+    checkout = copy_tree(tmp_path / "checkout")
+    (checkout / "runs").mkdir()
+    (checkout / "runs/records.jsonl").write_text("{}\n")
+    (tmp_path / "archive").mkdir()
+    with tarfile.open(build("sdist", checkout, tmp_path / "archive")) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    assert to_be_shipped(tree()) <= set(names)
+    assert {name.split("/")[0] for name in names} & {"tests", "docs", "runs", ".ci", ".types"} == set()
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty environment with the wheel in it, which sees this environment's dependencies."""
+    place = tmp_path_factory.mktemp("environment")
+    venv.create(place, with_pip=False, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", str(place / "bin/python")]
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True, capture_output=True)
+    # Only site folders have their .pth files read, so this environment's own link to the tree is not followed.
+    (packages,) = place.glob("lib/*/site-packages")
+    dependencies = Path(pytest.__file__).parent.parent
+    (packages / "dependencies.pth").write_text(f"{dependencies}\n")
+    return place
+
+
+def test_every_module_of_every_room_can_be_imported_from_the_installed_wheel(wheel: Path, installed: Path) -> None:
+    modules = [Path(path).with_suffix("").parts for path in files_of(wheel) if path.endswith(".py")]
+    names = [".".join(["millstream", *parts]).removesuffix(".__init__") for parts in modules]
+    command = [str(installed / "bin/python"), "-I", "-W", "error", "-c", IMPORT_ALL]
+    done = subprocess.run(command, input=json.dumps(names), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    files = json.loads(done.stdout)
+    assert len(files) == len(modules) > 1
+    assert [file for file in files if not Path(file).is_relative_to(installed)] == []
+
+
+def test_the_installed_program_answers(installed: Path) -> None:
+    command = [installed / "bin/python", "-I", installed / "bin/millstream", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "millstone" in done.stdout
