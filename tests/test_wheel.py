@@ -165,7 +165,7 @@ def test_every_module_of_every_room_can_be_imported_from_the_installed_wheel(whe
 
 
 def test_the_installed_program_answers(installed: Path) -> None:
-    command = [installed / "bin/python", "-I", installed / "bin/millstream", "--help"]
+    command = [str(installed / "bin/python"), "-I", str(installed / "bin/millstream"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "millstone" in done.stdout
