@@ -28,7 +28,7 @@ check: tools ## style, types, the floors of the house, known vulnerabilities
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy --strict -p millstream
-	.venv/bin/lint-imports
+	.venv/bin/lint-imports --no-logo
 	@$(PY) .ci/audit.py
 
 bench: tools ## our speed beside the peers', measured in one run
@@ -56,7 +56,7 @@ define install
 test -z '$(call stale,run,requirements.txt)' || '$(or $(base_python),$(error $(no_python)))' -m venv --clear .venv; \
 rm -f .venv/ready-*; \
 echo "setting up .venv from $(2) (once)" >&2; \
-.venv/bin/python -m pip install -qq --no-input --disable-pip-version-check --require-hashes -r $(2); \
+.venv/bin/python -m pip install -qq --no-compile --no-input --disable-pip-version-check --require-hashes -r $(2); \
 mkdir -p .types; ln -sfn .. .types/millstream; \
 printf '../../../../.types\n' > "$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/millstream.pth"; \
 printf '#!/bin/sh\nexec "%s/.venv/bin/python" -P -m millstream "$$@"\n' "$$(pwd)" > .venv/bin/millstream; \
