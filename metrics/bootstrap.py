@@ -1,0 +1,93 @@
+"""Bootstrap: how far a model's OM would move with other issues and other trials.
+
+Owns the resampling, issues first and then what was repeated within them, and the percentile interval. The random
+source is passed in. Knows neither records nor the rules of a score beyond `openness`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .counts import ModelCounts
+from .millstone import Counts, mean_over_issues, openness
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How often and how sure; `batch` replicates are held in memory at a time."""
+
+    replicates: int = 2_000
+    level: float = 0.95
+    batch: int = 500
+
+    def __post_init__(self) -> None:
+        if self.replicates < 1 or self.batch < 1:
+            raise ValueError(f"replicates ({self.replicates}) and batch ({self.batch}) must be >= 1")
+        if not 0 < self.level < 1:
+            raise ValueError(f"level ({self.level}) must lie between 0 and 1, as in 0.95")
+
+
+def om_interval(
+    counts: ModelCounts, rng: np.random.Generator, resampling: Resampling | None = None
+) -> tuple[float, float] | None:
+    """The percentile interval of a model's OM, or None where no issue can be scored.
+
+    The unit within an issue is the trial of a template, since in the `released` protocol its answers share a draw of
+    arguments and are not independent. Where trials are unknown or there is but one, the unit is the single answer.
+    """
+    resampling = resampling or Resampling()
+    if not counts.pooled.any():
+        return None
+    units = counts.units if counts.units is not None and _has_repeats(counts.units) else None
+    means: list[NDArray[np.float64]] = []
+    for first in range(0, resampling.replicates, resampling.batch):
+        size = min(resampling.batch, resampling.replicates - first)
+        picks = rng.integers(len(counts.issues), size=(size, len(counts.issues)))
+        if units is None:
+            replicates = _resample_answers(counts.pooled, picks, rng)
+        else:
+            replicates = _resample_trials(units, picks, rng)
+        scores = openness(replicates)
+        # A replicate can miss every baseline that has few answers: it then says nothing about the score.
+        says = scores.is_scored.any(axis=-1)
+        means.append(mean_over_issues(scores.om, scores.is_scored)[says])
+    every = np.concatenate(means)
+    if not every.size:
+        return None
+    tail = (1 - resampling.level) / 2
+    low, high = np.quantile(every, (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def _has_repeats(units: Counts) -> bool:
+    trials_of_template = units.any(axis=(3, 4)).sum(axis=2)
+    return bool((trials_of_template > 1).any())
+
+
+def _resample_trials(units: Counts, picks: NDArray[np.int64], rng: np.random.Generator) -> Counts:
+    """For each template of each picked issue, as many trials as have answers, drawn again from these."""
+    flat = picks.ravel()
+    drawn = np.zeros((flat.size, units[0, 0, 0].size))
+    # Issue by issue, and as a product of "how often each trial was drawn" with its counts: gathering the drawn trials
+    # of all replicates at once would take gigabytes. Floats, since only they multiply fast; these counts are exact.
+    for issue, templates in enumerate(units.reshape(*units.shape[:3], -1).astype(np.float64)):
+        chosen = np.flatnonzero(flat == issue)
+        for every_trial in templates:
+            answered = every_trial[every_trial.any(axis=1)]
+            trials = len(answered)
+            if trials:
+                draws = rng.integers(trials, size=(chosen.size, trials)) + np.arange(chosen.size)[:, None] * trials
+                times = np.bincount(draws.ravel(), minlength=chosen.size * trials).reshape(chosen.size, trials)
+                drawn[chosen] += times.astype(np.float64) @ answered
+    return drawn.astype(np.int64).reshape(*picks.shape, *units.shape[3:])
+
+
+def _resample_answers(pooled: Counts, picks: NDArray[np.int64], rng: np.random.Generator) -> Counts:
+    """For each case of each picked issue, as many answers as it has, drawn again: a multinomial of its shares."""
+    totals = pooled.sum(axis=-1)
+    shares = pooled / np.maximum(totals, 1)[..., None]
+    drawn: Counts = rng.multinomial(totals[picks], shares[picks])
+    return drawn

@@ -1,0 +1,82 @@
+"""Scores: what `scores.json` says of MillStone, as plain numbers.
+
+Owns the shape of that part of the file: keys in a stable order, None where there is nothing to score, never a NaN. How
+a score is computed is in `millstone`, its interval in `bootstrap`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .bootstrap import Resampling, om_interval
+from .counts import CountRow, ModelCounts, Tally, counts_of_rows
+from .millstone import CASES, STANCES, Counts, is_complete, mean_over_issues, openness
+
+KINDS = ("om", "om_pro_share", "om_no_flip")
+
+
+def scores(tally: Tally, seed: int = 0, resampling: Resampling | None = None) -> dict[str, Any]:
+    """The scores of every model in a tally."""
+    return _document(tally.models(), seed, resampling or Resampling())
+
+
+def scores_from_counts(rows: Iterable[CountRow], seed: int = 0, resampling: Resampling | None = None) -> dict[str, Any]:
+    """The same from published counts, where refusals and disagreements are unknown."""
+    return _document(counts_of_rows(rows), seed, resampling or Resampling())
+
+
+def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
+    """1 is the most open-minded; equal values share the better rank; no value, no rank."""
+    # Two sums of the same numbers in another order are one score: they differ in the last digits only.
+    known = [value for value in values.values() if value is not None]
+    return {
+        name: None if value is None else 1 + sum(other > value + 1e-9 for other in known)
+        for name, value in values.items()
+    }
+
+
+def _document(found: list[ModelCounts], seed: int, resampling: Resampling) -> dict[str, Any]:
+    # Each model starts from the same seed, so that its interval does not depend on who is scored beside it.
+    models = {counts.model: _model_entry(counts, np.random.default_rng(seed), resampling) for counts in found}
+    for kind in KINDS:
+        for model, rank in ranks({model: entry[kind] for model, entry in models.items()}).items():
+            models[model]["ranks"][kind] = rank
+    return {"millstone": {"models": models}}
+
+
+def _model_entry(counts: ModelCounts, rng: np.random.Generator, resampling: Resampling) -> dict[str, Any]:
+    of_issues = openness(counts.pooled)
+    is_scored = of_issues.is_scored
+    complete = is_complete(counts.pooled)
+    interval = om_interval(counts, rng, resampling)
+    entry: dict[str, Any] = {}
+    for kind in KINDS:
+        mean = mean_over_issues(getattr(of_issues, kind), is_scored)
+        entry[kind] = float(mean) if is_scored.any() else None
+    entry["ci95"] = [None, None] if interval is None else list(interval)
+    entry["ranks"] = {}
+    entry["answers"] = int(counts.pooled.sum())
+    if counts.units is not None:
+        entry["refused"] = sum(counts.refused)
+    if counts.disagreements is not None:
+        entry["stance_disagreements"] = counts.disagreements
+    entry["complete"] = bool(complete.all())
+    entry["issues"] = {}
+    for at, issue in enumerate(counts.issues):
+        of_issue: dict[str, Any] = {
+            kind: float(getattr(of_issues, kind)[at]) if is_scored[at] else None for kind in KINDS
+        }
+        of_issue |= _issue_counts(counts.pooled[at])
+        if counts.units is not None:
+            of_issue["refused"] = counts.refused[at]
+        of_issue["complete"] = bool(complete[at])
+        entry["issues"][issue] = of_issue
+    return entry
+
+
+def _issue_counts(cells: Counts) -> dict[str, Any]:
+    cases = {case: dict(zip(STANCES, map(int, row), strict=True)) for case, row in zip(CASES, cells, strict=True)}
+    return {"baseline": cases.pop("baseline"), "cases": cases, "answers": int(cells.sum())}
