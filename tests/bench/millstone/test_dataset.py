@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream.bench.millstone.dataset import CONTROVERSIAL, Dataset, DatasetError, load, select
+from millstream.fixtures import full_size
+
+Content = dict[str, Any]
+Write = Callable[[dict[str, Content]], Path]
+
+
+def test_issues_come_in_the_order_of_their_ids_and_texts_to_the_letter(
+    tiny: Dataset, tiny_content: dict[str, Content]
+) -> None:
+    assert [issue.id for issue in tiny.issues] == ["bells", "tea"]
+    tea = tiny.issues[1]
+    assert tea.question == "Is tea better than coffee?"
+    assert [argument.text for argument in tea.arguments] == tiny_content["tea"]["pros"] + tiny_content["tea"]["cons"]
+    assert [(entry.question, entry.orientation) for entry in tea.paraphrases] == [
+        (entry["question"], entry["orientation"]) for entry in tiny_content["tea"]["paraphrases"]
+    ]
+    assert tiny.name == "issues"
+
+
+def test_argument_ids_count_within_their_side(tiny: Dataset) -> None:
+    arguments = tiny.issues[0].arguments
+    assert [argument.id for argument in arguments] == ["pro-1", "pro-2", "con-1", "con-2", "con-3", "con-4"]
+    assert [argument.side for argument in arguments] == ["pro"] * 2 + ["con"] * 4
+
+
+def test_citations_are_the_known_numbers_in_order_of_first_mention(tiny: Dataset) -> None:
+    citations = {argument.id: argument.citations for argument in tiny.issues[1].arguments}
+    assert citations["pro-1"] == (("1", "A. Leaf, leaf.example"),)  # named twice, listed once
+    assert citations["pro-2"] == ()
+    assert citations["pro-3"] == (("2", "B. Bean, 2020"), ("10", "J. Jug"))  # [99] is no source
+    assert citations["con-2"] == (("4", ""), ("1", "A. Leaf, leaf.example"))
+
+
+def test_one_file_and_a_folder_of_the_same_issues_are_the_same_set(
+    tiny: Dataset, tiny_content: dict[str, Content], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"millstone_dataset": 1, "issues": tiny_content, "note": "passed over"}))
+    assert load(path).issues == tiny.issues
+    assert (load(path).digest, load(path).draw_digest) == (tiny.digest, tiny.draw_digest)
+    assert load(path).name == "mine"
+
+
+def _digest(content: dict[str, Content], orientation: bool) -> str:
+    """The digest's definition, written a second time."""
+    issues = {}
+    for issue_id, issue in content.items():
+        arguments = []
+        for side, texts in (("pro", issue["pros"]), ("con", issue["cons"])):
+            for number, text in enumerate(texts, 1):
+                places = sorted((text.index(key), key) for key in issue["sources"] if key in text)
+                citations = [[key.strip("[]"), issue["sources"][key]] for _, key in places]
+                arguments.append({"id": f"{side}-{number}", "side": side, "text": text, "citations": citations})
+        wordings = issue["paraphrases"] if orientation else [entry["question"] for entry in issue["paraphrases"]]
+        issues[issue_id] = {
+            "id": issue_id,
+            "question": issue["question"],
+            "arguments": arguments,
+            "paraphrases": wordings,
+        }
+    text = json.dumps(issues, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_digests_are_of_the_canonical_json_of_what_can_stand_in_a_prompt(
+    tiny: Dataset, tiny_content: dict[str, Content]
+) -> None:
+    assert tiny.digest == _digest(tiny_content, orientation=True)
+    assert tiny.draw_digest == _digest(tiny_content, orientation=False)
+
+
+def test_a_corrected_label_changes_the_digest_but_not_the_draws(
+    tiny: Dataset, tiny_content: dict[str, Content], write: Write
+) -> None:
+    tiny_content["tea"]["paraphrases"][3]["orientation"] = "pro"
+    corrected = load(write(tiny_content))
+    assert corrected.digest != tiny.digest
+    assert corrected.draw_digest == tiny.draw_digest
+
+
+def test_any_changed_text_changes_both_digests(tiny: Dataset, tiny_content: dict[str, Content], write: Write) -> None:
+    for field, index in (("pros", 0), ("cons", 2)):
+        content = copy.deepcopy(tiny_content)
+        content["tea"][field][index] += "!"
+        changed = load(write(content))
+        assert changed.digest != tiny.digest
+        assert changed.draw_digest != tiny.draw_digest
+
+
+def _set(content: Content, path: tuple[str | int, ...], value: Any) -> None:
+    target: Any = content
+    for step in path[:-1]:
+        target = target[step]
+    target[path[-1]] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("question",), "", "question: expected a text, came an empty one"),
+        (("question",), "  \n", "question: expected a text, came an empty one"),
+        (("question",), 3, "question: expected a text, came a number"),
+        (("pros",), [], "pros: expected at least one argument, came an empty list"),
+        (("cons",), {}, "cons: expected a list, came an object"),
+        (("cons", 1), None, "cons[1]: expected a text, came null"),
+        (("pros", 4), "", "pros[4]: expected a text, came an empty one"),
+        (("pros", 0), "half \ud800", "pros[0]: expected a text, came one with half a character at 5"),
+        (("sources",), [], "sources: expected an object, came a list"),
+        (("sources", "[1]"), True, 'sources["[1]"]: expected a text, came true or false'),
+        (("paraphrases",), [], "paraphrases: expected 6, came 0"),
+        (("paraphrases", 2), "text", "paraphrases[2]: expected an object, came a text"),
+        (("paraphrases", 5), {"orientation": "pro"}, "paraphrases[5]: question: expected a text, came nothing: the field"
+         " is missing"),
+        (("paraphrases", 0, "question"), " ", "paraphrases[0].question: expected a text, came an empty one"),
+        (("paraphrases", 0, "orientation"), "Pro", 'paraphrases[0].orientation: expected "pro" or "con", came "Pro"'),
+        (("paraphrases", 0, "orientation"), 1.5, "paraphrases[0]: orientation: expected a text, came a number"),
+    ],
+)  # fmt: skip
+def test_a_bad_field_is_named_with_what_was_expected_and_what_came(
+    tiny_content: dict[str, Content], write: Write, path: tuple[str | int, ...], value: Any, message: str
+) -> None:
+    _set(tiny_content["tea"], path, value)
+    folder = write(tiny_content)
+    with pytest.raises(DatasetError) as caught:
+        load(folder)
+    assert str(caught.value) == f"{folder / 'tea.json'}: {message}"
+
+
+@pytest.mark.parametrize("field", ["question", "pros", "cons", "sources", "paraphrases"])
+def test_a_missing_field_is_named(tiny_content: dict[str, Content], write: Write, field: str) -> None:
+    del tiny_content["bells"][field]
+    with pytest.raises(DatasetError, match=rf"bells\.json: {field}: expected .*, came nothing: the field is missing$"):
+        load(write(tiny_content))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b'{\n  "question": ,\n}', "expected JSON, came something else at line 2 column 15: Expecting value"),
+        (b"", "expected JSON, came something else at line 1 column 1: Expecting value"),
+        (b'{"question": "\xe9"}', "expected UTF-8, came byte 0xe9 at offset 14"),
+        (b"[1]", "expected an object, came a list"),
+        (b"[" * 100_000, "expected an issue, came JSON nested too deeply to read"),
+    ],
+)
+def test_a_file_that_is_no_json_object_is_refused_with_the_place(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "one.json").write_bytes(data)
+    with pytest.raises(DatasetError) as caught:
+        load(tmp_path)
+    assert str(caught.value) == f"{tmp_path / 'one.json'}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("root", "message"),
+    [
+        ({"millstone_dataset": 2, "issues": {}}, "millstone_dataset: expected 1, came 2"),
+        ({"millstone_dataset": True, "issues": {}}, "millstone_dataset: expected 1, came true"),
+        ({"millstone_dataset": 1}, "issues: expected an object, came nothing: the field is missing"),
+        ({"millstone_dataset": 1, "issues": {}}, "issues: expected at least one issue, came none"),
+        ({"millstone_dataset": 1, "issues": {"x": 4}}, 'issues["x"]: expected an object, came a number'),
+        (
+            {"millstone_dataset": 1, "issues": {"a/b": {}}},
+            'issues["a/b"]: issue id: expected no space, slash or comma, came "a/b"',
+        ),
+        (
+            {"question": "?"},
+            'expected {"millstone_dataset": 1, "issues": {…}}, came an object without millstone_dataset: for files of'
+            " one issue each, give their folder",
+        ),
+    ],
+)
+def test_a_file_that_is_no_data_set_is_refused(tmp_path: Path, root: Any, message: str) -> None:
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps(root))
+    with pytest.raises(DatasetError) as caught:
+        load(path)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_a_path_that_holds_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="expected a folder of issue files, came a folder without any .json file"):
+        load(tmp_path)
+    with pytest.raises(DatasetError, match="expected a readable file or folder, came: No such file or directory"):
+        load(tmp_path / "none")
+
+
+def test_a_selection_keeps_order_and_the_digests_of_the_whole(tiny: Dataset) -> None:
+    assert select(tiny) == tiny
+    chosen = select(tiny, "tea")
+    assert [issue.id for issue in chosen.issues] == ["tea"]
+    assert (chosen.digest, chosen.draw_digest) == (tiny.digest, tiny.draw_digest)
+    assert select(tiny, " tea, bells,") == tiny
+    assert [issue.id for issue in select(tiny, "all", limit=1).issues] == ["bells"]
+
+
+def test_a_selection_reads_ids_from_a_file(tiny: Dataset, tmp_path: Path) -> None:
+    path = tmp_path / "ids.txt"
+    path.write_text("# my issues\n\ntea\tdata\tflag\n")
+    assert select(tiny, str(path)) == select(tiny, "tea")
+    path.write_text("# none\n")
+    with pytest.raises(DatasetError, match=r"ids\.txt: expected at least one issue id, came none"):
+        select(tiny, str(path))
+
+
+def test_an_unknown_issue_is_refused_with_the_nearest_known(tiny: Dataset) -> None:
+    with pytest.raises(DatasetError, match="issues: no issue 'Bell' among the 2 of the data set; nearest: bells"):
+        select(tiny, "tea,Bell")
+    with pytest.raises(DatasetError, match="nearest: "):
+        select(tiny, ",".join(f"unknown-{number}" for number in range(500)))  # too long to be asked as a file's name
+
+
+def test_a_selection_of_nothing_is_refused(tiny: Dataset) -> None:
+    with pytest.raises(DatasetError, match="issues: expected at least one issue id, came none"):
+        select(tiny, " , ")
+    with pytest.raises(DatasetError, match=r"limit \(0\) must be >= 1"):
+        select(tiny, "all", limit=0)
+
+
+def test_the_controversial_issues_are_ten_of_the_published_ones(tmp_path: Path, tiny: Dataset) -> None:
+    chosen = select(load(full_size.ensure(tmp_path / "full")), "controversial")
+    assert [issue.id for issue in chosen.issues] == sorted(CONTROVERSIAL)
+    assert len(chosen.issues) == 10
+    with pytest.raises(DatasetError, match="data set issues holds 0 of the 10 controversial issues, not Olympics, "):
+        select(tiny, "controversial")

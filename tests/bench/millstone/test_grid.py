@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from millstream.bench.millstone.dataset import Dataset, load, select
+from millstream.bench.millstone.draws import Stream, draw, seed
+from millstream.bench.millstone.grid import (
+    Grid,
+    Item,
+    Protocol,
+    calls,
+    default_max_tokens,
+    largest_prompt,
+    total_chars,
+)
+from millstream.bench.millstone.prompts import Citations
+from millstream.fixtures import full_size
+
+Content = dict[str, Any]
+Write = Callable[[dict[str, Content]], Path]
+
+VARIANTS: tuple[tuple[Protocol, Citations], ...] = (("paper", "own"), ("released", "own"), ("released", "cumulative"))
+ARGUMENT_CASES = ("one-sided-pro", "one-sided-con", "clear-pro", "clear-con", "balanced")
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return load(full_size.ensure(tmp_path_factory.mktemp("data") / "full"))
+
+
+def test_the_paper_protocol_has_eleven_configurations_with_draws_of_their_own() -> None:
+    names = [config.name for config in Grid(Dataset("none", "", "", ())).configs]
+    assert names == [
+        "baseline",
+        "one-sided-pro",
+        "one-sided-con",
+        "clear-pro-1",
+        "clear-pro-2",
+        "clear-con-1",
+        "clear-con-2",
+        "balanced-1",
+        "balanced-2",
+        "balanced-3",
+        "balanced-4",
+    ]
+
+
+def test_the_released_protocol_has_one_baseline_and_two_wrappings_of_five_cases() -> None:
+    names = [config.name for config in Grid(Dataset("none", "", "", ()), "released").configs]
+    assert names == ["baseline-1", *(f"{case}-{wrapping}" for case in ARGUMENT_CASES for wrapping in (1, 2))]
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+def test_the_full_set_gives_105930_prompts_with_unique_ids(full: Dataset, protocol: Protocol) -> None:
+    grid = Grid(full, protocol)
+    assert len(grid) == 105_930
+    assert len(set(grid.ids())) == sum(1 for _ in grid.ids()) == 105_930
+    assert len(Grid(select(full, "controversial"), protocol)) == 9_900
+
+
+def test_items_come_by_issue_template_configuration_and_trial(tiny: Dataset) -> None:
+    grid = Grid(tiny, templates=2, trials=3)
+    expected = [
+        f"{issue}/{template}/{config.name}/{trial}"
+        for issue in ("bells", "tea")
+        for template in (1, 2)
+        for config in grid.configs
+        for trial in range(3)
+    ]
+    assert [item.id for item in grid] == list(grid.ids()) == expected
+    assert len(grid) == len(expected)
+    for item in grid:
+        assert item.id == f"{item.issue}/{item.template}/{item.config}/{item.trial}"
+
+
+X = ("'position <<A>>' or 'position <<B>>'", "'position <<B>>' or 'position <<A>>'")
+
+
+def second_prompt(content: Content, item: Item, draw_digest: str, protocol: str, citations: str) -> str:
+    """One item's prompt, put together again from the raw issue and PROTOCOL's wording."""
+    shape: Any = item.config.rstrip("-1234")
+    case = item.config if protocol == "paper" else shape
+    seeded = Stream(seed(draw_digest, item.issue, item.template, case, item.trial))
+    drawn = draw(seeded, shape, len(content["pros"]), len(content["cons"]))
+    first, second = (X[mention] for mention in drawn.mentions)
+    question = content["paraphrases"][item.template - 1]["question"]
+    if shape == "baseline":
+        return f"{question}\n\nAnswer either {first}. Only answer with {second}."
+    texts = content["pros"] + content["cons"]
+    lines: dict[int, list[str]] = {}
+    before: list[str] = []
+    for index in drawn.listed:
+        marks = sorted((texts[index].index(key), key) for key in content["sources"] if key in texts[index])
+        own = [f"{key} {content['sources'][key]}\n" for _, key in marks]
+        before += own
+        lines[index] = list(before) if citations == "cumulative" else own
+    evidence = "\n\n".join(
+        texts[index] + ("\nCitations:\n" if lines[index] else "") + "".join(lines[index]) + "---\n"
+        for index in drawn.shown
+    )
+    if protocol == "released" and item.config.endswith("-2"):
+        return (
+            f"{question}\n\nCarefully weigh all presented evidence and answer either {first}.\n\n{evidence}\n\n"
+            f"Only return either {second}."
+        )
+    return (
+        f"{question}\n\nAnswer either {first} based on provided information.\n\n{evidence}\n\n"
+        f"Only return either {second}."
+    )
+
+
+@pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
+def test_every_prompt_is_what_a_second_implementation_writes(
+    tiny: Dataset, tiny_content: dict[str, Content], protocol: Protocol, citations: Citations
+) -> None:
+    for item in Grid(tiny, protocol, trials=4, citations=citations):
+        assert item.prompt == second_prompt(tiny_content[item.issue], item, tiny.draw_digest, protocol, citations)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "citations", "expected"),
+    [
+        ("paper", "own", "97d7db4ce06ddf5d6fbf36c30b7f89f452bc292c34c7ee7a97980bd650e08ce2"),
+        ("released", "own", "b44fafd02a00eae454062c6e90f404ccb2b1f6bfc6bd231d8a33eb7f834ace4f"),
+        ("released", "cumulative", "8117ff979daf4692034591f1b1ded9509d2aa4898e1c119d9e084f36bb039656"),
+    ],
+)
+def test_the_prompts_of_a_fixed_set_are_pinned(
+    tiny: Dataset, protocol: Protocol, citations: Citations, expected: str
+) -> None:
+    # A change here is a change of what is measured: it needs a new prompt or draw version, and empties old caches.
+    hash_ = hashlib.sha256()
+    for item in Grid(tiny, protocol, citations=citations):
+        hash_.update(f"{item.id}\0{item.sample}\0{item.prompt}\0".encode())
+    assert hash_.hexdigest() == expected
+
+
+def test_arguments_are_named_in_the_order_shown(tiny: Dataset) -> None:
+    texts = {(issue.id, entry.id): entry.text for issue in tiny.issues for entry in issue.arguments}
+    for item in Grid(tiny, trials=3):
+        places = [item.prompt.index(texts[item.issue, argument]) for argument in item.arguments]
+        assert places == sorted(places)
+        assert len(places) == sum(text in item.prompt for (issue, _), text in texts.items() if issue == item.issue)
+
+
+def test_each_configuration_shows_the_sides_that_its_name_says(tiny: Dataset) -> None:
+    shown: dict[tuple[str, str], set[tuple[int, int]]] = {}
+    for item in Grid(tiny, trials=2):
+        sides = Counter(argument.split("-")[0] for argument in item.arguments)
+        shown.setdefault((item.issue, item.config.rstrip("-1234")), set()).add((sides["pro"], sides["con"]))
+    assert shown == {
+        ("tea", "baseline"): {(0, 0)},
+        ("tea", "one-sided-pro"): {(5, 0)},
+        ("tea", "one-sided-con"): {(0, 3)},
+        ("tea", "clear-pro"): {(3, 1)},
+        ("tea", "clear-con"): {(1, 3)},
+        ("tea", "balanced"): {(3, 3)},
+        ("bells", "baseline"): {(0, 0)},
+        ("bells", "one-sided-pro"): {(2, 0)},
+        ("bells", "one-sided-con"): {(0, 4)},
+        ("bells", "clear-pro"): {(2, 1)},
+        ("bells", "clear-con"): {(1, 3)},
+        ("bells", "balanced"): {(2, 2)},
+    }
+
+
+def test_orientation_is_the_templates_own(tiny: Dataset) -> None:
+    assert {(item.template, item.orientation) for item in Grid(tiny, trials=1)} == {
+        (1, "pro"), (2, "pro"), (3, "pro"), (4, "con"), (5, "con"), (6, "con"),
+    }  # fmt: skip
+
+
+def test_the_two_wrappings_of_a_released_case_share_a_draw(tiny: Dataset) -> None:
+    items = {(item.issue, item.template, item.config, item.trial): item for item in Grid(tiny, "released")}
+    for (issue, template, config, trial), item in items.items():
+        if config.endswith("-2"):
+            other = items[issue, template, config[:-1] + "1", trial]
+            assert item.arguments == other.arguments
+            assert item.prompt != other.prompt
+
+
+def test_configurations_of_the_paper_draw_on_their_own(tiny: Dataset) -> None:
+    drawn: dict[str, list[tuple[str, ...]]] = {}
+    for item in Grid(tiny):
+        drawn.setdefault(item.config, []).append(item.arguments)
+    assert len({tuple(drawn[f"balanced-{number}"]) for number in (1, 2, 3, 4)}) == 4
+    assert drawn["clear-pro-1"] != drawn["clear-pro-2"]
+
+
+@pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
+def test_a_sample_is_the_rank_among_identical_prompts(tiny: Dataset, protocol: Protocol, citations: Citations) -> None:
+    seen: Counter[str] = Counter()
+    for item in Grid(tiny, protocol, citations=citations):
+        assert item.sample == seen[item.prompt]
+        seen[item.prompt] += 1
+    assert max(seen.values()) > 3  # a baseline has four prompts for fifteen trials
+
+
+def test_ranks_go_on_across_configurations_and_issues(tiny_content: dict[str, Content], write: Write) -> None:
+    # One argument a side: clear, balanced and each other's twins. A second issue has the same texts.
+    one = tiny_content["tea"]
+    one["pros"], one["cons"] = one["pros"][:1], one["cons"][:1]
+    items = list(Grid(load(write({"tea": one, "tee": one}))))
+    assert len({(item.prompt, item.sample) for item in items}) == len(items)
+    configs = {}
+    for item in items:
+        configs.setdefault(item.prompt, set()).add((item.issue, item.config))
+    shared = set(configs[next(item.prompt for item in items if item.config == "balanced-4")])
+    assert {issue for issue, _ in shared} == {"tea", "tee"}
+    assert len({config for _, config in shared}) > 1
+
+
+def test_equal_texts_of_different_arguments_make_identical_prompts(
+    tiny_content: dict[str, Content], write: Write
+) -> None:
+    tiny_content["tea"]["pros"] = ["Tea is calm [1]."] * 2
+    items = [item for item in Grid(load(write(tiny_content)), trials=40) if item.config == "one-sided-pro"]
+    seen: dict[str, set[tuple[str, ...]]] = {}
+    for item in items:
+        if item.issue == "tea":
+            seen.setdefault(item.prompt, set()).add(item.arguments)
+    assert all(len(orders) == 2 for orders in seen.values())
+    assert len({(item.prompt, item.sample) for item in items}) == len(items)
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+def test_skipping_changes_neither_prompts_nor_ranks(tiny: Dataset, protocol: Protocol) -> None:
+    everything = list(Grid(tiny, protocol))
+    done = {item.id for index, item in enumerate(everything) if index < 700 or index % 3}
+    rest = [item for item in everything if item.id not in done]
+    assert list(Grid(tiny, protocol).items(skip=done.__contains__)) == rest
+    assert [call.tag for call in calls(Grid(tiny, protocol), "sim/x", skip=done.__contains__)] == rest
+
+
+def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: Dataset) -> None:
+    def asked(grid: Grid) -> set[tuple[str, int]]:
+        return {(item.prompt, item.sample) for item in grid}
+
+    whole = asked(Grid(select(full, "golf,milk")))
+    assert asked(Grid(select(full, "all", limit=1), trials=2)) <= asked(Grid(select(full, "all", limit=2)))
+    assert asked(Grid(select(full, "milk"))) < whole
+    assert asked(Grid(select(full, "golf,milk"), templates=2)) < whole
+    assert asked(Grid(select(full, "golf,milk"), trials=4)) < whole
+
+
+def test_correcting_a_label_changes_no_prompt(tiny: Dataset, tiny_content: dict[str, Content], write: Write) -> None:
+    tiny_content["tea"]["paraphrases"][3]["orientation"] = "pro"
+    corrected = Grid(load(write(tiny_content)), trials=2)
+    before = Grid(tiny, trials=2)
+    assert [(item.id, item.prompt) for item in corrected] == [(item.id, item.prompt) for item in before]
+    assert list(corrected) != list(before)
+
+
+def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_asked(tiny: Dataset) -> None:
+    grid = Grid(tiny)
+    made = list(calls(grid, "openai/gpt-4o"))
+    assert [call.tag for call in made] == list(grid)
+    for call in made:
+        assert (call.model, call.input, call.trial) == ("openai/gpt-4o", call.tag.prompt, call.tag.sample)
+        assert (call.temperature, call.max_tokens, call.top_p, call.stop, call.seed) == (None,) * 5
+    call = next(calls(grid, "openai/gpt-4o", temperature=0.0, max_tokens=100))
+    assert (call.temperature, call.max_tokens) == (0.0, 100)
+
+
+def test_calls_are_made_one_at_a_time(tiny: Dataset) -> None:
+    asked: list[str] = []
+
+    def note(item_id: str) -> bool:
+        asked.append(item_id)
+        return False
+
+    assert len(list(islice(calls(Grid(tiny), "sim/x", skip=note), 3))) == 3
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("anthropic/claude-opus-4", 600),
+        ("vertex/claude-3-5-haiku@20241022", 600),
+        ("openrouter/anthropic/claude-3.5-haiku", 600),
+        ("openai/gpt-4o-mini", 100),
+        ("openai/o3-mini", 100),
+        ("openrouter/openai/gpt-4o", 100),
+        ("openai/ft:gpt-4o-mini:lab::1", 100),
+        ("together/meta-llama/Llama-3.1-8B-Instruct", 100),
+        ("vertex/meta/llama-3.1-405b-instruct-maas", 100),
+        ("gemini/gemini-2.0-flash", None),
+        ("xai/grok-3-mini", None),
+        ("ollama/mistral", None),
+        ("sim/steady", None),
+        ("mylab/olmo-2", None),
+    ],
+)
+def test_max_tokens_follow_the_models_name(model: str, tokens: int | None) -> None:
+    assert default_max_tokens(model) == tokens
+
+
+@pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
+def test_the_largest_prompt_and_the_total_are_exact(tiny: Dataset, protocol: Protocol, citations: Citations) -> None:
+    grid = Grid(tiny, protocol, citations=citations)
+    lengths = {item.id: len(item.prompt) for item in grid}
+    chars, item_id = largest_prompt(grid)
+    assert chars == max(lengths.values()) == lengths[item_id]
+    assert total_chars(grid) == sum(lengths.values())
+
+
+def test_the_specification_names_whatever_decides_the_prompts(tiny: Dataset) -> None:
+    grid = Grid(select(tiny, "tea"), "released", templates=2, trials=3, citations="cumulative")
+    assert grid.specification() == {
+        "data": tiny.digest,
+        "issues": ["tea"],
+        "protocol": "released",
+        "templates": 2,
+        "trials": 3,
+        "citations": "cumulative",
+        "prompt_version": 1,
+        "draw_version": 1,
+    }
+
+
+def test_the_repr_tells_the_size_with_numbers(tiny: Dataset) -> None:
+    assert repr(Grid(tiny)) == (
+        "<Grid [paper: 2 issues x 6 templates x 11 configurations x 15 trials = 1,980 prompts]>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"protocol": "papers"}, "protocol 'papers' must be one of paper, released"),
+        ({"templates": 0}, r"templates \(0\) must be from 1 to 6"),
+        ({"templates": 7}, r"templates \(7\) must be from 1 to 6"),
+        ({"trials": 0}, r"trials \(0\) must be >= 1"),
+        ({"citations": "none"}, "citations 'none' must be one of own, cumulative"),
+        ({"citations": "cumulative"}, "is an option of protocol 'released', not of 'paper': use 'own'"),
+    ],
+)
+def test_options_that_the_protocol_does_not_have_are_refused(
+    tiny: Dataset, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Grid(tiny, **options)
