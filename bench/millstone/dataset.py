@@ -249,7 +249,9 @@ def _text(value: Any, where: str, *, may_be_empty: bool = False) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise DatasetError(f"{where}: expected a text, came one with half a character at {error.start}") from error
+        raise DatasetError(
+            f"{where}: expected a text, came one with a lone surrogate at character {error.start}"
+        ) from error
     return value
 
 

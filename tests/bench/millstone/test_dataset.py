@@ -116,13 +116,13 @@ def _set(content: Content, path: tuple[str | int, ...], value: Any) -> None:
         (("cons",), {}, "cons: expected a list, came an object"),
         (("cons", 1), None, "cons[1]: expected a text, came null"),
         (("pros", 4), "", "pros[4]: expected a text, came an empty one"),
-        (("pros", 0), "half \ud800", "pros[0]: expected a text, came one with half a character at 5"),
+        (("pros", 0), "half \ud800", "pros[0]: expected a text, came one with a lone surrogate at character 5"),
         (("sources",), [], "sources: expected an object, came a list"),
         (("sources", "[1]"), True, 'sources["[1]"]: expected a text, came true or false'),
         (("paraphrases",), [], "paraphrases: expected 6, came 0"),
         (("paraphrases", 2), "text", "paraphrases[2]: expected an object, came a text"),
-        (("paraphrases", 5), {"orientation": "pro"}, "paraphrases[5]: question: expected a text, came nothing: the field"
-         " is missing"),
+        (("paraphrases", 5), {"orientation": "pro"},
+         "paraphrases[5]: question: expected a text, came nothing: the field is missing"),
         (("paraphrases", 0, "question"), " ", "paraphrases[0].question: expected a text, came an empty one"),
         (("paraphrases", 0, "orientation"), "Pro", 'paraphrases[0].orientation: expected "pro" or "con", came "Pro"'),
         (("paraphrases", 0, "orientation"), 1.5, "paraphrases[0]: orientation: expected a text, came a number"),
@@ -190,7 +190,7 @@ def test_a_file_that_is_no_data_set_is_refused(tmp_path: Path, root: Any, messag
 
 
 def test_a_path_that_holds_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="expected a folder of issue files, came a folder without any .json file"):
+    with pytest.raises(DatasetError, match=r"expected a folder of issue files, came a folder without any \.json file"):
         load(tmp_path)
     with pytest.raises(DatasetError, match="expected a readable file or folder, came: No such file or directory"):
         load(tmp_path / "none")

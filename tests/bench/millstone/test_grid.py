@@ -209,10 +209,10 @@ def test_ranks_go_on_across_configurations_and_issues(tiny_content: dict[str, Co
     one["pros"], one["cons"] = one["pros"][:1], one["cons"][:1]
     items = list(Grid(load(write({"tea": one, "tee": one}))))
     assert len({(item.prompt, item.sample) for item in items}) == len(items)
-    configs = {}
+    configs: dict[str, set[tuple[str, str]]] = {}
     for item in items:
         configs.setdefault(item.prompt, set()).add((item.issue, item.config))
-    shared = set(configs[next(item.prompt for item in items if item.config == "balanced-4")])
+    shared = configs[next(item.prompt for item in items if item.config == "balanced-4")]
     assert {issue for issue, _ in shared} == {"tea", "tee"}
     assert len({config for _, config in shared}) > 1
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,7 +104,7 @@ def test_cumulative_citations_repeat_those_of_the_arguments_before_in_the_list(t
 @given(st.text(), st.lists(st.integers(0, 40)))
 def test_a_fingerprint_is_the_texts_own_however_it_is_cut(text: str, cuts: list[int]) -> None:
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    parts = [Part.of(text[start:end]) for start, end in zip(places, places[1:], strict=False)]
+    parts = [Part.of(text[start:end]) for start, end in pairwise(places)]
     assert text_of(parts) == text
     assert length_of(parts) == len(text)
     assert fingerprint_of(parts) == int.from_bytes(text.encode(), "big") % (2**64 - 59)
