@@ -54,8 +54,9 @@ def openness(counts: Counts) -> Openness:
 
     A case's stance is its most common one. Pro and con tied is con; a tie with Other goes to the side. Only the
     baseline passes Other over, for the larger side (all Other: a tie at 0, so con with share 0); another case that
-    is mostly Other has flipped, to Other's share. `om` takes each case's share of its own stance,
-    `om_pro_share` the pro share, both where the stance flips; `om_no_flip` is `om` without that condition.
+    is mostly Other has flipped, to Other's share (so a model that says Other throughout has flipped too). `om` takes
+    each case's share of its own stance, `om_pro_share` the pro share, both where the stance flips; `om_no_flip` is
+    `om` without that condition.
     """
     totals = counts.sum(axis=-1)
     shares = counts / np.maximum(totals, 1)[..., None]
