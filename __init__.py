@@ -11,22 +11,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .engine.call import Call, Failure, Message, Outcome, Reply, Usage
+    from .engine.fault import LocalFault, Stopped
     from .engine.lane import Lane
-    from .wiring import Engine, Stopped
+    from .wiring import ConfigurationError, Engine, Settings
 
 __version__ = "0.1.0"
 
-__all__ = ["Call", "Engine", "Failure", "Lane", "Message", "Outcome", "Reply", "Stopped", "Usage"]
+__all__ = [
+    "Call",
+    "ConfigurationError",
+    "Engine",
+    "Failure",
+    "Lane",
+    "LocalFault",
+    "Message",
+    "Outcome",
+    "Reply",
+    "Settings",
+    "Stopped",
+    "Usage",
+]
 
 _HOMES = {
     "Call": "engine.call",
+    "ConfigurationError": "wiring",
     "Engine": "wiring",
     "Failure": "engine.call",
     "Lane": "engine.lane",
+    "LocalFault": "engine.fault",
     "Message": "engine.call",
     "Outcome": "engine.call",
     "Reply": "engine.call",
-    "Stopped": "wiring",
+    "Settings": "wiring",
+    "Stopped": "engine.fault",
     "Usage": "engine.call",
 }
 

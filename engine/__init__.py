@@ -1,1 +1,1 @@
-"""The engine: runs calls under quotas, through the cache, into the journal. Knows no benchmark, no provider, no HTTP."""
+"""The engine: runs calls under quotas, through the cache, into the journal. Knows no benchmark and no provider."""

@@ -9,7 +9,20 @@ import pytest
 
 import millstream
 
-NAMES = ["Call", "Engine", "Failure", "Lane", "Message", "Outcome", "Reply", "Stopped", "Usage"]
+NAMES = [
+    "Call",
+    "ConfigurationError",
+    "Engine",
+    "Failure",
+    "Lane",
+    "LocalFault",
+    "Message",
+    "Outcome",
+    "Reply",
+    "Settings",
+    "Stopped",
+    "Usage",
+]
 
 
 def test_the_public_names_are_these() -> None:
@@ -24,7 +37,7 @@ def test_a_public_name_leads_to_what_is_called_so(name: str) -> None:
 
 def test_an_unknown_name_is_refused_with_those_that_exist() -> None:
     misspelt = "Calls"
-    with pytest.raises(AttributeError, match="no attribute 'Calls': it has Call, Engine,"):
+    with pytest.raises(AttributeError, match="no attribute 'Calls': it has Call, ConfigurationError,"):
         getattr(millstream, misspelt)
 
 

@@ -1,0 +1,54 @@
+"""How many tokens a call will take, before the provider says so.
+
+Characters times a ratio that the reported usage corrects; output by the 95th percentile of what the lane
+has answered so far. No tokenizer, no download.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from .call import Call, Usage
+
+TOKENS_PER_CHAR = 0.25
+OUTPUT_FIRST = 256
+# One token a byte is the worst any tokenizer does on text; half of it bounds real prompts with room to spare.
+TOKENS_PER_CHAR_WORST = 0.5
+_WINDOW = 256
+_REFRESH = 16
+
+
+def chars_of(call: Call) -> int:
+    if isinstance(call.input, str):
+        return len(call.input)
+    return sum(len(message.content) for message in call.input)
+
+
+class TokenEstimate:
+    """One lane's guess, corrected by every reported usage."""
+
+    def __init__(self) -> None:
+        self.tokens_per_char = TOKENS_PER_CHAR
+        self.output_p95 = OUTPUT_FIRST
+        self._outputs: deque[int] = deque(maxlen=_WINDOW)
+        self._seen = 0
+
+    def input_of(self, call: Call) -> int:
+        return max(1, round(chars_of(call) * self.tokens_per_char))
+
+    def output_of(self, call: Call) -> int:
+        return call.max_tokens if call.max_tokens is not None else self.output_p95
+
+    def of(self, call: Call) -> int:
+        return self.input_of(call) + self.output_of(call)
+
+    def observe(self, call: Call, usage: Usage) -> None:
+        chars = chars_of(call)
+        if chars and usage.input:
+            # A slow average: one odd prompt must not swing the reservations of the next thousand.
+            self.tokens_per_char += (usage.input / chars - self.tokens_per_char) / (8 if self._seen < 8 else 32)
+        self._outputs.append(usage.output)
+        self._seen += 1
+        if self._seen % _REFRESH == 0:
+            ordered = sorted(self._outputs)
+            self.output_p95 = max(1, ordered[int(0.95 * (len(ordered) - 1))])

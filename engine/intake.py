@@ -1,0 +1,128 @@
+"""One lazy iterator, shared by the workers of all lanes.
+
+A worker takes the next call of its own lane. Calls of other lanes that it comes upon wait in a bounded
+look-ahead; when that is full the worker waits instead of reading on, so a million calls need no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+
+from .call import Call
+
+LOOK_AHEAD = 256
+
+
+class Intake:
+    """`lane_of` names a call's lane; `begin_lane` is told of each lane when its first call is seen."""
+
+    def __init__(
+        self,
+        calls: Iterable[Call] | AsyncIterable[Call],
+        lane_of: Callable[[Call], str],
+        begin_lane: Callable[[str], None],
+    ) -> None:
+        self._iterator: Iterator[Call] | None = None
+        self._async_iterator: AsyncIterator[Call] | None = None
+        if isinstance(calls, AsyncIterable):
+            self._async_iterator = aiter(calls)
+        else:
+            self._iterator = iter(calls)
+        self._lane_of = lane_of
+        self._begin_lane = begin_lane
+        self._ahead: dict[str, deque[Call]] = {}
+        self._dropped: set[str] = set()
+        self._is_exhausted = False
+        self._reading = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        self._is_exhausted = True
+        self._ahead = {lane: deque() for lane in self._ahead}
+        self._stir()
+
+    def drop(self, lane: str) -> None:
+        """The lane has stopped: its calls are passed over, so that they never block another lane's."""
+        self._dropped.add(lane)
+        self._ahead[lane].clear()
+        self._stir()
+
+    async def begin(self) -> None:
+        """Look at the first call, so that its lane's workers start."""
+        call = await self._read()
+        if call is not None:
+            self._keep(self._lane_of(call), call)
+        else:
+            self._is_exhausted = True
+
+    def take_now(self, lane: str) -> Call | None:
+        """The lane's next call if it is at hand; never awaits, so no call is taken twice."""
+        ahead = self._ahead[lane]
+        if ahead:
+            call = ahead.popleft()
+            if len(ahead) == LOOK_AHEAD - 1:
+                self._stir()
+            return call
+        if self._iterator is None or self._is_exhausted or self._is_any_full():
+            return None
+        for call in self._iterator:
+            own = self._lane_of(call)
+            if own == lane:
+                return call
+            if self._keep(own, call):
+                return None  # that lane's look-ahead is full: reading on would need memory without bound
+        self._is_exhausted = True
+        self._stir()
+        return None
+
+    async def take(self, lane: str) -> Call | None:
+        """The lane's next call; None when there are no more."""
+        while True:
+            call = self.take_now(lane)
+            if call is not None:
+                return call
+            if self._is_exhausted and not self._ahead[lane]:
+                return None
+            if self._is_any_full():
+                self._changed.clear()
+                await self._changed.wait()
+            elif self._async_iterator is not None:
+                await self._read_one(lane)
+
+    async def _read_one(self, lane: str) -> None:
+        async with self._reading:
+            # Whoever read before may have brought this lane's call, or filled another's look-ahead.
+            if self._is_exhausted or self._ahead[lane] or self._is_any_full():
+                return
+            call = await self._read()
+            if call is None:
+                self._is_exhausted = True
+            else:
+                self._keep(self._lane_of(call), call)
+        self._stir()
+
+    async def _read(self) -> Call | None:
+        if self._iterator is not None:
+            return next(self._iterator, None)
+        assert self._async_iterator is not None
+        return await anext(self._async_iterator, None)
+
+    def _keep(self, lane: str, call: Call) -> bool:
+        """Put a call by for its lane; whether that lane's look-ahead is now full."""
+        if lane not in self._ahead:
+            self._ahead[lane] = deque()
+            self._begin_lane(lane)
+        if lane in self._dropped:
+            return False
+        self._ahead[lane].append(call)
+        self._stir()
+        return len(self._ahead[lane]) >= LOOK_AHEAD
+
+    def _is_any_full(self) -> bool:
+        return any(len(ahead) >= LOOK_AHEAD for ahead in self._ahead.values())
+
+    def _stir(self) -> None:
+        self._changed.set()

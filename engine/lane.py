@@ -1,0 +1,30 @@
+"""A lane as it is declared: the quota of one provider, model and key.
+
+Only what a person writes down, checked when made. How calls are admitted: admission.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+CONCURRENCY_DEFAULT = 128
+
+
+class Lane(Struct, frozen=True):
+    """What may be sent to `model`: requests and tokens a minute, calls in flight. None: not declared,
+    so the lane adapts to what the provider says."""
+
+    model: str
+    rpm: float | None = None
+    tpm: float | None = None
+    concurrency: int = CONCURRENCY_DEFAULT
+    timeout_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("rpm", self.rpm), ("tpm", self.tpm)):
+            if value is not None and not 1 <= value < 1e12:
+                raise ValueError(f"lane {self.model}: {name} ({value:g}) must be at least 1 a minute")
+        if self.concurrency < 1:
+            raise ValueError(f"lane {self.model}: concurrency ({self.concurrency}) must be >= 1")
+        if not self.timeout_s > 0:
+            raise ValueError(f"lane {self.model}: timeout_s ({self.timeout_s:g}) must be > 0")

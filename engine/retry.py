@@ -1,0 +1,152 @@
+"""When to send again: one owner of retries for the whole house.
+
+Back-off, the limit of attempts, the retry budget and the breaker of a lane. Decides; never sleeps and
+never sends. The policy is a frozen struct; the rest keeps counts and answers questions about them.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from msgspec import Struct
+
+from .endpoint import Fault
+
+
+class RetryPolicy(Struct, frozen=True):
+    """Every figure of FAULTS.md that concerns sending again, with its default."""
+
+    attempts_max: int = 6
+    billed_repeats_max: int = 2
+    wait_min_s: float = 1.0
+    wait_max_s: float = 60.0
+    patience_s: float = 600.0
+    breaker_failures: int = 20
+    probe_every_s: float = 10.0
+    budget_share: float = 0.1
+    budget_floor: float = 20.0
+
+    def __post_init__(self) -> None:
+        if self.attempts_max < 1:
+            raise ValueError(f"attempts_max ({self.attempts_max}) must be >= 1")
+        if not 0 <= self.wait_min_s <= self.wait_max_s:
+            raise ValueError(f"wait_max_s ({self.wait_max_s}) must be >= wait_min_s ({self.wait_min_s}) >= 0")
+
+    def wait_s(self, failed_attempts: int, random: Random) -> float:
+        """Full jitter between the least wait and a ceiling that doubles with every failed attempt."""
+        ceiling = min(self.wait_max_s, self.wait_min_s * 2.0**failed_attempts)
+        return random.uniform(self.wait_min_s, max(self.wait_min_s, ceiling))
+
+
+class Tries:
+    """The attempts of one call. A call held back by its lane spends none."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+        self.attempts = 0
+        self.uncounted = 0
+        self.maybe_billed = 0
+
+    @property
+    def sent(self) -> int:
+        return self.attempts + self.uncounted
+
+    def may_repeat(self, fault: Fault) -> bool:
+        """Count this failed attempt; whether the call may be sent once more."""
+        if fault.is_billed_maybe:
+            self.maybe_billed += 1
+        if fault.action in ("wait", "confirm") or (fault.action == "throttle" and fault.retry_after_s is not None):
+            self.uncounted += 1
+            return True
+        self.attempts += 1
+        if fault.action not in ("retry", "throttle"):
+            return False
+        limit = min(self._policy.attempts_max, fault.attempts_max or self._policy.attempts_max)
+        if self.attempts >= limit:
+            return False
+        return self.maybe_billed <= self._policy.billed_repeats_max
+
+
+class RetryBudget:
+    """Keeps retries within a share of the traffic while a lane is failing.
+
+    A lane is failing when fewer than half of its latest attempts succeeded; a healthy one may retry as
+    it likes, since the limit of attempts holds anyway.
+    """
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._share = policy.budget_share
+        self._credit = policy.budget_floor
+        self._credit_max = 10 * policy.budget_floor
+        self._trickle_s = policy.probe_every_s
+        self._last_grant = float("-inf")
+        self._health = 1.0
+
+    @property
+    def is_failing(self) -> bool:
+        return self._health < 0.5
+
+    def record(self, *, success: bool) -> None:
+        self._health += ((1.0 if success else 0.0) - self._health) / 32
+        self._credit = min(self._credit_max, self._credit + self._share)
+
+    def wait_s(self, now: float) -> float:
+        """0.0 grants one retry. A spent budget still lets one through now and then, so that every run ends."""
+        if self.is_failing and self._credit < 1:
+            wait = self._last_grant + self._trickle_s - now
+            if wait > 0:
+                return wait
+        self._credit = max(0.0, self._credit - 1)
+        self._last_grant = now
+        return 0.0
+
+
+class Breaker:
+    """Holds a lane back after a row of failures, and lets one probe through at a time."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._failures_max = policy.breaker_failures
+        self._probe_every_s = policy.probe_every_s
+        self._row = 0
+        self._is_probing = False
+        self._next_probe = 0.0
+        self.opened_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.opened_at is not None
+
+    def record_success(self) -> None:
+        self._row = 0
+        self._is_probing = False
+        self.opened_at = None
+
+    def record_failure(self, now: float, *, was_probe: bool) -> bool:
+        """Whether this failure opened the breaker."""
+        self._row += 1
+        if was_probe:
+            self._is_probing = False
+            self._next_probe = now + self._probe_every_s
+        if self.opened_at is None and self._row >= self._failures_max:
+            self.open(now, probe_in_s=self._probe_every_s)
+            return True
+        return False
+
+    def open(self, now: float, *, probe_in_s: float) -> None:
+        self.opened_at = now
+        self._is_probing = False
+        self._next_probe = now + probe_in_s
+
+    def wait_s(self, now: float) -> float:
+        """0.0: a call may go (as the probe, where the breaker is open); infinite while a probe is out."""
+        if self.opened_at is None:
+            return 0.0
+        return float("inf") if self._is_probing else max(0.0, self._next_probe - now)
+
+    def begin_probe(self) -> None:
+        self._is_probing = True
+
+    def abandon_probe(self, now: float) -> None:
+        """The probe was cancelled, so it told nothing: the next one may go at once."""
+        self._is_probing = False
+        self._next_probe = now

@@ -1,0 +1,171 @@
+"""The folder of one run: its lock, its manifest, its two journals and the reserve for a full disk.
+
+One process writes a run. The same command goes on where it stopped; another specification is refused
+with what differs. Knows rows and ids, not what they measure.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from .call import Outcome
+from .fault import LocalFault, RunHeld
+from .journal import Journal, Reserve, read_lines
+
+MANIFEST = "manifest.json"
+RECORDS = "records.jsonl"
+FAILURES = "failures.jsonl"
+
+
+class WrongSpecification(Exception):
+    """The folder holds another run. Says what differs."""
+
+
+def specification_hash(specification: Mapping[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(specification, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run, or a LocalFault that says what is wrong with the folder."""
+    path = folder / MANIFEST
+    try:
+        manifest = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise LocalFault(f"{folder} holds no run: {MANIFEST} is missing") from None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise LocalFault(f"{path} can't be read ({error}): the folder is damaged") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("specification"), dict):
+        raise LocalFault(f"{path} is no manifest: it has no specification")
+    return manifest
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file at once: a reader sees the old one or the new one, a kill leaves either."""
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+class RunFolder:
+    """A run open for writing. Use as a context manager; leaving it frees the lock."""
+
+    def __init__(
+        self, folder: Path, specification: Mapping[str, Any], *, set_aside: bool = False, retry: bool = False
+    ) -> None:
+        self.folder = folder
+        self._lock = _lock(folder)
+        try:
+            self.manifest = self._begin(specification)
+            self._reserve = Reserve(folder / ".reserve")
+            if retry and (folder / FAILURES).exists():
+                _retire(folder / FAILURES)
+            self.records = Journal(folder / RECORDS, self._reserve, set_aside=set_aside)
+            self.failures = Journal(folder / FAILURES, self._reserve, set_aside=set_aside)
+        except OSError as error:
+            os.close(self._lock)
+            raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def fault(self) -> LocalFault | None:
+        return self.records.fault or self.failures.fault
+
+    def sink(self, row: Callable[[Outcome], bytes]) -> RunSink:
+        return RunSink(self, row)
+
+    def write_manifest(self, **changes: Any) -> None:
+        self.manifest.update(changes)
+        write_whole(self.folder / MANIFEST, orjson.dumps(self.manifest, option=orjson.OPT_INDENT_2))
+
+    def close(self) -> None:
+        try:
+            self.records.close()
+            self.failures.close()
+        finally:
+            self._reserve.release()
+            os.close(self._lock)
+
+    def _begin(self, specification: Mapping[str, Any]) -> dict[str, Any]:
+        digest = specification_hash(specification)
+        if not (self.folder / MANIFEST).exists():
+            if (self.folder / RECORDS).exists():
+                raise WrongSpecification(f"{self.folder} holds {RECORDS} but no {MANIFEST}: choose another --out")
+            return {"specification": dict(specification), "specification_hash": digest}
+        manifest = read_manifest(self.folder)
+        if manifest.get("specification_hash") != digest:
+            differences = ", ".join(_differences(manifest["specification"], specification))
+            raise WrongSpecification(f"{self.folder} holds another run ({differences}): choose another --out")
+        return manifest
+
+
+class RunSink:
+    """Where outcomes of a run go: replies and refusals to the records, final failures beside them."""
+
+    def __init__(self, folder: RunFolder, row: Callable[[Outcome], bytes]) -> None:
+        self._folder = folder
+        self._row = row
+
+    @property
+    def fault(self) -> LocalFault | None:
+        return self._folder.fault
+
+    def write(self, outcome: Outcome) -> None:
+        journal = self._folder.records if outcome.failure is None else self._folder.failures
+        journal.append(self._row(outcome))
+
+    def flush(self) -> None:
+        self._folder.records.flush()
+        self._folder.failures.flush()
+
+
+def _lock(folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
+        os.close(fd)
+        raise RunHeld(f"{folder} is being written by {holder}: wait for it, or choose another --out") from error
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    return fd
+
+
+def _retire(path: Path) -> None:
+    """Keep the failures that are asked again under a number of their own."""
+    number = 1
+    while (aside := path.with_name(f"failures-{number}.jsonl")).exists():
+        number += 1
+    path.rename(aside)
+
+
+def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    names = sorted(ours.keys() | theirs.keys())
+    return [f"{n}: {ours.get(n)!r} there, {theirs.get(n)!r} asked" for n in names if ours.get(n) != theirs.get(n)]
+
+
+def whole_lines(folder: Path, name: str) -> int:
+    return sum(1 for _ in read_lines(folder / name))

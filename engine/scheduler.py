@@ -1,0 +1,268 @@
+"""The one way a call goes out: cache, then lane, then transport, then cache and journal.
+
+Owns the order of these steps, single flight and retries. It is given endpoints and lanes; it knows no
+provider and no benchmark. Workers, iterator and results of a whole run: run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from msgspec import Struct
+
+from .admission import Admission, LaneStopped, Permit, StopReason
+from .cache import Cache, Mode
+from .call import Call, Failure, Outcome, Reply
+from .endpoint import EncodeError, Endpoint, Fault, Request, Response, SendError
+from .estimate import TokenEstimate
+from .events import Events
+from .fault import LocalFault, Stopped
+from .key import key_of
+from .money import Price, cost_of, worst_cost
+from .retry import RetryPolicy, Tries
+from .sink import Sink
+
+
+class Route(Struct):
+    """Everything one model string needs: where it goes, under which quota, at what price."""
+
+    endpoint: Endpoint
+    lane: Admission
+    price: Price | None
+    estimate: TokenEstimate
+
+
+class Wanted(Struct):
+    """A call that the cache did not hold, ready to be sent."""
+
+    call: Call
+    route: Route
+    request: Request
+    key: bytes
+
+
+class Scheduler:
+    """Runs calls. `route` builds what a model string needs, once each."""
+
+    def __init__(
+        self,
+        route: Callable[[str], Route],
+        *,
+        cache: Cache,
+        mode: Mode,
+        policy: RetryPolicy,
+        events: Events,
+        random: Random,
+    ) -> None:
+        self.events = events
+        self.cache = cache
+        self.routes: dict[str, Route] = {}
+        self._build_route = route
+        self._mode = mode
+        self._policy = policy
+        self._random = random
+        self._flying: dict[bytes, asyncio.Future[Outcome]] = {}
+        self.halted: tuple[StopReason, str] | None = None
+        self.on_halt: set[Callable[[], None]] = set()
+
+    def __repr__(self) -> str:
+        in_flight = sum(route.lane.in_flight for route in self.routes.values())
+        return f"<Scheduler [{len(self.routes)} lanes, {in_flight} in flight, mode {self._mode}]>"
+
+    def route_of(self, model: str) -> Route:
+        route = self.routes.get(model)
+        if route is None:
+            route = self.routes[model] = self._build_route(model)
+            if self.halted is not None:
+                route.lane.stop(*self.halted)
+        return route
+
+    async def ask(self, call: Call, sink: Sink | None = None) -> Outcome:
+        """One call to its end. Raises Stopped where its lane sends nothing more."""
+        found = self.look_up(call)
+        if isinstance(found, Outcome):
+            self._write(found, sink)
+            return found
+        try:
+            return await self.fetch(found, sink)
+        except LaneStopped as error:
+            raise Stopped([error.stop]) from error
+
+    def halt(self, reason: StopReason, detail: str) -> None:
+        """Send nothing more on any lane; what is in flight is finished."""
+        self.halted = (reason, detail)
+        for route in self.routes.values():
+            route.lane.stop(reason, detail)
+        for listener in tuple(self.on_halt):
+            listener()
+
+    def look_up(self, call: Call) -> Outcome | Wanted:
+        """What needs no sending: a stored answer, or a call that can't be sent at all."""
+        route = self.route_of(call.model)
+        try:
+            request = route.endpoint.encode(call)
+        except EncodeError as error:
+            return Outcome(call, failure=Failure("rejected", str(error)))
+        key = key_of(request, call.trial)
+        entry = self.cache.get(key)
+        if entry is not None:
+            reply = route.endpoint.decode(entry.response)
+            if isinstance(reply, Reply):
+                self.events.tell("cached", call.model)
+                cost = None if route.price is None else 0.0
+                return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost)
+        if self._mode == "strict":
+            detail = f"call {key.hex()[:12]} to {call.model} is not in the cache and mode strict sends nothing"
+            return Outcome(call, failure=Failure("not_cached", detail), key=key.hex())
+        tpm = route.lane.lane.tpm
+        if tpm is not None and (needed := route.estimate.of(call)) > tpm:
+            detail = (
+                f"call {key.hex()[:12]} needs {needed:,} tokens; lane {call.model} admits at most {tpm:,.0f} a "
+                f"minute: raise tpm or cut the prompt"
+            )
+            return Outcome(call, failure=Failure("rejected", detail), key=key.hex())
+        return Wanted(call, route, request, key)
+
+    async def fetch(self, wanted: Wanted, sink: Sink | None) -> Outcome:
+        """Send a call, unless the same call is under way: then its answer serves both."""
+        while (leader := self._flying.get(wanted.key)) is not None:
+            try:
+                first = await asyncio.shield(leader)
+            except asyncio.CancelledError:
+                if not leader.cancelled():
+                    raise
+                continue  # the leader's caller left; whoever wakes first takes its place
+            outcome = Outcome(
+                wanted.call,
+                reply=first.reply,
+                failure=first.failure,
+                key=first.key,
+                cached=first.reply is not None,
+                cost=None if first.cost is None else 0.0,
+            )
+            self.events.tell("cached", wanted.call.model)
+            self._write(outcome, sink)
+            return outcome
+        flight = self._flying[wanted.key] = asyncio.get_running_loop().create_future()
+        try:
+            outcome = await self._send_until_final(wanted, sink)
+        except LaneStopped as error:
+            flight.set_exception(error)
+            flight.exception()
+            raise
+        except BaseException:
+            flight.cancel()
+            raise
+        else:
+            flight.set_result(outcome)
+            return outcome
+        finally:
+            del self._flying[wanted.key]
+
+    async def _send_until_final(self, wanted: Wanted, sink: Sink | None) -> Outcome:
+        call, route, lane = wanted.call, wanted.route, wanted.route.lane
+        loop = asyncio.get_running_loop()
+        tries = Tries(self._policy)
+        while True:
+            reserved = 0 if lane.lane.tpm is None else min(route.estimate.of(call), int(lane.lane.tpm))
+            worst = 0.0
+            if lane.purse.limit is not None and route.price is not None:
+                worst = worst_cost(call, route.price, route.estimate)
+            permit = await lane.admit(reserved, worst)
+            try:
+                self.events.tell("sent", call.model)
+                result, response = await self._attempt(route, wanted.request)
+                if response is not None and isinstance(result, Reply):
+                    self._settle(route, permit, call, result, loop.time())
+                    await self._store(wanted, response, lane)
+                    tries.attempts += 1
+                    outcome = self._success(wanted, result, response, tries)
+                    self._write(outcome, sink)
+                    return outcome
+                assert isinstance(result, Fault)
+                now = loop.time()
+                lane.failed(permit, result, now)
+                if not tries.may_repeat(result) and not self._is_left_pending(result):
+                    outcome = self._final_failure(wanted, result, tries)
+                    self._write(outcome, sink)
+                    return outcome
+            finally:
+                lane.release(permit, loop.time())
+            self.events.tell("retried", call.model, detail=result.kind)
+            await self._wait_to_retry(lane, result, tries)
+
+    async def _attempt(self, route: Route, request: Request) -> tuple[Reply | Fault, Response | None]:
+        """One try, whatever happens to it."""
+        try:
+            response = await route.endpoint.send(request)
+            return route.endpoint.decode(response), response
+        except SendError as error:
+            return error.fault, None
+        except Exception as error:  # noqa: BLE001
+            # The one broad except: an attempt that broke in a way nobody foresaw may have been billed, and
+            # must not take the other hundred thousand with it.
+            detail = f"{type(error).__name__}: {error}"
+            return Fault("incomplete", detail, "retry", is_billed_maybe=True), None
+
+    def _settle(self, route: Route, permit: Permit, call: Call, reply: Reply, now: float) -> None:
+        usage = reply.usage
+        tokens = permit.tokens if usage is None else usage.input + usage.output
+        if usage is not None:
+            route.estimate.observe(call, usage)
+        cost = cost_of(usage, route.price)
+        route.lane.succeeded(permit, now, tokens=tokens, cost=permit.cost if cost is None else cost)
+
+    async def _store(self, wanted: Wanted, response: Response, lane: Admission) -> None:
+        try:
+            await self.cache.put(wanted.key, wanted.request, wanted.call.trial, response)
+        except LocalFault as fault:
+            # The answer still reaches the journal; nothing more is sent.
+            self.halt("local_fault", str(fault))
+
+    def _write(self, outcome: Outcome, sink: Sink | None) -> None:
+        if sink is None:
+            return
+        sink.write(outcome)
+        sink.flush()
+        if sink.fault is not None:
+            self.halt("local_fault", str(sink.fault))
+
+    @staticmethod
+    def _is_left_pending(fault: Fault) -> bool:
+        """What stops a lane leaves the call pending; a redirect alone is recorded as the call's own end."""
+        return fault.action == "stop" and fault.kind != "redirect"
+
+    def _success(self, wanted: Wanted, reply: Reply, response: Response, tries: Tries) -> Outcome:
+        cost = cost_of(reply.usage, wanted.route.price)
+        self.events.tell("answered", wanted.call.model, response.latency_ms, "refused" if reply.refused else "ok")
+        return Outcome(
+            wanted.call,
+            reply=reply,
+            key=wanted.key.hex(),
+            attempts=tries.sent,
+            maybe_billed=tries.maybe_billed,
+            cost=cost,
+            latency_ms=response.latency_ms,
+        )
+
+    def _final_failure(self, wanted: Wanted, fault: Fault, tries: Tries) -> Outcome:
+        self.events.tell("failed", wanted.call.model, detail=fault.kind)
+        return Outcome(
+            wanted.call,
+            failure=Failure(fault.kind, fault.detail, fault.status),
+            key=wanted.key.hex(),
+            attempts=tries.sent,
+            maybe_billed=tries.maybe_billed,
+        )
+
+    async def _wait_to_retry(self, lane: Admission, fault: Fault, tries: Tries) -> None:
+        """Sleep without a slot. Pauses of the whole lane and its breaker are the lane's to wait for."""
+        if fault.action != "retry" and not (fault.action == "throttle" and fault.retry_after_s is None):
+            return
+        if not (fault.is_immediate and tries.attempts == 1):
+            await lane.back_off(self._policy.wait_s(tries.attempts, self._random))
+        loop = asyncio.get_running_loop()
+        while (wait := lane.budget.wait_s(loop.time())) > 0:
+            await lane.back_off(wait)

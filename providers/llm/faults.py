@@ -1,0 +1,155 @@
+"""What an answer that is no reply means: status, headers and the body's own code become a fault.
+
+The rows of FAULTS.md for models, in one place for every protocol that speaks JSON errors over HTTP.
+Pure: no I/O, no clock but the response's own Date.
+"""
+
+from __future__ import annotations
+
+import json
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
+
+from ...engine.call import FailureKind
+from ...engine.endpoint import Action, Fault, Response
+
+# Answers to an account that can't pay: they look like rate limits, and waiting does not help.
+EMPTY_ACCOUNT_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "spend_cap",
+        "spend_cap_reached",
+        "spending_limit_reached",
+        "spend_limit_exceeded",
+        "insufficient_credits",
+        "insufficient_balance",
+        "credit_balance_too_low",
+        "payment_required",
+    }
+)
+CONTENT_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "responsible_ai_policy_violation"})
+DETAIL_MAX = 400
+
+_REJECTED = (400, 404, 405, 413, 415, 422)
+_DEAD_KEY = (401, 403)
+_SERVER = (408, 409, 500, 503, 529)
+_GATEWAY = (502, 504)
+
+
+class ErrorBody:
+    """What the body of an error says of itself, in whichever of the common shapes."""
+
+    def __init__(self, body: bytes) -> None:
+        self.codes: frozenset[str] = frozenset()
+        self.message = body[:DETAIL_MAX].decode("utf-8", "replace").strip()
+        parsed = parse_leniently(body)
+        error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
+        if isinstance(error, str):
+            self.message = error
+        elif isinstance(error, dict):
+            self.codes = frozenset(str(error[name]).lower() for name in ("code", "type", "status") if error.get(name))
+            self.message = str(error.get("message") or error.get("detail") or self.message)
+
+    @property
+    def status(self) -> int | None:
+        """A status that the body names for itself, as some gateways do with 200."""
+        for code in self.codes:
+            if code.isdigit() and 400 <= int(code) < 600:
+                return int(code)
+        return _STATUS_OF_CODE.get(next((code for code in self.codes if code in _STATUS_OF_CODE), ""))
+
+    @property
+    def is_content_filter(self) -> bool:
+        return bool(self.codes & CONTENT_FILTER_CODES)
+
+
+_STATUS_OF_CODE = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "too_many_requests": 429,
+    "invalid_api_key": 401,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "model_not_found": 404,
+    "not_found_error": 404,
+    "overloaded_error": 529,
+    "server_error": 500,
+    "internal_error": 500,
+    "api_error": 500,
+    "timeout": 504,
+}
+
+
+def parse_leniently(body: bytes) -> Any:
+    """JSON as it should be, else with whatever repairs Python's own reader allows, else None."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(body.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            return None
+
+
+def fault_of(response: Response) -> Fault:
+    """The fault of a response that is an error, by its status or by what a 200's body says."""
+    error = ErrorBody(response.body)
+    status = response.status
+    if status == 200:
+        status = error.status or 500
+    detail = f"{response.status}: {error.message[:DETAIL_MAX]}"
+    if 300 <= status < 400:
+        where = response.headers.get("location", "elsewhere")
+        return Fault("redirect", f"{status}: the address redirects to {where}: set --base-url to it", "stop", status)
+    if status == 402 or error.codes & EMPTY_ACCOUNT_CODES:
+        return Fault("rate_limited", f"the account can't pay: {detail}", "stop", status)
+    if status == 429:
+        return _throttled(response, status, detail)
+    kind: FailureKind
+    action: Action
+    if status in _DEAD_KEY:
+        kind, action = "rejected", "confirm"
+    elif status in _GATEWAY:
+        return Fault("server_error", detail, "retry", status, is_billed_maybe=True)
+    elif status in _SERVER or status >= 500:
+        kind, action = "server_error", "retry"
+    else:
+        kind, action = "rejected", "never"
+    return Fault(kind, detail, action, status, cuts_rate=status == 529)
+
+
+def _throttled(response: Response, status: int, detail: str) -> Fault:
+    wait = retry_after_s(response.headers)
+    return Fault("rate_limited", detail, "throttle", status, retry_after_s=wait, cuts_rate=wait is None)
+
+
+def retry_after_s(headers: dict[str, str]) -> float | None:
+    """Milliseconds before seconds before a date, and a date against the response's own clock."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None:
+        return seconds
+    try:
+        until = parsedate_to_datetime(value or "")
+        now = parsedate_to_datetime(headers.get("date", ""))
+        return max(0.0, (until - now).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    # A provider that says nan, inf or a negative number says nothing.
+    return number if 0 <= number < 1e9 else None

@@ -1,0 +1,109 @@
+"""How bytes reach a provider and come back: aiohttp, one session for all endpoints of an engine.
+
+Owns connections, the deadline for a whole call, size limits, and what a broken connection means. Follows
+no redirect, reads no environment, knows no protocol. Keys travel only in headers.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Mapping
+
+import aiohttp
+
+from ..engine.endpoint import Fault, Request, Response, SendError
+
+BODY_MAX = 16 << 20
+CONNECT_S = 30.0
+# Below the five seconds after which common servers close an idle connection.
+KEEPALIVE_S = 4.0
+_HEADERS_KEPT = ("retry-after", "retry-after-ms", "date", "location", "x-request-id")
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+
+
+class Transport:
+    """Connections of one engine. Made lazily, since a session belongs to a running loop."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    def __repr__(self) -> str:
+        return f"<Transport [{'open' if self._session is not None else 'closed'}]>"
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def post(self, request: Request, headers: Mapping[str, str], timeout_s: float) -> Response:
+        """Send and read to the end. Raises SendError where no response came whole."""
+        session = self._session or self._open()
+        began = time.perf_counter()
+        is_answered = False
+        try:
+            async with session.post(
+                request.url,
+                data=request.wire,
+                headers=headers,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S),
+            ) as answer:
+                is_answered = True
+                return await self._read(answer, request, began)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise SendError(_fault_of(error, timeout_s, is_answered=is_answered)) from error
+
+    async def _read(self, answer: aiohttp.ClientResponse, request: Request, began: float) -> Response:
+        chunks: list[bytes] = []
+        size = 0
+        first_byte_ms: float | None = None
+        is_cut = False
+        try:
+            async for chunk in answer.content.iter_any():
+                if first_byte_ms is None:
+                    first_byte_ms = (time.perf_counter() - began) * 1000
+                size += len(chunk)
+                if size > BODY_MAX:
+                    answer.close()
+                    detail = f"an answer of more than {BODY_MAX >> 20} MiB, dropped there"
+                    raise SendError(Fault("too_large", detail, "never", answer.status, is_billed_maybe=True))
+                chunks.append(chunk)
+        except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
+            # A stream may have said all it had to say before it was cut; its own marks tell.
+            if not request.stream:
+                raise
+            is_cut = True
+        headers = {} if answer.status == 200 else _kept(answer.headers)
+        elapsed_ms = (time.perf_counter() - began) * 1000
+        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return Response(answer.status, body, request.stream, is_cut, elapsed_ms, first_byte_ms, headers)
+
+    def _open(self) -> aiohttp.ClientSession:
+        # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ttl_dns_cache=60)
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return self._session
+
+
+def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: headers[name] for name in _HEADERS_KEPT if name in headers}
+
+
+def _fault_of(error: BaseException, timeout_s: float, *, is_answered: bool) -> Fault:
+    """What a broken exchange means: what was certainly never sent is given back."""
+    said = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
+        return Fault("connect", f"out of file descriptors ({said})", "wait", quota="refund", retry_after_s=1.0)
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return Fault("dns", said, "retry", quota="refund")
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
+        return Fault("connect", said, "retry", quota="refund")
+    if isinstance(error, TimeoutError):
+        return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
+    if isinstance(error, aiohttp.ClientConnectionResetError):
+        return Fault("disconnected", said, "retry", quota="refund", is_immediate=True)
+    if is_answered:
+        return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
+    detail = f"the server closed before it answered ({said})"
+    return Fault("disconnected", detail, "retry", is_billed_maybe=True, is_immediate=True)

@@ -1,0 +1,260 @@
+"""Builds an engine from what was configured: providers, lanes, cache, prices, and the keys of the environment.
+
+The only place that reads the environment, and the only one that knows both the engine and the providers.
+Everything is passed on as values; nothing is kept between engines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from random import Random
+from types import TracebackType
+
+from msgspec import Struct, structs
+
+from .engine.admission import Admission, StopReason
+from .engine.cache import MODES, Cache, Mode
+from .engine.call import Call, Outcome
+from .engine.estimate import TokenEstimate
+from .engine.events import Events
+from .engine.lane import Lane
+from .engine.ledger import Ledger
+from .engine.money import Price, Prices, Purse, bundled_prices
+from .engine.retry import RetryPolicy
+from .engine.run import run_calls
+from .engine.scheduler import Route, Scheduler
+from .engine.sink import Sink
+from .providers.endpoint import Address, ChatEndpoint
+from .providers.table import OPENAI_URL, PROVIDERS, Provider
+from .providers.transport import Transport
+
+FILES_WANTED = 65_536
+FILES_SPARED = 128
+
+
+class ConfigurationError(ValueError):
+    """What was asked for can't be built. One line: what, what is allowed, what to do."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything an engine is built from, with the defaults a person gets who sets nothing."""
+
+    lanes: tuple[Lane, ...] = ()
+    default_lane: Lane | None = None
+    providers: Mapping[str, Provider] = {}
+    key_variables: Mapping[str, str] = {}
+    prices: Mapping[str, Price] = {}
+    base_url: str | None = None
+    cache: Path | None = None
+    mode: Mode = "record"
+    run_id: str | None = None
+    max_cost: float | None = None
+    spent: float = 0.0
+    policy: RetryPolicy = RetryPolicy()
+    environment: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ConfigurationError(f"mode {self.mode!r} is none of {', '.join(MODES)}")
+        if self.max_cost is not None and not 0 <= self.max_cost < 1e9:
+            raise ConfigurationError(f"max_cost ({self.max_cost:g}) must be dollars, 0 or more")
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return os.environ if self.environment is None else self.environment
+
+    def lane_of(self, model: str) -> Lane:
+        """The declared lane, else the default one under this model's name."""
+        for lane in self.lanes:
+            if lane.model == model:
+                return lane
+        return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
+
+    def price_table(self) -> Prices:
+        return bundled_prices().replaced_by(self.prices)
+
+    def cache_folder(self) -> Path:
+        return self.cache if self.cache is not None else default_cache_folder(self.variables)
+
+
+class Access(Struct, frozen=True):
+    """How one model is reached."""
+
+    address: Address
+    model: str
+    key: str | None
+
+
+def default_cache_folder(variables: Mapping[str, str]) -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "millstream"
+    return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "millstream"
+
+
+def access_to(model: str, settings: Settings) -> Access:
+    """Where a model string leads and with which key, or a ConfigurationError that says what is missing."""
+    name, _, own = model.partition("/")
+    rows = {**PROVIDERS, **settings.providers}
+    row = rows.get(name)
+    if row is None or not own:
+        raise ConfigurationError(
+            f"model {model!r}: no provider {name!r}; known are {', '.join(sorted(rows))}, and any that "
+            f"[providers.NAME] in a --config file names"
+        )
+    base_url = settings.base_url or (settings.variables.get(row.url_variable) if row.url_variable else None)
+    is_own_address = base_url is None
+    base_url = (base_url or row.base_url).rstrip("/")
+    if not base_url.startswith(("http://", "https://")):
+        raise ConfigurationError(f"base URL {base_url!r} of {name} must begin with http:// or https://")
+    key = _key_of(model, row, settings, is_required=is_own_address)
+    # Servers that only speak OpenAI's protocol know the older name of this parameter best.
+    max_tokens_name = row.max_tokens_name if base_url == OPENAI_URL or name not in PROVIDERS else "max_tokens"
+    return Access(Address(base_url, row.identity or base_url, max_tokens_name), own, key)
+
+
+def _key_of(model: str, row: Provider, settings: Settings, *, is_required: bool) -> str | None:
+    variable = settings.key_variables.get(model, row.key_variable)
+    if variable is None:
+        return None
+    key = settings.variables.get(variable, "").strip()
+    if key:
+        if not key.isascii() or not key.isprintable():
+            raise ConfigurationError(f"the key in {variable} has characters that no header can carry")
+        return key
+    if is_required or model in settings.key_variables:
+        raise ConfigurationError(f"model {model!r} needs a key: set {variable}, or give its server with --base-url")
+    return None
+
+
+class Engine:
+    """Runs calls: quotas, cache, retries and money around any number of providers.
+
+    Works inside any running event loop; several may live side by side.
+    """
+
+    def __init__(
+        self,
+        *lanes: Lane,
+        base_url: str | None = None,
+        cache: Path | str | None = None,
+        mode: Mode = "record",
+        max_cost: float | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        if settings is None:
+            folder = None if cache is None else Path(cache)
+            settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost)
+        self.settings = settings
+        self.events = Events()
+        self.purse = Purse(settings.max_cost, settings.spent)
+        self._prices = settings.price_table()
+        self._transport = Transport()
+        self._cache: Cache | None = None
+        self._scheduler: Scheduler | None = None
+        for lane in settings.lanes:
+            access_to(lane.model, settings)
+
+    def __repr__(self) -> str:
+        return f"<Engine {self._scheduler or 'closed'} {self.purse}>"
+
+    async def __aenter__(self) -> Engine:
+        settings = self.settings
+        raise_file_limit()
+        scope = b""
+        if settings.mode == "live":
+            scope = hashlib.sha256((settings.run_id or os.urandom(16).hex()).encode()).digest()[:16]
+        self._cache = Cache(settings.cache_folder(), scope=scope)
+        self._scheduler = Scheduler(
+            self._route,
+            cache=self._cache,
+            mode=settings.mode,
+            policy=settings.policy,
+            events=self.events,
+            random=Random(),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._transport.close()
+        if self._scheduler is not None:
+            for route in self._scheduler.routes.values():
+                route.lane.close()
+            self._scheduler = None
+        if self._cache is not None:
+            if self.settings.run_id is None and not self._cache.is_faulty:
+                self._cache.drop_scope()
+            self._cache.close()
+            self._cache = None
+
+    @property
+    def scheduler(self) -> Scheduler:
+        if self._scheduler is None:
+            raise RuntimeError("the engine is closed: use it inside `async with Engine(...) as engine`")
+        return self._scheduler
+
+    async def ask(self, call: Call) -> Outcome:
+        """One call to its end. Raises Stopped where its lane sends nothing more."""
+        return await self.scheduler.ask(call)
+
+    def run(self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]:
+        """Outcomes as they finish; `calls` is read lazily. Raises Stopped at the end where a lane stopped."""
+        return run_calls(self.scheduler, calls, sink)
+
+    def halt(self, reason: StopReason, detail: str) -> None:
+        """Send nothing more; what is in flight is finished."""
+        self.scheduler.halt(reason, detail)
+
+    def forget_run(self) -> None:
+        """A live run is complete: what it kept in order to be able to resume goes."""
+        if self._cache is not None:
+            self._cache.drop_scope()
+
+    def price_of(self, model: str) -> Price | None:
+        return self._prices.get(model)
+
+    def _route(self, model: str) -> Route:
+        settings = self.settings
+        access = access_to(model, settings)
+        lane = capped_by_files(settings.lane_of(model))
+        price = self._prices.get(model)
+        if settings.max_cost is not None and price is None:
+            raise ConfigurationError(
+                f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"
+            )
+        ledger = None
+        if lane.rpm is not None or lane.tpm is not None:
+            ledger = Ledger(lane.rpm, lane.tpm, settings.cache_folder() / "lanes" / ledger_name(access))
+        admission = Admission(lane, ledger=ledger, purse=self.purse, policy=settings.policy, events=self.events)
+        endpoint = ChatEndpoint(access.address, access.model, access.key, self._transport, lane.timeout_s)
+        return Route(endpoint, admission, price, TokenEstimate())
+
+
+def ledger_name(access: Access) -> str:
+    """One file for each (address, model, key); the name tells none of them."""
+    marks = (access.address.base_url, access.model, access.key or "")
+    return hashlib.sha256("\0".join(marks).encode()).hexdigest()[:32] + ".ledger"
+
+
+def raise_file_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (ValueError, OSError):
+            return  # then lanes stay below the limit there is
+
+
+def capped_by_files(lane: Lane) -> Lane:
+    """Calls in flight kept below the number of files this process may open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return lane
+    return structs.replace(lane, concurrency=min(lane.concurrency, max(1, soft - FILES_SPARED)))
