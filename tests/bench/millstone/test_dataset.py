@@ -214,6 +214,15 @@ def test_a_selection_reads_ids_from_a_file(tiny: Dataset, tmp_path: Path) -> Non
         select(tiny, str(path))
 
 
+def test_a_known_id_wins_over_a_file_of_its_name(
+    tiny: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tea").write_text("bells\n")
+    monkeypatch.chdir(tmp_path)
+    assert [issue.id for issue in select(tiny, "tea").issues] == ["tea"]
+    assert [issue.id for issue in select(tiny, "./tea").issues] == ["bells"]
+
+
 def test_an_unknown_issue_is_refused_with_the_nearest_known(tiny: Dataset) -> None:
     with pytest.raises(DatasetError, match="issues: no issue 'Bell' among the 2 of the data set; nearest: bells"):
         select(tiny, "tea,Bell")

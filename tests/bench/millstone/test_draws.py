@@ -69,6 +69,12 @@ def test_a_second_implementation_draws_the_same_beyond_one_byte_and_one_block() 
     assert draw(Stream("x"), "balanced", 300, 290) == second_draw("x", "balanced", 300, 290)
 
 
+@pytest.mark.parametrize("bound", [2, 200, 256, 257, 40_000, 65_536])
+def test_a_second_implementation_throws_the_same_numbers_away(bound: int) -> None:
+    stream, second = Stream("x"), stream_of("x")
+    assert [stream.below(bound) for _ in range(200)] == [below(second, bound) for _ in range(200)]
+
+
 def test_the_generator_is_pinned() -> None:
     # printf 'millstone-draw-1/ab/tea/2/clear-pro-1/14/0' | sha256sum begins with 13 76 d9 11
     text = seed("ab", "tea", 2, "clear-pro-1", 14)
