@@ -199,14 +199,13 @@ def calls(
         yield Call(model, item.prompt, temperature=temperature, max_tokens=max_tokens, trial=item.sample, tag=item)
 
 
-_CLAUDE = re.compile(r"claude")
 _OPENAI_OR_LLAMA = re.compile(r"llama|(?:^|[/:])(?:gpt-|chatgpt-|o[0-9])")
 
 
 def default_max_tokens(model: str) -> int | None:
     """What the protocol allows an answer, by the model's name after the provider: 600, 100, or not sent."""
     name = model.partition("/")[2].lower()
-    if _CLAUDE.search(name):
+    if "claude" in name:
         return 600
     return 100 if _OPENAI_OR_LLAMA.search(name) else None
 
