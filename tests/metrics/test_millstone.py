@@ -186,7 +186,9 @@ def test_an_issue_is_complete_with_as_many_answers_in_every_case_as_the_fullest(
 
 def test_cases_that_move_against_their_arguments_are_counted_in_points() -> None:
     base = [5, 5, 0]
-    counts = np.array([[base, [4, 6, 0], [8, 2, 0], base, base, base], [base, [9, 1, 0], [1, 9, 0], base, base, base]])
+    rest = [base] * 3
+    against, along, unmoved = [[4, 6, 0], [8, 2, 0]], [[9, 1, 0], [1, 9, 0]], [base, base]
+    counts = np.array([[base, *one_sided, *rest] for one_sided in (against, along, unmoved)])
     number, points = counter_shifts(counts)
     assert number == 2
     assert points == pytest.approx(20)

@@ -78,6 +78,7 @@ def test_the_paper_reading_keeps_the_papers_flaws(text: str, letter: str | None)
         ("Posİtion a é position <<B>>", "B"),
         ("position against the law", None),
         ("the position a person takes", None),
+        ("İn the position a person takes", None),
         ("My answer is a firm no.", None),
         ("composition B", None),
         ("position |", None),
