@@ -22,11 +22,6 @@ LOCKS = ("requirements.txt", "requirements-dev.txt")
 LONG: dict[str, str] = {}
 
 
-def tracked() -> list[str]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [path for path in listed.split("\0") if path and (ROOT / path).is_file()]
-
-
 def pins(lock: str) -> dict[str, str]:
     """The version of every package in a lock."""
     return dict(re.findall(r"^([\w.-]+)==([\w.]+)", (ROOT / lock).read_text(), re.MULTILINE))
@@ -37,15 +32,15 @@ def normal(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[]", requirement)[0]).lower()
 
 
-def test_no_module_is_longer_than_400_lines_without_a_reason() -> None:
-    lengths = {path: (ROOT / path).read_text().count("\n") for path in tracked() if path.endswith(".py")}
+def test_no_module_is_longer_than_400_lines_without_a_reason(tree: list[str]) -> None:
+    lengths = {path: (ROOT / path).read_text().count("\n") for path in tree if path.endswith(".py")}
     assert {path: lines for path, lines in lengths.items() if lines > 400 and path not in LONG} == {}
     assert [path for path in LONG if lengths.get(path, 0) <= 400] == []
 
 
-def test_no_module_is_a_drawer_for_anything() -> None:
+def test_no_module_is_a_drawer_for_anything(tree: list[str]) -> None:
     drawers = {"utils", "util", "helpers", "helper", "common", "core", "manager", "misc"}
-    assert [path for path in tracked() if path.endswith(".py") and drawers & set(re.split(r"[/._]", path))] == []
+    assert [path for path in tree if path.endswith(".py") and drawers & set(re.split(r"[/._]", path))] == []
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -74,9 +69,9 @@ def test_tools_and_program_are_locked_to_the_same_versions() -> None:
     assert pins("requirements.txt").items() <= pins("requirements-dev.txt").items()
 
 
-def test_no_tracked_file_names_a_place_on_somebodys_machine() -> None:
+def test_no_file_names_a_place_on_somebodys_machine(tree: list[str]) -> None:
     place = re.compile(rb"(?<![\w.~$})/-])/(?:work|root|home/\w+|Users/\w+)/[\w.]")
-    assert [path for path in tracked() if place.search((ROOT / path).read_bytes())] == []
+    assert [path for path in tree if place.search((ROOT / path).read_bytes())] == []
 
 
 def test_continuous_integration_runs_the_tests_and_then_the_checks() -> None:
@@ -116,8 +111,8 @@ BREACHES = {
 }
 
 
-def test_every_kind_of_wrong_import_is_noticed(tmp_path: Path) -> None:
-    for path in tracked():
+def test_every_kind_of_wrong_import_is_noticed(tree: list[str], tmp_path: Path) -> None:
+    for path in tree:
         if path.endswith((".py", "pyproject.toml")) and not path.startswith("tests/"):
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / path, tmp_path / path)
