@@ -1,12 +1,14 @@
 """One address with one key, as the engine wants it: a protocol's encode and decode over the transport.
 
 The only place where a key is held; nothing here prints, stores or hashes it, and it is struck out of
-whatever an answer says about a fault.
+whatever comes back.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
+from urllib.parse import quote
 
 from msgspec import Struct, structs
 
@@ -16,6 +18,9 @@ from .llm import openai_chat
 from .transport import Transport
 
 USER_AGENT = "millstream/0.1"
+# A shorter key is a word that a local server is given because it asks for one, and words stand in answers.
+SECRET_MIN = 12
+_STRUCK = "[key]"
 
 
 class Address(Struct, frozen=True):
@@ -33,7 +38,7 @@ class ChatEndpoint:
     def __init__(self, address: Address, model: str, key: str | None, transport: Transport, timeout_s: float) -> None:
         self._address = address
         self._model = model
-        self._key = key
+        self._secrets = _forms(key) if key is not None and len(key) >= SECRET_MIN else ()
         self._transport = transport
         self._timeout_s = timeout_s
         self._headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **address.headers}
@@ -58,15 +63,31 @@ class ChatEndpoint:
 
     async def send(self, request: Request) -> Response:
         try:
-            return await self._transport.post(request, self._headers, self._timeout_s)
+            response = await self._transport.post(request, self._headers, self._timeout_s)
         except SendError as error:
-            raise SendError(self._without_key(error.fault)) from None
+            raise SendError(structs.replace(error.fault, detail=self._struck(error.fault.detail))) from None
+        return self._without_key(response)
 
     def decode(self, response: Response) -> Reply | Fault:
-        result = openai_chat.decode(response)
-        return self._without_key(result) if isinstance(result, Fault) else result
+        return openai_chat.decode(response)
 
-    def _without_key(self, fault: Fault) -> Fault:
-        if self._key and self._key in fault.detail:
-            return structs.replace(fault, detail=fault.detail.replace(self._key, "[key]"))
-        return fault
+    def _without_key(self, response: Response) -> Response:
+        """Struck out before anything is decoded, cut or stored: a server may echo what it was sent."""
+        body = response.body
+        for secret in self._secrets:
+            body = body.replace(secret.encode(), _STRUCK.encode())
+        if body is response.body and not response.headers:
+            return response
+        headers = {name: self._struck(value) for name, value in response.headers.items()}
+        return structs.replace(response, body=body, headers=headers)
+
+    def _struck(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, _STRUCK)
+        return text
+
+
+def _forms(key: str) -> tuple[str, ...]:
+    """A key as it is, and as it would stand in a URL or in base64."""
+    forms = (key, quote(key, safe=""), b64encode(key.encode()).decode().rstrip("="))
+    return tuple(dict.fromkeys(forms))

@@ -7,10 +7,13 @@ no redirect, reads no environment, knows no protocol. Keys travel only in header
 from __future__ import annotations
 
 import errno
+import socket
 import time
 from collections.abc import Mapping
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
 
 from ..engine.endpoint import Fault, Request, Response, SendError
 
@@ -20,6 +23,23 @@ CONNECT_S = 30.0
 KEEPALIVE_S = 4.0
 _HEADERS_KEPT = ("retry-after", "retry-after-ms", "date", "location", "x-request-id")
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+
+
+class StrictConnector(aiohttp.TCPConnector):
+    """Never hands out a connection on which bytes arrived that nobody asked for: they would be read as the
+    next call's answer."""
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 (the signature is aiohttp's)
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        while connection.protocol is not None and connection.protocol.should_close:
+            connection.close()
+            connection = await super().connect(req, traces, timeout)
+        return connection
 
 
 class Transport:
@@ -40,6 +60,8 @@ class Transport:
         """Send and read to the end. Raises SendError where no response came whole."""
         session = self._session or self._open()
         began = time.perf_counter()
+        # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
+        connect_s = min(CONNECT_S, timeout_s / 2)
         is_answered = False
         try:
             async with session.post(
@@ -47,7 +69,7 @@ class Transport:
                 data=request.wire,
                 headers=headers,
                 allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S),
+                timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=connect_s),
             ) as answer:
                 is_answered = True
                 return await self._read(answer, request, began)
@@ -70,8 +92,9 @@ class Transport:
                     raise SendError(Fault("too_large", detail, "never", answer.status, is_billed_maybe=True))
                 chunks.append(chunk)
         except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
-            # A stream may have said all it had to say before it was cut; its own marks tell.
-            if not request.stream:
+            # A stream may have said all it had to say before it was cut; its own marks tell. So does an
+            # error's status.
+            if not request.stream and answer.status == 200:
                 raise
             is_cut = True
         headers = {} if answer.status == 200 else _kept(answer.headers)
@@ -81,7 +104,7 @@ class Transport:
 
     def _open(self) -> aiohttp.ClientSession:
         # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ttl_dns_cache=60)
+        connector = StrictConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ttl_dns_cache=60)
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
 
@@ -93,10 +116,12 @@ def _kept(headers: Mapping[str, str]) -> dict[str, str]:
 def _fault_of(error: BaseException, timeout_s: float, *, is_answered: bool) -> Fault:
     """What a broken exchange means: what was certainly never sent is given back."""
     said = str(error) or type(error).__name__
-    if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
-        return Fault("connect", f"out of file descriptors ({said})", "wait", quota="refund", retry_after_s=1.0)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
+        if _can_open_no_file():
+            return _out_of_files(said)
         return Fault("dns", said, "retry", quota="refund")
+    if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
+        return _out_of_files(said)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
         return Fault("connect", said, "retry", quota="refund")
     if isinstance(error, TimeoutError):
@@ -105,5 +130,20 @@ def _fault_of(error: BaseException, timeout_s: float, *, is_answered: bool) -> F
         return Fault("disconnected", said, "retry", quota="refund", is_immediate=True)
     if is_answered:
         return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
+    if isinstance(error, aiohttp.ClientResponseError):
+        return Fault("incomplete", f"the answer is no HTTP ({said})", "retry", is_billed_maybe=True)
     detail = f"the server closed before it answered ({said})"
     return Fault("disconnected", detail, "retry", is_billed_maybe=True, is_immediate=True)
+
+
+def _out_of_files(said: str) -> Fault:
+    return Fault("connect", f"out of file descriptors ({said})", "wait", quota="refund", retry_after_s=1.0)
+
+
+def _can_open_no_file() -> bool:
+    """The resolver doesn't say when that is why it found nothing."""
+    try:
+        socket.socket().close()
+    except OSError as error:
+        return error.errno in _OUT_OF_FILES
+    return False

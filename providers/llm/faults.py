@@ -6,14 +6,11 @@ Pure: no I/O, no clock but the response's own Date.
 
 from __future__ import annotations
 
-import json
 from email.utils import parsedate_to_datetime
-from typing import Any
-
-import orjson
 
 from ...engine.call import FailureKind
 from ...engine.endpoint import Action, Fault, Response
+from .repair import mended, object_of, parse_leniently
 
 # Answers to an account that can't pay: they look like rate limits, and waiting does not help.
 EMPTY_ACCOUNT_CODES = frozenset(
@@ -34,7 +31,6 @@ EMPTY_ACCOUNT_CODES = frozenset(
 CONTENT_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "responsible_ai_policy_violation"})
 DETAIL_MAX = 400
 
-_REJECTED = (400, 404, 405, 413, 415, 422)
 _DEAD_KEY = (401, 403)
 _SERVER = (408, 409, 500, 503, 529)
 _GATEWAY = (502, 504)
@@ -44,27 +40,35 @@ class ErrorBody:
     """What the body of an error says of itself, in whichever of the common shapes."""
 
     def __init__(self, body: bytes) -> None:
-        self.codes: frozenset[str] = frozenset()
-        self.message = body[:DETAIL_MAX].decode("utf-8", "replace").strip()
-        parsed = parse_leniently(body)
-        error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
+        # In the order of how much they tell: a type is often no more than `invalid_request_error`.
+        self.codes: tuple[str, ...] = ()
+        message = body[:DETAIL_MAX].decode("utf-8", "replace").strip()
+        parsed = object_of(parse_leniently(body))
+        error = parsed.get("error", parsed) if parsed is not None else None
         if isinstance(error, str):
-            self.message = error
+            message = error
         elif isinstance(error, dict):
-            self.codes = frozenset(str(error[name]).lower() for name in ("code", "type", "status") if error.get(name))
-            self.message = str(error.get("message") or error.get("detail") or self.message)
+            self.codes = tuple(str(error[name]).lower() for name in ("code", "status", "type") if error.get(name))
+            message = str(error.get("message") or error.get("detail") or message)
+        self.message = mended(message[:DETAIL_MAX])
 
     @property
     def status(self) -> int | None:
         """A status that the body names for itself, as some gateways do with 200."""
         for code in self.codes:
-            if code.isdigit() and 400 <= int(code) < 600:
+            if len(code) == 3 and code.isdecimal() and 400 <= int(code) < 600:
                 return int(code)
-        return _STATUS_OF_CODE.get(next((code for code in self.codes if code in _STATUS_OF_CODE), ""))
+            if code in _STATUS_OF_CODE:
+                return _STATUS_OF_CODE[code]
+        return None
 
     @property
     def is_content_filter(self) -> bool:
-        return bool(self.codes & CONTENT_FILTER_CODES)
+        return not CONTENT_FILTER_CODES.isdisjoint(self.codes)
+
+    @property
+    def is_empty_account(self) -> bool:
+        return not EMPTY_ACCOUNT_CODES.isdisjoint(self.codes)
 
 
 _STATUS_OF_CODE = {
@@ -86,28 +90,17 @@ _STATUS_OF_CODE = {
 }
 
 
-def parse_leniently(body: bytes) -> Any:
-    """JSON as it should be, else with whatever repairs Python's own reader allows, else None."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        try:
-            return json.loads(body.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            return None
-
-
 def fault_of(response: Response) -> Fault:
     """The fault of a response that is an error, by its status or by what a 200's body says."""
     error = ErrorBody(response.body)
     status = response.status
     if status == 200:
         status = error.status or 500
-    detail = f"{response.status}: {error.message[:DETAIL_MAX]}"
+    detail = f"{response.status}: {error.message}"
     if 300 <= status < 400:
         where = response.headers.get("location", "elsewhere")
         return Fault("redirect", f"{status}: the address redirects to {where}: set --base-url to it", "stop", status)
-    if status == 402 or error.codes & EMPTY_ACCOUNT_CODES:
+    if status == 402 or error.is_empty_account:
         return Fault("rate_limited", f"the account can't pay: {detail}", "stop", status)
     if status == 429:
         return _throttled(response, status, detail)
@@ -141,8 +134,8 @@ def retry_after_s(headers: dict[str, str]) -> float | None:
     try:
         until = parsedate_to_datetime(value or "")
         now = parsedate_to_datetime(headers.get("date", ""))
-        return max(0.0, (until - now).total_seconds())
-    except (ValueError, TypeError):
+        return _number(str(max(0.0, (until - now).total_seconds())))
+    except (ValueError, TypeError, OverflowError):
         return None
 
 
