@@ -1,0 +1,1 @@
+"""How people and programs reach Millstream. Nothing heavy is imported before it is needed."""

@@ -1,0 +1,88 @@
+"""The command line: finds the verb, reads its options, and turns every error a person can cause into one line.
+
+Knows verbs by name only: each is a module of its own, loaded when it is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import NoReturn
+
+from .output import note, say
+from .refusal import SIGNAL, WRONG_USAGE, UsageError, exit_code_of, nearest
+
+VERBS = ("run", "resume", "retry", "plan", "score", "verify", "sim", "cache")
+_INTERRUPTED = SIGNAL + 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.removeprefix("argument "))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        note("millstream: interrupted")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        return _INTERRUPTED
+    except Exception as error:
+        code = exit_code_of(error)
+        if code is None:
+            raise
+        note(f"millstream: {' '.join(str(error).split())}")
+        return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        say(_overview())
+        return 0 if arguments else WRONG_USAGE
+    verb, *rest = arguments
+    if verb == "--version":
+        from .. import __version__
+
+        say(f"millstream {__version__}")
+        return 0
+    if verb not in VERBS:
+        what = "option" if verb.startswith("-") else "verb"
+        raise UsageError(f"unknown {what} {verb!r}{nearest(verb, VERBS)}; verbs are {', '.join(VERBS)}")
+    module = _module_of(verb)
+    parser = _Parser(prog=f"millstream {verb}", description=module.HELP, allow_abbrev=False)
+    module.add_arguments(parser)
+    try:
+        options, unknown = parser.parse_known_args(rest)
+    except SystemExit as leaving:  # --help
+        return int(leaving.code or 0)
+    if unknown:
+        _refuse_unknown(verb, unknown, parser)
+    code: int = module.run(options)
+    return code
+
+
+def _refuse_unknown(verb: str, unknown: list[str], parser: argparse.ArgumentParser) -> NoReturn:
+    first = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
+    if first.startswith("-"):
+        known = [text for action in parser._actions for text in action.option_strings if text.startswith("--")]
+        raise UsageError(f"{verb}: unknown option {first}{nearest(first, known)}; see millstream {verb} --help")
+    raise UsageError(f"{verb}: {first!r} is one word too many; see millstream {verb} --help")
+
+
+def _module_of(verb: str) -> ModuleType:
+    return import_module(f".verbs.{verb}", __package__)
+
+
+def _overview() -> str:
+    lines = ["usage: millstream VERB …", "", "verbs:"]
+    lines += [f"  {verb:8}{_module_of(verb).HELP}" for verb in VERBS]
+    lines += ["", "millstream VERB --help says what a verb takes; millstream --version which version this is"]
+    return "\n".join(lines)

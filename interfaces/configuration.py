@@ -1,0 +1,207 @@
+"""The configuration file: lanes, providers and prices, checked strictly, and the settings of an engine from them.
+
+Owns the names of the file's tables and keys. A key of a provider is only ever named, as env:NAME; one that is written
+out is refused without being shown. Reads no environment.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct, structs
+
+from ..engine.cache import Mode
+from ..engine.lane import CONCURRENCY_DEFAULT, Lane
+from ..engine.money import Price
+from ..engine.retry import RetryPolicy
+from ..providers.table import PROVIDERS, Provider
+from ..wiring import ConfigurationError, Settings
+from . import values
+from .documents import Document
+from .options import Sending
+from .refusal import nearest
+
+KINDS = ("openai",)
+TABLES = ("lanes", "providers", "prices", "run")
+_ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Configuration(Struct, frozen=True):
+    """What a file declares; empty where there is none."""
+
+    lanes: tuple[Lane, ...] = ()
+    providers: dict[str, Provider] = {}
+    key_variables: dict[str, str] = {}
+    prices: dict[str, Price] = {}
+
+
+@dataclass(frozen=True)
+class _KeyName:
+    """env:NAME. What came is never told: it may be the key itself."""
+
+    @property
+    def expected(self) -> str:
+        return "env:NAME, the variable that holds the key"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _ENV.fullmatch(value):
+            raise _KeyWritten
+        return value.removeprefix("env:")
+
+
+class _KeyWritten(Exception):
+    """Something other than env:NAME stands where a key is named."""
+
+
+@dataclass(frozen=True)
+class _KeyNames:
+    @property
+    def expected(self) -> str:
+        return 'a list of one env:NAME, as in ["env:OPENAI_API_KEY"]; this version has one key a lane'
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, list) or not value:
+            raise _KeyWritten
+        names = [_KeyName().read(name) for name in value]
+        if len(names) > 1:
+            raise ValueError(value)
+        return names[0]
+
+
+_LANE = {
+    "rpm": values.RPM,
+    "tpm": values.TPM,
+    "concurrency": values.CONCURRENCY,
+    "timeout": values.TIMEOUT,
+    "keys": _KeyNames(),
+}
+_PROVIDER = {
+    "kind": values.Choice(KINDS),
+    "base_url": values.BaseUrl(),
+    "key": _KeyName(),
+    "identity": values.Text("a name that stands for the address in keys of calls"),
+}
+_PRICE = {"input": values.PRICE, "output": values.PRICE}
+
+
+def configuration_of(document: Document) -> Configuration:
+    """Everything but [run], which is read where runs are."""
+    for name in document.values:
+        if name not in TABLES:
+            known = ", ".join(TABLES)
+            raise document.refusal((name,), f"unknown table{nearest(str(name), TABLES)}; allowed are {known}")
+    lanes, key_variables = _lanes(document)
+    return Configuration(lanes, _providers(document), key_variables, _prices(document))
+
+
+def read_configuration(path: str | None) -> Configuration:
+    if path is None:
+        return Configuration()
+    document = Document(Path(path))
+    if "run" in document.values:
+        raise document.refusal(("run",), f"a --config file holds no runs: start these with `millstream run {path}`")
+    return configuration_of(document)
+
+
+def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, str]]:
+    lanes, key_variables = [], {}
+    for model, rows in _entries(document, "lanes"):
+        found = _table(document, ("lanes", model), rows, _LANE)
+        if "keys" in found:
+            key_variables[model] = found["keys"]
+        lanes.append(
+            Lane(
+                model,
+                found.get("rpm"),
+                found.get("tpm"),
+                found.get("concurrency", CONCURRENCY_DEFAULT),
+                found.get("timeout", Lane(model).timeout_s),
+            )
+        )
+    return tuple(lanes), key_variables
+
+
+def _providers(document: Document) -> dict[str, Provider]:
+    providers = {}
+    for name, rows in document.rows(("providers",), document.values.get("providers", {})).items():
+        here = ("providers", name)
+        if not _NAME.fullmatch(name):
+            raise document.refusal(here, "expected a name of letters, digits, dots and dashes")
+        known = PROVIDERS.get(name)
+        found = _table(document, here, rows, _PROVIDER, () if known is not None else ("base_url",))
+        if known is None:
+            providers[name] = Provider(found["base_url"], found.get("key"), None, found.get("identity"))
+            continue
+        # A known provider keeps what the file does not say; its address is then the file's, not a variable's.
+        own_url = "base_url" in found
+        providers[name] = structs.replace(
+            known,
+            base_url=found.get("base_url", known.base_url),
+            url_variable=None if own_url else known.url_variable,
+            key_variable=found.get("key", known.key_variable),
+            identity=found.get("identity", None if own_url else known.identity),
+        )
+    return providers
+
+
+def _prices(document: Document) -> dict[str, Price]:
+    return {
+        model: Price(**_table(document, ("prices", model), rows, _PRICE, ("input", "output")))
+        for model, rows in _entries(document, "prices")
+    }
+
+
+def _entries(document: Document, table: str) -> list[tuple[str, Any]]:
+    """The entries of a table that is keyed by models."""
+    rows = document.rows((table,), document.values.get(table, {}))
+    for model in rows:
+        try:
+            values.read(values.ModelName(), model)
+        except ValueError as error:
+            raise document.refusal((table, model), str(error)) from error
+    return list(rows.items())
+
+
+def _table(
+    document: Document, keys: tuple[str, ...], rows: object, kinds: dict[str, Any], needed: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    try:
+        return document.table(keys, rows, kinds, needed)
+    except _KeyWritten:
+        name = "keys" if keys[0] == "lanes" else "key"
+        said = f"expected {kinds[name].expected}, got something else (not shown: it may be a key)"
+        raise document.refusal((*keys, name), said) from None
+
+
+def settings_for(models: tuple[str, ...], sending: Sending, configuration: Configuration) -> Settings:
+    """What an engine for these models is built from: flags go before the file, the file before the defaults."""
+    said = {
+        name: value
+        for name, value in (
+            ("rpm", sending.rpm),
+            ("tpm", sending.tpm),
+            ("concurrency", sending.concurrency),
+            ("timeout_s", sending.timeout),
+        )
+        if value is not None
+    }
+    declared = {lane.model: lane for lane in configuration.lanes}
+    try:
+        lanes = tuple(structs.replace(declared.get(model) or Lane(model), **said) for model in models)
+        return Settings(
+            lanes=lanes,
+            providers=configuration.providers,
+            key_variables={m: name for m, name in configuration.key_variables.items() if m in models},
+            prices=configuration.prices,
+            base_url=sending.base_url,
+            cache=None if sending.cache is None else Path(sending.cache).expanduser(),
+            mode=cast(Mode, sending.mode or "record"),
+            max_cost=sending.max_cost,
+            policy=RetryPolicy() if sending.patience is None else RetryPolicy(patience_s=sending.patience),
+        )
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error

@@ -1,0 +1,232 @@
+"""One prepared run from its folder's lock to its scores, whatever happens on the way.
+
+Owns the order: folder, manifest, engine, calls, recount, scores, manifest. What it gives comes from the journals
+read back, so that neither summary nor exit code can claim more than they hold. Prints nothing but the progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import orjson
+from msgspec import Struct
+
+from .. import __version__
+from ..bench.millstone.recount import Recount, recount
+from ..bench.millstone.sweep import Done, Pair, read_done, run_sweep
+from ..engine.admission import Stop
+from ..engine.fault import LocalFault
+from ..engine.run_folder import RunFolder, write_whole
+from ..metrics.scores import scores as scores_of
+from ..wiring import Engine
+from . import refusal
+from .preparation import Prepared, with_settings
+from .signals import Interruption
+
+SCORES = "scores.json"
+_PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
+
+
+class Result(Struct, kw_only=True):
+    """What a run's folder holds now, and why it holds no more."""
+
+    prepared: Prepared
+    recount: Recount
+    scores: dict[str, Any]
+    already: int
+    seconds: float
+    stops: Sequence[Stop] = ()
+    signal: int | None = None
+    fault: LocalFault | None = None
+
+    @property
+    def failed(self) -> int:
+        return sum(self.recount.of(pair).failures for pair in self.pairs())
+
+    @property
+    def answered(self) -> int:
+        return sum(self.recount.of(pair).answered for pair in self.pairs())
+
+    @property
+    def pending(self) -> int:
+        return sum(map(self.pending_of, self.pairs()))
+
+    def pairs(self) -> list[Pair]:
+        return self.prepared.asked.pairs()
+
+    def pending_of(self, pair: Pair) -> int:
+        ended = self.recount.of(pair)
+        return max(0, self.prepared.prompts - ended.answered - ended.failures)
+
+    @property
+    def exit_code(self) -> int:
+        if self.signal is not None:
+            return refusal.SIGNAL + self.signal
+        if self.fault is not None:
+            return refusal.LOCAL_FAULT
+        if self.pending:
+            return refusal.RESUMABLE
+        return refusal.WITH_FAILURES if self.failed else refusal.DONE
+
+
+class _Sent(Struct):
+    """How sending ended."""
+
+    stops: Sequence[Stop] = ()
+    signal: int | None = None
+    fault: LocalFault | None = None
+
+
+class Manner(Struct, frozen=True, kw_only=True):
+    """How a run is carried out, as far as its answers don't depend on it. `spent_elsewhere`: what other folders under
+    the same --max-cost cost."""
+
+    retry: bool = False
+    set_aside: bool = False
+    show_progress: bool = True
+    spent_elsewhere: float = 0.0
+
+
+def execute(prepared: Prepared, manner: Manner) -> Result:
+    """Carry a run out. Raises LocalFault or WrongSpecification where the folder can't be used at all."""
+    began = time.monotonic()
+    with RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry) as folder:
+        done = read_done(folder)
+        _begin_manifest(folder, prepared)
+        prepared = with_settings(prepared, run_id=folder.manifest["run_id"], spent=done.cost + manner.spent_elsewhere)
+        total = prepared.prompts * len(prepared.asked.pairs())
+        sent = _Sent()
+        if done.count() < total:
+            with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+                sent = runner.run(_send(folder, prepared, done, manner))
+        return _conclude(folder, prepared, sent, done.count(), began)
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manner) -> _Sent:
+    from .progress import Progress
+
+    total = prepared.prompts * len(prepared.asked.pairs())
+    task = asyncio.current_task()
+    assert task is not None
+    sent = _Sent()
+    async with Engine(settings=prepared.settings) as engine:
+
+        def drain(name: str) -> None:
+            engine.halt("interrupted", f"interrupted by {name}: resume when you like")
+
+        style = "auto" if manner.show_progress else "none"
+        with (
+            Interruption(drain, task.cancel) as interruption,
+            Progress(engine, total, done.count(), stream=sys.stderr, style=style),
+        ):
+            try:
+                sent.stops = await run_sweep(engine, folder, prepared.grid, prepared.asked, done)
+            except LocalFault as fault:
+                sent.fault = fault
+            except asyncio.CancelledError:
+                if interruption.number is None:
+                    raise
+                task.uncancel()
+        sent.signal = interruption.number
+        if not sent.stops and sent.signal is None and sent.fault is None:
+            engine.forget_run()
+    return sent
+
+
+def _begin_manifest(folder: RunFolder, prepared: Prepared) -> None:
+    manifest = folder.manifest
+    folder.write_manifest(
+        run_id=manifest.get("run_id") or uuid.uuid4().hex,
+        started=manifest.get("started") or _now(),
+        ended=None,
+        versions=_versions(),
+        options=prepared.options,
+        dataset=prepared.dataset,
+        snapshot=None,
+    )
+
+
+def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, began: float) -> Result:
+    """Count what is on disk, score it, and close the manifest."""
+    folder.records.flush()
+    folder.failures.flush()
+    counted = recount(folder.records.read(), folder.failures.read(), str(folder.records.path))
+    result = Result(
+        prepared=prepared,
+        recount=counted,
+        scores=scores_of(counted.tally),
+        already=already,
+        seconds=0.0,
+        stops=sent.stops,
+        signal=sent.signal,
+        fault=sent.fault or folder.fault,
+    )
+    try:
+        write_scores(folder.folder, result.scores)
+        folder.write_manifest(ended=_now(), counts=counts_of(result))
+    except OSError as error:
+        result.fault = result.fault or LocalFault(
+            f"{folder.folder}: scores and manifest can't be written ({error.strerror}): the records are whole; "
+            f"free disk space, then resume"
+        )
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def write_scores(folder: Path, scores: dict[str, Any]) -> None:
+    write_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def counts_of(result: Result) -> list[dict[str, Any]]:
+    """What a run's journals hold, pair by pair, for the manifest and for --json."""
+    rows = []
+    for pair in result.pairs():
+        ended = result.recount.of(pair)
+        rows.append(
+            {
+                "model": pair.model,
+                "temperature": pair.temperature,
+                "prompts": result.prepared.prompts,
+                "ok": ended.ok,
+                "refused": ended.refused,
+                "failed": dict(sorted(ended.failed.items())),
+                "pending": result.pending_of(pair),
+                "cached": ended.cached,
+                "truncated": ended.truncated,
+                "maybe_billed": ended.maybe_billed,
+                "usage": {"input": ended.input_tokens, "output": ended.output_tokens},
+                "cost": ended.cost,
+            }
+        )
+    return rows
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    found = {"millstream": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,161 @@
+"""What a run came to, told to a person as a table and a few sentences, or to a program as one JSON object.
+
+Pure functions of results. Says what to do about everything that is missing.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..bench.millstone.sweep import Pair
+from . import refusal
+from .execution import SCORES, Result, counts_of
+from .output import table
+
+HEADER = (
+    "model",
+    "OM",
+    "95% interval",
+    "om_pro_share",
+    "om_no_flip",
+    "answers",
+    "refused",
+    "failed",
+    "pending",
+    "from cache",
+    "cost",
+)
+
+
+def exit_code_of(results: Sequence[Result]) -> int:
+    """A signal before 5 before 4 before 3."""
+    codes = [result.exit_code for result in results]
+    return max(codes, default=refusal.DONE)
+
+
+def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+    """A pair's scores: a model asked at one temperature goes by its name alone."""
+    models = scores["millstone"]["models"]
+    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
+    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
+    return entry
+
+
+def tell(results: Sequence[Result]) -> str:
+    """The table of all runs, then what there is to say about each."""
+    rows = [HEADER]
+    for result in results:
+        rows += [_row(result, pair) for pair in result.pairs()]
+    parts = [table(rows)]
+    for result in results:
+        parts.append("\n".join(_remarks(result)))
+    return "\n\n".join(parts)
+
+
+def score_cells(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    low, high = entry.get("ci95") or (None, None)
+    interval = "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+    return _number(entry.get("om")), interval, _number(entry.get("om_pro_share")), _number(entry.get("om_no_flip"))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _row(result: Result, pair: Pair) -> tuple[str, ...]:
+    ended = result.recount.of(pair)
+    return (
+        str(pair),
+        *score_cells(entry_of(result.scores, pair)),
+        f"{ended.answered:,}",
+        f"{ended.refused:,}",
+        f"{ended.failures:,}",
+        f"{result.pending_of(pair):,}",
+        f"{ended.cached:,}",
+        "no price" if ended.cost is None else f"${ended.cost:,.4f}",
+    )
+
+
+def _remarks(result: Result) -> list[str]:
+    out = result.prepared.out
+    lines = [_answers(result), f"{out}: records.jsonl, {SCORES}, manifest.json"]
+    failed: dict[str, int] = {}
+    for pair in result.pairs():
+        for kind, count in result.recount.of(pair).failed.items():
+            failed[kind] = failed.get(kind, 0) + count
+    if failed:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(failed.items()))
+        lines.append(f"failed: {kinds} (failures.jsonl says why); ask them again: millstream retry {out}")
+    if result.pending:
+        lines.append(f"{result.pending:,} prompts are pending: {_why(result)}; go on: millstream resume {out}")
+    elif result.fault is not None:
+        lines.append(f"{result.fault}")
+    unsure = sum(result.recount.of(pair).maybe_billed for pair in result.pairs())
+    if unsure:
+        lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
+    code = result.exit_code
+    if code:
+        lines.append(f"exit code {code}: {_meaning(result)}")
+    return lines
+
+
+def _answers(result: Result) -> str:
+    answered = result.answered
+    cached = sum(result.recount.of(pair).cached for pair in result.pairs())
+    told = f"{answered:,} answers"
+    if result.already and not result.pending and result.already == answered + result.failed:
+        return f"{told}, all there before; nothing was sent"
+    if answered and cached == answered and not result.failed and not result.already:
+        return f"{told}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
+    before = f", {result.already:,} items were there before" if result.already else ""
+    return f"{told}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
+
+
+def _why(result: Result) -> str:
+    if result.fault is not None:
+        return str(result.fault)
+    if result.stops:
+        return "; ".join(dict.fromkeys(stop.detail for stop in result.stops))
+    if result.signal is not None:
+        return f"interrupted by {signal.Signals(result.signal).name}"
+    return "not asked yet"
+
+
+def _meaning(result: Result) -> str:
+    if result.signal is not None:
+        return f"interrupted by {signal.Signals(result.signal).name}"
+    meanings = {
+        refusal.LOCAL_FAULT: "a local folder, store or disk can't be used",
+        refusal.RESUMABLE: "stopped before the end, and can be resumed",
+        refusal.WITH_FAILURES: "finished, with failures",
+    }
+    return meanings[result.exit_code]
+
+
+def as_json(results: Sequence[Result]) -> dict[str, Any]:
+    return {"exit_code": exit_code_of(results), "runs": [_run_as_json(result) for result in results]}
+
+
+def _run_as_json(result: Result) -> dict[str, Any]:
+    out = result.prepared.out
+    return {
+        "folder": str(out),
+        "exit_code": result.exit_code,
+        "answered": result.answered,
+        "failed": result.failed,
+        "pending": result.pending,
+        "already": result.already,
+        "seconds": round(result.seconds, 3),
+        "counts": counts_of(result),
+        "scores": result.scores,
+        "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in result.stops],
+        "fault": None if result.fault is None else str(result.fault),
+        "signal": result.signal,
+        "files": {
+            "records": str(out / "records.jsonl"),
+            "failures": str(out / "failures.jsonl"),
+            "scores": str(out / SCORES),
+        },
+    }

@@ -1,0 +1,198 @@
+"""What an option may be, whether it comes as text from a flag or as a value from a file.
+
+Each kind of value says what it expects; what is no such value is refused with both. Knows no option by name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+
+_DURATION = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*(s|m|min|h)?\s*")
+_SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+class Kind(Protocol[_T_co]):
+    """A kind of value. `read` raises ValueError where it is none; a text may stand for a number."""
+
+    @property
+    def expected(self) -> str: ...
+
+    def read(self, value: object) -> _T_co: ...
+
+
+def read(kind: Kind[_T], value: object) -> _T:
+    """The value, or a ValueError that says what was expected and what came."""
+    try:
+        return kind.read(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"expected {kind.expected}, got {_shown(value)}") from None
+
+
+def _shown(value: object) -> str:
+    """What came, short enough for one line, and never a password."""
+    if isinstance(value, str) and "@" in value and "://" in value:
+        return "an address with a user or password"
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _number_of(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(value)
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, from `least` to `most`."""
+
+    what: str
+    least: float
+    most: float = 1e12
+
+    @property
+    def expected(self) -> str:
+        limit = f"{self.least:g} or more" if self.most >= 1e6 else f"{self.least:g} to {self.most:g}"
+        return f"{self.what}, {limit}"
+
+    def read(self, value: object) -> float:
+        number = _number_of(value)
+        if not self.least <= number <= self.most:  # NaN is in no range
+            raise ValueError(value)
+        return number + 0.0  # -0.0 is 0.0
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number of something, from `least` to `most`."""
+
+    what: str
+    least: int = 1
+    most: int = 1_000_000_000
+
+    @property
+    def expected(self) -> str:
+        limit = f"{self.least} or more" if self.most >= 1_000_000 else f"{self.least} to {self.most}"
+        return f"a whole number of {self.what}, {limit}"
+
+    def read(self, value: object) -> int:
+        number = _number_of(value)
+        if not (self.least <= number <= self.most and number == int(number)):
+            raise ValueError(value)
+        return int(number)
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """A duration: seconds, or with its unit."""
+
+    what: str
+    most: float = 1e9
+
+    @property
+    def expected(self) -> str:
+        return f"{self.what} above 0, in seconds or as 90s, 10m, 1h"
+
+    def read(self, value: object) -> float:
+        match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+        seconds = _number_of(value) if match is None else float(match[1]) * _SECONDS[match[2]]
+        if not 0 < seconds <= self.most:
+            raise ValueError(value)
+        return seconds
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def expected(self) -> str:
+        return f"one of {', '.join(self.words)}"
+
+    def read(self, value: object) -> str:
+        if value not in self.words:
+            raise ValueError(value)
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Some text that is not empty."""
+
+    what: str
+
+    @property
+    def expected(self) -> str:
+        return self.what
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class BaseUrl:
+    """An HTTP address without credentials."""
+
+    @property
+    def expected(self) -> str:
+        return "an address such as http://127.0.0.1:8000/v1, without a user or password in it"
+
+    def read(self, value: object) -> str:
+        from urllib.parse import urlsplit
+
+        if not isinstance(value, str) or not value.isprintable() or " " in value:
+            raise ValueError(value)
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+            raise ValueError(value)
+        return value.rstrip("/")
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """provider/model."""
+
+    @property
+    def expected(self) -> str:
+        return "a model as provider/model, such as openai/gpt-4o-mini"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value.isprintable() or " " in value:
+            raise ValueError(value)
+        provider, _, model = value.partition("/")
+        if not provider or not model:
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class CacheFolder:
+    """A folder; addresses of shared caches are refused."""
+
+    @property
+    def expected(self) -> str:
+        return "a local folder (this version has no shared cache behind an address)"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value or "://" in value or "\0" in value:
+            raise ValueError(value)
+        return value
+
+
+RPM = Number("a number of requests a minute", 1)
+TPM = Number("a number of tokens a minute", 1)
+CONCURRENCY = Whole("calls in flight", 1, 100_000)
+MAX_COST = Number("a number of dollars", 0, 1e9)
+PRICE = Number("a number of dollars a million tokens", 0, 1e6)
+TIMEOUT = Seconds("a time for a whole call")
+PATIENCE = Seconds("a time")
+TEMPERATURE = Number("a temperature", 0, 100)

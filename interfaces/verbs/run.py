@@ -1,0 +1,107 @@
+"""`millstream run`: a benchmark from flags, or everything that a run file asks for."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..options import (
+    Sending,
+    add_millstone,
+    add_output,
+    add_sending,
+    millstone_from,
+    millstone_given,
+    sending_from,
+)
+from ..output import note, say, say_json
+from ..refusal import UsageError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..preparation import Prepared
+
+HELP = "run a benchmark: the grid of calls, then scores"
+BENCHMARKS = ("millstone",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", metavar="millstone|FILE", help="the benchmark, or a run file in TOML or YAML")
+    parser.add_argument("--out", metavar="DIR", help="the run's folder; the same command goes on where it stopped")
+    add_millstone(parser)
+    add_sending(parser)
+    add_output(parser)
+
+
+def prepared_from(options: argparse.Namespace, *, needs_out: bool = True) -> tuple[Prepared, ...]:
+    """Every run that the options ask for, all of them checked."""
+    from ..configuration import read_configuration
+    from ..preparation import prepare
+
+    given = millstone_given(options)
+    sending = sending_from(options)
+    if options.what not in BENCHMARKS:
+        return _from_file(options.what, options.out, given, sending)
+    if "model" not in given:
+        raise UsageError("--model: expected at least one model as provider/model, got none")
+    if needs_out and not options.out:
+        raise UsageError("--out: expected the run's folder, got none")
+    run = millstone_from(given, Path())
+    out = Path(options.out or "-").absolute()
+    return (prepare(out, run, sending, read_configuration(sending.config)),)
+
+
+def _from_file(what: str, out: str | None, given: dict[str, object], sending: Sending) -> tuple[Prepared, ...]:
+    from ..preparation import prepare
+    from ..run_file import read_run_file
+
+    path = Path(what).expanduser()
+    if not path.is_file():
+        known = ", ".join(BENCHMARKS)
+        raise UsageError(
+            f"benchmark {what!r} is unknown and no such file exists{nearest(what, BENCHMARKS)}; known: {known}"
+        )
+    if given:
+        flag = "--" + next(iter(given)).replace("_", "-")
+        raise UsageError(f"{flag} belongs to `run millstone`: in {what} it stands under [run.millstone]")
+    if sending.config is not None:
+        raise UsageError(f"--config belongs to `run millstone`: {what} holds lanes, providers and prices itself")
+    file = read_run_file(path, out)
+    return tuple(
+        prepare(wanted.out, wanted.millstone, sending.over(file.sending), file.configuration) for wanted in file.runs
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    return carry_out(prepared_from(options), options)
+
+
+def carry_out(
+    prepared: Sequence[Prepared], options: argparse.Namespace, *, retry: bool = False, set_aside: bool = False
+) -> int:
+    """Execute runs one after the other and tell what they came to; the exit code."""
+    from ..execution import Manner, Result, execute
+    from ..refusal import LOCAL_FAULT
+    from ..summary import as_json, exit_code_of, tell
+
+    results: list[Result] = []
+    for number, each in enumerate(prepared, 1):
+        for remark in each.notes:
+            note(f"millstream: {remark}")
+        if len(prepared) > 1:
+            note(f"millstream: run {number} of {len(prepared)}: {each.out}")
+        manner = Manner(retry=retry, set_aside=set_aside, show_progress=not options.no_progress)
+        results.append(execute(each, manner))
+        if results[-1].exit_code >= LOCAL_FAULT:
+            break
+    if options.json:
+        say_json(as_json(results))
+    else:
+        say(tell(results))
+    code = exit_code_of(results)
+    for result in results:
+        if result.fault is not None:
+            note(f"millstream: {result.fault}")
+    return code
