@@ -11,12 +11,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-Kind = Literal["cached", "sent", "answered", "retried", "failed", "throttled", "cut", "stopped", "waited", "spent"]
+Kind = Literal[
+    "cached", "sent", "answered", "retried", "failed", "unsent", "throttled", "cut", "stopped", "waited", "spent"
+]
 
 
 class Event(Struct, frozen=True):
     """`value` is in the unit of the kind: seconds for waited, dollars for spent, milliseconds for
-    answered; `detail` names the reason or the kind of failure."""
+    answered; `detail` names the reason or the kind of failure. `failed` ends a call that was sent, `unsent` one
+    that failed without."""
 
     kind: Kind
     lane: str

@@ -1,0 +1,122 @@
+"""What a lane has been waiting for, as shares of its last seconds.
+
+Each span of time is given to one holder: what held the head of the queue, then retries, then our own CPU, full
+slots, or answers still on their way. Pure arithmetic on what it is told; reads no clock and no lane.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+CPU = "CPU"
+CONCURRENCY = "concurrency"
+ANSWERS = "answers"
+RETRY = "retry"
+# A process that has more than this of a core has no time of its own left.
+CPU_FULL = 0.9
+# A timer this late found the loop busy, or the machine.
+LAG_FULL_S = 0.1
+
+
+class Span(Struct, frozen=True):
+    """What was seen of a lane between two looks. `held_s` are the waits of the queue's head that ended meanwhile, by
+    reason; `holding` is the one under way; `retry_s` the back-offs that ended, each caller's by itself."""
+
+    length_s: float
+    held_s: Mapping[str, float]
+    holding: str
+    retry_s: float
+    in_flight: int
+    concurrency: int
+    is_cpu_full: bool
+    is_only_retrying: bool = False
+
+
+class Share(NamedTuple):
+    """A part of the time, from 0 to 1."""
+
+    reason: str
+    share: float
+
+
+class Bottleneck:
+    """The last `spans` spans of one lane."""
+
+    def __init__(self, spans: int) -> None:
+        self._spans: deque[dict[str, float]] = deque(maxlen=spans)
+        self._totals: dict[str, float] = {}
+        self._holding = ""
+        self._credited_s = 0.0
+        self._late_retry_s = 0.0
+
+    def add(self, span: Span) -> None:
+        if len(self._spans) == self._spans.maxlen:
+            for reason, seconds in self._spans[0].items():
+                self._totals[reason] -= seconds
+        given = self._divide(span)
+        self._spans.append(given)
+        for reason, seconds in given.items():
+            self._totals[reason] = self._totals.get(reason, 0.0) + seconds
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of waiting by reason; time in which there was nothing to wait for is left out."""
+        return {reason: seconds for reason, seconds in self._totals.items() if seconds > 1e-9}
+
+    def _divide(self, span: Span) -> dict[str, float]:
+        given: dict[str, float] = {}
+        left = span.length_s
+        for reason, seconds in self._held(span).items():
+            given[reason] = min(left, seconds)
+            left -= given[reason]
+        # A back-off is told when it ends and can be longer than a span: what does not fit counts in the next ones.
+        self._late_retry_s += span.retry_s / span.concurrency
+        retry_s = left if span.is_only_retrying else min(left, self._late_retry_s)
+        self._late_retry_s = max(0.0, min(self._late_retry_s - retry_s, span.length_s * (self._spans.maxlen or 1)))
+        if retry_s > 0:
+            given[RETRY] = retry_s
+            left -= retry_s
+        if left <= 0:
+            return given
+        if span.is_cpu_full:
+            given[CPU] = left
+        elif span.in_flight >= span.concurrency:
+            given[CONCURRENCY] = left
+        elif span.in_flight > 0:
+            given[ANSWERS] = left
+        return given
+
+    def _held(self, span: Span) -> dict[str, float]:
+        """Waits of the head by reason. One under way is credited as it goes, so its end tells only the rest."""
+        held: dict[str, float] = {}
+        for reason, seconds in span.held_s.items():
+            if reason == self._holding:
+                seconds -= self._credited_s
+                self._holding, self._credited_s = "", 0.0
+            held[reason] = max(0.0, seconds)
+        if span.holding:
+            if span.holding != self._holding:
+                self._holding, self._credited_s = span.holding, 0.0
+            credit = max(0.0, span.length_s - sum(held.values()))
+            if span.holding in span.held_s:
+                # Several waits one after the other: the one under way began somewhere within this span.
+                credit /= 2
+            self._credited_s += credit
+            held[span.holding] = held.get(span.holding, 0.0) + credit
+        else:
+            self._holding, self._credited_s = "", 0.0
+        return held
+
+
+def shares(waits: Iterable[Mapping[str, float]]) -> tuple[Share, ...]:
+    """Shares of all waiting taken together, the largest first; those below one percent are left out."""
+    totals: dict[str, float] = {}
+    for seconds_by_reason in waits:
+        for reason, seconds in seconds_by_reason.items():
+            totals[reason] = totals.get(reason, 0.0) + seconds
+    whole = sum(totals.values())
+    found = [Share(reason, seconds / whole) for reason, seconds in totals.items() if seconds >= 0.01 * whole > 0]
+    return tuple(sorted(found, key=lambda share: (-share.share, share.reason)))

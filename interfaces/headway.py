@@ -1,0 +1,245 @@
+"""How far a run is, in numbers: counted from the engine's events, read off at every look.
+
+Owns totals, rates, time left, expected cost and what each lane waits for. Knows no screen and no words, reads no
+clock: times are passed in. A fact costs a few additions; all else is done once a look.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import get_args
+
+from msgspec import Struct
+
+from ..engine.admission import Admission
+from ..engine.events import Event, Kind
+from ..engine.money import Purse
+from ..engine.scheduler import Route
+from .bottleneck import CPU_FULL, LAG_FULL_S, RETRY, Bottleneck, Share, Span, shares
+
+LOOK_EVERY_S = 0.25
+WINDOW_S = 10.0
+_LOOKS = round(WINDOW_S / LOOK_EVERY_S)
+# A quota is what limits a lane when this much of its time went to waiting for it.
+_QUOTA_SHARE = 0.5
+# What admission leaves free of a declared quota, so that no sliding minute exceeds it.
+_QUOTA_USED = 0.987
+_DETAILED = frozenset({"failed", "unsent", "waited"})
+
+
+class LaneView(Struct, frozen=True):
+    """One lane at one look. `per_s` counts finished calls."""
+
+    model: str
+    done: int
+    per_s: float
+    in_flight: int
+    concurrency: int
+    waits: tuple[Share, ...]
+    stopped: str
+
+
+class View(Struct, frozen=True):
+    """A run at one look. `expected` and `left_s` are None while nothing is known to reckon them from; `spent` is
+    None where no model has a price."""
+
+    total: int
+    done: int
+    elapsed_s: float
+    per_s: float
+    average_per_s: float
+    in_flight: int
+    cached: int
+    spent: float | None
+    expected: float | None
+    left_s: float | None
+    failures: Mapping[str, int]
+    retries: int
+    throttles: int
+    waits: tuple[Share, ...]
+    lanes: tuple[LaneView, ...]
+
+
+class _Counts:
+    """What was told of one lane so far, and what the looks of the last seconds saw."""
+
+    __slots__ = ("bottleneck", "failures", "in_flight", "kinds", "latest", "looks", "seen_waits", "waits")
+
+    def __init__(self, now: float) -> None:
+        self.kinds: dict[str, int] = dict.fromkeys(get_args(Kind), 0)
+        self.latest = ""
+        self.failures: dict[str, int] = {}
+        self.waits: dict[str, float] = {}
+        self.seen_waits: dict[str, float] = {}
+        self.bottleneck = Bottleneck(_LOOKS)
+        self.looks: deque[tuple[float, int]] = deque([(now, 0)], maxlen=_LOOKS + 1)
+        self.in_flight = 0
+
+    @property
+    def done(self) -> int:
+        kinds = self.kinds
+        return kinds["cached"] + kinds["answered"] + kinds["failed"] + kinds["unsent"]
+
+    def ended_since_last_look(self) -> dict[str, float]:
+        """Seconds of waiting that ended, by reason."""
+        ended = {}
+        for reason, seconds in self.waits.items():
+            fresh = seconds - self.seen_waits.get(reason, 0.0)
+            if fresh > 0:
+                ended[reason] = fresh
+                self.seen_waits[reason] = seconds
+        return ended
+
+    def per_s(self) -> float:
+        (began, before), (now, after) = self.looks[0], self.looks[-1]
+        return (after - before) / (now - began) if now > began else 0.0
+
+
+class Headway:
+    """`already` calls of `total` were done before. Give `hear` to the engine's events, then `look` now and then."""
+
+    def __init__(self, total: int, already: int, routes: Mapping[str, Route], purse: Purse, now: float) -> None:
+        self._total = total
+        self._already = already
+        self._routes = routes
+        self._purse = purse
+        self._began = self._looked = now
+        self._spent_before = purse.spent
+        self._lanes: dict[str, _Counts] = {}
+        self._fresh: deque[tuple[int, int]] = deque([(0, 0)], maxlen=_LOOKS + 1)
+
+    def hear(self, event: Event) -> None:
+        counts = self._lanes.get(event.lane)
+        if counts is None:
+            counts = self._lanes[event.lane] = _Counts(self._looked)
+        kind = counts.latest = event.kind
+        counts.kinds[kind] += 1
+        if kind in _DETAILED:
+            if kind == "waited":
+                counts.waits[event.detail] = counts.waits.get(event.detail, 0.0) + event.value
+            else:
+                counts.failures[event.detail] = counts.failures.get(event.detail, 0) + 1
+
+    def look(self, now: float, cpu_share: float, lag_s: float) -> View:
+        """Take stock. `cpu_share` is our process's since the last look, `lag_s` how late this look comes."""
+        length_s = max(0.0, now - self._looked)
+        self._looked = now
+        is_cpu_full = cpu_share > CPU_FULL or lag_s > LAG_FULL_S
+        for model, counts in self._lanes.items():
+            counts.looks.append((now, counts.done))
+            self._look_at(counts, self._routes.get(model), length_s, is_cpu_full)
+        return self._view(now)
+
+    @staticmethod
+    def _look_at(counts: _Counts, route: Route | None, length_s: float, is_cpu_full: bool) -> None:
+        kinds = counts.kinds
+        in_flight = kinds["sent"] - kinds["answered"] - kinds["failed"] - kinds["retried"]
+        held = counts.ended_since_last_look()
+        retry_s = held.pop(RETRY, 0.0)
+        if route is None:
+            counts.in_flight = max(0, in_flight)
+            return
+        lane = route.lane
+        # A caller that was cancelled told no end: what holds a slot bounds what can be on its way.
+        counts.in_flight = max(0, min(in_flight, lane.in_flight))
+        span = Span(
+            length_s,
+            held,
+            lane.waiting_for,
+            retry_s,
+            counts.in_flight,
+            lane.lane.concurrency,
+            is_cpu_full,
+            is_only_retrying=counts.latest == "retried" and lane.in_flight == 0 and lane.stopped is None,
+        )
+        counts.bottleneck.add(span)
+
+    def _view(self, now: float) -> View:
+        kinds = [counts.kinds for counts in self._lanes.values()]
+        cached = sum(one["cached"] for one in kinds)
+        answered = sum(one["answered"] for one in kinds)
+        self._fresh.append((answered, cached))
+        done = sum(counts.done for counts in self._lanes.values())
+        elapsed_s = now - self._began
+        lanes = tuple(self._lane_view(model, counts) for model, counts in self._lanes.items())
+        failures: dict[str, int] = {}
+        for counts in self._lanes.values():
+            for kind, number in counts.failures.items():
+                failures[kind] = failures.get(kind, 0) + number
+        spent = self._spent()
+        return View(
+            total=self._total,
+            done=self._already + done,
+            elapsed_s=elapsed_s,
+            per_s=sum(lane.per_s for lane in lanes),
+            average_per_s=done / elapsed_s if elapsed_s > 0 else 0.0,
+            in_flight=sum(lane.in_flight for lane in lanes),
+            cached=cached,
+            spent=spent,
+            expected=None if spent is None else self._expected(spent, answered, done),
+            left_s=self._left_s(done, now),
+            failures=failures,
+            retries=sum(one["retried"] for one in kinds),
+            throttles=sum(one["throttled"] + one["cut"] for one in kinds),
+            waits=shares(counts.bottleneck.seconds() for counts in self._lanes.values()),
+            lanes=lanes,
+        )
+
+    def _lane_view(self, model: str, counts: _Counts) -> LaneView:
+        route = self._routes.get(model)
+        stop = None if route is None else route.lane.stopped
+        return LaneView(
+            model,
+            counts.done,
+            counts.per_s(),
+            counts.in_flight,
+            0 if route is None else route.lane.lane.concurrency,
+            shares([counts.bottleneck.seconds()]),
+            "" if stop is None else stop.reason,
+        )
+
+    def _spent(self) -> float | None:
+        is_priced = any(route.price is not None for route in self._routes.values())
+        return self._purse.spent if is_priced or self._purse.spent > 0 else None
+
+    def _expected(self, spent: float, answered: int, done: int) -> float | None:
+        """What the whole will have cost if the rest is answered by the cache as often as lately."""
+        if not done:
+            return None
+        left = max(0, self._total - self._already - done)
+        (answered_then, cached_then), (answered_now, cached_now) = self._fresh[0], self._fresh[-1]
+        fresh, stored = answered_now - answered_then, cached_now - cached_then
+        if not fresh + stored:
+            fresh, stored = answered_now, cached_now
+        fresh_share = fresh / max(1, fresh + stored)
+        each = (spent - self._spent_before) / answered if answered else 0.0
+        return spent + left * fresh_share * each
+
+    def _left_s(self, done: int, now: float) -> float | None:
+        left = self._total - self._already - done
+        if left <= 0:
+            return 0.0
+        per_s = sum(
+            self._per_s_to_come(counts, self._routes[model].lane, now)
+            for model, counts in self._lanes.items()
+            if model in self._routes
+        )
+        return left / per_s if per_s > 0 else None
+
+    @staticmethod
+    def _per_s_to_come(counts: _Counts, lane: Admission, now: float) -> float:
+        """The rate seen; the quota's own, where waiting for the quota is what limits the lane."""
+        if lane.stopped is not None:
+            return 0.0
+        seen = counts.per_s()
+        waits = {share.reason: share.share for share in shares([counts.bottleneck.seconds()])}
+        is_at_quota = waits.get("requests", 0.0) + waits.get("tokens", 0.0) >= _QUOTA_SHARE
+        if seen > 0 and not is_at_quota:
+            return seen
+        caps = [] if lane.lane.rpm is None else [lane.lane.rpm]
+        if lane.lane.tpm is not None:
+            requests, tokens = lane.used(now)
+            if requests and tokens:
+                caps.append(lane.lane.tpm * requests / tokens)
+        return min(caps) * _QUOTA_USED / 60 if caps else seen
