@@ -84,7 +84,7 @@ def _named(keys: Keys) -> str:
     header = ""
     for key in tables:
         if isinstance(key, int):
-            header += f"[{key + 1}]"
+            header += f" {key + 1}"
         else:
             quoted = key if _BARE.fullmatch(key) else f'"{key}"'
             header += f".{quoted}" if header else quoted

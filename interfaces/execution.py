@@ -120,7 +120,7 @@ def _loop_factory() -> Any:
 
 
 async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manner) -> _Sent:
-    from .progress import Progress
+    from .progress import Progress, Style
 
     total = prepared.prompts * len(prepared.asked.pairs())
     task = asyncio.current_task()
@@ -131,9 +131,12 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
         def drain(name: str) -> None:
             engine.halt("interrupted", f"interrupted by {name}: resume when you like")
 
-        style = "auto" if manner.show_progress else "none"
+        def cancel() -> None:
+            task.cancel()
+
+        style: Style = "auto" if manner.show_progress else "none"
         with (
-            Interruption(drain, task.cancel) as interruption,
+            Interruption(drain, cancel) as interruption,
             Progress(engine, total, done.count(), stream=sys.stderr, style=style),
         ):
             try:

@@ -45,9 +45,10 @@ def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
 
 def tell(results: Sequence[Result]) -> str:
     """The table of all runs, then what there is to say about each."""
-    rows = [HEADER]
+    rows: list[Sequence[str]] = [HEADER]
     for result in results:
-        rows += [_row(result, pair) for pair in result.pairs()]
+        place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
+        rows += [_row(result, pair, place) for pair in result.pairs()]
     parts = [table(rows)]
     for result in results:
         parts.append("\n".join(_remarks(result)))
@@ -64,10 +65,10 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _row(result: Result, pair: Pair) -> tuple[str, ...]:
+def _row(result: Result, pair: Pair, place: str) -> tuple[str, ...]:
     ended = result.recount.of(pair)
     return (
-        str(pair),
+        f"{place}{pair}",
         *score_cells(entry_of(result.scores, pair)),
         f"{ended.answered:,}",
         f"{ended.refused:,}",
@@ -140,6 +141,7 @@ def as_json(results: Sequence[Result]) -> dict[str, Any]:
 
 def _run_as_json(result: Result) -> dict[str, Any]:
     out = result.prepared.out
+    files = {"records": "records.jsonl", "failures": "failures.jsonl", "scores": SCORES, "manifest": "manifest.json"}
     return {
         "folder": str(out),
         "exit_code": result.exit_code,
@@ -153,9 +155,5 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in result.stops],
         "fault": None if result.fault is None else str(result.fault),
         "signal": result.signal,
-        "files": {
-            "records": str(out / "records.jsonl"),
-            "failures": str(out / "failures.jsonl"),
-            "scores": str(out / SCORES),
-        },
+        "files": {name: str(out / file) for name, file in files.items()},
     }
