@@ -69,7 +69,8 @@ class Ledger:
         with self._alone() as words:
             tick = self._advance(words, now)
             wait, why = self._wait(words, now, tokens)
-            if wait > 0:
+            # Times are kept in whole microseconds: what is left below one is rounding, not waiting.
+            if wait > 1e-6:
                 return wait, why
             slot = _FIELDS + 2 * (tick % _SLOTS)
             words[slot] += 1

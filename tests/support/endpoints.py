@@ -1,0 +1,37 @@
+"""An endpoint and its transport for one test, and one call through it without an engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from millstream.engine.call import Call, Reply
+from millstream.engine.endpoint import Fault, SendError
+from millstream.providers.endpoint import Address, ChatEndpoint
+from millstream.providers.transport import Transport
+
+CANARY = "sk-canary/7f+3a=9d2e1b8c4e5f60718293a4b5c6"
+
+
+@asynccontextmanager
+async def transport() -> AsyncIterator[Transport]:
+    opened = Transport()
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+def endpoint(over: Transport, base_url: str, *, timeout_s: float = 5.0, fault: str = "") -> ChatEndpoint:
+    """`fault` is asked of the simulated provider by a header, as no other call is."""
+    headers = {"X-Sim-Fault": fault} if fault else {}
+    return ChatEndpoint(Address(base_url, "sim", headers=headers), "steady", CANARY, over, timeout_s)
+
+
+async def ask(at: ChatEndpoint, prompt: str = "hi", *, stream: bool = False) -> Reply | Fault:
+    """One attempt, whatever comes of it."""
+    request = at.encode(Call("sim/steady", prompt, stream=stream))
+    try:
+        return at.decode(await at.send(request))
+    except SendError as error:
+        return error.fault

@@ -1,0 +1,127 @@
+"""A provider that does what a script says, in the loop's own time: no socket, no HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from millstream.engine.admission import Admission
+from millstream.engine.cache import Cache, Mode
+from millstream.engine.call import Call, Reply, Usage
+from millstream.engine.endpoint import Fault, Request, Response, SendError
+from millstream.engine.estimate import TokenEstimate
+from millstream.engine.events import Events
+from millstream.engine.lane import Lane
+from millstream.engine.ledger import Ledger
+from millstream.engine.money import Price, Purse
+from millstream.engine.retry import RetryPolicy
+from millstream.engine.scheduler import Route, Scheduler
+
+Script = Callable[[str, float], Fault | None]
+"""Given a prompt and the time of arrival: the fault it gets, or None for an answer."""
+
+
+class ScriptedProvider:
+    """Answers after `latency_s`, unless the script has a fault for it. Keeps when each prompt arrived."""
+
+    base_url = "script://"
+
+    def __init__(self, script: Script | None = None, latency_s: float | Callable[[], float] = 0.1) -> None:
+        self.script = script
+        self.latency = latency_s if callable(latency_s) else lambda: latency_s
+        self.arrivals: list[tuple[float, str]] = []
+        self.tokens: list[tuple[float, int]] = []
+        self.in_flight = 0
+        self.peak = 0
+
+    def encode(self, call: Call) -> Request:
+        assert isinstance(call.input, str)
+        body = call.input.encode()
+        return Request("script://", "script://", body, body, body, b"{}")
+
+    async def send(self, request: Request) -> Response:
+        loop = asyncio.get_running_loop()
+        prompt = request.body.decode()
+        self.arrivals.append((loop.time(), prompt))
+        fault = self.script(prompt, loop.time()) if self.script is not None else None
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        try:
+            await asyncio.sleep(self.latency())
+        finally:
+            self.in_flight -= 1
+        if fault is not None:
+            raise SendError(fault)
+        return Response(200, b"answer to " + request.body)
+
+    def decode(self, response: Response) -> Reply | Fault:
+        text = response.body.decode()
+        return Reply(text, Usage(len(text) // 4, 1), "stop")
+
+    def counts(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for _, prompt in self.arrivals:
+            found[prompt] = found.get(prompt, 0) + 1
+        return found
+
+
+class Bench:
+    """A scheduler over scripted providers, one for each model string."""
+
+    def __init__(self, scheduler: Scheduler, purse: Purse, events: Events) -> None:
+        self.scheduler = scheduler
+        self.purse = purse
+        self.events = events
+
+    def lane(self, model: str) -> Admission:
+        return self.scheduler.route_of(model).lane
+
+
+@asynccontextmanager
+async def engine_over(
+    providers: dict[str, ScriptedProvider],
+    folder: Path,
+    *lanes: Lane,
+    mode: Mode = "record",
+    policy: RetryPolicy | None = None,
+    max_cost: float | None = None,
+    price: Price | None = None,
+    seed: int = 1,
+    scope: bytes = b"",
+) -> AsyncIterator[Bench]:
+    events = Events()
+    purse = Purse(max_cost)
+    policy = policy or RetryPolicy()
+    declared = {lane.model: lane for lane in lanes}
+
+    def route(model: str) -> Route:
+        lane = declared.get(model, Lane(model, concurrency=8))
+        ledger = Ledger(lane.rpm, lane.tpm) if lane.rpm or lane.tpm else None
+        admission = Admission(lane, ledger=ledger, purse=purse, policy=policy, events=events)
+        return Route(providers[model], admission, price, TokenEstimate())
+
+    cache = Cache(folder, scope=scope)
+    scheduler = Scheduler(route, cache=cache, mode=mode, policy=policy, events=events, random=random.Random(seed))
+    try:
+        yield Bench(scheduler, purse, events)
+    finally:
+        cache.close()
+
+
+def prompts(count: int, model: str = "script/m") -> Iterator[Call]:
+    return (Call(model, f"prompt {number}") for number in range(count))
+
+
+def worst_minute(times: list[tuple[float, int]], window_s: float = 60.0) -> int:
+    """The largest sum over any sliding window that is closed at its beginning and open at its end."""
+    worst = total = begin = 0
+    for at, amount in times:
+        total += amount
+        while times[begin][0] <= at - window_s:
+            total -= times[begin][1]
+            begin += 1
+        worst = max(worst, total)
+    return worst
