@@ -107,7 +107,8 @@ class RunFolder:
     def _begin(self, specification: Mapping[str, Any]) -> dict[str, Any]:
         digest = specification_hash(specification)
         if not (self.folder / MANIFEST).exists():
-            if (self.folder / RECORDS).exists():
+            # A kill between the first open and the first manifest leaves an empty file, which is nobody's run.
+            if _holds_something(self.folder / RECORDS):
                 raise WrongSpecification(f"{self.folder} holds {RECORDS} but no {MANIFEST}: choose another --out")
             return {"specification": dict(specification), "specification_hash": digest}
         manifest = read_manifest(self.folder)
@@ -162,9 +163,25 @@ def _retire(path: Path) -> None:
     path.rename(aside)
 
 
+def _holds_something(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
 def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
     names = sorted(ours.keys() | theirs.keys())
-    return [f"{n}: {ours.get(n)!r} there, {theirs.get(n)!r} asked" for n in names if ours.get(n) != theirs.get(n)]
+    return [
+        f"{name}: {_short(ours.get(name))} there, {_short(theirs.get(name))} asked"
+        for name in names
+        if ours.get(name) != theirs.get(name)
+    ]
+
+
+def _short(value: object) -> str:
+    """A list of a hundred issues is told by its number."""
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if len(text) <= 60:
+        return text
+    return f"{len(value)} of them" if isinstance(value, list | tuple) else f"{text[:59]}…"
 
 
 def whole_lines(folder: Path, name: str) -> int:

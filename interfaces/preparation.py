@@ -19,6 +19,7 @@ from ..bench.millstone.prompts import Citations
 from ..bench.millstone.sweep import Asked, specification
 from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ..metrics.stance import Reading
+from ..providers.table import PROVIDERS
 from ..wiring import Settings, access_to
 from .configuration import Configuration, settings_for
 from .options import MillstoneOptions, Sending
@@ -45,9 +46,15 @@ class Prepared(Struct, frozen=True, kw_only=True):
         return len(self.grid)
 
 
-def prepare(out: Path, run: MillstoneOptions, sending: Sending, configuration: Configuration) -> Prepared:
-    """Check one run to the end. Nothing is written."""
+def prepare(
+    out: Path, run: MillstoneOptions, sending: Sending, configuration: Configuration, *, needs_keys: bool = True
+) -> Prepared:
+    """Check one run to the end. Nothing is written. Without `needs_keys` it can be planned, not sent."""
     settings = settings_for(run.model, sending, configuration)
+    if not needs_keys:
+        rows = {**PROVIDERS, **settings.providers}
+        keyless = {name: structs.replace(row, key_variable=None) for name, row in rows.items()}
+        settings = structs.replace(settings, providers=keyless, key_variables={})
     endpoints = {model: access_to(model, settings).address.identity for model in run.model}
     if settings.max_cost is not None:
         prices = settings.price_table()

@@ -55,14 +55,15 @@ def tell(results: Sequence[Result]) -> str:
     return "\n\n".join(parts)
 
 
-def score_cells(entry: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
     low, high = entry.get("ci95") or (None, None)
     interval = "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
-    return _number(entry.get("om")), interval, _number(entry.get("om_pro_share")), _number(entry.get("om_no_flip"))
+    companions = (_number(entry.get(kind), 2) for kind in ("om_pro_share", "om_no_flip"))
+    return _number(entry.get("om"), 3), interval, *companions
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _number(value: float | None, places: int) -> str:
+    return "-" if value is None else f"{value:.{places}f}"
 
 
 def _row(result: Result, pair: Pair, place: str) -> tuple[str, ...]:

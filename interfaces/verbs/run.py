@@ -35,28 +35,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
-def prepared_from(options: argparse.Namespace, *, needs_out: bool = True) -> tuple[Prepared, ...]:
-    """Every run that the options ask for, all of them checked."""
+def prepared_from(options: argparse.Namespace, *, is_sent: bool = True) -> tuple[Prepared, ...]:
+    """Every run that the options ask for, all of them checked. A plan needs neither a folder nor a key."""
     from ..configuration import read_configuration
     from ..preparation import prepare
 
     given = millstone_given(options)
     sending = sending_from(options)
     if options.what not in BENCHMARKS:
-        return _from_file(options.what, options.out, given, sending)
+        return _from_file(options, given, sending, is_sent=is_sent)
     if "model" not in given:
         raise UsageError("--model: expected at least one model as provider/model, got none")
-    if needs_out and not options.out:
+    if is_sent and not options.out:
         raise UsageError("--out: expected the run's folder, got none")
     run = millstone_from(given, Path())
     out = Path(options.out or "-").absolute()
-    return (prepare(out, run, sending, read_configuration(sending.config)),)
+    return (prepare(out, run, sending, read_configuration(sending.config), needs_keys=is_sent),)
 
 
-def _from_file(what: str, out: str | None, given: dict[str, object], sending: Sending) -> tuple[Prepared, ...]:
+def _from_file(
+    options: argparse.Namespace, given: dict[str, object], sending: Sending, *, is_sent: bool
+) -> tuple[Prepared, ...]:
     from ..preparation import prepare
     from ..run_file import read_run_file
 
+    what: str = options.what
     path = Path(what).expanduser()
     if not path.is_file():
         known = ", ".join(BENCHMARKS)
@@ -68,9 +71,10 @@ def _from_file(what: str, out: str | None, given: dict[str, object], sending: Se
         raise UsageError(f"{flag} belongs to `run millstone`: in {what} it stands under [run.millstone]")
     if sending.config is not None:
         raise UsageError(f"--config belongs to `run millstone`: {what} holds lanes, providers and prices itself")
-    file = read_run_file(path, out)
+    file = read_run_file(path, options.out)
     return tuple(
-        prepare(wanted.out, wanted.millstone, sending.over(file.sending), file.configuration) for wanted in file.runs
+        prepare(wanted.out, wanted.millstone, sending.over(file.sending), file.configuration, needs_keys=is_sent)
+        for wanted in file.runs
     )
 
 

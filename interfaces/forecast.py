@@ -1,0 +1,114 @@
+"""What a run will ask, cost and take, before a single call is sent.
+
+Tokens are characters / 4; an answer is between one token and what it may have. Each assumption is told with the
+figure it stands behind. Pure: reads the grid, the settings and the price table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..bench.millstone.grid import total_chars
+from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
+from .output import table
+from .preparation import Prepared
+
+_COLUMNS = ("model", "prompts", "input tokens", "output tokens", "cost", "time under its quota")
+
+
+def forecast(prepared: Prepared) -> dict[str, Any]:
+    """One run's figures, as plain values."""
+    chars = total_chars(prepared.grid)
+    temperatures = len(prepared.asked.temperatures)
+    models = [_of_model(prepared, model, chars, temperatures) for model in prepared.asked.models]
+    costs = [model["cost"] for model in models]
+    whole = None if None in costs else [sum(low for low, _ in costs), sum(high for _, high in costs)]
+    return {
+        "folder": None if prepared.out.name == "-" else str(prepared.out),
+        "dataset": prepared.dataset,
+        "prompts": sum(model["prompts"] for model in models),
+        "models": models,
+        "cost": whole,
+        "prices_of": prepared.settings.price_table().date,
+        "assumptions": {"tokens_per_character": TOKENS_PER_CHAR, "output_tokens_unset": OUTPUT_FIRST},
+    }
+
+
+def _of_model(prepared: Prepared, model: str, chars: int, temperatures: int) -> dict[str, Any]:
+    settings = prepared.settings
+    lane, price = settings.lane_of(model), settings.price_table().get(model)
+    prompts = prepared.prompts * temperatures
+    tokens = round(chars * TOKENS_PER_CHAR) * temperatures
+    limit = prepared.asked.max_tokens_of(model)
+    outputs = (prompts, prompts * (limit or OUTPUT_FIRST))
+    # Tokens are reserved before they are known: a declared max_tokens in full, then settled to what came.
+    minutes = [
+        max(
+            prompts / lane.rpm if lane.rpm is not None else 0.0,
+            (tokens + output) / lane.tpm if lane.tpm is not None else 0.0,
+        )
+        for output in outputs
+    ]
+    has_quota = lane.rpm is not None or lane.tpm is not None
+    return {
+        "model": model,
+        "prompts": prompts,
+        "input_tokens": tokens,
+        "output_tokens": list(outputs),
+        "max_tokens": limit,
+        "price": None if price is None else {"input": price.input, "output": price.output},
+        "cost": None if price is None else [price.of(tokens, output) for output in outputs],
+        "rpm": lane.rpm,
+        "tpm": lane.tpm,
+        "minutes": minutes if has_quota else None,
+    }
+
+
+def tell(found: Mapping[str, Any]) -> str:
+    rows = [_COLUMNS, *(_row(model) for model in found["models"])]
+    lines = [table(rows), "", f"{found['prompts']:,} prompts in all; data set {found['dataset']['path']}"]
+    if found["cost"] is not None:
+        low, high = found["cost"]
+        lines.append(f"cost: ${low:,.2f} to ${high:,.2f}, if nothing is in the cache and nothing is sent twice")
+    unpriced = [model["model"] for model in found["models"] if model["price"] is None]
+    if unpriced:
+        lines.append(
+            f'without a price: {", ".join(unpriced)}; give one under [prices."{unpriced[0]}"] in --config FILE'
+        )
+    if len(unpriced) < len(found["models"]):
+        lines.append(f"prices as listed on {found['prices_of']} or given in the configuration: check them")
+    unquoted = [model["model"] for model in found["models"] if model["minutes"] is None]
+    if unquoted:
+        lines.append(f"no quota declared: {', '.join(unquoted)}; --rpm and --tpm give the time")
+    unset = [model["model"] for model in found["models"] if model["max_tokens"] is None]
+    most = "at most max_tokens"
+    if unset:
+        most += f" (where that is not sent, {found['assumptions']['output_tokens_unset']} are assumed)"
+    lines.append(f"assumed: a token is 4 characters of a prompt; an answer has at least 1 token, {most}")
+    return "\n".join(lines)
+
+
+def _row(model: Mapping[str, Any]) -> tuple[str, ...]:
+    low, high = model["output_tokens"]
+    cost, minutes = model["cost"], model["minutes"]
+    return (
+        model["model"],
+        f"{model['prompts']:,}",
+        f"{model['input_tokens']:,}",
+        f"{low:,} to {high:,}",
+        "no price" if cost is None else f"${cost[0]:,.2f} to ${cost[1]:,.2f}",
+        "no quota" if minutes is None else _span(*minutes),
+    )
+
+
+def _span(least: float, most: float) -> str:
+    low, high = _time(least), _time(most)
+    return low if low == high else f"{low} to {high}"
+
+
+def _time(minutes: float) -> str:
+    if minutes < 1:
+        return f"{60 * minutes:.0f} s"
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest} min" if hours else f"{rest} min"

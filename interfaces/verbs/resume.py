@@ -1,0 +1,77 @@
+"""`millstream resume`: go on with a run from what its folder keeps, and with the failures again for `retry`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..options import add_output, add_sending, sending_from
+from ..output import note
+from ..refusal import UsageError
+
+if TYPE_CHECKING:
+    from ..preparation import Prepared
+
+HELP = "go on with a run that stopped"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="the run's folder; options not given here are those it ran with")
+    parser.add_argument(
+        "--set-aside-damaged",
+        action="store_true",
+        help="move lines that are not what was written to a file beside, and ask for them again",
+    )
+    add_sending(parser)
+    add_output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from .run import carry_out
+
+    prepared = prepared_of(Path(options.folder), options)
+    return carry_out((prepared,), options, set_aside=options.set_aside_damaged)
+
+
+def prepared_of(folder: Path, options: argparse.Namespace) -> Prepared:
+    """The run of a folder, as its manifest says. What may change (quotas, keys, cache, mode) may be given anew."""
+    from msgspec import structs
+
+    from ..configuration import Configuration, configuration_of
+    from ..documents import Document
+    from ..preparation import options_of, prepare
+
+    manifest = manifest_of(folder)
+    try:
+        run, kept = options_of(manifest)
+    except (KeyError, TypeError) as error:
+        raise UsageError(
+            f"{folder}: its manifest.json keeps no options ({error}): start it with `run` again"
+        ) from error
+    sending = sending_from(options).over(kept)
+    configuration = Configuration()
+    if sending.config is not None:
+        if options.config is None:
+            note(f"millstream: lanes, providers and prices as the run had them, from {sending.config}")
+        configuration = configuration_of(Document(Path(sending.config)))
+    prepared = prepare(folder.absolute(), run, sending, configuration)
+    asked, begun = prepared.specification["data"], manifest["specification"].get("data")
+    if asked != begun:
+        raise UsageError(
+            f"{prepared.dataset['path']} is not the data set that this run began with: its digest is {asked[:12]}…, it "
+            f"was {str(begun)[:12]}…; bring that one back, or start another run"
+        )
+    return structs.replace(prepared, notes=())
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder that should hold a run."""
+    from ...engine.run_folder import MANIFEST, read_manifest
+
+    if (folder / MANIFEST).exists():
+        return read_manifest(folder)
+    inside = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}")) if folder.is_dir() else []
+    if inside:
+        raise UsageError(f"{folder} holds several runs ({', '.join(inside)}): name one, as {folder / inside[0]}")
+    raise UsageError(f"{folder} holds no run: {MANIFEST} is missing")

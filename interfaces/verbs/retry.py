@@ -1,0 +1,29 @@
+"""`millstream retry`: send the calls again that failed for good; what is pending goes too."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..options import add_output, add_sending
+from ..output import note
+from .resume import prepared_of
+
+HELP = "send the failed ones of a run again"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="the run's folder; options not given here are those it ran with")
+    add_sending(parser)
+    add_output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ...engine.run_folder import FAILURES, whole_lines
+    from .run import carry_out
+
+    folder = Path(options.folder)
+    prepared = prepared_of(folder, options)
+    failed = whole_lines(folder, FAILURES)
+    note(f"millstream: {failed:,} failed calls are asked again" if failed else "millstream: no call of this run failed")
+    return carry_out((prepared,), options, retry=failed > 0)

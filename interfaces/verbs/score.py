@@ -1,0 +1,95 @@
+"""`millstream score`: scores from the records of run folders, ours or another program's, or from published counts."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..output import note, say, say_json, table
+from ..refusal import DONE, UsageError
+
+HELP = "score again, from records or from published counts"
+_COLUMNS = ("model", "OM", "95% interval", "om_pro_share", "om_no_flip", "answers", "refused", "readings differ")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folders", nargs="*", metavar="DIR", help="folders that hold a records.jsonl")
+    parser.add_argument(
+        "--counts",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="CSV",
+        help="tables with the columns issue, issue_stance, count, case, model",
+    )
+    parser.add_argument("--json", action="store_true", help="the scores as one JSON object on stdout")
+
+
+def run(options: argparse.Namespace) -> int:
+    if not options.folders and not options.counts:
+        raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
+    scored = {folder: _score_folder(Path(folder)) for folder in options.folders}
+    scored |= {path: _score_counts(Path(path)) for path in options.counts}
+    if options.json:
+        say_json(scored)
+    else:
+        say("\n\n".join(_told(source, scores) for source, scores in scored.items()))
+    return DONE
+
+
+def _score_folder(folder: Path) -> dict[str, Any]:
+    from ...bench.millstone.recount import recount
+    from ...engine.fault import DamagedJournal
+    from ...engine.journal import is_intact, read_lines
+    from ...engine.run_folder import RECORDS
+    from ...metrics.scores import scores
+    from ..execution import write_scores
+
+    path = folder / RECORDS
+    if not path.is_file():
+        raise UsageError(f"{folder}: expected a folder with {RECORDS}, got none there")
+
+    def lines() -> Any:
+        for number, line in enumerate(read_lines(path), 1):
+            if not is_intact(line, must_be_sealed=False):
+                raise DamagedJournal(
+                    f"{path} line {number} is damaged: `millstream resume --set-aside-damaged {folder}` asks for such "
+                    f"lines again"
+                )
+            yield line
+
+    try:
+        found = scores(recount(lines(), source=str(path)).tally)
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    try:
+        write_scores(folder, found)
+    except OSError as error:
+        note(f"millstream: {folder}/scores.json is not written ({error.strerror})")
+    return found
+
+
+def _score_counts(path: Path) -> dict[str, Any]:
+    from ...metrics.counts import rows_of_csv
+    from ...metrics.scores import scores_from_counts
+
+    try:
+        return scores_from_counts(rows_of_csv(path.read_text("utf-8")))
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def _told(source: str, scores: Mapping[str, Any]) -> str:
+    from ..summary import score_cells
+
+    rows: list[tuple[str, ...]] = [_COLUMNS]
+    for model, entry in scores["millstone"]["models"].items():
+        others = (entry.get("refused"), entry.get("stance_disagreements"))
+        rows.append(
+            (model, *score_cells(entry), f"{entry['answers']:,}", *("-" if n is None else f"{n:,}" for n in others))
+        )
+    return f"{source}\n{table(rows)}"

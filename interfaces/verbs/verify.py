@@ -1,0 +1,59 @@
+"""`millstream verify`: proves from manifest, journals and checksums that nothing is missing, double or changed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..output import say, say_json
+from ..refusal import DONE, LOCAL_FAULT, UsageError
+from .resume import manifest_of
+
+if TYPE_CHECKING:
+    from ...bench.millstone.dataset import Dataset
+
+HELP = "prove that nothing of a run is missing, double or changed"
+SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="the run's folder")
+    parser.add_argument("--json", action="store_true", help="the findings as one JSON object on stdout")
+
+
+def run(options: argparse.Namespace) -> int:
+    from msgspec import to_builtins
+
+    from ...bench.millstone.proof import prove
+
+    folder = Path(options.folder)
+    manifest = manifest_of(folder)
+    try:
+        proof = prove(folder, manifest, _dataset(manifest))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{folder}: its manifest.json is no MillStone run's ({error!r})") from error
+    is_proven = not proof.wrongs
+    if options.json:
+        say_json({"ok": is_proven, "folder": str(folder), **to_builtins(proof)})
+        return DONE if is_proven else LOCAL_FAULT
+    counts = f"{proof.records:,} records, {proof.failures:,} failures, {proof.pending:,} pending"
+    lines = [f"ok: {counts}" if is_proven else f"{proof.wrongs:,} things are wrong; {counts}"]
+    lines += [f"  {what}" for what in proof.wrong[:SHOWN]]
+    if proof.wrongs > SHOWN:
+        lines.append(f"  and {proof.wrongs - SHOWN:,} more (--json gives the first {len(proof.wrong):,})")
+    lines += [f"  {what}" for what in (*proof.torn, *proof.unproven)]
+    say("\n".join(lines))
+    return DONE if is_proven else LOCAL_FAULT
+
+
+def _dataset(manifest: dict[str, Any]) -> Dataset | None:
+    """The data set, where it still is."""
+    from ...bench.millstone.dataset import DatasetError, load
+    from ..preparation import SAMPLE
+
+    kept = manifest.get("options", {}).get("millstone", {}).get("dataset")
+    try:
+        return load(SAMPLE if kept is None else Path(kept))
+    except (DatasetError, OSError):
+        return None
