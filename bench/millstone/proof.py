@@ -19,8 +19,8 @@ from ...engine.run_folder import FAILURES, RECORDS, specification_hash
 from ...metrics.scores import scores as scores_of
 from .dataset import Dataset
 from .grid import CONFIGS
-from .recount import recount
 from .records import Record, RecordError
+from .recount import recount
 from .sweep import Pair
 
 WRONGS_KEPT = 1_000
