@@ -12,10 +12,9 @@ import time
 from collections.abc import Mapping
 
 import aiohttp
-from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
 
 from ..engine.endpoint import Fault, Request, Response, SendError
+from .connections import StrictConnector
 
 BODY_MAX = 16 << 20
 CONNECT_S = 30.0
@@ -23,23 +22,6 @@ CONNECT_S = 30.0
 KEEPALIVE_S = 4.0
 _HEADERS_KEPT = ("retry-after", "retry-after-ms", "date", "location", "x-request-id")
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
-
-
-class StrictConnector(aiohttp.TCPConnector):
-    """Never hands out a connection on which bytes arrived that nobody asked for: they would be read as the
-    next call's answer."""
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 (the signature is aiohttp's)
-    ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        while connection.protocol is not None and connection.protocol.should_close:
-            connection.close()
-            connection = await super().connect(req, traces, timeout)
-        return connection
 
 
 class Transport:
@@ -103,8 +85,7 @@ class Transport:
         return Response(answer.status, body, request.stream, is_cut, elapsed_ms, first_byte_ms, headers)
 
     def _open(self) -> aiohttp.ClientSession:
-        # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
-        connector = StrictConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ttl_dns_cache=60)
+        connector = StrictConnector(keepalive_s=KEEPALIVE_S)
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
 

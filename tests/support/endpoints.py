@@ -35,3 +35,13 @@ async def ask(at: ChatEndpoint, prompt: str = "hi", *, stream: bool = False) -> 
         return at.decode(await at.send(request))
     except SendError as error:
         return error.fault
+
+
+def text_of(result: Reply | Fault) -> str:
+    assert isinstance(result, Reply), result
+    return result.text
+
+
+def fault_in(result: Reply | Fault) -> Fault:
+    assert isinstance(result, Fault), result
+    return result

@@ -1,0 +1,77 @@
+"""aiohttp's connections, made strict: what a server sends beyond one answer is dropped with its connection.
+
+Else a body that is longer than declared costs the answer before it, or becomes the answer to the next call.
+Knows HTTP's framing and no protocol above it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+
+
+class OneAnswer(ResponseHandler):
+    """One connection. aiohttp's parser throws a whole answer away when stray bytes came in the same segment as
+    its head, and keeps for the next call what comes after it: both are kept from the parser."""
+
+    _is_before_head = True
+
+    def set_response_params(self, **params: object) -> None:
+        self._is_before_head = True
+        super().set_response_params(**params)  # type: ignore[arg-type]
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_before_head and data:
+            self._is_before_head = False
+            end = _end_of_answer(data)
+            if end is not None and len(data) > end:
+                self.force_close()
+                data = data[:end]
+        elif data and self._payload is not None and self._payload.is_eof():
+            # Nobody may be using it any more: a pool looks at a connection only when it is given back.
+            self.force_close()
+            if self.transport is not None:
+                self.transport.close()
+            return
+        super().data_received(data)
+
+
+def _end_of_answer(data: bytes) -> int | None:
+    """Where an answer that begins here ends, if its whole head is here and says so."""
+    head = data.find(b"\r\n\r\n")
+    if head < 0:
+        return None
+    lengths = _LENGTH.findall(data, 0, head + 2)
+    if len(lengths) != 1 or _CHUNKED.search(data, 0, head + 2):
+        return None
+    return head + 4 + int(lengths[0])
+
+
+class StrictConnector(aiohttp.TCPConnector):
+    """Never hands out a connection that has bytes which nobody asked for: one is given back to the pool before
+    the rest of its last segment is read."""
+
+    def __init__(self, *, keepalive_s: float) -> None:
+        # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
+        super().__init__(limit=0, keepalive_timeout=keepalive_s, ttl_dns_cache=60)
+        self._factory = functools.partial(OneAnswer, loop=self._loop)  # type: ignore[assignment]
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 (the signature is aiohttp's)
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        while connection.protocol is not None and connection.protocol.should_close:
+            connection.close()
+            connection = await super().connect(req, traces, timeout)
+        return connection

@@ -1,0 +1,277 @@
+"""Connections and their ends: what each break means, what is given back, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import socket
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from endpoints import CANARY, ask, endpoint, fault_in, text_of, transport
+from loops import on_each_loop, run_on
+from raw_server import RawServer, Visit, answer, http
+
+from millstream.engine.call import Reply
+from millstream.engine.endpoint import Fault
+from millstream.providers.transport import BODY_MAX
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+
+
+async def eventually(holds: Callable[[], bool], within_s: float) -> None:
+    """Return as soon as it holds, fail if it doesn't in time."""
+    async with asyncio.timeout(within_s):
+        while not holds():  # noqa: ASYNC110 (files and other sides' sockets tell nobody)
+            await asyncio.sleep(0.005)
+
+
+# --- nothing was sent ---
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@on_each_loop
+@pytest.mark.parametrize(
+    ("base_url", "kind"),
+    [
+        ("http://127.0.0.1:{port}/v1", "connect"),
+        ("https://127.0.0.1:{port}/v1", "connect"),
+        ("http://millstream.invalid/v1", "dns"),
+    ],
+)
+def test_what_was_never_sent_is_given_back(base_url: str, kind: str, loop: str) -> None:
+    async def scenario() -> Reply | Fault:
+        async with transport() as over:
+            return await ask(endpoint(over, base_url.format(port=free_port())))
+
+    fault = fault_in(run_on(loop, scenario()))
+    assert (fault.kind, fault.action, fault.quota, fault.is_billed_maybe) == (kind, "retry", "refund", False)
+
+
+@on_each_loop
+def test_a_connection_that_is_never_accepted_is_given_back_and_no_timeout(loop: str) -> None:
+    async def scenario() -> tuple[Reply | Fault, float]:
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(0)
+            port = deaf.getsockname()[1]
+            callers = [socket.socket() for _ in range(4)]
+            for caller in callers:  # they fill the backlog, so that the next one hears nothing
+                caller.setblocking(False)
+                caller.connect_ex(("127.0.0.1", port))
+            await asyncio.sleep(0.05)
+            began = time.perf_counter()
+            async with transport() as over:
+                result = await ask(endpoint(over, f"http://127.0.0.1:{port}/v1", timeout_s=0.6))
+            for caller in callers:
+                caller.close()
+            return result, time.perf_counter() - began
+
+    result, took = run_on(loop, scenario())
+    fault = fault_in(result)
+    assert (fault.kind, fault.action, fault.quota, fault.is_billed_maybe) == ("connect", "retry", "refund", False)
+    assert took < 0.6
+
+
+# --- time ---
+
+
+@on_each_loop
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_the_deadline_is_for_the_whole_call_however_steadily_it_drips(stream: bool, loop: str) -> None:
+    hung_up = asyncio.Event()
+
+    async def handler(visit: Visit) -> None:
+        await visit.request()
+        await visit.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        try:
+            while True:
+                await visit.send(b"1\r\n \r\n")
+                await asyncio.sleep(0.02)
+        finally:
+            hung_up.set()
+
+    async def scenario() -> tuple[Reply | Fault, float]:
+        async with RawServer(handler) as server, transport() as over:
+            began = time.perf_counter()
+            result = await ask(endpoint(over, server.base_url, timeout_s=0.4), stream=stream)
+            took = time.perf_counter() - began
+            await asyncio.wait_for(hung_up.wait(), 1)
+            return result, took
+
+    result, took = run_on(loop, scenario())
+    fault = fault_in(result)
+    assert (fault.kind, fault.action, fault.quota, fault.is_billed_maybe) == ("timeout", "retry", "keep", True)
+    assert "0.4 s" in fault.detail
+    assert 0.39 <= took < 0.9
+
+
+# --- size ---
+
+
+@on_each_loop
+@pytest.mark.parametrize("coding", ["identity", "gzip", "deflate"])
+@pytest.mark.parametrize(("over_by", "kind"), [(0, None), (1, "too_large")])
+def test_decoded_bytes_are_counted_and_the_last_allowed_one_is_allowed(
+    over_by: int, kind: str | None, coding: str, loop: str
+) -> None:
+    frame = len(answer(""))
+    body = answer("x" * (BODY_MAX - frame + over_by))
+    packed = {"identity": lambda data: data, "gzip": gzip.compress, "deflate": zlib.compress}[coding](body)
+
+    async def handler(visit: Visit) -> None:
+        await visit.request()
+        await visit.send(http(packed, *([] if coding == "identity" else [f"Content-Encoding: {coding}"])))
+
+    async def scenario() -> Reply | Fault:
+        async with RawServer(handler) as server, transport() as over:
+            result = await ask(endpoint(over, server.base_url))
+            await eventually(lambda: server.open == 0, 1)
+            return result
+
+    result = run_on(loop, scenario())
+    if kind is None:
+        assert len(text_of(result)) == BODY_MAX - frame
+    else:
+        fault = fault_in(result)
+        assert (fault.kind, fault.action, fault.is_billed_maybe) == ("too_large", "never", True)
+        assert "16 MiB" in fault.detail
+
+
+@on_each_loop
+def test_a_bomb_is_dropped_long_before_it_is_unpacked(loop: str) -> None:
+    bomb = gzip.compress(b" " * (256 << 20), 1)
+    assert len(bomb) < 2 << 20
+
+    async def handler(visit: Visit) -> None:
+        await visit.request()
+        await visit.send(http(bomb, "Content-Encoding: gzip"))
+
+    async def scenario() -> tuple[Reply | Fault, float]:
+        async with RawServer(handler) as server, transport() as over:
+            began = time.perf_counter()
+            return await ask(endpoint(over, server.base_url)), time.perf_counter() - began
+
+    result, took = run_on(loop, scenario())
+    assert fault_in(result).kind == "too_large"
+    assert took < 1
+
+
+# --- where a key goes ---
+
+
+@on_each_loop
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_never_followed_and_the_key_goes_nowhere_else(status: int, loop: str) -> None:
+    visitors: list[bytes | None] = []
+
+    async def elsewhere(visit: Visit) -> None:
+        visitors.append(await visit.request())
+
+    async def scenario() -> Reply | Fault:
+        async with RawServer(elsewhere) as other:
+            location = other.base_url.replace("127.0.0.1", "localhost")
+
+            async def handler(visit: Visit) -> None:
+                await visit.request()
+                await visit.send(http(b"", f"Location: {location}/chat/completions", status=f"{status} Moved"))
+
+            async with RawServer(handler) as server, transport() as over:
+                result = await ask(endpoint(over, server.base_url))
+                await asyncio.sleep(0.05)
+                assert other.connections == 0
+                return result
+
+    fault = fault_in(run_on(loop, scenario()))
+    assert (fault.kind, fault.action, fault.status) == ("redirect", "stop", status)
+    assert visitors == []
+
+
+def test_a_call_carries_its_key_in_one_header_and_no_cookie_ever() -> None:
+    heads: list[bytes] = []
+
+    async def handler(visit: Visit) -> None:
+        while (request := await visit.request()) is not None:
+            heads.append(request)
+            await visit.send(http(answer("A"), "Set-Cookie: session=1; Path=/"))
+
+    async def scenario() -> None:
+        async with RawServer(handler) as server, transport() as over:
+            for _ in range(2):
+                await ask(endpoint(over, server.base_url))
+
+    run_on("asyncio", scenario())
+    assert len(heads) == 2
+    for head in heads:
+        assert head.count(CANARY.encode()) == 1
+        assert f"\r\nAuthorization: Bearer {CANARY}\r\n".encode() in head
+        assert b"cookie" not in head.lower()
+
+
+# --- leaving ---
+
+
+@on_each_loop
+@pytest.mark.parametrize("moment", ["before the head", "in the body"])
+def test_a_cancelled_call_closes_its_connection_at_once(moment: str, loop: str) -> None:
+    async def scenario() -> float:
+        arrived = asyncio.Event()
+
+        async def handler(visit: Visit) -> None:
+            await visit.request()
+            if moment == "in the body":
+                await visit.send(http(answer("A"), length=1_000))
+            arrived.set()
+            await visit.hung_up()
+
+        async with RawServer(handler) as server, transport() as over:
+            call = asyncio.create_task(ask(endpoint(over, server.base_url)))
+            await arrived.wait()
+            await asyncio.sleep(0.02)
+            call.cancel()
+            began = time.perf_counter()
+            await eventually(lambda: server.open == 0, 1)
+            assert call.cancelled()
+            return time.perf_counter() - began
+
+    assert run_on(loop, scenario()) < 1
+
+
+@on_each_loop
+def test_many_cancelled_calls_leave_no_socket_behind(loop: str) -> None:
+    async def handler(visit: Visit) -> None:
+        while await visit.request() is not None:
+            await asyncio.sleep(0.01)
+            await visit.send(http(answer("A")))
+
+    async def scenario() -> None:
+        async with RawServer(handler) as server, transport() as over:
+            at = endpoint(over, server.base_url)
+            assert isinstance(await ask(at), Reply)
+            before = open_files()
+            for wave in range(20):
+                calls = [asyncio.create_task(ask(at)) for _ in range(50)]
+                await asyncio.sleep(0.002 * (wave % 8))
+                for call in calls:
+                    call.cancel()
+                await asyncio.gather(*calls, return_exceptions=True)
+                assert all(call.done() for call in calls)
+            assert text_of(await ask(at)) == "A"
+            # Two files a connection in this process; answered ones may still stand in the pool.
+            await eventually(lambda: server.open <= 50, 1)
+            await over.close()
+            await eventually(lambda: server.open == 0, 1)
+            await eventually(lambda: open_files() <= before - 2, 1)
+
+    run_on(loop, scenario())
