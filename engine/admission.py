@@ -113,15 +113,15 @@ class Admission:
         else:
             self.breaker.record_success()
         self.budget.record(success=True)
-        self._settle_tokens(permit, now, tokens)
+        self._settle_tokens(permit, tokens)
         self._pay(permit, cost)
 
     def failed(self, permit: Permit, fault: Fault, now: float) -> None:
         """Learn from a fault: give back what it gives back, pause, cut, open the breaker or stop."""
         if fault.quota == "refund" and self._ledger is not None:
-            self._ledger.settle(permit.sent_at, now, permit.tokens, 0, requests=0)
+            self._ledger.settle(permit.sent_at, permit.tokens, 0, requests=0)
         elif fault.quota == "settle":
-            self._settle_tokens(permit, now, fault.usage_tokens)
+            self._settle_tokens(permit, fault.usage_tokens)
         if fault.action == "never":
             self._trouble_since = None
             self.breaker.record_success()
@@ -274,9 +274,11 @@ class Admission:
         elif permit.is_probe:
             self.breaker.abandon_probe(now)
 
-    def _settle_tokens(self, permit: Permit, now: float, tokens: int) -> None:
+    def _settle_tokens(self, permit: Permit, tokens: int) -> None:
         if self._ledger is not None and tokens != permit.tokens:
-            self._ledger.settle(permit.sent_at, now, permit.tokens, tokens)
+            self._ledger.settle(permit.sent_at, permit.tokens, tokens)
+            if tokens < permit.tokens:
+                self._wake()
 
     def _pay(self, permit: Permit, cost: float) -> None:
         if not permit.is_settled:

@@ -27,7 +27,6 @@ MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
 
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
 _GROUP_WAIT_S = 0.002
-_COMMIT_SHARE = 0.1
 _READERS = 1022
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "lustre", "ceph", "afs", "9p")
 
@@ -176,8 +175,8 @@ class Cache:
             fault = LocalFault(f"cache {self.folder} can't be written ({error}): free disk space, then resume")
         self._under_way.clear()
         took = time.perf_counter() - began
-        # A slow disk gets larger groups, so that commits take a tenth of the loop's time at most.
-        self._commit_wait_s = max(_GROUP_WAIT_S, took * (1 / _COMMIT_SHARE - 1))
+        # A slow disk gets larger groups: commits never take more than half of the loop's time.
+        self._commit_wait_s = max(_GROUP_WAIT_S, took)
         for _, _, done in group:
             if not done.done():
                 done.set_exception(fault) if fault is not None else done.set_result(None)

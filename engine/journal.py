@@ -71,7 +71,7 @@ class Journal:
             _set_damaged_aside(path, must_be_sealed=must_be_sealed)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._pending: list[bytes] = []
-        self._is_dirty = threading.Event()
+        self._is_dirty = False
         self._is_closing = threading.Event()
         self._flusher = threading.Thread(target=self._fsync_often, name=f"fsync {path.name}", daemon=True)
         self._flusher.start()
@@ -106,14 +106,13 @@ class Journal:
                 self.fault = LocalFault(f"disk full while writing {self.path}: free disk space, then resume")
                 self._reserve.release()
         self.lines += count
-        self._is_dirty.set()
+        self._is_dirty = True
 
     def close(self) -> None:
         try:
             self.flush()
         finally:
             self._is_closing.set()
-            self._is_dirty.set()
             self._flusher.join()
             try:
                 os.fsync(self._fd)
@@ -126,15 +125,14 @@ class Journal:
         return LocalFault(f"{self.path} can't be written ({error.strerror}): what it holds is whole; resume elsewhere")
 
     def _fsync_often(self) -> None:
-        while True:
-            self._is_dirty.wait()
-            if self._is_closing.wait(FSYNC_EVERY_S):
-                return
-            self._is_dirty.clear()
-            try:
-                os.fsync(self._fd)
-            except OSError as error:
-                self.fault = self.fault or self._unwritable(error)
+        while not self._is_closing.wait(FSYNC_EVERY_S):
+            if self._is_dirty:
+                # Unset before the sync: what is written meanwhile belongs to the next one.
+                self._is_dirty = False
+                try:
+                    os.fsync(self._fd)
+                except OSError as error:
+                    self.fault = self.fault or self._unwritable(error)
 
 
 def read_lines(path: Path) -> Iterator[bytes]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 TICK_S = 0.25
@@ -39,8 +37,13 @@ class Ledger:
     """A sliding minute of requests and tokens under a declared quota."""
 
     def __init__(self, rpm: float | None, tpm: float | None, path: Path | None = None) -> None:
-        self._rpm = rpm
-        self._tpm = tpm
+        self._rpm = rpm if rpm is not None else float("inf")
+        self._tpm = tpm if tpm is not None else float("inf")
+        self._request_us = round(1e6 / (rpm * REQUESTS_SHARE)) if rpm is not None else 0
+        self._burst_us = int(1e6 * BURST_SHARE / REQUESTS_SHARE) if rpm is not None else 0
+        self._token_us = 1e6 / (tpm * TOKENS_SHARE) if tpm is not None else 0.0
+        self._token_burst_us = int(1e6 * BURST_SHARE / TOKENS_SHARE) if tpm is not None else 0
+        self._owed: list[tuple[int, int, int]] = []
         self._fd: int | None = None
         self._map: mmap.mmap | None = None
         if path is None:
@@ -52,59 +55,57 @@ class Ledger:
                 os.ftruncate(self._fd, 8 * _WORDS)
             self._map = mmap.mmap(self._fd, 8 * _WORDS)
             self._words = memoryview(self._map).cast("q")
-        self._request_s = 1 / (rpm * REQUESTS_SHARE) if rpm else 0.0
-        self._burst_s = self._request_s * rpm * BURST_SHARE if rpm else 0.0
-        self._token_s = 1 / (tpm * TOKENS_SHARE) if tpm else 0.0
-        self._token_burst_s = self._token_s * tpm * BURST_SHARE if tpm else 0.0
         self._open(_boot_mark() if path is not None else 0)
 
     def _open(self, boot: int) -> None:
-        with self._alone() as words:
-            if words[_BOOT] != boot:
-                words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
-                words[_BOOT] = boot
+        self._lock()
+        try:
+            if self._words[_BOOT] != boot:
+                self._words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
+                self._words[_BOOT] = boot
+        finally:
+            self._unlock()
 
     def take(self, now: float, tokens: int) -> tuple[float, str]:
         """Record a send now, or say how many seconds to wait for what: (0.0, "") means taken."""
-        with self._alone() as words:
-            tick = self._advance(words, now)
-            wait, why = self._wait(words, now, tokens)
-            # Times are kept in whole microseconds: what is left below one is rounding, not waiting.
-            if wait > 1e-6:
-                return wait, why
+        self._lock()
+        try:
+            words = self._words
+            tick = self._catch_up(words, now)
+            now_us = int(now * 1e6)
+            next_request, next_tokens = words[_NEXT_REQUEST_US], words[_NEXT_TOKENS_US]
+            if (
+                next_request - self._burst_us > now_us
+                or next_tokens - self._token_burst_us > now_us
+                or words[_REQUESTS] + 1 > self._rpm
+                or words[_TOKENS] + tokens > self._tpm
+            ):
+                return self._wait(words, now, tokens)
             slot = _FIELDS + 2 * (tick % _SLOTS)
             words[slot] += 1
             words[slot + 1] += tokens
             words[_REQUESTS] += 1
             words[_TOKENS] += tokens
-            now_us = int(now * 1e6)
-            words[_NEXT_REQUEST_US] = max(words[_NEXT_REQUEST_US], now_us) + int(self._request_s * 1e6)
-            words[_NEXT_TOKENS_US] = max(words[_NEXT_TOKENS_US], now_us) + int(self._token_s * tokens * 1e6)
+            words[_NEXT_REQUEST_US] = (next_request if next_request > now_us else now_us) + self._request_us
+            words[_NEXT_TOKENS_US] = (next_tokens if next_tokens > now_us else now_us) + int(self._token_us * tokens)
             return 0.0, ""
+        finally:
+            self._unlock()
 
-    def settle(self, sent_at: float, now: float, reserved: int, used: int, *, requests: int = 1) -> None:
+    def settle(self, sent_at: float, reserved: int, used: int, *, requests: int = 1) -> None:
         """Replace a reservation by what was used. Less is given back to the minute it was taken from; more
-        is a debt on the minute that begins now. `requests=0` gives the request back too."""
-        with self._alone() as words:
-            head = self._advance(words, now)
-            tick = int(sent_at / TICK_S)
-            delta = used - reserved
-            if delta > 0:
-                words[_FIELDS + 2 * (head % _SLOTS) + 1] += delta
-                words[_TOKENS] += delta
-            elif tick >= words[_TAIL]:
-                words[_FIELDS + 2 * (tick % _SLOTS) + 1] += delta
-                words[_TOKENS] += delta
-            if requests == 0 and tick >= words[_TAIL]:
-                words[_FIELDS + 2 * (tick % _SLOTS)] -= 1
-                words[_REQUESTS] -= 1
-            words[_NEXT_TOKENS_US] += int(self._token_s * delta * 1e6)
+        is a debt on the minute that begins now. `requests=0` gives the request back too. Takes effect with the next
+        question, so that an answer costs no lock of its own."""
+        self._owed.append((int(sent_at / TICK_S), used - reserved, requests - 1))
 
     def used(self, now: float) -> tuple[int, int]:
         """Requests and tokens of the last minute."""
-        with self._alone() as words:
-            self._advance(words, now)
-            return words[_REQUESTS], words[_TOKENS]
+        self._lock()
+        try:
+            self._catch_up(self._words, now)
+            return self._words[_REQUESTS], self._words[_TOKENS]
+        finally:
+            self._unlock()
 
     def close(self) -> None:
         self._words.release()
@@ -114,20 +115,39 @@ class Ledger:
             os.close(self._fd)
             self._fd = None
 
-    @contextmanager
-    def _alone(self) -> Iterator[memoryview]:
-        if self._fd is None:
-            yield self._words
-            return
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-        try:
-            yield self._words
-        finally:
+    def _lock(self) -> None:
+        if self._fd is not None:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def _unlock(self) -> None:
+        if self._fd is not None:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
-    def _advance(self, words: memoryview, now: float) -> int:
-        """Drop what is older than the window; the tick of now. A file from another epoch starts empty."""
+    def _catch_up(self, words: memoryview, now: float) -> int:
+        """Bring the minute up to now: the tick of now."""
         tick = int(now / TICK_S)
+        if tick != words[_HEAD]:
+            self._advance(words, tick)
+        if self._owed:
+            for sent, tokens, requests in self._owed:
+                self._correct(words, tick, sent, tokens, requests)
+            self._owed.clear()
+        return tick
+
+    def _correct(self, words: memoryview, tick: int, sent: int, tokens: int, requests: int) -> None:
+        if tokens > 0:
+            words[_FIELDS + 2 * (tick % _SLOTS) + 1] += tokens
+            words[_TOKENS] += tokens
+        elif sent >= words[_TAIL]:
+            words[_FIELDS + 2 * (sent % _SLOTS) + 1] += tokens
+            words[_TOKENS] += tokens
+        if requests and sent >= words[_TAIL]:
+            words[_FIELDS + 2 * (sent % _SLOTS)] += requests
+            words[_REQUESTS] += requests
+        words[_NEXT_TOKENS_US] += int(self._token_us * tokens)
+
+    def _advance(self, words: memoryview, tick: int) -> None:
+        """Drop what is older than the window. A file from another epoch starts empty."""
         if not words[_TAIL] <= tick <= words[_HEAD] + _SLOTS or tick < words[_HEAD] - 8:
             boot = words[_BOOT]
             words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
@@ -140,19 +160,18 @@ class Ledger:
             words[slot] = words[slot + 1] = 0
             words[_TAIL] += 1
         words[_HEAD] = max(words[_HEAD], tick)
-        return tick
 
     def _wait(self, words: memoryview, now: float, tokens: int) -> tuple[float, str]:
-        waits = [(0.0, "")]
-        if self._tpm:
-            excess = words[_TOKENS] + tokens - self._tpm
-            waits.append((self._until_free(words, now, 1, excess), "tokens"))
-            waits.append((words[_NEXT_TOKENS_US] / 1e6 - self._token_burst_s - now, "tokens"))
-        if self._rpm:
-            excess = words[_REQUESTS] + 1 - self._rpm
-            waits.append((self._until_free(words, now, 0, excess), "requests"))
-            waits.append((words[_NEXT_REQUEST_US] / 1e6 - self._burst_s - now, "requests"))
-        return max(waits)
+        """The longest of all waits. A microsecond at least, since times are kept in whole ones."""
+        paced_tokens = (words[_NEXT_TOKENS_US] - self._token_burst_us) / 1e6 - now
+        paced_requests = (words[_NEXT_REQUEST_US] - self._burst_us) / 1e6 - now
+        return max(
+            (self._until_free(words, now, 1, words[_TOKENS] + tokens - self._tpm), "tokens"),
+            (paced_tokens, "tokens"),
+            (self._until_free(words, now, 0, words[_REQUESTS] + 1 - self._rpm), "requests"),
+            (paced_requests, "requests"),
+            (1e-6, "requests"),
+        )
 
     def _until_free(self, words: memoryview, now: float, column: int, excess: float) -> float:
         """Seconds until at least `excess` has left the window, oldest first."""
