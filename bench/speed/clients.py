@@ -1,0 +1,112 @@
+"""The clients that are compared, each run alone in a process of its own: `python -m … NAME URL COUNT`.
+
+Every client sends the same distinct bodies with 256 calls in flight and prints one line of JSON: calls a
+second and CPU seconds. The bare loop is the yardstick: aiohttp, uvloop and orjson, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import aiohttp
+import orjson
+import uvloop
+
+from ... import wiring
+from ...engine.call import Call, Outcome
+from ...engine.events import Event
+from ...engine.lane import Lane
+from ...engine.run_folder import RunFolder
+
+IN_FLIGHT = 256
+PROMPT_CHARS = 1800
+MODEL = "openai/fixed"
+# High enough never to hold the lane back; declared, so that limiter, ledger and reservations all work.
+RPM = 6_000_000.0
+TPM = 6_000_000_000.0
+
+
+def prompts(count: int) -> Iterator[str]:
+    filler = "arguments for and against " * 80
+    return (f"{number} {filler}"[:PROMPT_CHARS] for number in range(count))
+
+
+async def bare(url: str, count: int) -> None:
+    """The least a Python client can do with these libraries."""
+    waiting = prompts(count)
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for prompt in waiting:
+            body = {"model": "fixed", "messages": [{"role": "user", "content": prompt}]}
+            async with session.post(f"{url}/chat/completions", data=orjson.dumps(body), headers=headers) as response:
+                orjson.loads(await response.read())
+
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer none"}
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
+
+
+async def engine(url: str, count: int) -> None:
+    """Everything on: key, cache, limiter, ledger, tokens, events, retries, journal."""
+    lane = Lane(MODEL, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
+    told = 0
+
+    def listen(event: Event) -> None:
+        nonlocal told
+        told += 1
+
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
+        cache = Path(folder) / "cache"
+        with RunFolder(Path(folder) / "run", {"benchmark": "speed"}) as run_folder:
+            async with wiring.Engine(lane, base_url=url, cache=cache) as running:
+                running.events.subscribe(listen)
+                calls = (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
+                answered = 0
+                async for outcome in running.run(calls, run_folder.sink(row)):
+                    answered += outcome.reply is not None
+            if answered != count or run_folder.records.lines != count or told < 2 * count:
+                raise SystemExit(f"{answered} of {count} answered, {run_folder.records.lines} journalled")
+
+
+def row(outcome: Outcome) -> bytes:
+    reply, usage = outcome.reply, outcome.reply.usage if outcome.reply is not None else None
+    return orjson.dumps(
+        {
+            "id": str(outcome.call.tag),
+            "model": outcome.call.model,
+            "status": outcome.status,
+            "text": reply.text if reply is not None else None,
+            "usage": {"input": usage.input, "output": usage.output} if usage is not None else None,
+            "cached": outcome.cached,
+            "attempts": outcome.attempts,
+            "latency_ms": outcome.latency_ms,
+            "key": outcome.key,
+        }
+    )
+
+
+CLIENTS: dict[str, Callable[[str, int], Awaitable[None]]] = {"bare": bare, "engine": engine}
+
+
+def main() -> int:
+    name, url, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+    async def measured() -> None:
+        await CLIENTS[name](url, count)
+
+    began, cpu = time.perf_counter(), time.process_time()
+    uvloop.run(measured())
+    seconds = time.perf_counter() - began
+    report = {"calls_a_second": count / seconds, "cpu_s": time.process_time() - cpu, "pid": os.getpid()}
+    sys.stdout.buffer.write(orjson.dumps(report) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""Whether ten times the calls need more memory: `python -m … COUNT` runs the engine over a scripted provider.
+
+Prints the anonymous memory at the end of the run; pages of the cache's file are the system's, not ours.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import orjson
+import uvloop
+
+from ...engine.admission import Admission
+from ...engine.cache import Cache
+from ...engine.call import Call, Reply, Usage
+from ...engine.endpoint import Fault, Request, Response
+from ...engine.estimate import TokenEstimate
+from ...engine.events import Events
+from ...engine.lane import Lane
+from ...engine.ledger import Ledger
+from ...engine.money import Purse
+from ...engine.retry import RetryPolicy
+from ...engine.run import run_calls
+from ...engine.run_folder import RunFolder
+from ...engine.scheduler import Route, Scheduler
+from .clients import IN_FLIGHT, RPM, TPM, row
+
+MODEL = "script/m"
+
+
+class ScriptedProvider:
+    """Answers at once, without a socket."""
+
+    base_url = "script://"
+
+    def encode(self, call: Call) -> Request:
+        body = orjson.dumps(call.input)
+        return Request("script://", "script://", body, body, body, b"{}")
+
+    async def send(self, request: Request) -> Response:
+        return Response(200, b"answer to " + request.body)
+
+    def decode(self, response: Response) -> Reply | Fault:
+        return Reply(response.body.decode(), Usage(10, 10), "stop")
+
+
+async def run(count: int, folder: Path) -> None:
+    events, purse, policy = Events(), Purse(), RetryPolicy()
+
+    def route(model: str) -> Route:
+        lane = Lane(model, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
+        ledger = Ledger(lane.rpm, lane.tpm)
+        admission = Admission(lane, ledger=ledger, purse=purse, policy=policy, events=events)
+        return Route(ScriptedProvider(), admission, None, TokenEstimate())
+
+    cache = Cache(folder / "cache")
+    scheduler = Scheduler(
+        route, cache=cache, mode="record", policy=policy, events=events, random=random.Random(1)
+    )
+    answered = 0
+    with RunFolder(folder / "run", {"benchmark": "memory"}) as run_folder:
+        calls = (Call(MODEL, f"prompt {number}", tag=number) for number in range(count))
+        async for outcome in run_calls(scheduler, calls, run_folder.sink(row)):
+            answered += outcome.reply is not None
+    cache.close()
+    if answered != count:
+        raise SystemExit(f"{answered} of {count} answered")
+
+
+def anonymous_kib() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1])
+    raise SystemExit("this system does not tell RssAnon")
+
+
+def main() -> int:
+    count = int(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
+        uvloop.run(run(count, Path(folder)))
+        sys.stdout.buffer.write(orjson.dumps({"calls": count, "anonymous_kib": anonymous_kib()}) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
