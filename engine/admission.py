@@ -70,6 +70,7 @@ class Admission:
         self._limiter = _pacer(lane.rpm)
         self._adaptive = AdaptiveRate(lane.rpm / 60 if lane.rpm else None)
         self._gate = asyncio.Lock()
+        self._at_gate = 0
         self._slot_waiters: deque[asyncio.Future[None]] = deque()
         self._sleeper: asyncio.Future[None] | None = None
         self._stop_signal = asyncio.Event()
@@ -84,14 +85,25 @@ class Admission:
 
     async def admit(self, tokens: int = 0, cost: float = 0.0) -> Permit:
         """Wait until one attempt may be sent. Every permit must come back through `release`."""
-        await self._take_slot()
+        if self.in_flight < self.lane.concurrency and self.stopped is None:
+            self.in_flight += 1
+        else:
+            await self._wait_for_slot()
         try:
             loop = asyncio.get_running_loop()
-            if self._is_unguarded():
-                self._adaptive.note_send(loop.time())
-                return Permit(tokens, cost, loop.time())
-            async with self._gate:
-                return await self._pass_gate(tokens, cost, loop)
+            now = loop.time()
+            if self._may_pass_at_once(now, tokens):
+                if self._limiter is not None:
+                    await self._limiter.acquire()  # has room, so this never suspends
+                self._adaptive.note_send(now)
+                return Permit(tokens, cost, now)
+            # Counted before the lock is asked for: between its release and the next one's turn nobody may slip in.
+            self._at_gate += 1
+            try:
+                async with self._gate:
+                    return await self._pass_gate(tokens, cost, loop)
+            finally:
+                self._at_gate -= 1
         except BaseException:
             self._free_slot()
             raise
@@ -107,11 +119,8 @@ class Admission:
     def succeeded(self, permit: Permit, now: float, *, tokens: int, cost: float) -> None:
         self._trouble_since = None
         self._is_suspect = False
-        if self.breaker.is_open:
-            self.breaker.record_success()
+        if self.breaker.record_success():
             self._wake()
-        else:
-            self.breaker.record_success()
         self.budget.record(success=True)
         self._settle_tokens(permit, tokens)
         self._pay(permit, cost)
@@ -174,17 +183,16 @@ class Admission:
 
     # The decision
 
-    def _is_unguarded(self) -> bool:
-        return (
-            self._limiter is None
-            and self._ledger is None
-            and self.purse.limit is None
-            and self._trouble_since is None
-            and not self._adaptive.is_limiting
-            and not self._gate.locked()
-            and self.stopped is None
-            and not self.breaker.is_open
-        )
+    def _may_pass_at_once(self, now: float, tokens: int) -> bool:
+        """The whole decision where nobody waits, nothing is wrong and there is room. Takes from the ledger last,
+        since that can't be undone."""
+        if self._trouble_since is not None or self.purse.limit is not None or self._at_gate:
+            return False
+        if self._adaptive.is_limiting or self.stopped is not None or now < self._paused_until:
+            return False
+        if self._limiter is not None and not self._limiter.has_capacity():
+            return False
+        return self._ledger is None or self._ledger.take(now, tokens)[0] <= 0
 
     async def _pass_gate(self, tokens: int, cost: float, loop: asyncio.AbstractEventLoop) -> Permit:
         # Only the head of the queue stands here, so the largest call is never overtaken by smaller ones.
@@ -269,7 +277,7 @@ class Admission:
             self.stop("dead_key", fault.detail)
         elif not self._is_suspect:
             self._is_suspect = True
-            self._trouble_since = self._trouble_since or now
+            self._trouble_since = now if self._trouble_since is None else self._trouble_since
             self.breaker.open(now, probe_in_s=0.0)
         elif permit.is_probe:
             self.breaker.abandon_probe(now)
@@ -289,12 +297,9 @@ class Admission:
 
     # Waiting
 
-    async def _take_slot(self) -> None:
+    async def _wait_for_slot(self) -> None:
         if self.stopped is not None:
             raise LaneStopped(self.stopped)
-        if self.in_flight < self.lane.concurrency:
-            self.in_flight += 1
-            return
         waiter = asyncio.get_running_loop().create_future()
         self._slot_waiters.append(waiter)
         try:

@@ -34,6 +34,7 @@ class Intake:
         self._begin_lane = begin_lane
         self._ahead: dict[str, deque[Call]] = {}
         self._dropped: set[str] = set()
+        self._full: set[str] = set()
         self._is_exhausted = False
         self._reading = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -42,11 +43,13 @@ class Intake:
         """Hand out nothing more."""
         self._is_exhausted = True
         self._ahead = {lane: deque() for lane in self._ahead}
+        self._full.clear()
         self._stir()
 
     def drop(self, lane: str) -> None:
         """The lane has stopped: its calls are passed over, so that they never block another lane's."""
         self._dropped.add(lane)
+        self._full.discard(lane)
         self._ahead[lane].clear()
         self._stir()
 
@@ -64,9 +67,10 @@ class Intake:
         if ahead:
             call = ahead.popleft()
             if len(ahead) == LOOK_AHEAD - 1:
+                self._full.discard(lane)
                 self._stir()
             return call
-        if self._iterator is None or self._is_exhausted or self._is_any_full():
+        if self._iterator is None or self._is_exhausted or self._full:
             return None
         for call in self._iterator:
             own = self._lane_of(call)
@@ -86,7 +90,7 @@ class Intake:
                 return call
             if self._is_exhausted and not self._ahead[lane]:
                 return None
-            if self._is_any_full():
+            if self._full:
                 self._changed.clear()
                 await self._changed.wait()
             elif self._async_iterator is not None:
@@ -95,7 +99,7 @@ class Intake:
     async def _read_one(self, lane: str) -> None:
         async with self._reading:
             # Whoever read before may have brought this lane's call, or filled another's look-ahead.
-            if self._is_exhausted or self._ahead[lane] or self._is_any_full():
+            if self._is_exhausted or self._ahead[lane] or self._full:
                 return
             call = await self._read()
             if call is None:
@@ -119,10 +123,10 @@ class Intake:
             return False
         self._ahead[lane].append(call)
         self._stir()
-        return len(self._ahead[lane]) >= LOOK_AHEAD
-
-    def _is_any_full(self) -> bool:
-        return any(len(ahead) >= LOOK_AHEAD for ahead in self._ahead.values())
+        if len(self._ahead[lane]) < LOOK_AHEAD:
+            return False
+        self._full.add(lane)
+        return True
 
     def _stir(self) -> None:
         self._changed.set()

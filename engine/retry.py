@@ -116,10 +116,14 @@ class Breaker:
     def is_open(self) -> bool:
         return self.opened_at is not None
 
-    def record_success(self) -> None:
+    def record_success(self) -> bool:
+        """Whether this success closed the breaker."""
         self._row = 0
+        if self.opened_at is None:
+            return False
         self._is_probing = False
         self.opened_at = None
+        return True
 
     def record_failure(self, now: float, *, was_probe: bool) -> bool:
         """Whether this failure opened the breaker."""

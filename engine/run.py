@@ -118,7 +118,10 @@ class Run:
                     self._stops[model] = error.stop
                     intake.drop(model)
                     return
-            await self._hand_out(outcome)
+            if len(self._outlet) >= OUTLET_SIZE:
+                await self._wait_for_room()
+            self._outlet.append(outcome)
+            self._news.set()
 
     def _note_stop(self, model: str) -> None:
         """A halt that emptied the iterator leaves calls behind too."""
@@ -126,14 +129,12 @@ class Run:
         if stop is not None:
             self._stops[model] = stop
 
-    async def _hand_out(self, outcome: Outcome) -> None:
+    async def _wait_for_room(self) -> None:
         while len(self._outlet) >= OUTLET_SIZE:
             room = asyncio.get_running_loop().create_future()
             self._room.append(room)
             self._news.set()
             await room
-        self._outlet.append(outcome)
-        self._news.set()
 
     def _make_room(self) -> None:
         waiting, self._room = self._room, []

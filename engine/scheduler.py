@@ -41,6 +41,7 @@ class Wanted(Struct):
     route: Route
     request: Request
     key: bytes
+    tokens: int
 
 
 class Scheduler:
@@ -117,13 +118,14 @@ class Scheduler:
             detail = f"call {key.hex()[:12]} to {call.model} is not in the cache and mode strict sends nothing"
             return Outcome(call, failure=Failure("not_cached", detail), key=key.hex())
         tpm = route.lane.lane.tpm
-        if tpm is not None and (needed := route.estimate.of(call)) > tpm:
+        tokens = 0
+        if tpm is not None and (tokens := route.estimate.of(call)) > tpm:
             detail = (
-                f"call {key.hex()[:12]} needs {needed:,} tokens; lane {call.model} admits at most {tpm:,.0f} a "
+                f"call {key.hex()[:12]} needs {tokens:,} tokens; lane {call.model} admits at most {tpm:,.0f} a "
                 f"minute: raise tpm or cut the prompt"
             )
             return Outcome(call, failure=Failure("rejected", detail), key=key.hex())
-        return Wanted(call, route, request, key)
+        return Wanted(call, route, request, key, tokens)
 
     async def fetch(self, wanted: Wanted, sink: Sink | None) -> Outcome:
         """Send a call, unless the same call is under way: then its answer serves both."""
@@ -166,11 +168,10 @@ class Scheduler:
         loop = asyncio.get_running_loop()
         tries = Tries(self._policy)
         while True:
-            reserved = 0 if lane.lane.tpm is None else min(route.estimate.of(call), int(lane.lane.tpm))
             worst = 0.0
             if lane.purse.limit is not None and route.price is not None:
                 worst = worst_cost(call, route.price, route.estimate)
-            permit = await lane.admit(reserved, worst)
+            permit = await lane.admit(wanted.tokens, worst)
             try:
                 self.events.tell("sent", call.model)
                 result, response = await self._attempt(route, wanted.request)
