@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 
@@ -102,7 +103,7 @@ def test_the_largest_call_is_not_starved_by_small_ones() -> None:
     # First come, first served: between two large calls there are always exactly ninety-nine small ones.
     order = [size for _, size in sends]
     places = [place for place, size in enumerate(order) if size == 6_000]
-    assert all(b - a == 100 for a, b in zip(places, places[1:], strict=False))
+    assert all(b - a == 100 for a, b in itertools.pairwise(places))
 
 
 def test_a_pause_holds_the_whole_lane_and_spends_no_attempt(tmp_path: Path) -> None:
@@ -181,7 +182,7 @@ def test_the_breaker_opens_after_twenty_failures_and_probes_every_ten_seconds(tm
     assert all(outcome.reply is not None for outcome in found)
     during = [at for at, _ in provider.arrivals if 15 < at < 200]
     assert 15 <= len(during) <= 20
-    assert all(b - a >= 9.9 for a, b in zip(during, during[1:], strict=False))
+    assert all(b - a >= 9.9 for a, b in itertools.pairwise(during))
 
 
 def test_waiting_for_a_dead_provider_ends_after_patience_and_the_rest_stays_pending(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ from millstream.engine.journal import Journal, Reserve, is_intact, read_lines, s
 
 # Bytes that a flip can turn into a newline, and text that looks like our own seal, stand in the rows on purpose.
 ROWS = [
-    json.dumps({"id": f"issue/{number}", "text": f'J* "crc":{number}}} é\\n' * (number % 4), "letter": "AB"[number % 2]})
+    json.dumps(
+        {"id": f"issue/{number}", "text": f'J* "crc":{number}}} é\\n' * (number % 4), "letter": "AB"[number % 2]}
+    )
     for number in range(40)
 ]
 
