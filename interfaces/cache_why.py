@@ -1,0 +1,155 @@
+"""Why a call is, or is not, answered by the cache: its key against everything stored for the same prompt.
+
+Owns the comparison and its words. Builds a call's request as the engine does, but without a key: credentials are no
+part of what a cache knows. Sends nothing and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from msgspec import Struct, structs
+
+from ..engine.cache import Cache, Entry, prompt_mark
+from ..engine.call import Call, Reply
+from ..engine.endpoint import EncodeError, Request
+from ..engine.key import key_of
+from ..providers.endpoint import ChatEndpoint
+from ..providers.table import PROVIDERS
+from ..providers.transport import Transport
+from ..wiring import Settings, access_to
+from .refusal import UsageError
+
+_NO_KEY = "no-key"
+_RANGES_SHOWN = 6
+_GROUPS_SHOWN = 8
+
+
+class Asked(Struct, frozen=True):
+    """A call in the provider's words, and its key."""
+
+    call: Call
+    request: Request
+    key: bytes
+    endpoint: ChatEndpoint
+
+
+class Alike(Struct, frozen=True):
+    """Stored answers to the same prompt under one endpoint and one set of parameters."""
+
+    identity: str
+    params: bytes
+    samples: tuple[int, ...]
+
+
+def asked_for(call: Call, settings: Settings) -> Asked:
+    access = access_to(call.model, _without_keys(settings))
+    endpoint = ChatEndpoint(access.address, access.model, None, Transport(), 1.0)
+    try:
+        request = endpoint.encode(call)
+    except EncodeError as error:
+        raise UsageError(str(error)) from error
+    return Asked(call, request, key_of(request, call.trial), endpoint)
+
+
+def _without_keys(settings: Settings) -> Settings:
+    """No key is needed to tell what a call's key in the cache is."""
+    rows = {**PROVIDERS, **settings.providers}
+    names = [row.key_variable for row in rows.values() if row.key_variable is not None]
+    blank = dict.fromkeys([*names, *settings.key_variables.values()], _NO_KEY)
+    return structs.replace(settings, environment={**settings.variables, **blank})
+
+
+def explain(cache: Cache, asked: Asked) -> list[str]:
+    """The verdict, then what is stored for the same prompt and how it differs: one line each."""
+    entry = cache.get(asked.key)
+    told = [f"call {asked.key.hex()}", _described(asked)]
+    if entry is not None:
+        reply = asked.endpoint.decode(entry.response)
+        if isinstance(reply, Reply):
+            return [*told, f"hit: answered from the cache ({len(entry.response.body):,} bytes, stored {_when(entry)})"]
+        return [*told, f"miss: what is stored is no answer ({reply.kind}: {reply.detail}); the call is sent again"]
+    alike = _alike(cache.entries(), asked)
+    if not alike:
+        return [*told, "miss: never asked; no stored answer has this prompt"]
+    told.append("miss: this prompt was asked, but not this call")
+    told += [_difference(asked, group) for group in alike[:_GROUPS_SHOWN]]
+    if len(alike) > _GROUPS_SHOWN:
+        told.append(f"and {len(alike) - _GROUPS_SHOWN:,} more kinds of calls with this prompt")
+    return told
+
+
+def _described(asked: Asked) -> str:
+    params = ", ".join(f"{name} {_value(value)}" for name, value in orjson.loads(asked.request.params).items())
+    where = asked.request.identity
+    return f"to {where}: {params}; sample {asked.call.trial}; prompt of {len(asked.request.prompt):,} bytes"
+
+
+def _alike(entries: Iterable[tuple[bytes, Entry]], asked: Asked) -> list[Alike]:
+    """By how little they differ, the likest first."""
+    mark = prompt_mark(asked.request)
+    found: dict[tuple[str, bytes], list[int]] = {}
+    for _, entry in entries:
+        if entry.prompt_mark == mark:
+            found.setdefault((entry.identity, entry.params), []).append(entry.sample)
+    groups = [Alike(identity, params, tuple(sorted(samples))) for (identity, params), samples in found.items()]
+    # The same endpoint, parameters and sample under another key is another prompt with the same mark.
+    groups = [group for group in groups if _differences(asked, group)]
+    return sorted(groups, key=lambda group: (len(_differences(asked, group)), group.identity, group.params))
+
+
+def _differences(asked: Asked, group: Alike) -> list[str]:
+    told = []
+    if group.identity != asked.request.identity:
+        told.append(f"endpoint {group.identity} there, {asked.request.identity} here")
+    told += _parameters(_parsed(group.params), _parsed(asked.request.params))
+    if asked.call.trial not in group.samples:
+        told.append(f"samples {_ranges(group.samples)} there, {asked.call.trial} here")
+    return told
+
+
+def _difference(asked: Asked, group: Alike) -> str:
+    many = f"{len(group.samples):,} stored answer{'s' if len(group.samples) > 1 else ''}"
+    return f"  {many}: {'; '.join(_differences(asked, group))}"
+
+
+def _parameters(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    names = sorted(there.keys() | here.keys())
+    return [
+        f"{name} {_value(there[name]) if name in there else 'not sent'} there, "
+        f"{_value(here[name]) if name in here else 'not sent'} here"
+        for name in names
+        if (name in there) != (name in here) or there.get(name) != here.get(name)
+    ]
+
+
+def _parsed(params: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(params)
+    except orjson.JSONDecodeError:
+        return {"parameters": "unreadable"}
+    return found if isinstance(found, dict) else {"parameters": found}
+
+
+def _value(value: Any) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """0 to 14, 17."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number <= runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    told = [str(low) if low == high else f"{low} to {high}" for low, high in runs[:_RANGES_SHOWN]]
+    return ", ".join(told) + (", …" if len(runs) > _RANGES_SHOWN else "")
+
+
+def _when(entry: Entry) -> str:
+    return datetime.fromtimestamp(entry.received_at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
