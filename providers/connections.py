@@ -22,10 +22,11 @@ class OneAnswer(ResponseHandler):
     """One connection. aiohttp's parser throws a whole answer away when stray bytes came in the same segment as
     its head, and keeps for the next call what comes after it: both are kept from the parser."""
 
+    is_used = False
     _is_before_head = True
 
     def set_response_params(self, **params: object) -> None:
-        self._is_before_head = True
+        self.is_used = self._is_before_head = True
         super().set_response_params(**params)  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
@@ -56,8 +57,8 @@ def _end_of_answer(data: bytes) -> int | None:
 
 
 class StrictConnector(aiohttp.TCPConnector):
-    """Never hands out a connection that has bytes which nobody asked for: one is given back to the pool before
-    the rest of its last segment is read."""
+    """Never hands out a connection that has bytes which nobody asked for (one is given back to the pool before the
+    rest of its last segment is read), nor a used one for a request that says it will be the last on its own."""
 
     def __init__(self, *, keepalive_s: float) -> None:
         # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
@@ -70,8 +71,10 @@ class StrictConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 (the signature is aiohttp's)
     ) -> Connection:
-        connection = await super().connect(req, traces, timeout)
-        while connection.protocol is not None and connection.protocol.should_close:
-            connection.close()
+        is_alone = req.headers.get("Connection") == "close"
+        while True:
             connection = await super().connect(req, traces, timeout)
-        return connection
+            protocol = connection.protocol
+            if not isinstance(protocol, OneAnswer) or not (protocol.should_close or (is_alone and protocol.is_used)):
+                return connection
+            connection.close()

@@ -20,6 +20,9 @@ BODY_MAX = 16 << 20
 CONNECT_S = 30.0
 # Below the five seconds after which common servers close an idle connection.
 KEEPALIVE_S = 4.0
+# llama.cpp closes after a streamed reply and promises not to: where that was seen, streams get a connection of
+# their own for so long, the one sent again first of all.
+FICKLE_S = 60.0
 _HEADERS_KEPT = ("retry-after", "retry-after-ms", "date", "location", "x-request-id")
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
@@ -29,6 +32,7 @@ class Transport:
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None
+        self._hung_up_at: dict[str, float] = {}
 
     def __repr__(self) -> str:
         return f"<Transport [{'open' if self._session is not None else 'closed'}]>"
@@ -49,14 +53,22 @@ class Transport:
             async with session.post(
                 request.url,
                 data=request.wire,
-                headers=headers,
+                headers=self._alone_if_hung_up(request, headers),
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=connect_s),
             ) as answer:
                 is_answered = True
                 return await self._read(answer, request, began)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise SendError(_fault_of(error, timeout_s, is_answered=is_answered)) from error
+            fault = _fault_of(error, timeout_s, is_answered=is_answered)
+            if fault.kind == "disconnected" and request.stream:
+                self._hung_up_at[request.url] = time.monotonic()
+            raise SendError(fault) from error
+
+    def _alone_if_hung_up(self, request: Request, headers: Mapping[str, str]) -> Mapping[str, str]:
+        if request.stream and time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S:
+            return {**headers, "Connection": "close"}
+        return headers
 
     async def _read(self, answer: aiohttp.ClientResponse, request: Request, began: float) -> Response:
         chunks: list[bytes] = []

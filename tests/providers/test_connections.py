@@ -142,3 +142,25 @@ def test_what_is_no_http_may_have_been_billed(loop: str) -> None:
     fault = fault_in(run_on(loop, scenario()))
     assert (fault.kind, fault.action, fault.is_billed_maybe) == ("incomplete", "retry", True)
     assert "no HTTP" in fault.detail
+
+
+@on_each_loop
+def test_a_server_that_hangs_up_after_streams_costs_one_attempt_and_not_one_for_each_connection(loop: str) -> None:
+    """What llama.cpp does, at the worst moment each time: every kept connection ends when the next request comes."""
+
+    async def handler(visit: Visit) -> None:
+        request = await visit.request()
+        if request is not None:
+            await visit.send(http(answer("A"), *(["Connection: close"] if b"Connection: close" in request else [])))
+            await visit.request()
+
+    async def scenario() -> tuple[list[Reply | Fault], list[Reply | Fault]]:
+        async with RawServer(handler) as server, transport() as over:
+            at = endpoint(over, server.base_url)
+            kept = await asyncio.gather(*(ask(at, stream=True) for _ in range(8)))
+            return list(kept), [await ask(at, stream=True) for _ in range(12)]
+
+    kept, after = run_on(loop, scenario())
+    assert [text_of(result) for result in kept] == ["A"] * 8
+    assert fault_in(after[0]).kind == "disconnected"
+    assert [text_of(result) for result in after[1:]] == ["A"] * 11
