@@ -10,7 +10,9 @@ import fcntl
 import hashlib
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +66,22 @@ class RunFolder:
         self, folder: Path, specification: Mapping[str, Any], *, set_aside: bool = False, retry: bool = False
     ) -> None:
         self.folder = folder
-        self._lock = _lock(folder)
-        try:
-            self.manifest = self._begin(specification)
-            self._reserve = Reserve(folder / ".reserve")
-            if retry and (folder / FAILURES).exists():
-                _retire(folder / FAILURES)
-            self.records = Journal(folder / RECORDS, self._reserve, set_aside=set_aside)
-            self.failures = Journal(folder / FAILURES, self._reserve, set_aside=set_aside)
-        except OSError as error:
-            os.close(self._lock)
-            raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
-        except BaseException:
-            os.close(self._lock)
-            raise
+        # Whatever was opened is closed again, in the opposite order, even where opening or closing one of them fails.
+        with ExitStack() as opened:
+            opened.callback(os.close, _lock(folder))
+            try:
+                self.manifest = self._begin(specification)
+                reserve = Reserve(folder / ".reserve")
+                opened.callback(reserve.release)
+                if retry and (folder / FAILURES).exists():
+                    _retire(folder / FAILURES)
+                self.records = Journal(folder / RECORDS, reserve, set_aside=set_aside)
+                opened.callback(self.records.close)
+                self.failures = Journal(folder / FAILURES, reserve, set_aside=set_aside)
+                opened.callback(self.failures.close)
+            except OSError as error:
+                raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> RunFolder:
         return self
@@ -97,12 +101,7 @@ class RunFolder:
         write_whole(self.folder / MANIFEST, orjson.dumps(self.manifest, option=orjson.OPT_INDENT_2))
 
     def close(self) -> None:
-        try:
-            self.records.close()
-            self.failures.close()
-        finally:
-            self._reserve.release()
-            os.close(self._lock)
+        self._opened.close()
 
     def _begin(self, specification: Mapping[str, Any]) -> dict[str, Any]:
         digest = specification_hash(specification)
@@ -147,12 +146,22 @@ def _lock(folder: Path) -> int:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another process"
+        holder = _holder(fd)
         os.close(fd)
         raise RunHeld(f"{folder} is being written by {holder}: wait for it, or choose another --out") from error
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
     return fd
+
+
+def _holder(fd: int) -> str:
+    """Who wrote the name in a lock file. Whoever has just won the lock may need a moment to replace an older name."""
+    for _ in range(50):
+        time.sleep(0.01)
+        holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()
+        if holder:
+            return holder
+    return "another process"
 
 
 def _retire(path: Path) -> None:
