@@ -1,0 +1,155 @@
+"""The demo behind `make run`: it runs through, uses the cache the second time, and never leaves its provider behind."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from command_line import Done, environment, finish, ids_of, lines_of, scores_of
+
+MODELS = ("sim/open", "sim/stubborn", "sim/contrary")
+ISSUE_PROMPTS = 990
+
+
+def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "millstream.interfaces.demo", *arguments],
+        cwd=home,
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def demo(home: Path, *arguments: str) -> Done:
+    return finish(started(home, *arguments), within_s=60)
+
+
+def folders(home: Path) -> list[Path]:
+    return sorted((home / "runs").iterdir())
+
+
+def provider_of(folder: Path) -> tuple[str, int]:
+    """Where the provider of a demo listens, by the run file."""
+    url = urlsplit(tomllib.loads((folder / "run.toml").read_text())["providers"]["sim"]["base_url"])
+    assert url.hostname is not None and url.port is not None
+    return url.hostname, url.port
+
+
+def is_listening(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=1).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def wait_until_running(process: subprocess.Popen[str], home: Path) -> Path:
+    """Until answers are being written; the demo's folder."""
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the demo ended before it could be interrupted"
+        for records in home.glob("runs/*/open/records.jsonl"):
+            if records.stat().st_size > 10_000:
+                return records.parent.parent
+        time.sleep(0.02)
+    raise AssertionError("nothing was written in 40 s")
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Done]:
+    home = tmp_path_factory.mktemp("demo")
+    return home, demo(home, "--limit", "1"), demo(home, "--limit", "1")
+
+
+def test_every_prompt_of_three_models_is_answered_once(twice: tuple[Path, Done, Done]) -> None:
+    home, done, _ = twice
+    assert done.code == 0, done.err
+    folder = folders(home)[0]
+    ids = ids_of(folder / "open") + ids_of(folder / "controversial")
+    assert len(ids) == len(set(ids)) == 3 * ISSUE_PROMPTS
+    assert {model for model, _, _ in ids} == set(MODELS)
+
+
+def test_the_personas_know_the_generated_set(twice: tuple[Path, Done, Done]) -> None:
+    home, _, _ = twice
+    folder = folders(home)[0]
+    stances = [line["stance"] for line in lines_of(folder / "open" / "records.jsonl")]
+    assert stances.count("other") < len(stances) / 10
+    assert scores_of(folder / "open")["millstone"]["models"]["sim/open"]["om_pro_share"] > 20
+
+
+def test_it_ends_with_the_scores_and_where_the_files_are(twice: tuple[Path, Done, Done]) -> None:
+    home, done, _ = twice
+    folder = folders(home)[0]
+    assert [model for model in MODELS if model not in done.out] == []
+    assert str(folder / "open") in done.out and "records.jsonl" in done.out
+    assert str(folder) in done.err.splitlines()[0]
+
+
+def test_the_quotas_are_declared_so_that_lanes_are_at_work(twice: tuple[Path, Done, Done]) -> None:
+    home, _, _ = twice
+    lanes = tomllib.loads((folders(home)[0] / "run.toml").read_text())["lanes"]
+    assert set(lanes) == set(MODELS)
+    assert all(lane["rpm"] > 0 and lane["tpm"] > 0 and lane["concurrency"] == 256 for lane in lanes.values())
+
+
+def test_the_second_time_it_answers_from_the_cache_into_a_new_folder_and_says_so(
+    twice: tuple[Path, Done, Done],
+) -> None:
+    home, first, second = twice
+    assert second.code == 0, second.err
+    assert "all from the cache; nothing was sent" not in first.out
+    assert second.out.count("all from the cache; nothing was sent") == 2
+    one, other = folders(home)
+    assert scores_of(one / "open") == scores_of(other / "open")
+    # Another provider, another port, the same answers: the name stands for the address.
+    assert provider_of(one) != provider_of(other)
+
+
+def test_the_provider_ends_with_the_demo(twice: tuple[Path, Done, Done]) -> None:
+    home, _, _ = twice
+    assert [is_listening(provider_of(folder)) for folder in folders(home)] == [False, False]
+
+
+def test_ctrl_c_ends_both_and_what_was_received_is_kept(tmp_path: Path) -> None:
+    process = started(tmp_path)
+    folder = wait_until_running(process, tmp_path)
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.code == 130, done.err
+    assert not is_listening(provider_of(folder))
+    ids = ids_of(folder / "open")
+    assert len(ids) == len(set(ids)) > 0
+    assert ids_of(folder / "open", "failures.jsonl") == []
+    assert "pending" in done.out and f"millstream resume {folder / 'open'}" in done.out
+
+
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_the_provider_never_survives_the_demo(tmp_path: Path, kill: signal.Signals) -> None:
+    process = started(tmp_path)
+    folder = wait_until_running(process, tmp_path)
+    assert is_listening(provider_of(folder))
+    process.send_signal(kill)
+    finish(process)
+    deadline = time.monotonic() + 5
+    while is_listening(provider_of(folder)):
+        assert time.monotonic() < deadline, "the provider still listens 5 s after the demo's end"
+        time.sleep(0.05)
+
+
+def test_an_unwritable_place_is_one_line_and_a_local_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    done = demo(tmp_path, "--runs", "file/runs")
+    assert done.code == 5
+    assert done.out == "" and done.err.count("\n") == 1
+    assert "choose another --runs" in done.err

@@ -1,0 +1,138 @@
+"""`millstream sim`: where it listens, what it says, and when it ends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import socket
+import subprocess
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import COMMAND, Done, environment, finish
+
+from millstream.interfaces.verbs import sim
+from millstream.providers.table import PROVIDERS, SIM_PORT
+
+CommandLine = Callable[..., Done]
+
+
+def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A provider whose standard input is a pipe of ours."""
+    return subprocess.Popen(
+        [*COMMAND, "sim", "--port", "0", *arguments],
+        cwd=home,
+        env=environment(home),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_the_default_port_is_where_the_provider_name_sim_points() -> None:
+    parser = argparse.ArgumentParser()
+    sim.add_arguments(parser)
+    assert parser.parse_args([]).port == SIM_PORT
+    assert PROVIDERS["sim"].base_url == f"http://127.0.0.1:{SIM_PORT}/v1"
+
+
+def test_one_line_says_where_it_is_and_how_to_reach_it(tmp_path: Path) -> None:
+    process = started(tmp_path)
+    line = first_line(process)
+    process.send_signal(signal.SIGTERM)
+    done = finish(process)
+    base_url = line.rpartition(" ")[2]
+    assert base_url.startswith("http://127.0.0.1:") and base_url.endswith("/v1")
+    told = "millstream run millstone --model sim/open --out DIR --base-url"
+    assert line == f"simulated provider at {base_url}: {told} {base_url}"
+    assert done == Done(0, "", "simulated provider stopped\n")
+
+
+def test_it_answers_as_the_model_that_is_asked_for(tmp_path: Path) -> None:
+    process = started(tmp_path)
+    try:
+        base_url = first_line(process).rpartition(" ")[2]
+        body = json.dumps({"model": "open", "messages": [{"role": "user", "content": "Good morning."}]}).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{base_url}/chat/completions", body, headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            reply = json.load(answer)
+        assert reply["model"] == "open" and reply["choices"][0]["message"]["content"]
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert finish(process).code == 0
+
+
+def test_with_until_eof_it_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
+    process = started(tmp_path, "--until-eof")
+    assert first_line(process)
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stdin = None
+    assert finish(process, within_s=10) == Done(0, "", "simulated provider stopped\n")
+
+
+def test_without_until_eof_a_closed_input_means_nothing(tmp_path: Path) -> None:
+    process = started(tmp_path)
+    assert first_line(process)
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stdin = None
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.5)
+    process.send_signal(signal.SIGINT)
+    assert finish(process).code == 0
+
+
+def test_a_port_in_use_is_one_line_and_a_local_fault(cli: CommandLine) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = cli("sim", "--port", str(port))
+    assert done.code == 5
+    assert done.out == "" and done.err.count("\n") == 1
+    assert str(port) in done.err and "give another --port" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--port", "70000"), "port (70000) must be >= 0 and <= 65535"),
+        (("--fault", "nonsense"), "fault 'nonsense' does not exist"),
+        (("--rpm", "-3"), "requests (-3) must be >= 1"),
+        (("--dataset", "nowhere"), "data set nowhere does not exist"),
+        (("--ful-size",), "unknown option --ful-size (nearest: --full-size)"),
+    ],
+)
+def test_wrong_usage_is_one_line(cli: CommandLine, arguments: tuple[str, ...], said: str) -> None:
+    done = cli("sim", *arguments)
+    assert done.code == 2
+    assert done.out == "" and done.err.count("\n") == 1
+    assert said in done.err
+
+
+def test_full_size_writes_the_generated_set_into_the_cache_folder_and_knows_it(tmp_path: Path) -> None:
+    process = started(tmp_path, "--full-size", "--no-sample-data")
+    try:
+        assert first_line(process)
+        folder = tmp_path / ".cache" / "millstream" / "full-size"
+        assert len(list(folder.glob("*.json"))) == 107
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert finish(process).code == 0
+
+
+def test_the_faults_are_listed_without_listening(cli: CommandLine) -> None:
+    done = cli("sim", "--list-faults")
+    assert done.code == 0
+    assert "truncated_json" in done.out and "insufficient_quota" in done.out
