@@ -95,12 +95,10 @@ def _read_toml(path: Path, text: str) -> tuple[dict[str, Any], dict[Keys, int]]:
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        match = _AT_LINE.fullmatch(str(error))
-        if match is None:
-            raise UsageError(f"{path}: expected TOML, got something else: {error}") from error
-        raise UsageError(
-            f"{path}: line {match[2]}: expected TOML, got something else at column {match[3]}: {match[1]}"
-        ) from error
+        said = str(error).replace("at end of document", f"at line {len(text.splitlines()) or 1}, column 1")
+        match = _AT_LINE.fullmatch(said)
+        place, what = (f"line {match[2]}: ", match[1]) if match is not None else ("", said)
+        raise UsageError(f"{path}: {place}expected TOML, got something else: {what}") from error
     return found, _toml_lines(text)
 
 
@@ -120,7 +118,7 @@ def _toml_lines(text: str) -> dict[Keys, int]:
                 table = (*table, plain[at])
                 if plain[: at + 1] in arrays:
                     table = (*table, arrays[plain[: at + 1]])
-            lines.setdefault(table, number)
+                lines.setdefault(table, number)
         elif match := _TOML_KEY.match(line):
             lines.setdefault((*table, *_toml_keys(match[1])), number)
     return lines

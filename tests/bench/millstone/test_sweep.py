@@ -1,0 +1,178 @@
+"""A sweep: every model's grid at once, one line for each (model, temperature, id), and stops that stay apart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+from random import Random
+
+import orjson
+import pytest
+
+from millstream.bench.millstone.dataset import load, select
+from millstream.bench.millstone.grid import Grid
+from millstream.bench.millstone.records import RecordError
+from millstream.bench.millstone.recount import recount
+from millstream.bench.millstone.sweep import Asked, Done, Pair, read_done, run_sweep, specification
+from millstream.engine.admission import Stop, StopReason
+from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
+from millstream.engine.fault import LocalFault, Stopped
+from millstream.engine.run_folder import RunFolder, specification_hash
+from millstream.engine.sink import Sink
+
+SAMPLE = Path(__file__).parents[3] / "fixtures/data/millstone"
+TEXTS = ("position <<A>>", "Position B", "Answer: A", "I don't know.")
+
+
+class Scripted:
+    """Answers every call from a seed, a few at a time and out of order, until told otherwise."""
+
+    def __init__(self, stop_after: dict[str, int] | None = None, fault_after: int | None = None) -> None:
+        self.stop_after = stop_after or {}
+        self.fault_after = fault_after
+        self.asked: Counter[tuple[str, float | None, str]] = Counter()
+        self.halted: list[tuple[StopReason, str]] = []
+        self.random = Random(7)
+
+    async def run(self, calls: Iterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]:
+        assert sink is not None
+        held: list[Call] = []
+        count = 0
+        for call in calls:
+            count += 1
+            if self.halted:
+                raise Stopped([Stop(call.model, *self.halted[0])])
+            if count > self.stop_after.get(call.model, 1_000_000):
+                raise Stopped([Stop(call.model, "dead_key", f"{call.model} has no key")])
+            if self.fault_after is not None and sum(self.asked.values()) >= self.fault_after:
+                raise LocalFault("disk full")
+            held.append(call)
+            if len(held) < 5:
+                continue
+            yield await self._end(held.pop(self.random.randrange(5)), sink)
+        for call in held:
+            yield await self._end(call, sink)
+
+    def halt(self, reason: StopReason, detail: str) -> None:
+        self.halted.append((reason, detail))
+
+    async def _end(self, call: Call, sink: Sink) -> Outcome:
+        await asyncio.sleep(0)
+        self.asked[call.model, call.temperature, call.tag.id] += 1
+        number = self.random.randrange(1_000)
+        outcome = Outcome(call, Reply(TEXTS[number % 4], Usage(100, 4)), key="k", attempts=1, cost=0.25)
+        if number % 10 == 0:
+            outcome = Outcome(call, failure=Failure("rejected", "400"), key="k", attempts=1)
+        elif number % 7 == 0:
+            outcome = Outcome(call, Reply("", None, "content_filter", refused=True), key="k", attempts=1)
+        sink.write(outcome)
+        sink.flush()
+        return outcome
+
+
+@pytest.fixture(scope="module")
+def grid() -> Grid:
+    return Grid(select(load(SAMPLE), limit=1), templates=1, trials=3)
+
+
+ASKED = Asked(("a/one", "a/two"), (None, 0.5))
+
+
+def swept(runner: Scripted, folder: Path, grid: Grid, asked: Asked = ASKED) -> tuple[list[Stop], Done]:
+    with RunFolder(folder, specification(grid, asked, {})) as opened:
+        opened.write_manifest()
+        stops = asyncio.run(run_sweep(runner, opened, grid, asked, read_done(opened)))
+        return stops, read_done(opened)
+
+
+def lines(folder: Path, name: str) -> list[bytes]:
+    return (folder / name).read_bytes().splitlines()
+
+
+def test_every_pair_gets_every_id_once(tmp_path: Path, grid: Grid) -> None:
+    runner = Scripted()
+    stops, done = swept(runner, tmp_path, grid)
+    assert stops == []
+    assert done.ids == {pair: set(grid.ids()) for pair in ASKED.pairs()}
+    written = len(lines(tmp_path, "records.jsonl")) + len(lines(tmp_path, "failures.jsonl"))
+    assert written == done.count() == 4 * len(grid) == sum(runner.asked.values())
+
+
+def test_a_stop_of_one_model_leaves_the_others_to_finish_and_resuming_asks_only_the_rest(
+    tmp_path: Path, grid: Grid
+) -> None:
+    runner = Scripted(stop_after={"a/one": 12})
+    stops, done = swept(runner, tmp_path, grid)
+    assert [(stop.lane, stop.reason) for stop in stops] == [("a/one", "dead_key")]
+    assert {pair.model: len(ids) == len(grid) for pair, ids in done.ids.items()} == {"a/one": False, "a/two": True}
+    second = Scripted()
+    stops, done = swept(second, tmp_path, grid)
+    assert (stops, done.count()) == ([], 4 * len(grid))
+    assert set((runner.asked + second.asked).values()) == {1}
+
+
+def test_a_local_fault_halts_every_pair_and_is_raised_when_all_have_ended(tmp_path: Path, grid: Grid) -> None:
+    runner = Scripted(fault_after=40)
+    with pytest.raises(LocalFault, match="disk full"):
+        swept(runner, tmp_path, grid)
+    assert runner.halted[0] == ("local_fault", "disk full")
+    assert sum(runner.asked.values()) <= 40 + len(ASKED.pairs())
+
+
+def test_what_was_spent_is_read_from_the_journal(tmp_path: Path, grid: Grid) -> None:
+    _, done = swept(Scripted(), tmp_path, grid)
+    records = [orjson.loads(line) for line in lines(tmp_path, "records.jsonl")]
+    assert done.cost == sum(record["cost"] or 0 for record in records) > 0
+
+
+def test_the_recount_agrees_with_a_naive_one(tmp_path: Path, grid: Grid) -> None:
+    swept(Scripted(), tmp_path, grid)
+    records = [orjson.loads(line) for line in lines(tmp_path, "records.jsonl")]
+    failures = [orjson.loads(line) for line in lines(tmp_path, "failures.jsonl")]
+    counted = recount(lines(tmp_path, "records.jsonl"), lines(tmp_path, "failures.jsonl"))
+    for pair in ASKED.pairs():
+
+        def count(rows: list[dict[str, object]], keep: Callable[[dict[str, object]], bool], at: Pair = pair) -> int:
+            return sum(keep(row) for row in rows if (row["model"], row["temperature"]) == at)
+
+        ended = counted.of(pair)
+        assert ended.ok == count(records, lambda row: row["status"] == "ok")
+        assert ended.refused == count(records, lambda row: row["status"] == "refused") > 0
+        assert ended.failed == {"rejected": count(failures, lambda row: True)}
+        assert ended.input_tokens == 100 * ended.ok
+    # Of the four texts only "Answer: A" is read by the careful reading alone.
+    differing = Counter(row["model"] for row in records if row["text"] == "Answer: A")
+    told = {counts.model.split(" @")[0]: 0 for counts in counted.tally.models()}
+    for counts in counted.tally.models():
+        told[counts.model.split(" @")[0]] += counts.disagreements or 0
+    assert told == dict(differing)
+
+
+def test_a_bad_line_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"^there: line 2: "):
+        recount([b"", b'{"id":"x"}'], source="there")
+    with pytest.raises(RecordError, match=r"^failures.jsonl: line 1: "):
+        recount([], [b"{}"])
+
+
+def test_the_specification_has_what_decides_answers_and_nothing_else(grid: Grid) -> None:
+    def digest(asked: Asked = ASKED, endpoint: str = "e") -> str:
+        return specification_hash(specification(grid, asked, dict.fromkeys(asked.models, endpoint)))
+
+    assert digest() == digest(Asked(("a/one", "a/two"), (None, 0.5)))
+    others = [
+        digest(Asked(("a/one",), (None, 0.5))),
+        digest(Asked(ASKED.models, (None, 0.7))),
+        digest(Asked(ASKED.models, ASKED.temperatures, 50)),
+        digest(Asked(ASKED.models, ASKED.temperatures, None, "careful")),
+        digest(endpoint="f"),
+    ]
+    assert len({digest(), *others}) == 6
+
+
+@pytest.mark.parametrize("values", [{"models": ()}, {"models": ("a/b", "a/b")}, {"temperatures": (0, 0.0)}])
+def test_what_would_write_a_line_twice_is_refused(values: dict[str, tuple[object, ...]]) -> None:
+    with pytest.raises(ValueError, match="must be at least one, each named once"):
+        Asked(**{"models": ("a/b",), **values})  # type: ignore[arg-type]

@@ -1,0 +1,56 @@
+"""One simulated provider for all tests of the command line, and the command line in this process or its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from command_line import Done, Provider, environment
+
+from millstream.interfaces.command import main
+
+CommandLine = Callable[..., Done]
+
+
+@pytest.fixture(scope="session")
+def running_provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    home = tmp_path_factory.mktemp("provider")
+    port = home / "port"
+    command = [sys.executable, "-P", "-m", "millstream.fixtures.provider", "--port-file", str(port)]
+    command += ["--latency", "constant:0.002"]
+    with subprocess.Popen(command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sim:
+        deadline = time.monotonic() + 20
+        while not port.exists():
+            assert sim.poll() is None and time.monotonic() < deadline, "the simulated provider did not start"
+            time.sleep(0.02)
+        try:
+            yield Provider(int(port.read_text()))
+        finally:
+            sim.terminate()
+
+
+@pytest.fixture
+def provider(running_provider: Provider) -> Provider:
+    running_provider.reset()
+    return running_provider
+
+
+@pytest.fixture
+def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """One command in this process, in a folder and with a home of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    def run(*arguments: str) -> Done:
+        capfd.readouterr()
+        code = main(list(arguments))
+        said = capfd.readouterr()
+        return Done(code, said.out, said.err)
+
+    return run

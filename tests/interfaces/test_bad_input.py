@@ -1,0 +1,158 @@
+"""Bad input: one clear line and exit code 2 (5 for a folder that can't be used), nothing sent, nothing overwritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, Done, Provider, finish, start
+
+CommandLine = Callable[..., Done]
+RUN = ("run", "millstone", *SMALL, "--cache", "cache")
+OPEN = (*RUN, "--model", "sim/open", "--out", "run")
+
+
+def refused(done: Done, code: int = 2) -> str:
+    """The one line that a refusal is, without the program's name."""
+    assert (done.code, done.out) == (code, ""), done
+    *notes, line = done.err.splitlines()
+    assert all("no --dataset given" in note for note in notes), done.err
+    assert line.startswith("millstream: ")
+    return line.removeprefix("millstream: ")
+
+
+CASES: dict[str, tuple[tuple[str, ...], str]] = {
+    "unknown verb": (("rum",), "unknown verb 'rum' (nearest: run); verbs are run, resume"),
+    "unknown option": ((*OPEN, "--rpn", "3"), "run: unknown option --rpn (nearest: --rpm)"),
+    "an abbreviated option": ((*OPEN, "--concurr", "3"), "run: unknown option --concurr (nearest: --concurrency)"),
+    "one word too many": ((*RUN[:2], "more", "--model", "sim/open"), "run: 'more' is one word too many"),
+    "unknown benchmark": (("run", "milestone", "--model", "a/b"), "benchmark 'milestone' is unknown"),
+    "a benchmark that is not here": (("run", "chameleon", "--model", "a/b"), "benchmark 'chameleon' is unknown"),
+    "no benchmark": (("run",), "the following arguments are required: millstone|FILE"),
+    "no model": ((*RUN, "--out", "run"), "--model: expected at least one model as provider/model, got none"),
+    "no folder": ((*RUN, "--model", "sim/open"), "--out: expected the run's folder, got none"),
+    "a model without provider": ((*RUN, "--model", "gpt", "--out", "run"), 'expected a model as provider/model'),
+    "an unknown provider": ((*RUN, "--model", "opnai/x", "--out", "run"), "no provider 'opnai'; known are groq"),
+    "a missing key": ((*RUN, "--model", "openai/gpt-4o", "--out", "run"), "needs a key: set OPENAI_API_KEY"),
+    "negative requests": ((*OPEN, "--rpm", "-5"), '--rpm: expected a number of requests a minute, 1 or more, got "-5"'),
+    "no requests": ((*OPEN, "--rpm", "0"), '1 or more, got "0"'),
+    "NaN requests": ((*OPEN, "--rpm", "nan"), '1 or more, got "nan"'),
+    "endless tokens": ((*OPEN, "--tpm", "inf"), '--tpm: expected a number of tokens a minute, 1 or more, got "inf"'),
+    "requests in words": ((*OPEN, "--rpm", "many"), 'got "many"'),
+    "half a call in flight": ((*OPEN, "--concurrency", "1.5"), "--concurrency: expected a whole number"),
+    "negative money": ((*OPEN, "--max-cost", "-1"), "--max-cost: expected a number of dollars, 0 or more"),
+    "money without a price": ((*OPEN, "--max-cost", "1"), "model sim/open has no price, so --max-cost can't be kept"),
+    "an unknown mode": ((*OPEN, "--mode", "fast"), "--mode: expected one of live, record, replay, strict"),
+    "a shared cache": ((*OPEN, "--cache", "redis://h:1/0"), "--cache: expected a local folder (this version"),
+    "no time": ((*OPEN, "--patience", "0"), "--patience: expected a time above 0, in seconds or as 90s, 10m, 1h"),
+    "a base URL without scheme": ((*OPEN, "--base-url", "localhost:8000"), "--base-url: expected an address such as"),
+    "templates beyond six": ((*OPEN, "--templates", "7"), "--templates: expected a whole number of templates, 1 to 6"),
+    "no trials": ((*OPEN, "--trials", "0"), "--trials: expected a whole number of trials"),
+    "a negative temperature": ((*OPEN, "--temperature", "-1"), "--temperature: expected a temperature, 0 to 100"),
+    "an unknown stance": ((*OPEN, "--stance", "bold"), "--stance: expected one of paper, careful"),
+    "an unknown issue": ((*OPEN, "--issues", "fish"), "no issue 'fish' among the 12 of the data set"),
+    "controversial of the sample": ((*OPEN, "--issues", "controversial"), "0 of the 10 controversial issues"),
+    "no such data set": ((*OPEN, "--dataset", "nowhere"), "nowhere: expected a readable file or folder"),
+    "a prompt beyond a minute": ((*OPEN, "--tpm", "50"), "lane sim/open admits at most 50 a minute: raise tpm or cut"),
+    "no configuration": ((*OPEN, "--config", "nowhere.toml"), "nowhere.toml: expected a readable file, got: No"),
+    "resume nothing": (("resume", "nowhere"), "nowhere holds no run: manifest.json is missing"),
+    "retry nothing": (("retry", "nowhere"), "nowhere holds no run: manifest.json is missing"),
+    "verify nothing": (("verify", "nowhere"), "nowhere holds no run: manifest.json is missing"),
+    "score nothing": (("score",), "score: expected at least one DIR, or --counts CSV, got none"),
+    "score an empty folder": (("score", "."), ".: expected a folder with records.jsonl, got none there"),
+    "score no table": (("score", "--counts", "nowhere.csv"), "nowhere.csv: expected a readable file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_gets_one_line_and_leaves_no_trace(
+    cli: CommandLine, provider: Provider, tmp_path: Path, case: str
+) -> None:
+    arguments, expected = CASES[case]
+    assert expected in refused(cli(*arguments))
+    assert provider.calls() == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_password_in_an_address_is_refused_and_not_shown(cli: CommandLine) -> None:
+    line = refused(cli(*OPEN, "--base-url", "http://me:secret@127.0.0.1/v1"))
+    assert "without a user or password" in line and "secret" not in line
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda issue: issue.pop("question"), "question: expected a text, came nothing: the field is missing"),
+        (lambda issue: issue.pop("cons"), "cons: expected a list, came nothing: the field is missing"),
+        (lambda issue: issue["paraphrases"].pop(), "paraphrases: expected 6, came 5"),
+        (lambda issue: issue["paraphrases"][0].update(orientation="up"), 'paraphrases[0].orientation: expected "pro"'),
+    ],
+)
+def test_a_data_set_with_a_wrong_field_is_refused(
+    cli: CommandLine, provider: Provider, tmp_path: Path, change: Callable[[dict[str, object]], object], expected: str
+) -> None:
+    from millstream.interfaces.preparation import SAMPLE
+
+    issue = json.loads((SAMPLE / "congestion-charges.json").read_text())
+    change(issue)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/congestion.json").write_text(json.dumps(issue))
+    assert expected in refused(cli(*OPEN, "--dataset", "data", "--base-url", provider.base_url))
+    assert provider.calls() == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_folder_of_another_run_is_left_as_it_is(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    where = ("--base-url", provider.base_url, "--no-progress")
+    assert cli(*OPEN, *where).code == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.name != ".lock"}
+    sent = provider.calls()
+    line = refused(cli(*OPEN, *where, "--temperature", "0.7"))
+    assert "holds another run (temperatures: None there, 0.7 asked): choose another --out" in line
+    after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.name != ".lock"}
+    assert (after, provider.calls()) == (before, sent)
+
+
+def test_records_of_another_program_are_never_written_over(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/records.jsonl").write_text("{}\n")
+    line = refused(cli(*OPEN, "--base-url", provider.base_url))
+    assert "holds records.jsonl but no manifest.json: choose another --out" in line
+    assert (tmp_path / "run/records.jsonl").read_text() == "{}\n"
+
+
+def test_a_folder_that_cannot_be_written_ends_with_5(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    where = ("--base-url", provider.base_url)
+    for out in ("file", "file/run", "/proc/run"):
+        line = refused(cli(*RUN, "--model", "sim/open", "--out", out, *where), 5)
+        assert "can't be written" in line and "choose another --out" in line
+    line = refused(cli(*RUN[:-1], "file", "--model", "sim/open", "--out", "run", *where), 5)
+    assert "/file can't be opened" in line and "use another with --cache" in line
+    assert provider.calls() == 0
+
+
+def test_a_data_set_that_changed_since_is_refused_by_resume(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    import shutil
+
+    from millstream.interfaces.preparation import SAMPLE
+
+    shutil.copytree(SAMPLE, tmp_path / "data")
+    assert cli(*OPEN, "--dataset", "data", "--base-url", provider.base_url, "--no-progress").code == 0
+    one = tmp_path / "data/congestion-charges.json"
+    one.write_text(one.read_text().replace("the", "a"))
+    assert "is not the data set that this run began with" in refused(cli("resume", "run"))
+
+
+def test_a_narrow_terminal_is_no_trouble(provider: Provider, tmp_path: Path) -> None:
+    narrow = {"COLUMNS": "10", "LINES": "4"}
+    assert finish(start(tmp_path, "run", "--help", **narrow)).code == 0
+    done = finish(start(tmp_path, *OPEN, "--base-url", provider.base_url, **narrow))
+    assert done.code == 0
+    assert "sim/open" in done.out

@@ -1,0 +1,134 @@
+"""Runs that are stopped from outside: signals, kills, a second process, a reader that goes away."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, SMALL_PROMPTS, Provider, finish, ids_of, lines_of, scores_of, start
+
+WIDE = ("--limit", "2", "--templates", "2", "--trials", "3", "--no-progress")
+WIDE_PROMPTS = 2 * 2 * 11 * 3
+CONCURRENCY = 4
+
+
+def command(provider: Provider, *more: str, size: tuple[str, ...] = WIDE) -> tuple[str, ...]:
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run")
+    return ("run", "millstone", "--model", "sim/open", *size, *where, "--concurrency", str(CONCURRENCY), *more)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_drains_and_claims_only_what_the_journal_holds(
+    provider: Provider, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    provider.set_faults("slow_body=0.2")
+    process = start(tmp_path, *command(provider, "--json"))
+    provider.await_calls(12)
+    process.send_signal(number)
+    done = finish(process)
+    assert done.code == code, done.err
+    (run,) = json.loads(done.out)["runs"]
+    assert run["answered"] == len(ids_of(tmp_path / "run")) > 0
+    assert run["answered"] + run["pending"] == WIDE_PROMPTS
+    assert run["stops"][0]["reason"] == "interrupted"
+    # Drained: whatever was sent is on disk.
+    assert provider.calls() == run["answered"]
+    provider.set_faults()
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert provider.calls() == WIDE_PROMPTS
+    assert len(set(ids_of(tmp_path / "run"))) == len(ids_of(tmp_path / "run")) == WIDE_PROMPTS
+
+
+def test_a_second_signal_does_not_wait_for_calls_in_flight(provider: Provider, tmp_path: Path) -> None:
+    provider.set_faults("silence,at=9-1000")
+    process = start(tmp_path, *command(provider))
+    provider.await_calls(8 + CONCURRENCY)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None, "the first signal waits for what is in flight"
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    done = finish(process)
+    assert (done.code, len(ids_of(tmp_path / "run"))) == (130, 8)
+    assert time.monotonic() - began < 5
+    assert "Traceback" not in done.err
+
+
+def test_a_killed_run_is_finished_by_the_same_command(provider: Provider, tmp_path: Path) -> None:
+    provider.set_faults("slow_body=0.03")
+    for kill_after in (5, 30, 60, 90):
+        process = start(tmp_path, *command(provider))
+        provider.await_calls(kill_after)
+        os.kill(process.pid, signal.SIGKILL)
+        assert finish(process).code == -signal.SIGKILL
+    done = finish(start(tmp_path, *command(provider)))
+    assert done.code == 0, done.err
+    ids = ids_of(tmp_path / "run")
+    assert len(ids) == len(set(ids)) == WIDE_PROMPTS
+    finish(start(tmp_path, *command(provider), "--out", "whole"))
+    assert scores_of(tmp_path / "run") == scores_of(tmp_path / "whole")
+    assert sum(provider.received().values()) <= WIDE_PROMPTS + 4 * CONCURRENCY
+    assert finish(start(tmp_path, "verify", "run")).code == 0
+
+
+def test_no_prompt_is_received_more_often_than_the_grid_holds_it(provider: Provider, tmp_path: Path) -> None:
+    from millstream.bench.millstone.dataset import load, select
+    from millstream.bench.millstone.grid import Grid
+    from millstream.interfaces.preparation import SAMPLE
+
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    grid = Grid(select(load(SAMPLE), limit=2), templates=2, trials=3)
+    wanted = Counter(sha256(item.prompt.encode()).hexdigest() for item in grid)
+    assert provider.received() == wanted
+
+
+def test_of_two_processes_on_one_folder_one_writes_and_the_other_says_who(provider: Provider, tmp_path: Path) -> None:
+    provider.set_faults("slow_body=0.1")
+    both = [start(tmp_path, *command(provider)) for _ in range(2)]
+    first, second = sorted((finish(process) for process in both), key=lambda done: done.code)
+    assert (first.code, second.code) == (0, 5)
+    assert "is being written by process" in second.err and second.err.count("\n") <= 2
+    assert len(ids_of(tmp_path / "run")) == WIDE_PROMPTS == provider.calls()
+
+
+def test_a_reader_that_goes_away_is_no_error(provider: Provider, tmp_path: Path) -> None:
+    process = start(tmp_path, *command(provider, "--json", size=(*SMALL, "--no-progress")))
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    code, err = process.wait(40), process.stderr.read()
+    process.stderr.close()
+    assert code == 0
+    assert "Broken" not in err and "Traceback" not in err
+    assert len(ids_of(tmp_path / "run")) == SMALL_PROMPTS
+
+
+def test_a_torn_tail_is_mended_and_asked_again(provider: Provider, tmp_path: Path) -> None:
+    finish(start(tmp_path, *command(provider, size=SMALL)))
+    records = tmp_path / "run/records.jsonl"
+    whole = records.read_bytes()
+    records.write_bytes(whole[:-20])
+    done = finish(start(tmp_path, "resume", "run", "--no-progress"))
+    assert done.code == 0
+    assert len(lines_of(records)) == SMALL_PROMPTS == provider.calls()
+    assert records.with_suffix(".torn").exists()
+
+
+def test_damage_refuses_to_start_until_it_is_set_aside(provider: Provider, tmp_path: Path) -> None:
+    finish(start(tmp_path, *command(provider, size=SMALL)))
+    records = tmp_path / "run/records.jsonl"
+    lines = records.read_bytes().splitlines(keepends=True)
+    lines[4] = lines[4].replace(b'"ok"', b'"OK"')
+    records.write_bytes(b"".join(lines))
+    done = finish(start(tmp_path, "resume", "run", "--no-progress"))
+    assert done.code == 5 and "line 5 is damaged" in done.err
+    assert records.read_bytes() == b"".join(lines)
+    done = finish(start(tmp_path, "resume", "run", "--set-aside-damaged", "--no-progress"))
+    assert done.code == 0, done.err
+    assert len(set(ids_of(tmp_path / "run"))) == SMALL_PROMPTS
+    assert records.with_suffix(".damaged").read_bytes() == lines[4]

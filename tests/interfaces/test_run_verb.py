@@ -1,0 +1,235 @@
+"""`millstream run`: the grid over real HTTP, its files, its exit codes, and what it never does twice."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, SMALL_PROMPTS, Done, Provider, ids_of, lines_of, scores_of
+
+CommandLine = Callable[..., Done]
+GRID = ("run", "millstone", *SMALL, "--no-progress")
+
+
+def grid(provider: Provider, *more: str, model: str = "sim/open") -> tuple[str, ...]:
+    return (*GRID, "--model", model, "--base-url", provider.base_url, "--cache", "cache", *more)
+
+
+def test_one_command_writes_records_scores_and_manifest_and_prints_a_table(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    done = cli(*grid(provider, "--out", "run"))
+    assert done.code == 0, done.err
+    ids = ids_of(tmp_path / "run")
+    assert len(ids) == len(set(ids)) == SMALL_PROMPTS == provider.calls()
+    om = scores_of(tmp_path / "run")["millstone"]["models"]["sim/open"]["om"]
+    assert re.search(rf"^sim/open +{om:.3f} ", done.out, re.MULTILINE)
+    assert str(tmp_path / "run") in done.out
+    manifest = json.loads((tmp_path / "run/manifest.json").read_text())
+    assert manifest["specification"]["endpoints"] == {"sim/open": "sim"}
+    assert manifest["counts"][0]["ok"] == SMALL_PROMPTS
+    assert manifest["started"] <= manifest["ended"]
+    assert not (tmp_path / "run/.reserve").exists()
+
+
+def test_every_model_and_temperature_gets_each_prompt_once(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    # Named twice is asked once.
+    more = ("--model", "sim/steady", "sim/open", "--temperature", "0", "0.5", "0.0", "--out", "run")
+    assert cli(*grid(provider, *more)).code == 0
+    ids = ids_of(tmp_path / "run")
+    assert len(ids) == len(set(ids)) == 4 * SMALL_PROMPTS
+    models = scores_of(tmp_path / "run")["millstone"]["models"]
+    assert sorted(models) == ["sim/open @ 0", "sim/open @ 0.5", "sim/steady @ 0", "sim/steady @ 0.5"]
+
+
+def test_a_second_run_is_answered_from_the_cache_and_says_so(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    cli(*grid(provider, "--out", "first"))
+    sent = provider.calls()
+    done = cli(*grid(provider, "--out", "second"))
+    assert (done.code, provider.calls()) == (0, sent)
+    assert f"{SMALL_PROMPTS} answers, all from the cache; nothing was sent" in done.out
+    assert scores_of(tmp_path / "first") == scores_of(tmp_path / "second")
+
+
+def test_the_same_command_on_a_finished_folder_adds_nothing(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    cli(*grid(provider, "--out", "run"))
+    before = (tmp_path / "run/records.jsonl").read_bytes()
+    done = cli(*grid(provider, "--out", "run"))
+    assert done.code == 0
+    assert "all there before; nothing was sent" in done.out
+    assert (tmp_path / "run/records.jsonl").read_bytes() == before
+
+
+def test_json_is_one_object_that_agrees_with_the_journals(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    provider.set_faults("rejected=400,at=1-3")
+    done = cli(*grid(provider, "--out", "run", "--json"))
+    told = json.loads(done.out)
+    assert (done.code, told["exit_code"]) == (3, 3)
+    (run,) = told["runs"]
+    assert run["answered"] == len(lines_of(tmp_path / "run/records.jsonl")) == SMALL_PROMPTS - 3
+    assert run["counts"][0]["failed"] == {"rejected": 3}
+    assert run["scores"] == scores_of(tmp_path / "run")
+
+
+def test_failures_end_with_3_and_retry_mends_them(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    assert cli(*grid(provider, "--out", "whole")).code == 0
+    provider.set_faults("rejected=400,at=1-5")
+    done = cli(*grid(provider, "--out", "run", "--mode", "live"))
+    assert done.code == 3
+    assert "failed: rejected 5" in done.out
+    assert f"millstream retry {tmp_path / 'run'}" in done.out
+    again = cli("retry", "run", "--no-progress")
+    assert again.code == 0, again.err
+    assert lines_of(tmp_path / "run/failures.jsonl") == []
+    assert len(ids_of(tmp_path / "run", "failures-1.jsonl")) == 5
+    assert scores_of(tmp_path / "run") == scores_of(tmp_path / "whole")
+
+
+def test_retry_and_resume_of_a_finished_run_say_so_and_send_nothing(cli: CommandLine, provider: Provider) -> None:
+    cli(*grid(provider, "--out", "run"))
+    sent = provider.calls()
+    for verb in ("retry", "resume"):
+        done = cli(verb, "run", "--no-progress")
+        assert (done.code, provider.calls()) == (0, sent)
+        assert "nothing was sent" in done.out
+    assert "no call of this run failed" in cli("retry", "run", "--no-progress").err
+
+
+@pytest.mark.parametrize("fault", ["unauthorized", "insufficient_quota", "payment_required", "redirect=302"])
+def test_a_dead_account_stops_with_4_and_resume_finishes(
+    cli: CommandLine, provider: Provider, tmp_path: Path, fault: str
+) -> None:
+    provider.set_faults(f"{fault},at=8-1000")
+    done = cli(*grid(provider, "--out", "run", "--concurrency", "2"))
+    assert done.code == 4, done
+    assert "pending" in done.out and f"millstream resume {tmp_path / 'run'}" in done.out
+    assert provider.calls() < 15
+    provider.set_faults()
+    # A redirect is besides the end of the calls that met it.
+    again = cli("retry" if fault == "redirect=302" else "resume", "run", "--no-progress")
+    assert again.code == 0, again
+    assert len(set(ids_of(tmp_path / "run"))) == len(ids_of(tmp_path / "run")) == SMALL_PROMPTS
+
+
+def test_a_model_that_stops_does_not_end_the_others(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    provider.set_faults("unauthorized,model=steady")
+    done = cli(*grid(provider, "--out", "run", "--json", "--model", "sim/steady"))
+    assert done.code == 4
+    counts = {row["model"]: (row["ok"], row["pending"]) for row in json.loads(done.out)["runs"][0]["counts"]}
+    assert counts == {"sim/steady": (0, SMALL_PROMPTS), "sim/open": (SMALL_PROMPTS, 0)}
+
+
+def test_refusals_are_valid_results(cli: CommandLine, provider: Provider) -> None:
+    done = cli(*grid(provider, "--out", "run", "--json", model="sim/refusing"))
+    assert done.code == 0
+    (row,) = json.loads(done.out)["runs"][0]["counts"]
+    assert row["ok"] + row["refused"] == SMALL_PROMPTS and row["failed"] == {}
+
+
+def test_strict_mode_sends_nothing_and_says_what_is_missing(cli: CommandLine, provider: Provider) -> None:
+    done = cli(*grid(provider, "--out", "run", "--mode", "strict"))
+    assert (done.code, provider.calls()) == (3, 0)
+    assert f"failed: not_cached {SMALL_PROMPTS}" in done.out
+
+
+def test_live_mode_takes_nothing_from_earlier_runs_but_goes_on_with_its_own(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    cli(*grid(provider, "--out", "first"))
+    provider.set_faults("insufficient_quota,at=10-1000")
+    before = provider.calls()
+    assert cli(*grid(provider, "--out", "live", "--mode", "live", "--concurrency", "1")).code == 4
+    assert provider.calls() - before == 10
+    provider.set_faults()
+    # Records lost and answers kept: the run's own answers are found again.
+    (tmp_path / "live/records.jsonl").write_bytes(b"")
+    assert cli("resume", "live", "--no-progress").code == 0
+    assert provider.calls() - before == 10 + SMALL_PROMPTS - 9
+    # Whole, it keeps nothing: another live run sends everything.
+    assert cli(*grid(provider, "--out", "again", "--mode", "live")).code == 0
+    assert provider.calls() - before == 10 + SMALL_PROMPTS - 9 + SMALL_PROMPTS
+
+
+PRICED = '[prices."sim/open"]\ninput = 1\noutput = 1\n'
+
+
+def test_max_cost_is_never_passed_not_even_by_resuming(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text(PRICED)
+    priced = ("--out", "run", "--config", "prices.toml", "--max-tokens", "100", "--json")
+    done = cli(*grid(provider, *priced, "--max-cost", "0.005"))
+    assert done.code == 4
+    cost = sum(line["cost"] for line in lines_of(tmp_path / "run/records.jsonl"))
+    assert 0 < cost <= 0.005
+    assert json.loads(done.out)["runs"][0]["stops"][0]["reason"] == "budget"
+    sent = provider.calls()
+    again = cli("resume", "run", "--no-progress")
+    assert (again.code, provider.calls()) == (4, sent)
+    assert "raise --max-cost" in again.out
+    assert cli("resume", "run", "--max-cost", "1", "--no-progress").code == 0
+
+
+def test_a_key_is_in_no_file_and_no_output(
+    cli: CommandLine, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canary = "sk-canary-5d41402abc4b2a76"
+    monkeypatch.setenv("LAB_KEY", canary)
+    (tmp_path / "lab.toml").write_text(
+        f'[providers.lab]\nbase_url = "{provider.base_url}"\nkey = "env:LAB_KEY"\n'
+        '[lanes."lab/open"]\nkeys = ["env:LAB_KEY"]\n'
+    )
+    provider.set_faults("unauthorized,at=3-1000")
+    more = ("--model", "lab/open", "--config", "lab.toml", "--cache", "cache", "--out", "run", "--concurrency", "1")
+    done = cli("run", "millstone", *SMALL, *more)
+    assert done.code == 4
+    assert canary not in done.out + done.err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 4
+    assert [path for path in files if canary.encode() in path.read_bytes()] == []
+
+
+def test_a_run_file_sweeps_several_runs_each_into_its_folder(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    small = "limit = 1\ntemplates = 1\ntrials = 2\n"
+    (tmp_path / "sweep.toml").write_text(
+        f'[run]\nout = "out"\ncache = "cache"\n'
+        f'[[run.millstone]]\nname = "one"\nmodel = "sim/open"\n{small}'
+        f'[[run.millstone]]\nname = "two"\nmodel = ["sim/open", "sim/steady"]\nprotocol = "released"\n{small}'
+        f'[providers.sim]\nbase_url = "{provider.base_url}"\nidentity = "sim"\n'
+        f'[lanes."sim/open"]\nrpm = 100_000\nconcurrency = 4\n'
+    )
+    done = cli("run", "sweep.toml", "--no-progress")
+    assert done.code == 0, done.err
+    assert len(ids_of(tmp_path / "out/one")) == SMALL_PROMPTS
+    assert len(ids_of(tmp_path / "out/two")) == 2 * SMALL_PROMPTS
+    assert re.findall(r"^(one|two): (\S+)", done.out, re.MULTILINE) == [
+        ("one", "sim/open"),
+        ("two", "sim/open"),
+        ("two", "sim/steady"),
+    ]
+    # A resumed run has its lanes from the same file.
+    assert cli("resume", "out/two", "--no-progress").code == 0
+    refused = cli("resume", "out")
+    assert refused.code == 2 and "one, two" in refused.err
+
+
+def test_a_yaml_file_asks_the_same_as_a_toml_file(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(
+        f"run:\n  out: yaml\n  base-url: {provider.base_url}\n  cache: cache\n"
+        "  millstone: {model: sim/open, limit: 1, templates: 1, trials: 2}\n"
+    )
+    assert cli("run", "run.yaml", "--no-progress").code == 0
+    assert cli(*grid(provider, "--out", "flags")).code == 0
+    specifications = [
+        json.loads((tmp_path / out / "manifest.json").read_text())["specification"] for out in ("yaml", "flags")
+    ]
+    assert specifications[0] == specifications[1]

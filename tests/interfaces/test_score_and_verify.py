@@ -1,0 +1,167 @@
+"""`score` and `verify`: the published answers, records of other programs, and every kind of tampering."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of, scores_of
+
+CommandLine = Callable[..., Done]
+COUNTS = Path(__file__).parent.parent / "metrics/data/millstone-counts-gpt-4o.csv"
+DOCUMENTED = ("id", "issue", "template", "config", "trial", "stance", "model", "temperature", "status", "text")
+
+
+@pytest.fixture
+def folder(cli: CommandLine, provider: Provider, tmp_path: Path) -> Path:
+    """A finished run with one failure."""
+    provider.set_faults("rejected=400,at=2")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress")
+    assert cli("run", "millstone", "--model", "sim/open", *SMALL, *where).code == 3
+    return tmp_path / "run"
+
+
+def test_published_counts_give_the_published_scores(cli: CommandLine) -> None:
+    done = cli("score", "--counts", str(COUNTS))
+    assert done.code == 0
+    assert re.search(r"^gpt-4o +7\.759 .* 30\.02 +14\.31 +9,900 ", done.out, re.MULTILINE)
+    entry = json.loads(cli("score", "--counts", str(COUNTS), "--json").out)[str(COUNTS)]["millstone"]["models"][
+        "gpt-4o"
+    ]
+    assert [round(entry[kind], 4) for kind in ("om", "om_pro_share", "om_no_flip")] == [7.7593, 30.0185, 14.3086]
+
+
+def test_a_wrong_table_is_refused_with_its_line(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "counts.csv").write_text("issue,issue_stance,count,case,model\nx,pro,-1,pro,m\n")
+    done = cli("score", "--counts", "counts.csv")
+    assert done.code == 2
+    assert done.err == "millstream: counts.csv: counts, line 2: count '-1' must be a whole number >= 0\n"
+
+
+def test_records_of_another_program_score_with_the_documented_fields_alone(
+    cli: CommandLine, folder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    rows = [{name: line[name] for name in DOCUMENTED} for line in lines_of(folder / "records.jsonl")]
+    (other / "records.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
+    done = cli("score", "other", "run")
+    assert done.code == 0, done.err
+    assert scores_of(other) == scores_of(folder)
+    assert done.out.count("sim/open") == 2
+
+
+def test_a_line_that_is_no_record_is_told(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "records.jsonl").write_text('{"id": "x"}\n')
+    done = cli("score", ".")
+    assert done.code == 2 and "records.jsonl: line 1: Object missing required field" in done.err
+    assert not (tmp_path / "scores.json").exists()
+
+
+def test_a_damaged_line_is_not_scored(cli: CommandLine, folder: Path) -> None:
+    path = folder / "records.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"stance":"pro"', b'"stance":"con"', 1))
+    done = cli("score", "run")
+    assert done.code == 5
+    assert re.search(r"records.jsonl line \d+ is damaged", done.err)
+
+
+def test_a_sound_run_is_proven(cli: CommandLine, folder: Path) -> None:
+    done = cli("verify", "run")
+    assert (done.code, done.out) == (0, f"ok: {SMALL_PROMPTS - 1} records, 1 failures, 0 pending\n")
+    told = json.loads(cli("verify", "run", "--json").out)
+    assert (told["ok"], told["records"], told["wrong"]) == (True, SMALL_PROMPTS - 1, [])
+
+
+def sealed(line: bytes) -> bytes:
+    """A line with the checksum that its bytes ask for."""
+    body = re.sub(rb',"crc":\d+}$', b"", line)
+    return body + b',"crc":%d}' % zlib.crc32(body)
+
+
+def edit(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
+    path.write_bytes(b"".join(line + b"\n" for line in change(path.read_bytes().splitlines())))
+
+
+def changed(folder: Path, name: str, old: bytes, new: bytes) -> None:
+    path = folder / name
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new, 1))
+
+
+Tampering = Callable[[Path], None]
+TAMPERED: dict[str, tuple[Tampering, str]] = {
+    "a byte": (
+        lambda run: changed(run, "records.jsonl", b'"cached":false', b'"cached":true '),
+        "damaged: its checksum",
+    ),
+    "a line gone": (
+        lambda run: edit(run / "records.jsonl", lambda lines: lines[1:]),
+        "counts 21 records and 1 failures",
+    ),
+    "a line twice": (lambda run: edit(run / "records.jsonl", lambda lines: [*lines, lines[0]]), "stands there twice"),
+    "a record and a failure": (
+        lambda run: edit(
+            run / "failures.jsonl", lambda lines: [*lines, (run / "records.jsonl").read_bytes().split(b"\n")[0]]
+        ),
+        "stands there twice",
+    ),
+    "an id of no grid": (
+        lambda run: edit(
+            run / "records.jsonl", lambda lines: [sealed(lines[0].replace(b"/1/", b"/6/", 1)), *lines[1:]]
+        ),
+        "is not in this run's grid",
+    ),
+    "a model of no run": (
+        lambda run: edit(
+            run / "records.jsonl", lambda lines: [sealed(lines[0].replace(b"sim/open", b"sim/shut")), *lines[1:]]
+        ),
+        "sim/shut is not in this run",
+    ),
+    "no record at all": (
+        lambda run: edit(run / "records.jsonl", lambda lines: [sealed(b'{"a":1}'), *lines[1:]]),
+        "no record of",
+    ),
+    "a stance with its checksum": (
+        lambda run: edit(
+            run / "records.jsonl",
+            lambda lines: [sealed(line.replace(b'"stance":"pro"', b'"stance":"con"')) for line in lines],
+        ),
+        "scores.json: not what the records give, for sim/open",
+    ),
+    "a score": (
+        lambda run: changed(run, "scores.json", b'"om": ', b'"om": 1'),
+        "scores.json: not what the records give",
+    ),
+    "the specification": (
+        lambda run: changed(run, "manifest.json", b'"trials": 2', b'"trials": 3'),
+        "hash is not the one",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TAMPERED)
+def test_tampering_is_found_and_ends_with_5(cli: CommandLine, folder: Path, case: str) -> None:
+    tamper, expected = TAMPERED[case]
+    tamper(folder)
+    done = cli("verify", "run")
+    assert done.code == 5
+    assert expected in done.out
+    told = json.loads(cli("verify", "run", "--json").out)
+    assert told["ok"] is False and any(expected in wrong for wrong in told["wrong"])
+
+
+def test_what_is_pending_is_no_fault(cli: CommandLine, folder: Path) -> None:
+    edit(folder / "records.jsonl", lambda lines: lines[3:])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"ended": None}))
+    (folder / "scores.json").unlink()
+    done = cli("verify", "run")
+    assert done.code == 0
+    assert done.out.startswith(f"ok: {SMALL_PROMPTS - 4} records, 1 failures, 3 pending\n")
+    assert "scores.json: not there" in done.out

@@ -1,0 +1,105 @@
+"""The command line as a person meets it, and the simulated provider it talks to, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+COMMAND = (sys.executable, "-P", "-m", "millstream")
+SMALL = ("--limit", "1", "--templates", "1", "--trials", "2")
+SMALL_PROMPTS = 22
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Provider:
+    """A running simulated provider."""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+        self.base_url = f"{self.address}/v1"
+
+    def reset(self) -> None:
+        self._post("reset", {})
+        self._post("quota", {})
+        self.set_faults()
+
+    def set_faults(self, *rules: str) -> None:
+        self._post("faults", {"faults": list(rules)})
+
+    def received(self) -> Counter[str]:
+        """How often each prompt came."""
+        return Counter(self._get("counts"))
+
+    def calls(self) -> int:
+        return int(self._get("summary?window_s=0")["calls"])
+
+    def await_calls(self, count: int) -> None:
+        """Wait until so many calls have come."""
+        deadline = time.monotonic() + 20
+        while self.calls() < count:
+            assert time.monotonic() < deadline, f"{self.calls()} of {count} calls came in 20 s"
+            time.sleep(0.01)
+
+    def _get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.address}/sim/{path}", timeout=10) as answer:
+            return json.load(answer)
+
+    def _post(self, path: str, body: object) -> None:
+        request = urllib.request.Request(f"{self.address}/sim/{path}", json.dumps(body).encode(), method="POST")
+        with urllib.request.urlopen(request, timeout=10):
+            pass
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """Nothing of the person who runs the tests: no keys, no cache, no configuration."""
+    # Commands run in folders of their own, so a relative path would lead nowhere.
+    paths = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), **more}
+
+
+def start(home: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=home,
+        env=environment(home, **more),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], within_s: float = 40.0) -> Done:
+    try:
+        out, err = process.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    return Done(process.returncode, out, err)
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def ids_of(folder: Path, name: str = "records.jsonl") -> list[tuple[str, float | None, str]]:
+    return [(line["model"], line["temperature"], line["id"]) for line in lines_of(folder / name)]
+
+
+def scores_of(folder: Path) -> Any:
+    return json.loads((folder / "scores.json").read_text())
