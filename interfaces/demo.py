@@ -20,7 +20,7 @@ from pathlib import Path
 from ..engine.fault import LocalFault
 from . import command
 from .output import note
-from .refusal import LOCAL_FAULT
+from .refusal import LOCAL_FAULT, RESUMABLE
 
 START_S = 60.0
 STOP_S = 5.0
@@ -96,7 +96,11 @@ def _demonstrate(runs: Path, limit: int | None) -> int:
         file = folder / "run.toml"
         file.write_text(_run_file(file, dataset, f"http://127.0.0.1:{port}/v1", limit), encoding="utf-8")
         note(_announced(folder, limit))
-        return command.main(["run", str(file)])
+        code = command.main(["run", str(file)])
+    if code >= RESUMABLE:
+        sim = f"millstream sim --full-size --port {port}"
+        note(f"demo: the simulated provider has ended too; to go on: {sim}, and beside it: millstream run {file}")
+    return code
 
 
 def _new_folder(runs: Path) -> Path:

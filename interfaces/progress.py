@@ -187,13 +187,13 @@ class _Screen:
     def end(self, view: View) -> None:
         if self._live is not None:
             try:
-                self._live.update(self._text(view), refresh=False)
+                self._live.update(self._text(view, is_last=True), refresh=False)
                 self._live.stop()
             except OSError:
                 self._live = None
 
-    def _text(self, view: View) -> Text:
-        lines = screen_lines(view, max(WIDTH_MIN, self._console.width - 1))
+    def _text(self, view: View, *, is_last: bool = False) -> Text:
+        lines = screen_lines(view, max(WIDTH_MIN, self._console.width - 1), is_last=is_last)
         return _painted(lines, is_ascii=self._console.options.ascii_only)
 
 

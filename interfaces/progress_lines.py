@@ -58,21 +58,21 @@ def last_line(view: View) -> str:
     return " | ".join(told)
 
 
-def screen_lines(view: View, width: int) -> list[Line]:
-    """What a terminal shows, in lines no longer than `width`: narrow ones get more lines, not longer ones."""
+def screen_lines(view: View, width: int, *, is_last: bool = False) -> list[Line]:
+    """What a terminal shows, in lines no longer than `width`: narrow ones get more lines, not longer ones. The last
+    time nothing is to come any more, and nothing waited for."""
     lines = [_bar_line(view, width)]
     flow = [
-        Piece(f"{_rate(view.per_s)}/s", "strong"),
+        *([] if is_last else [Piece(f"{_rate(view.per_s)}/s", "strong")]),
         Piece(f"average {_rate(view.average_per_s)}/s"),
-        Piece(f"{view.in_flight:,} in flight"),
+        *([Piece(f"in {duration(view.elapsed_s)}")] if is_last else [Piece(f"{view.in_flight:,} in flight")]),
         Piece(f"{view.cached:,} cached"),
         *(Piece(text) for text in _money(view)),
     ]
-    if view.done < view.total:
-        left = "unknown" if view.left_s is None else duration(view.left_s)
-        flow.append(Piece(f"{left} left", "strong"))
+    if view.left_s is not None and view.done < view.total and not is_last:
+        flow.append(Piece(f"{duration(view.left_s)} left", "strong"))
     lines += _packed(flow, width)
-    if view.waits:
+    if view.waits and not is_last:
         waits = [Piece(_share(share), "faint") for share in view.waits[1:_WAITS_SHOWN]]
         lines += _packed([Piece(f"waiting for {_share(view.waits[0])}", "strong"), *waits], width)
     lines += _packed([Piece(text, "bad") for text in _troubles(view)], width)
@@ -157,7 +157,8 @@ def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[Line]:
             told = [f"{lane.done:,} done", f"stopped: {lane.stopped}"]
         elif lane.waits:
             told.append(_share(lane.waits[0]))
-        label = Piece(_shortened(name, column).ljust(column))
+        # Models of one family differ at the end of their names.
+        label = Piece((name if len(name) <= column else f"…{name[1 - column :]}").ljust(column))
         lines.append(_cropped((label, *(Piece(text, "faint") for text in told)), width))
     if len(lanes) > len(shown):
         lines.append((Piece(_shortened(f"and {len(lanes) - len(shown):,} more lanes", width), "faint"),))

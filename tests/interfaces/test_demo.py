@@ -131,7 +131,10 @@ def test_ctrl_c_ends_both_and_what_was_received_is_kept(tmp_path: Path) -> None:
     ids = ids_of(folder / "open")
     assert len(ids) == len(set(ids)) > 0
     assert ids_of(folder / "open", "failures.jsonl") == []
-    assert "pending" in done.out and f"millstream resume {folder / 'open'}" in done.out
+    assert "pending" in done.out
+    _, port = provider_of(folder)
+    told = f"to go on: millstream sim --full-size --port {port}, and beside it: millstream run {folder / 'run.toml'}"
+    assert told in done.err
 
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])

@@ -210,10 +210,10 @@ def test_a_lane_at_its_request_quota_waits_for_requests_and_the_quota_tells_the_
 
 
 def test_a_lane_at_its_token_quota_waits_for_tokens(tmp_path: Path) -> None:
-    # 3 tokens in and 1 out a call once the estimate has learned, against 600 a minute.
-    written = lines_of(tmp_path, Lane(MODEL, tpm=2_000, concurrency=4), 60)
+    # Some 5 tokens a call once the estimate has learned: 200 calls a minute.
+    written = lines_of(tmp_path, Lane(MODEL, tpm=1_000, concurrency=4), 300)
     reasons = [waited_for(line) for _, line in written[1:-1]]
-    assert reasons and all(reason == "tokens" and share > 80 for reason, share in reasons)
+    assert len(reasons) > 5 and all(reason == "tokens" and share > 80 for reason, share in reasons)
 
 
 def test_a_slow_provider_behind_full_slots_is_waiting_for_concurrency(tmp_path: Path) -> None:
@@ -316,6 +316,14 @@ async def _view_of_all(bench: Bench, models: list[str]) -> View:
     return headway.look(10.0, 0.0, 0.0)
 
 
+def test_a_call_that_failed_unsent_is_done_and_never_was_in_flight() -> None:
+    headway = Headway(3, 0, {}, Purse(), 0.0)
+    for event in (Event("unsent", MODEL, detail="not_cached"), Event("sent", MODEL), Event("sent", MODEL)):
+        headway.hear(event)
+    view = headway.look(1.0, 0.0, 0.0)
+    assert (view.done, view.in_flight, view.failures) == (1, 2, {"not_cached": 1})
+
+
 def test_cancelled_calls_are_not_in_flight_for_ever(tmp_path: Path) -> None:
     async def main() -> View:
         async with engine_over({MODEL: ScriptedProvider(latency_s=50.0)}, tmp_path / "cache") as bench:
@@ -398,6 +406,20 @@ def test_forty_columns_lose_nothing_of_one_lane() -> None:
     texts = ["".join(piece.text for piece in line) for line in screen_lines(view, 39)]
     for told in ("12,340 of 105,930", "11.6%", "1,234/s", "100,000 in flight", "waiting for requests 50%", "timeout 2"):
         assert any(told in text for text in texts), told
+
+
+def test_the_last_picture_speaks_of_nothing_to_come() -> None:
+    view = a_view(failures={"timeout": 2})
+    text = "\n".join("".join(piece.text for piece in line) for line in screen_lines(view, 200, is_last=True))
+    assert "12,340 of 105,930" in text and "timeout 2" in text and "in 2:03" in text
+    assert not any(gone in text for gone in ("left", "waiting", "in flight"))
+
+
+def test_lanes_are_told_apart_by_the_end_of_their_names() -> None:
+    texts = ["".join(piece.text for piece in line) for line in screen_lines(a_view(lanes=3), 39)]
+    assert [text.split()[0] for text in texts if text.startswith("…")] == [
+        f"…model-name-{number}" for number in range(3)
+    ]
 
 
 def test_a_models_name_can_not_move_the_cursor() -> None:
