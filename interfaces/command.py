@@ -12,10 +12,9 @@ from types import ModuleType
 from typing import NoReturn
 
 from .output import note, say
-from .refusal import SIGNAL, WRONG_USAGE, UsageError, exit_code_of, nearest
+from .refusal import EXIT_CODES, INTERRUPTED, WRONG_USAGE, UsageError, exit_code_of, nearest
 
 VERBS = ("run", "resume", "retry", "plan", "score", "verify", "sim", "cache")
-_INTERRUPTED = SIGNAL + 2
 
 
 class _Parser(argparse.ArgumentParser):
@@ -23,6 +22,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "))
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        say(message.rstrip("\n"))
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,9 +34,7 @@ def main(argv: list[str] | None = None) -> int:
         return _dispatch(arguments)
     except KeyboardInterrupt:
         note("millstream: interrupted")
-        return _INTERRUPTED
-    except BrokenPipeError:
-        return _INTERRUPTED
+        return INTERRUPTED
     except Exception as error:
         code = exit_code_of(error)
         if code is None:
@@ -57,7 +57,7 @@ def _dispatch(arguments: list[str]) -> int:
         what = "option" if verb.startswith("-") else "verb"
         raise UsageError(f"unknown {what} {verb!r}{nearest(verb, VERBS)}; verbs are {', '.join(VERBS)}")
     module = _module_of(verb)
-    parser = _Parser(prog=f"millstream {verb}", description=module.HELP, allow_abbrev=False)
+    parser = _Parser(prog=f"millstream {verb}", description=module.HELP, epilog=EXIT_CODES, allow_abbrev=False)
     module.add_arguments(parser)
     try:
         options, unknown = parser.parse_known_args(rest)

@@ -1,7 +1,7 @@
 """One prepared run from its folder's lock to its scores, whatever happens on the way.
 
 Owns the order: folder, manifest, engine, calls, recount, scores, manifest. What it gives comes from the journals
-read back, so that neither summary nor exit code can claim more than they hold. Prints nothing but the progress.
+read back, so that neither summary nor exit code can claim more than they hold. Prints progress, and that a signal came.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 from msgspec import Struct
 
@@ -24,13 +25,15 @@ from .. import __version__
 from ..bench.millstone.recount import Recount, recount
 from ..bench.millstone.sweep import Done, Pair, read_done, run_sweep
 from ..engine.admission import Stop
-from ..engine.fault import LocalFault
-from ..engine.run_folder import RunFolder, write_whole
+from ..engine.fault import DamagedJournal, LocalFault
+from ..engine.journal import read_lines
+from ..engine.run_folder import RECORDS, RunFolder, write_whole
 from ..metrics.scores import scores as scores_of
 from ..wiring import Engine
 from . import refusal
+from .output import note
 from .preparation import Prepared, with_settings
-from .signals import Interruption
+from .signals import DRAIN_S, Interruption
 
 SCORES = "scores.json"
 _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
@@ -129,7 +132,8 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
     async with Engine(settings=prepared.settings) as engine:
 
         def drain(name: str) -> None:
-            engine.halt("interrupted", f"interrupted by {name}: resume when you like")
+            engine.halt("interrupted", f"interrupted by {name}")
+            note(f"millstream: {name}: waiting up to {DRAIN_S:.0f} s for calls in flight; once more drops them")
 
         def cancel() -> None:
             task.cancel()
@@ -191,6 +195,19 @@ def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, 
         )
     result.seconds = time.monotonic() - began
     return result
+
+
+def cost_of(folder: Path) -> float:
+    """What the records of a folder cost so far; a folder that is no run's yet cost nothing."""
+    decode = msgspec.json.Decoder(_Priced).decode
+    try:
+        return sum(decode(line).cost or 0.0 for line in read_lines(folder / RECORDS))
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise DamagedJournal(f"{folder / RECORDS} has a line that is no record ({error}): verify {folder}") from error
+
+
+class _Priced(Struct):
+    cost: float | None = None
 
 
 def write_scores(folder: Path, scores: dict[str, Any]) -> None:

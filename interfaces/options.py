@@ -138,7 +138,9 @@ def add_sending(parser: argparse.ArgumentParser) -> None:
     for name, kind in SENDING.items():
         metavar, told = _SENDING_HELP[name]
         group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=told)
-    group.add_argument("--config", metavar="FILE", help="lanes, providers and prices, in TOML or YAML")
+    group.add_argument(
+        "--config", type=flag(Text("a file")), metavar="FILE", help="lanes, providers and prices, in TOML or YAML"
+    )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

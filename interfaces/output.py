@@ -32,9 +32,10 @@ def say_json(value: Any) -> None:
 def _write(stream: TextIO | None, text: str) -> None:
     if stream is None:
         return
-    lines = "\n".join(inert(line) for line in text.split("\n"))
+    lines = "\n".join(inert(line) for line in text.split("\n")) + "\n"
+    encoding = stream.encoding or "utf-8"
     try:
-        stream.write(lines + "\n")
+        stream.write(lines.encode(encoding, "replace").decode(encoding))
         stream.flush()
     except BrokenPipeError:
         # The interpreter flushes once more at its end, and would complain again.

@@ -109,7 +109,7 @@ def _answers(result: Result) -> str:
     told = f"{answered:,} answers"
     if result.already and not result.pending and result.already == answered + result.failed:
         return f"{told}, all there before; nothing was sent"
-    if answered and cached == answered and not result.failed and not result.already:
+    if answered and cached == answered and not (result.failed or result.pending or result.already):
         return f"{told}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
     before = f", {result.already:,} items were there before" if result.already else ""
     return f"{told}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
@@ -119,7 +119,7 @@ def _why(result: Result) -> str:
     if result.fault is not None:
         return str(result.fault)
     if result.stops:
-        return "; ".join(dict.fromkeys(stop.detail for stop in result.stops))
+        return "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in result.stops))
     if result.signal is not None:
         return f"interrupted by {signal.Signals(result.signal).name}"
     return "not asked yet"

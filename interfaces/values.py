@@ -183,7 +183,7 @@ class CacheFolder:
         return "a local folder (this version has no shared cache behind an address)"
 
     def read(self, value: object) -> str:
-        if not isinstance(value, str) or not value or "://" in value or "\0" in value:
+        if not isinstance(value, str) or not value or "://" in value or not value.isprintable():
             raise ValueError(value)
         return value
 

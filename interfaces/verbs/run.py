@@ -11,12 +11,14 @@ from ..options import (
     add_millstone,
     add_output,
     add_sending,
+    flag,
     millstone_from,
     millstone_given,
     sending_from,
 )
 from ..output import note, say, say_json
 from ..refusal import UsageError, nearest
+from ..values import Text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +31,12 @@ BENCHMARKS = ("millstone",)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="millstone|FILE", help="the benchmark, or a run file in TOML or YAML")
-    parser.add_argument("--out", metavar="DIR", help="the run's folder; the same command goes on where it stopped")
+    parser.add_argument(
+        "--out",
+        type=flag(Text("a folder")),
+        metavar="DIR",
+        help="the run's folder; the same command goes on where it stopped",
+    )
     add_millstone(parser)
     add_sending(parser)
     add_output(parser)
@@ -96,7 +103,12 @@ def carry_out(
             note(f"millstream: {remark}")
         if len(prepared) > 1:
             note(f"millstream: run {number} of {len(prepared)}: {each.out}")
-        manner = Manner(retry=retry, set_aside=set_aside, show_progress=not options.no_progress)
+        manner = Manner(
+            retry=retry,
+            set_aside=set_aside,
+            show_progress=not options.no_progress,
+            spent_elsewhere=_spent_elsewhere(each, prepared),
+        )
         results.append(execute(each, manner))
         if results[-1].exit_code >= LOCAL_FAULT:
             break
@@ -109,3 +121,12 @@ def carry_out(
         if result.fault is not None:
             note(f"millstream: {result.fault}")
     return code
+
+
+def _spent_elsewhere(run: Prepared, runs: Sequence[Prepared]) -> float:
+    """What the other folders of a sweep cost: --max-cost is one limit for all of them."""
+    from ..execution import cost_of
+
+    if run.settings.max_cost is None:
+        return 0.0
+    return sum(cost_of(other.out) for other in runs if other is not run)
