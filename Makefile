@@ -44,6 +44,7 @@ runtime:
 
 tools:
 	$(if $(call stale,dev,requirements-dev.txt),$(call install,dev,requirements-dev.txt))
+	$(if $(mock_stale),$(install_mock))
 
 # A set-up is known by its lock and by this folder's place, which the scripts in .venv/bin have in their first line.
 key = "$$(cksum < $(1)) $$(pwd)"
@@ -63,6 +64,15 @@ printf '#!/bin/sh\nexec "%s/.venv/bin/python" -P -m millstream "$$@"\n' "$$(pwd)
 chmod +x .venv/bin/millstream; \
 printf '%s\n' $(call key,requirements.txt) > .venv/ready-run; \
 test $(1) = run || printf '%s\n' $(call key,$(2)) > .venv/ready-$(1)
+endef
+
+# The mock that is no Python, for who has node; without it its tests say that they are skipped, and why.
+mock = tests/mock/node_modules
+mock_stale = $(shell command -v npm >/dev/null && test "$$(cat $(mock)/ready 2>/dev/null)" != $(call key,tests/mock/package-lock.json) && echo stale)
+define install_mock
+@set -e; echo "setting up $(mock) (once)" >&2; \
+npm ci --prefix tests/mock --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
+printf '%s\n' $(call key,tests/mock/package-lock.json) > $(mock)/ready
 endef
 
 # ensurepip is what Debian leaves out of python3; without it there is no venv.

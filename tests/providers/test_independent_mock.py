@@ -1,0 +1,140 @@
+"""Mocks of OpenAI's protocol that nobody here wrote: the same answers and faults, and a judge of our manners."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from endpoints import CANARY, ask, endpoint, fault_in, transport
+from loops import run_on
+from mocks import aimock, llmock, why_no_aimock
+
+from millstream import Call, Engine, Lane, Outcome, Reply, Settings
+from millstream.engine.endpoint import Fault
+from millstream.engine.retry import RetryPolicy
+
+ANSWERS = {
+    "a letter": "position <<A>> – ✓ 😀",
+    "many lines": 'one\n\ntwo\r\n"three"\\\tdata: four\n\n',
+    "nothing": "",
+    "a long text": "word " * 2_000,
+}
+USAGE = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+
+
+def given(prompt: str, **response: Any) -> dict[str, Any]:
+    return {"match": {"userMessage": prompt}, "response": response}
+
+
+def failing(prompt: str, status: int, kind: str, code: str | None = None, **more: Any) -> dict[str, Any]:
+    return given(prompt, status=status, error={"message": "No.", "type": kind, "code": code}, **more)
+
+
+FIXTURES = [
+    *(given(prompt, content=text, usage=USAGE) for prompt, text in ANSWERS.items()),
+    given("cut by length", content="hal", finishReason="length"),
+    given("filtered", content="no", finishReason="content_filter"),
+    failing("too fast", 429, "requests", "rate_limit_exceeded", retryAfter=3),
+    failing("no money", 429, "insufficient_quota", "insufficient_quota"),
+    failing("broken", 500, "server_error"),
+    failing("overloaded", 529, "overloaded_error"),
+    failing("no key", 401, "invalid_request_error", "invalid_api_key"),
+    failing("no such model", 404, "invalid_request_error", "model_not_found"),
+]
+# kind, action, seconds to wait, whether the rate is cut
+FAULTS = {
+    "too fast": ("rate_limited", "throttle", 3.0, False),
+    "no money": ("rate_limited", "stop", None, False),
+    "broken": ("server_error", "retry", None, False),
+    "overloaded": ("server_error", "retry", None, True),
+    "no key": ("rejected", "confirm", None, False),
+    "no such model": ("rejected", "never", None, False),
+    "what no fixture matches": ("rejected", "never", None, False),
+}
+
+
+on_node = pytest.mark.skipif(bool(why_no_aimock()), reason=why_no_aimock() or "it can be used")
+
+
+@pytest.fixture(scope="module")
+def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with aimock(tmp_path_factory.mktemp("aimock"), FIXTURES) as base_url:
+        yield base_url
+
+
+def asked(base_url: str, prompt: str, *, stream: bool) -> Reply | Fault:
+    async def once() -> Reply | Fault:
+        async with transport() as over:
+            return await ask(endpoint(over, base_url), prompt, stream=stream)
+
+    return run_on("asyncio", once())
+
+
+@on_node
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("prompt", ANSWERS)
+def test_an_answer_comes_as_it_was_given(base_url: str, prompt: str, stream: bool) -> None:
+    reply = asked(base_url, prompt, stream=stream)
+    assert isinstance(reply, Reply), reply
+    assert (reply.text, reply.finish_reason, reply.refused) == (ANSWERS[prompt], "stop", False)
+    assert reply.usage is not None and (reply.usage.input, reply.usage.output) == (11, 5)
+
+
+@on_node
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_an_ending_comes_as_it_was_given(base_url: str, stream: bool) -> None:
+    cut = asked(base_url, "cut by length", stream=stream)
+    assert isinstance(cut, Reply) and cut.truncated and cut.text == "hal"
+    filtered = asked(base_url, "filtered", stream=stream)
+    assert isinstance(filtered, Reply) and filtered.refused
+
+
+@on_node
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("prompt", FAULTS)
+def test_an_error_is_the_fault_that_the_table_says(base_url: str, prompt: str, stream: bool) -> None:
+    fault = fault_in(asked(base_url, prompt, stream=stream))
+    assert (fault.kind, fault.action, fault.retry_after_s, fault.cuts_rate) == FAULTS[prompt]
+
+
+RPM = 120
+KEY = {"OPENAI_API_KEY": CANARY}
+
+
+def twelve(base_url: str, folder: Path, lane: Lane) -> list[Outcome]:
+    settings = Settings(
+        lanes=(lane,),
+        base_url=base_url,
+        cache=folder,
+        environment=KEY,
+        policy=RetryPolicy(wait_min_s=0.01, wait_max_s=0.05),
+    )
+
+    async def run() -> list[Outcome]:
+        async with Engine(settings=settings) as engine:
+            calls = (Call(lane.model, f"Say A or B ({number}).", max_tokens=16) for number in range(12))
+            return [outcome async for outcome in engine.run(calls)]
+
+    return asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_a_declared_quota_is_kept_to_the_satisfaction_of_its_judge(tmp_path: Path) -> None:
+    with llmock("--rpm", str(RPM)) as mock:
+        mock.spend(RPM - 3, CANARY)  # what is left would not do for twelve calls at once
+        outcomes = twelve(mock.base_url, tmp_path, Lane("openai/m", rpm=RPM))
+        assert [outcome.status for outcome in outcomes] == ["ok"] * 12
+        assert mock.statuses() == [200] * (RPM - 3 + 12)
+        assert "PASS" in mock.verdict()
+
+
+def test_a_quota_that_nobody_declared_is_learned_from_its_refusals_and_their_wait_is_kept(tmp_path: Path) -> None:
+    with llmock("--rpm", str(RPM)) as mock:
+        mock.spend(RPM - 3, CANARY)
+        outcomes = twelve(mock.base_url, tmp_path, Lane("openai/m"))
+        assert [outcome.status for outcome in outcomes] == ["ok"] * 12
+        assert mock.statuses().count(429) > 0
+        verdict = mock.verdict()
+        assert "retry_after_ignored" not in verdict and "FAIL" not in verdict, verdict
