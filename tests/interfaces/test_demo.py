@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -27,6 +28,7 @@ def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
 
 
@@ -121,15 +123,16 @@ def test_the_provider_ends_with_the_demo(twice: tuple[Path, Done, Done]) -> None
     assert [is_listening(provider_of(folder)) for folder in folders(home)] == [False, False]
 
 
-def test_ctrl_c_ends_both_and_what_was_received_is_kept(tmp_path: Path) -> None:
+def test_ctrl_c_ends_both_and_what_is_in_flight_is_still_answered(tmp_path: Path) -> None:
     process = started(tmp_path)
     folder = wait_until_running(process, tmp_path)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
     done = finish(process)
     assert done.code == 130, done.err
     assert not is_listening(provider_of(folder))
     ids = ids_of(folder / "open")
     assert len(ids) == len(set(ids)) > 0
+    assert "retried" not in done.err
     assert ids_of(folder / "open", "failures.jsonl") == []
     assert "pending" in done.out
     _, port = provider_of(folder)
