@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -28,11 +30,13 @@ MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
 _GROUP_WAIT_S = 0.002
 _READERS = 1022
-_NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "lustre", "ceph", "afs", "9p")
+_LOCKS_SIZE = 64 * (_READERS + 2)
+_NAMES = (_ANSWERS, _PRIVATE) = (b"answers", b"private")
+_NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "gpfs", "lustre", "ceph", "afs", "9p")
 
 
 class Entry(Struct, frozen=True, array_like=True):
-    """One stored answer, with what is needed to explain a miss later. `crc` is over the body."""
+    """One stored answer, with what is needed to explain a miss later."""
 
     identity: str
     params: bytes
@@ -40,11 +44,29 @@ class Entry(Struct, frozen=True, array_like=True):
     sample: int
     received_at: float
     response: Response
-    crc: int
 
 
 _encode_entry = msgspec.msgpack.Encoder().encode
 _decode_entry = msgspec.msgpack.Decoder(Entry).decode
+
+
+def _sealed(key: bytes, entry: Entry) -> bytes:
+    """The crc is over the key too, so that a damaged page never gives a call another call's whole answer."""
+    stored = _encode_entry(entry)
+    return stored + zlib.crc32(stored, zlib.crc32(key)).to_bytes(4, "little")
+
+
+def _is_sealed(key: bytes, stored: bytes) -> bool:
+    return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(key)).to_bytes(4, "little") == stored[-4:]
+
+
+def _unsealed(key: bytes, stored: bytes) -> Entry | None:
+    if not _is_sealed(key, stored):
+        return None
+    try:
+        return _decode_entry(memoryview(stored)[:-4])
+    except msgspec.DecodeError:
+        return None  # written by another version
 
 
 def prompt_mark(request: Request) -> int:
@@ -66,8 +88,8 @@ class Cache:
         self.folder = folder
         self.scope = scope
         self._environment = _open_shared(folder, read_only=read_only)
-        self._shared = self._environment.open_db(b"answers", create=not read_only)
-        self._private = self._environment.open_db(b"private", create=not read_only)
+        self._shared = self._environment.open_db(_ANSWERS, create=False)
+        self._private = self._environment.open_db(_PRIVATE, create=False)
         self._db = self._private if scope else self._shared
         self._waiting: list[tuple[bytes, bytes, asyncio.Future[None]]] = []
         self._under_way: dict[bytes, bytes] = {}
@@ -79,48 +101,37 @@ class Cache:
         key = self.scope + key
         stored = self._under_way.get(key)
         if stored is None:
-            with self._environment.begin(db=self._db) as transaction:
-                stored = transaction.get(key)
-        if stored is None:
-            return None
-        try:
-            entry = _decode_entry(stored)
-        except msgspec.DecodeError:
-            return None
-        return entry if zlib.crc32(entry.response.body) == entry.crc else None
+            try:
+                with self._environment.begin(db=self._db) as transaction:
+                    stored = transaction.get(key)
+            except lmdb.Error:
+                return None  # a damaged page: the answer is asked for again
+        return None if stored is None else _unsealed(key, stored)
 
     def put(self, key: bytes, request: Request, sample: int, response: Response) -> asyncio.Future[None]:
         """Store an answer; the future is done when it is committed, or fails with a local fault."""
-        entry = Entry(
-            request.identity,
-            request.params,
-            prompt_mark(request),
-            sample,
-            time.time(),
-            response,
-            zlib.crc32(response.body),
-        )
+        key = self.scope + key
+        entry = Entry(request.identity, request.params, prompt_mark(request), sample, time.time(), response)
+        stored = _sealed(key, entry)
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        stored = _encode_entry(entry)
-        self._waiting.append((self.scope + key, stored, done))
-        self._under_way[self.scope + key] = stored
+        self._waiting.append((key, stored, done))
+        self._under_way[key] = stored
         if self._timer is None:
             self._timer = loop.call_later(self._commit_wait_s, self._commit)
         return done
 
     def remove(self, key: bytes) -> None:
-        with self._environment.begin(write=True, db=self._db) as transaction:
-            transaction.delete(self.scope + key)
+        with self._change() as transaction:
+            transaction.delete(self.scope + key, db=self._db)
 
     def entries(self) -> Iterator[tuple[bytes, Entry]]:
         """Every readable shared entry. One transaction: take it in one go, never across an await."""
         with self._environment.begin(db=self._shared) as transaction:
             for key, stored in transaction.cursor():
-                try:
-                    yield bytes(key), _decode_entry(stored)
-                except msgspec.DecodeError:
-                    continue
+                entry = _unsealed(key, stored)
+                if entry is not None:
+                    yield bytes(key), entry
 
     def prune(self, *, older_than_s: float | None = None, now: float | None = None) -> int:
         """Drop shared entries older than so many seconds (None: all) and leftovers of live runs."""
@@ -128,7 +139,7 @@ class Cache:
         doomed = [
             key for key, entry in self.entries() if older_than_s is None or now - entry.received_at > older_than_s
         ]
-        with self._environment.begin(write=True) as transaction:
+        with self._change() as transaction:
             for key in doomed:
                 transaction.delete(key, db=self._shared)
             doomed_private = transaction.stat(self._private)["entries"]
@@ -139,9 +150,9 @@ class Cache:
         """The live run has ended: what it kept to be able to resume goes."""
         if not self.scope:
             return
-        with self._environment.begin(write=True, db=self._private) as transaction, transaction.cursor() as cursor:
+        with self._change() as transaction, transaction.cursor(db=self._private) as cursor:
             found = cursor.set_range(self.scope)
-            while found and cursor.key().startswith(self.scope):
+            while found and bytes(cursor.key()).startswith(self.scope):
                 found = cursor.delete()
 
     def statistics(self) -> CacheStatistics:
@@ -157,6 +168,15 @@ class Cache:
         self._commit()
         _close_shared(self.folder)
 
+    @contextmanager
+    def _change(self) -> Iterator[lmdb.Transaction]:
+        try:
+            with self._environment.begin(write=True) as transaction:
+                yield transaction
+        except (lmdb.Error, OSError) as error:
+            self.is_faulty = True
+            raise LocalFault(f"cache {self.folder} can't be written ({error}): free disk space, then resume") from error
+
     def _commit(self) -> None:
         # Between the swap and the commit nothing awaits: an answer is either waiting or on disk.
         self._timer = None
@@ -166,13 +186,12 @@ class Cache:
         began = time.perf_counter()
         fault: LocalFault | None = None
         try:
-            with self._environment.begin(write=True, db=self._db) as transaction:
+            with self._change() as transaction:
                 put = transaction.put
                 for key, stored, _ in group:
-                    put(key, stored)
-        except (lmdb.Error, OSError) as error:
-            self.is_faulty = True
-            fault = LocalFault(f"cache {self.folder} can't be written ({error}): free disk space, then resume")
+                    put(key, stored, db=self._db)
+        except LocalFault as error:
+            fault = error
         self._under_way.clear()
         took = time.perf_counter() - began
         # A slow disk gets larger groups: commits never take more than half of the loop's time.
@@ -187,7 +206,7 @@ _open: dict[Path, tuple[lmdb.Environment, int]] = {}
 
 
 def _open_shared(folder: Path, *, read_only: bool) -> lmdb.Environment:
-    folder = folder.absolute()
+    folder = folder.resolve()
     if folder in _open:
         environment, count = _open[folder]
         _open[folder] = (environment, count + 1)
@@ -198,7 +217,7 @@ def _open_shared(folder: Path, *, read_only: bool) -> lmdb.Environment:
 
 
 def _close_shared(folder: Path) -> None:
-    folder = folder.absolute()
+    folder = folder.resolve()
     environment, count = _open.pop(folder)
     if count > 1:
         _open[folder] = (environment, count - 1)
@@ -209,11 +228,12 @@ def _close_shared(folder: Path) -> None:
 def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
     problem: Exception | None = None
     try:
+        _refuse_network(folder)
         if not read_only:
             folder.mkdir(parents=True, exist_ok=True)
+            _allocate_locks(folder / "lock.mdb")
         elif not (folder / "data.mdb").exists():
             raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
-        _refuse_network(folder)
         for map_size in _MAP_SIZES:
             try:
                 environment = lmdb.open(
@@ -228,7 +248,19 @@ def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
             except lmdb.MemoryError as error:
                 problem = error
                 continue
-            environment.reader_check()
+            try:
+                if not read_only:
+                    environment.reader_check()
+                    _mend_end(folder, environment)
+                elif _missing(folder, environment):
+                    environment.close()
+                    _open_environment(folder, read_only=False).close()
+                    return _open_environment(folder, read_only=True)
+                for name in _NAMES:
+                    environment.open_db(name, create=not read_only)
+            except BaseException:
+                environment.close()
+                raise
             return environment
     except (lmdb.Error, OSError) as error:
         problem = error
@@ -237,19 +269,57 @@ def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
     )
 
 
+def _allocate_locks(path: Path) -> None:
+    """LMDB maps this file with holes in it: touching one on a full disk would kill the process."""
+    if hasattr(os, "posix_fallocate"):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(fd, 0, _LOCKS_SIZE)
+        finally:
+            os.close(fd)
+
+
+def _missing(folder: Path, environment: lmdb.Environment) -> int:
+    """Bytes that the environment speaks of and the file does not have."""
+    wanted = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+    return max(0, wanted - (folder / "data.mdb").stat().st_size)
+
+
+def _mend_end(folder: Path, environment: lmdb.Environment) -> None:
+    """Reading a page that a shortened file no longer has would kill the process. LMDB itself leaves out pages at
+    the end that it took and freed again, so what is missing is filled up, and then every answer must be there."""
+    path = folder / "data.mdb"
+    with environment.begin(write=True):  # nobody else may write meanwhile
+        missing = _missing(folder, environment)
+        if not missing:
+            return
+        os.truncate(path, path.stat().st_size + missing)
+    for name in _NAMES:
+        with environment.begin(db=environment.open_db(name, create=False)) as transaction:
+            for key, stored in transaction.cursor():
+                if not _is_sealed(key, stored):
+                    raise lmdb.CorruptedError("data.mdb has been cut short, and answers with it")
+
+
 def _refuse_network(folder: Path) -> None:
     """LMDB's locks don't hold across machines, so a network file system would corrupt the store."""
     try:
-        mounts = Path("/proc/mounts").read_text("utf-8").splitlines()
+        mounts = Path("/proc/mounts").read_text("utf-8")
     except OSError:
         return
-    best, kind = "", ""
-    target = os.path.realpath(folder) + "/"
-    for line in mounts:
-        fields = line.split()
-        if len(fields) > 2:
-            point = fields[1].replace("\\040", " ").rstrip("/") + "/"
-            if target.startswith(point) and len(point) >= len(best):
-                best, kind = point, fields[2]
+    kind = file_system_of(os.path.realpath(folder), mounts)
     if any(name in kind for name in _NETWORK_FILE_SYSTEMS):
         raise LocalFault(f"cache {folder} lies on a network file system ({kind}): use a local folder with --cache")
+
+
+def file_system_of(path: str, mounts: str) -> str:
+    """The kind of file system that holds an absolute path, from a table as in /proc/mounts; "" if none does."""
+    best, kind = "", ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) > 2:
+            # The table writes space, tab, newline and backslash in octal.
+            point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[1]).rstrip("/") + "/"
+            if f"{path}/".startswith(point) and len(point) >= len(best):
+                best, kind = point, fields[2]
+    return kind

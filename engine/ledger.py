@@ -33,6 +33,14 @@ def _boot_mark() -> int:
         return 0
 
 
+def _lengthen(fd: int, size: int) -> None:
+    """A mapped file with holes in it would kill the process that touches one on a full disk."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, 0, size)
+    else:
+        os.ftruncate(fd, size)
+
+
 class Ledger:
     """A sliding minute of requests and tokens under a declared quota."""
 
@@ -52,7 +60,7 @@ class Ledger:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             if os.fstat(self._fd).st_size < 8 * _WORDS:
-                os.ftruncate(self._fd, 8 * _WORDS)
+                _lengthen(self._fd, 8 * _WORDS)
             self._map = mmap.mmap(self._fd, 8 * _WORDS)
             self._words = memoryview(self._map).cast("q")
         self._open(_boot_mark() if path is not None else 0)
