@@ -150,7 +150,8 @@ class Headway:
             retry_s,
             counts.in_flight,
             lane.lane.concurrency,
-            is_cpu_full,
+            # Answers from the cache wait for nobody else.
+            is_cpu_full or (counts.in_flight == 0 and counts.looks[-1][1] > counts.looks[-2][1]),
             is_only_retrying=counts.latest == "retried" and lane.in_flight == 0 and lane.stopped is None,
         )
         counts.bottleneck.add(span)

@@ -253,6 +253,19 @@ def test_a_process_that_has_used_up_its_core_waits_for_the_cpu(tmp_path: Path) -
     assert waited_for(written[0][1]) == ("CPU", 100)
 
 
+def test_a_run_that_lives_on_its_cache_waits_for_the_cpu(tmp_path: Path) -> None:
+    async def main() -> View:
+        async with engine_over({MODEL: ScriptedProvider()}, tmp_path / "cache") as bench:
+            bench.lane(MODEL)
+            headway = Headway(100, 0, bench.scheduler.routes, bench.purse, 0.0)
+            for second in range(5):
+                headway.hear(Event("cached", MODEL))
+                view = headway.look(second + 1.0, 0.5, 0.0)
+            return view
+
+    assert run_virtually(main()).waits == (Share("CPU", 1.0),)
+
+
 def test_a_few_last_calls_are_waited_for_as_answers(tmp_path: Path) -> None:
     written = lines_of(tmp_path, Lane(MODEL, concurrency=8), 1, ScriptedProvider(latency_s=15.0))
     assert waited_for(written[1][1]) == ("answers", 100)
