@@ -19,6 +19,7 @@ _SLOTS = 256
 _TAIL, _HEAD, _REQUESTS, _TOKENS, _NEXT_REQUEST_US, _NEXT_TOKENS_US, _BOOT = range(7)
 _FIELDS = 8
 _WORDS = _FIELDS + 2 * _SLOTS
+_MINUTE_US = 61_000_000
 
 REQUESTS_SHARE = 0.995 / 60.5
 TOKENS_SHARE = 1 / 60.2
@@ -33,12 +34,30 @@ def _boot_mark() -> int:
         return 0
 
 
-def _lengthen(fd: int, size: int) -> None:
-    """A mapped file with holes in it would kill the process that touches one on a full disk."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(fd, 0, size)
-    else:
-        os.ftruncate(fd, size)
+def _open_file(path: Path, size: int) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.fstat(fd).st_size < size:
+            # A mapped file with holes in it would kill the process that touches one on a full disk.
+            lengthen = getattr(os, "posix_fallocate", None)
+            lengthen(fd, 0, size) if lengthen is not None else os.ftruncate(fd, size)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _is_sound(words: memoryview) -> bool:
+    """Whether a ledger can have been written by one; a damaged one could make a lane wait for ever."""
+    tail, head, requests, tokens, *next_us = (words[place] for place in range(_BOOT))
+    slots = words[_FIELDS:].tolist()
+    return (
+        0 <= tail <= head + 1 <= tail + _SLOTS
+        and min(slots) >= 0
+        and (sum(slots[0::2]), sum(slots[1::2])) == (requests, tokens)
+        and max(next_us) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
+    )
 
 
 class Ledger:
@@ -57,10 +76,7 @@ class Ledger:
         if path is None:
             self._words = memoryview(bytearray(8 * _WORDS)).cast("q")
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            if os.fstat(self._fd).st_size < 8 * _WORDS:
-                _lengthen(self._fd, 8 * _WORDS)
+            self._fd = _open_file(path, 8 * _WORDS)
             self._map = mmap.mmap(self._fd, 8 * _WORDS)
             self._words = memoryview(self._map).cast("q")
         self._open(_boot_mark() if path is not None else 0)
@@ -68,7 +84,7 @@ class Ledger:
     def _open(self, boot: int) -> None:
         self._lock()
         try:
-            if self._words[_BOOT] != boot:
+            if self._words[_BOOT] != boot or not _is_sound(self._words):
                 self._words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
                 self._words[_BOOT] = boot
         finally:
@@ -138,11 +154,11 @@ class Ledger:
             self._advance(words, tick)
         if self._owed:
             for sent, tokens, requests in self._owed:
-                self._correct(words, tick, sent, tokens, requests)
+                self._correct(words, tick, sent, tokens, requests, int(now * 1e6))
             self._owed.clear()
         return tick
 
-    def _correct(self, words: memoryview, tick: int, sent: int, tokens: int, requests: int) -> None:
+    def _correct(self, words: memoryview, tick: int, sent: int, tokens: int, requests: int, now_us: int) -> None:
         if tokens > 0:
             words[_FIELDS + 2 * (tick % _SLOTS) + 1] += tokens
             words[_TOKENS] += tokens
@@ -152,7 +168,9 @@ class Ledger:
         if requests and sent >= words[_TAIL]:
             words[_FIELDS + 2 * (sent % _SLOTS)] += requests
             words[_REQUESTS] += requests
-        words[_NEXT_TOKENS_US] += int(self._token_us * tokens)
+        # A debt holds back the next minute, however large it is, and no more than that one.
+        next_tokens = words[_NEXT_TOKENS_US] + int(self._token_us * tokens)
+        words[_NEXT_TOKENS_US] = min(next_tokens, max(words[_NEXT_TOKENS_US], now_us + _MINUTE_US))
 
     def _advance(self, words: memoryview, tick: int) -> None:
         """Drop what is older than the window. A file from another epoch starts empty."""
