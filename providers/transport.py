@@ -1,4 +1,4 @@
-"""How bytes reach a provider and come back: aiohttp, one session for all endpoints of an engine.
+"""How bytes reach a provider and come back: aiohttp's connections and its parser.
 
 Owns connections, the deadline for a whole call, size limits, and what a broken connection means. Follows
 no redirect, reads no environment, knows no protocol. Keys travel only in headers.
@@ -6,12 +6,17 @@ no redirect, reads no environment, knows no protocol. Keys travel only in header
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import RawResponseMessage
+from yarl import URL
 
 from ..engine.endpoint import Fault, Request, Response, SendError
 from .connections import StrictConnector
@@ -28,78 +33,138 @@ _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 class Transport:
-    """Connections of one engine. Made lazily, since a session belongs to a running loop."""
+    """Connections of one engine, shared by all its channels. Made lazily, since they belong to a running loop."""
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
-        self._hung_up_at: dict[str, float] = {}
+        self._connector: StrictConnector | None = None
 
     def __repr__(self) -> str:
-        return f"<Transport [{'open' if self._session is not None else 'closed'}]>"
+        return f"<Transport [{'open' if self._connector is not None else 'closed'}]>"
+
+    @property
+    def connector(self) -> StrictConnector:
+        if self._connector is None:
+            self._connector = StrictConnector(keepalive_s=KEEPALIVE_S)
+        return self._connector
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._connector is not None:
+            await self._connector.close()
+            self._connector = None
 
-    async def post(self, request: Request, headers: Mapping[str, str], timeout_s: float) -> Response:
+
+class Head(NamedTuple):
+    """What is the same for every request to one URL: how to connect, and the bytes before the body's length."""
+
+    request: aiohttp.ClientRequest
+    data: bytes
+    timeout: aiohttp.ClientTimeout
+
+
+class Channel:
+    """The way to one provider with one key: its headers, and the deadline for a whole call."""
+
+    def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float) -> None:
+        self._transport = transport
+        self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+        self._timeout_s = timeout_s
+        self._heads: dict[tuple[str, bool], Head] = {}
+        self._hung_up_at: dict[str, float] = {}
+
+    async def post(self, request: Request) -> Response:
         """Send and read to the end. Raises SendError where no response came whole."""
-        session = self._session or self._open()
-        began = time.perf_counter()
-        # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
-        connect_s = min(CONNECT_S, timeout_s / 2)
-        is_answered = False
+        progress = _Progress()
         try:
-            async with session.post(
-                request.url,
-                data=request.wire,
-                headers=self._alone_if_hung_up(request, headers),
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=connect_s),
-            ) as answer:
-                is_answered = True
-                return await self._read(answer, request, began)
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            fault = _fault_of(error, timeout_s, is_answered=is_answered)
+            async with asyncio.timeout(self._timeout_s):
+                return await self._exchange(request, progress)
+        except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError) as error:
+            fault = _fault_of(error, self._timeout_s, is_answered=progress.is_answered)
             if fault.kind == "disconnected" and request.stream:
                 self._hung_up_at[request.url] = time.monotonic()
             raise SendError(fault) from error
 
-    def _alone_if_hung_up(self, request: Request, headers: Mapping[str, str]) -> Mapping[str, str]:
-        if request.stream and time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S:
-            return {**headers, "Connection": "close"}
-        return headers
-
-    async def _read(self, answer: aiohttp.ClientResponse, request: Request, began: float) -> Response:
-        chunks: list[bytes] = []
-        size = 0
-        first_byte_ms: float | None = None
-        is_cut = False
+    async def _exchange(self, request: Request, progress: _Progress) -> Response:
+        # aiohttp's connections and parser without its session: that layer costs twice what these two do.
+        began = time.perf_counter()
+        head = self._head_of(request)
         try:
-            async for chunk in answer.content.iter_any():
-                if first_byte_ms is None:
-                    first_byte_ms = (time.perf_counter() - began) * 1000
-                size += len(chunk)
-                if size > BODY_MAX:
-                    answer.close()
-                    detail = f"an answer of more than {BODY_MAX >> 20} MiB, dropped there"
-                    raise SendError(Fault("too_large", detail, "never", answer.status, is_billed_maybe=True))
-                chunks.append(chunk)
-        except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
-            # A stream may have said all it had to say before it was cut; its own marks tell. So does an
-            # error's status.
-            if not request.stream and answer.status == 200:
-                raise
-            is_cut = True
-        headers = {} if answer.status == 200 else _kept(answer.headers)
-        elapsed_ms = (time.perf_counter() - began) * 1000
-        body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        return Response(answer.status, body, request.stream, is_cut, elapsed_ms, first_byte_ms, headers)
+            connection = await self._transport.connector.connect(head.request, [], head.timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(f"no connection to {head.request.url.origin()}") from error
+        try:
+            protocol = connection.protocol
+            if protocol is None or protocol.transport is None or protocol.transport.is_closing():
+                raise aiohttp.ClientConnectionResetError("the connection closed before anything was sent")
+            protocol.set_response_params(read_until_eof=True)
+            protocol.transport.write(b"%b%d\r\n\r\n%b" % (head.data, len(request.wire), request.wire))
+            message, payload = await protocol.read()
+            while 100 <= message.code < 200:
+                message, payload = await protocol.read()
+            progress.is_answered = True
+            response = await _read(message, payload, request, began)
+        except BaseException:
+            # Closed, not given back: what is still to come on it belongs to nobody.
+            connection.close()
+            raise
+        if response.is_cut:
+            connection.close()
+        else:
+            connection.release()
+        return response
 
-    def _open(self) -> aiohttp.ClientSession:
-        connector = StrictConnector(keepalive_s=KEEPALIVE_S)
-        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        return self._session
+    def _head_of(self, request: Request) -> Head:
+        is_alone = False
+        if request.stream and self._hung_up_at:
+            is_alone = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
+        head = self._heads.get((request.url, is_alone))
+        if head is None:
+            head = self._heads[request.url, is_alone] = self._build_head(request.url, is_alone=is_alone)
+        return head
+
+    def _build_head(self, address: str, *, is_alone: bool) -> Head:
+        url = URL(address)
+        headers = {**self._headers, "Connection": "close"} if is_alone else self._headers
+        lines = [f"POST {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
+        connect_s = min(CONNECT_S, self._timeout_s / 2)
+        return Head(
+            aiohttp.ClientRequest("POST", url, headers=headers, loop=asyncio.get_running_loop()),
+            "\r\n".join([*lines, "Content-Length: "]).encode(),
+            aiohttp.ClientTimeout(total=None, sock_connect=connect_s),
+        )
+
+
+class _Progress:
+    """How far an exchange came before it broke."""
+
+    is_answered = False
+
+
+async def _read(message: RawResponseMessage, payload: aiohttp.StreamReader, request: Request, began: float) -> Response:
+    chunks: list[bytes] = []
+    size = 0
+    first_byte_ms: float | None = None
+    is_cut = False
+    try:
+        while chunk := await payload.readany():
+            if first_byte_ms is None:
+                first_byte_ms = (time.perf_counter() - began) * 1000
+            size += len(chunk)
+            if size > BODY_MAX:
+                detail = f"an answer of more than {BODY_MAX >> 20} MiB, dropped there"
+                raise SendError(Fault("too_large", detail, "never", message.code, is_billed_maybe=True))
+            chunks.append(chunk)
+    except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
+        # A stream may have said all it had to say before it was cut; its own marks tell. So does an
+        # error's status.
+        if not request.stream and message.code == 200:
+            raise
+        is_cut = True
+    headers = {} if message.code == 200 else _kept(message.headers)
+    elapsed_ms = (time.perf_counter() - began) * 1000
+    body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
+    return Response(message.code, body, request.stream, is_cut, elapsed_ms, first_byte_ms, headers)
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
@@ -123,8 +188,8 @@ def _fault_of(error: BaseException, timeout_s: float, *, is_answered: bool) -> F
         return Fault("disconnected", said, "retry", quota="refund", is_immediate=True)
     if is_answered:
         return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
-    if isinstance(error, aiohttp.ClientResponseError):
-        return Fault("incomplete", f"the answer is no HTTP ({said})", "retry", is_billed_maybe=True)
+    if isinstance(error, HttpProcessingError):
+        return Fault("incomplete", f"the answer is no HTTP ({error.message})", "retry", is_billed_maybe=True)
     detail = f"the server closed before it answered ({said})"
     return Fault("disconnected", detail, "retry", is_billed_maybe=True, is_immediate=True)
 
