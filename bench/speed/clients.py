@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sys
 import tempfile
 import time
@@ -18,11 +19,22 @@ import aiohttp
 import orjson
 import uvloop
 
-from ... import wiring
+from ...engine.admission import Admission
+from ...engine.cache import Cache
 from ...engine.call import Call, Outcome
-from ...engine.events import Event
+from ...engine.collector import calm_collector
+from ...engine.endpoint import Endpoint
+from ...engine.estimate import TokenEstimate
+from ...engine.events import Event, Events
 from ...engine.lane import Lane
+from ...engine.ledger import Ledger
+from ...engine.money import Purse
+from ...engine.retry import RetryPolicy
+from ...engine.run import run_calls
 from ...engine.run_folder import RunFolder
+from ...engine.scheduler import Route, Scheduler
+from ...providers.endpoint import Address, ChatEndpoint
+from ...providers.transport import Transport
 
 IN_FLIGHT = 256
 PROMPT_CHARS = 1800
@@ -53,25 +65,42 @@ async def bare(url: str, count: int) -> None:
 
 
 async def engine(url: str, count: int) -> None:
-    """Everything on: key, cache, limiter, ledger, tokens, events, retries, journal."""
-    lane = Lane(MODEL, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
+    """Everything on: key, cache, limiter, shared ledger, tokens, events, retries, journal."""
+    calm_collector()
     told = 0
 
     def listen(event: Event) -> None:
         nonlocal told
         told += 1
 
-    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
-        cache = Path(folder) / "cache"
-        with RunFolder(Path(folder) / "run", {"benchmark": "speed"}) as run_folder:
-            async with wiring.Engine(lane, base_url=url, cache=cache) as running:
-                running.events.subscribe(listen)
-                calls = (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
-                answered = 0
-                async for outcome in running.run(calls, run_folder.sink(row)):
-                    answered += outcome.reply is not None
-            if answered != count or run_folder.records.lines != count or told < 2 * count:
-                raise SystemExit(f"{answered} of {count} answered, {run_folder.records.lines} journalled")
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
+        folder = Path(name)
+        with RunFolder(folder / "run", {"benchmark": "speed"}) as run_folder:
+            transport = Transport()
+            scheduler = build(lambda: ChatEndpoint(Address(url, url), "fixed", "none", transport, 600.0), folder)
+            scheduler.events.subscribe(listen)
+            calls = (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
+            answered = 0
+            async for outcome in run_calls(scheduler, calls, run_folder.sink(row)):
+                answered += outcome.reply is not None
+            await transport.close()
+            scheduler.cache.close()
+        if answered != count or run_folder.records.lines != count or told < 2 * count:
+            raise SystemExit(f"{answered} of {count} answered, {run_folder.records.lines} journalled")
+
+
+def build(endpoint: Callable[[], Endpoint], folder: Path) -> Scheduler:
+    """An engine with everything on, over whatever answers."""
+    events, purse, policy = Events(), Purse(), RetryPolicy()
+
+    def route(model: str) -> Route:
+        lane = Lane(model, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
+        ledger = Ledger(lane.rpm, lane.tpm, folder / "lanes" / "lane.ledger")
+        admission = Admission(lane, ledger=ledger, purse=purse, policy=policy, events=events)
+        return Route(endpoint(), admission, None, TokenEstimate())
+
+    cache = Cache(folder / "cache")
+    return Scheduler(route, cache=cache, mode="record", policy=policy, events=events, random=random.Random(1))
 
 
 def row(outcome: Outcome) -> bytes:

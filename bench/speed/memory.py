@@ -5,7 +5,6 @@ Prints the anonymous memory at the end of the run; pages of the cache's file are
 
 from __future__ import annotations
 
-import random
 import sys
 import tempfile
 from pathlib import Path
@@ -13,22 +12,11 @@ from pathlib import Path
 import orjson
 import uvloop
 
-from ...engine.admission import Admission
-from ...engine.cache import Cache
 from ...engine.call import Call, Reply, Usage
 from ...engine.endpoint import Fault, Request, Response
-from ...engine.estimate import TokenEstimate
-from ...engine.events import Events
-from ...engine.lane import Lane
-from ...engine.ledger import Ledger
-from ...engine.money import Purse
-from ...engine.retry import RetryPolicy
 from ...engine.run import run_calls
 from ...engine.run_folder import RunFolder
-from ...engine.scheduler import Route, Scheduler
-from .clients import IN_FLIGHT, RPM, TPM, row
-
-MODEL = "script/m"
+from .clients import MODEL, build, row
 
 
 class ScriptedProvider:
@@ -48,24 +36,13 @@ class ScriptedProvider:
 
 
 async def run(count: int, folder: Path) -> None:
-    events, purse, policy = Events(), Purse(), RetryPolicy()
-
-    def route(model: str) -> Route:
-        lane = Lane(model, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
-        ledger = Ledger(lane.rpm, lane.tpm)
-        admission = Admission(lane, ledger=ledger, purse=purse, policy=policy, events=events)
-        return Route(ScriptedProvider(), admission, None, TokenEstimate())
-
-    cache = Cache(folder / "cache")
-    scheduler = Scheduler(
-        route, cache=cache, mode="record", policy=policy, events=events, random=random.Random(1)
-    )
+    scheduler = build(ScriptedProvider, folder)
     answered = 0
     with RunFolder(folder / "run", {"benchmark": "memory"}) as run_folder:
         calls = (Call(MODEL, f"prompt {number}", tag=number) for number in range(count))
         async for outcome in run_calls(scheduler, calls, run_folder.sink(row)):
             answered += outcome.reply is not None
-    cache.close()
+    scheduler.cache.close()
     if answered != count:
         raise SystemExit(f"{answered} of {count} answered")
 
