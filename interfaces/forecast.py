@@ -1,7 +1,7 @@
 """What a run will ask, cost and take, before a single call is sent.
 
 Tokens are characters / 4; an answer is between one token and what it may have. Each assumption is told with the
-figure it stands behind. Pure: reads the grid, the settings and the price table.
+figure it stands behind. Reads the grid, the settings, the price table and, if asked, the cache; writes nothing.
 """
 
 from __future__ import annotations
@@ -9,19 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..bench.millstone.grid import total_chars
+from msgspec import Struct
+
+from ..bench.millstone.grid import calls, total_chars
+from ..engine.cache import Cache
 from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
+from ..engine.fault import LocalFault
+from ..engine.key import key_of
+from ..providers.endpoint import ChatEndpoint
+from ..providers.transport import Transport
+from ..wiring import access_to
 from .output import table
 from .preparation import Prepared
 
-_COLUMNS = ("model", "prompts", "input tokens", "output tokens", "cost", "time under its quota")
+_COLUMNS = ("model", "prompts", "cached", "input tokens", "output tokens", "cost", "time under its quota")
 
 
-def forecast(prepared: Prepared) -> dict[str, Any]:
-    """One run's figures, as plain values."""
-    chars = total_chars(prepared.grid)
-    temperatures = len(prepared.asked.temperatures)
-    models = [_of_model(prepared, model, chars, temperatures) for model in prepared.asked.models]
+class _Missing(Struct):
+    """What a model has to be sent. `cached` None: nobody looked."""
+
+    prompts: int
+    chars: int
+    cached: int | None = None
+
+
+def forecast(prepared: Prepared, *, looks_into_cache: bool = True) -> dict[str, Any]:
+    """One run's figures, as plain values. Tokens, cost and time are those of the prompts that no cache answers."""
+    missing = _missing(prepared) if looks_into_cache and prepared.settings.mode != "live" else None
+    if missing is None:
+        chars, temperatures = total_chars(prepared.grid), len(prepared.asked.temperatures)
+        whole_grid = _Missing(prepared.prompts * temperatures, chars * temperatures)
+        missing = dict.fromkeys(prepared.asked.models, whole_grid)
+    models = [_of_model(prepared, model, missing[model]) for model in prepared.asked.models]
     costs = [model["cost"] for model in models]
     whole = None if None in costs else [sum(low for low, _ in costs), sum(high for _, high in costs)]
     return {
@@ -35,11 +54,35 @@ def forecast(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def _of_model(prepared: Prepared, model: str, chars: int, temperatures: int) -> dict[str, Any]:
+def _missing(prepared: Prepared) -> dict[str, _Missing] | None:
+    """Every prompt looked up as the engine would; None where there is no cache."""
+    settings = prepared.settings
+    try:
+        cache = Cache(settings.cache_folder(), read_only=True)
+    except LocalFault:
+        return None
+    found = {model: _Missing(0, 0, 0) for model in prepared.asked.models}
+    try:
+        for model, temperature in prepared.asked.pairs():
+            access = access_to(model, settings)
+            endpoint = ChatEndpoint(access.address, access.model, None, Transport(), 1.0)
+            missing = found[model]
+            for call in calls(prepared.grid, model, temperature, prepared.asked.max_tokens_of(model)):
+                if cache.get(key_of(endpoint.encode(call), call.trial)) is not None:
+                    missing.cached = (missing.cached or 0) + 1
+                else:
+                    missing.prompts += 1
+                    missing.chars += len(call.input)
+    finally:
+        cache.close()
+    return found
+
+
+def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, Any]:
     settings = prepared.settings
     lane, price = settings.lane_of(model), settings.price_table().get(model)
-    prompts = prepared.prompts * temperatures
-    tokens = round(chars * TOKENS_PER_CHAR) * temperatures
+    prompts = missing.prompts
+    tokens = round(missing.chars * TOKENS_PER_CHAR)
     limit = prepared.asked.max_tokens_of(model)
     outputs = (prompts, prompts * (limit or OUTPUT_FIRST))
     # Tokens are reserved before they are known: a declared max_tokens in full, then settled to what came.
@@ -53,7 +96,8 @@ def _of_model(prepared: Prepared, model: str, chars: int, temperatures: int) -> 
     has_quota = lane.rpm is not None or lane.tpm is not None
     return {
         "model": model,
-        "prompts": prompts,
+        "prompts": prompts + (missing.cached or 0),
+        "cached": missing.cached,
         "input_tokens": tokens,
         "output_tokens": list(outputs),
         "max_tokens": limit,
@@ -70,7 +114,7 @@ def tell(found: Mapping[str, Any]) -> str:
     lines = [table(rows), "", f"{found['prompts']:,} prompts in all; data set {found['dataset']['path']}"]
     if found["cost"] is not None:
         low, high = found["cost"]
-        lines.append(f"cost: ${low:,.2f} to ${high:,.2f}, if nothing is in the cache and nothing is sent twice")
+        lines.append(f"cost: ${low:,.2f} to ${high:,.2f}, if nothing has to be sent twice")
     unpriced = [model["model"] for model in found["models"] if model["price"] is None]
     if unpriced:
         lines.append(
@@ -85,6 +129,8 @@ def tell(found: Mapping[str, Any]) -> str:
     most = "at most max_tokens"
     if unset:
         most += f" (where that is not sent, {found['assumptions']['output_tokens_unset']} are assumed)"
+    if any(model["cached"] is None for model in found["models"]):
+        lines.append("the cache was not looked into: what it holds costs nothing")
     lines.append(f"assumed: a token is 4 characters of a prompt; an answer has at least 1 token, {most}")
     return "\n".join(lines)
 
@@ -95,6 +141,7 @@ def _row(model: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         model["model"],
         f"{model['prompts']:,}",
+        "-" if model["cached"] is None else f"{model['cached']:,}",
         f"{model['input_tokens']:,}",
         f"{low:,} to {high:,}",
         "no price" if cost is None else f"${cost[0]:,.2f} to ${cost[1]:,.2f}",

@@ -13,6 +13,9 @@ HELP = "prompts, tokens, cost and time of a run; sends nothing"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_verb.add_arguments(parser)
+    parser.add_argument(
+        "--no-cache-check", action="store_true", help="don't look up which prompts the cache already answers"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -21,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     prepared = run_verb.prepared_from(options, is_sent=False)
     for remark in dict.fromkeys(remark for each in prepared for remark in each.notes):
         note(f"millstream: {remark}")
-    forecasts = [forecast(each) for each in prepared]
+    forecasts = [forecast(each, looks_into_cache=not options.no_cache_check) for each in prepared]
     if options.json:
         say_json({"runs": forecasts})
     else:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..preparation import Prepared
 
-HELP = "run a benchmark: the grid of calls, then scores"
+HELP = "run a benchmark (millstone), or everything that a run file asks for"
 BENCHMARKS = ("millstone",)
 
 

@@ -29,7 +29,7 @@ def test_a_plan_counts_prompts_tokens_cost_and_time_and_sends_nothing(
     assert done.code == 0, done.err
     (run,) = json.loads(done.out)["runs"]
     chars = sum(len(item.prompt) for item in Grid(select(load(SAMPLE), limit=1), templates=1, trials=2))
-    tokens = 2 * round(chars / 4)
+    tokens = round(2 * chars / 4)
     priced, unpriced = run["models"]
     assert priced["prompts"] == unpriced["prompts"] == 2 * SMALL_PROMPTS
     assert priced["input_tokens"] == tokens
@@ -41,6 +41,22 @@ def test_a_plan_counts_prompts_tokens_cost_and_time_and_sends_nothing(
     assert priced["minutes"] == [pytest.approx(4.0)] * 2
     assert provider.calls() == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_cache_answers_is_not_counted_again(cli: CommandLine, provider: Provider) -> None:
+    cached = ("--model", "sim/open", "--base-url", provider.base_url, "--cache", "cache")
+    assert cli("run", "millstone", *SMALL, *cached, "--out", "run", "--no-progress").code == 0
+    sent = provider.calls()
+    wider = ("plan", "millstone", "--limit", "1", "--templates", "1", "--trials", "3", *cached, "--json")
+    (model,) = json.loads(cli(*wider).out)["runs"][0]["models"]
+    grid = Grid(select(load(SAMPLE), limit=1), templates=1, trials=3)
+    rest = [len(item.prompt) for item in grid if item.trial == 2]
+    assert (model["prompts"], model["cached"]) == (len(grid), SMALL_PROMPTS)
+    assert model["output_tokens"][0] == len(rest) == len(grid) - SMALL_PROMPTS
+    assert model["input_tokens"] == round(sum(rest) / 4)
+    (model,) = json.loads(cli(*wider, "--no-cache-check").out)["runs"][0]["models"]
+    assert (model["cached"], model["output_tokens"][0]) == (None, len(grid))
+    assert provider.calls() == sent
 
 
 def test_a_plan_needs_no_key_and_tells_its_assumptions(cli: CommandLine) -> None:

@@ -177,6 +177,27 @@ def test_max_cost_is_never_passed_not_even_by_resuming(cli: CommandLine, provide
     assert cli("resume", "run", "--max-cost", "1", "--no-progress").code == 0
 
 
+def test_max_cost_is_one_limit_for_a_whole_sweep(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    table = 'model = "sim/open"\nlimit = 1\ntemplates = 1\ntrials = 2\nmax-tokens = 20\n'
+    (tmp_path / "sweep.toml").write_text(
+        f'[run]\nout = "out"\ncache = "cache"\nmode = "live"\nmax-cost = 0.02\n'
+        f'[[run.millstone]]\nname = "one"\n{table}[[run.millstone]]\nname = "two"\n{table}'
+        f'[providers.sim]\nbase_url = "{provider.base_url}"\n{PRICED}'
+    )
+    assert cli("run", "sweep.toml", "--max-cost", "1", "--no-progress").code == 0
+    cost = sum(line["cost"] for line in lines_of(tmp_path / "out/one/records.jsonl"))
+    limit = str(1.5 * cost)
+    done = cli("run", "sweep.toml", "--out", "less", "--max-cost", limit, "--no-progress")
+    assert done.code == 4
+    costs = [sum(line["cost"] for line in lines_of(tmp_path / f"less/{name}/records.jsonl")) for name in ("one", "two")]
+    assert costs[0] == pytest.approx(cost) and costs[1] > 0
+    assert sum(costs) <= float(limit)
+    # Both folders count from the start.
+    sent = provider.calls()
+    assert cli("run", "sweep.toml", "--out", "less", "--max-cost", limit, "--no-progress").code == 4
+    assert provider.calls() == sent
+
+
 def test_a_key_is_in_no_file_and_no_output(
     cli: CommandLine, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
