@@ -105,7 +105,7 @@ class Scheduler:
         try:
             request = route.endpoint.encode(call)
         except EncodeError as error:
-            return Outcome(call, failure=Failure("rejected", str(error)))
+            return self._unsent(call, Failure("rejected", str(error)))
         key = key_of(request, call.trial)
         entry = self.cache.get(key)
         if entry is not None:
@@ -116,7 +116,7 @@ class Scheduler:
                 return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost)
         if self._mode == "strict":
             detail = f"call {key.hex()[:12]} to {call.model} is not in the cache and mode strict sends nothing"
-            return Outcome(call, failure=Failure("not_cached", detail), key=key.hex())
+            return self._unsent(call, Failure("not_cached", detail), key.hex())
         tpm = route.lane.lane.tpm
         tokens = 0
         if tpm is not None and (tokens := route.estimate.of(call)) > tpm:
@@ -124,8 +124,12 @@ class Scheduler:
                 f"call {key.hex()[:12]} needs {tokens:,} tokens; lane {call.model} admits at most {tpm:,.0f} a "
                 f"minute: raise tpm or cut the prompt"
             )
-            return Outcome(call, failure=Failure("rejected", detail), key=key.hex())
+            return self._unsent(call, Failure("rejected", detail), key.hex())
         return Wanted(call, route, request, key, tokens)
+
+    def _unsent(self, call: Call, failure: Failure, key: str = "") -> Outcome:
+        self.events.tell("unsent", call.model, detail=failure.kind)
+        return Outcome(call, failure=failure, key=key)
 
     async def fetch(self, wanted: Wanted, sink: Sink | None) -> Outcome:
         """Send a call, unless the same call is under way: then its answer serves both."""
@@ -133,7 +137,8 @@ class Scheduler:
             try:
                 first = await asyncio.shield(leader)
             except asyncio.CancelledError:
-                if not leader.cancelled():
+                own = asyncio.current_task()
+                if not leader.cancelled() or (own is not None and own.cancelling()):
                     raise
                 continue  # the leader's caller left; whoever wakes first takes its place
             outcome = Outcome(
@@ -144,7 +149,10 @@ class Scheduler:
                 cached=first.reply is not None,
                 cost=None if first.cost is None else 0.0,
             )
-            self.events.tell("cached", wanted.call.model)
+            if first.failure is None:
+                self.events.tell("cached", wanted.call.model)
+            else:
+                self.events.tell("unsent", wanted.call.model, detail=first.failure.kind)
             self._write(outcome, sink)
             return outcome
         flight = self._flying[wanted.key] = asyncio.get_running_loop().create_future()
