@@ -100,7 +100,7 @@ def test_an_error_is_the_fault_that_the_table_says(base_url: str, prompt: str, s
     assert (fault.kind, fault.action, fault.retry_after_s, fault.cuts_rate) == FAULTS[prompt]
 
 
-RPM = 120
+RPM = 240
 KEY = {"OPENAI_API_KEY": CANARY}
 
 

@@ -1,0 +1,161 @@
+"""A canary key through every fault and through servers that give it back: it is in nothing that is said or written."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import orjson
+import pytest
+from endpoints import CANARY
+from raw_server import RawServer, Visit, http
+
+from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
+from millstream.engine.endpoint import Request, SendError
+from millstream.engine.retry import RetryPolicy
+from millstream.engine.run_folder import RunFolder
+from millstream.fixtures.provider import ModelProvider, Options
+from millstream.fixtures.provider.faults import FAULTS
+from millstream.providers.endpoint import SECRET_MIN
+
+MODEL = "openai/steady"
+POLICY = RetryPolicy(attempts_max=2, wait_min_s=0.01, wait_max_s=0.02, patience_s=0.5, probe_every_s=0.05)
+# What takes long by nature, at a size that a test can wait for.
+SHORTER = {"huge_body": "huge_body=17"}
+
+
+def forms_of(key: str) -> Iterator[bytes]:
+    """A key as it is, in a URL, and in base64 at each of its three alignments."""
+    yield key.encode()
+    yield quote(key, safe="").encode()
+    yield quote(key).encode()
+    for lead in range(3):
+        # The first and last signs depend on the bytes beside the key.
+        yield b64encode(b"?" * lead + key.encode())[4:-4]
+
+
+def test_each_form_of_the_key_would_be_found() -> None:
+    for lead in ("", "B", "Be", "Bearer ", "user:"):
+        assert any(form in b64encode(f"{lead}{CANARY}".encode()) for form in forms_of(CANARY))
+    assert len(CANARY) > SECRET_MIN and len(set(forms_of(CANARY))) == 6
+
+
+def row(outcome: Outcome) -> bytes:
+    """More than any benchmark writes of an outcome."""
+    reply, failure = outcome.reply, outcome.failure
+    text = "" if reply is None else reply.text
+    detail = "" if failure is None else failure.detail
+    return orjson.dumps({"id": outcome.key, "text": text, "error": detail, "all": repr(outcome)})
+
+
+async def ask_and_tell(base_url: str, folder: Path, prompt: str, *, stream: bool = False) -> str:
+    """One call through everything, and whatever is said of it: representations and tracebacks."""
+    settings = Settings(
+        lanes=(Lane(MODEL, timeout_s=0.3),),
+        base_url=base_url,
+        cache=folder / "cache",
+        environment={"OPENAI_API_KEY": CANARY},
+        policy=POLICY,
+    )
+    said: list[str] = []
+    with RunFolder(folder / "run", {"model": MODEL}) as run:
+        async with Engine(settings=settings) as engine:
+            said.append(repr(engine))
+            try:
+                said += [repr(one) async for one in engine.run([Call(MODEL, prompt, stream=stream)], run.sink(row))]
+            except Stopped as error:
+                said += ["".join(traceback.format_exception(error)), repr(error.stops)]
+            route = engine.scheduler.route_of(MODEL)
+            said += [repr(engine), repr(engine.scheduler), repr(route)]
+            try:
+                await route.endpoint.send(Request("http://127.0.0.1:1/v1", "", b"", b"{}", b"", b""))
+            except SendError as error:
+                said += ["".join(traceback.format_exception(error)), repr(error)]
+    return "\n".join(said)
+
+
+def assert_key_is_nowhere(folder: Path, *said: str) -> None:
+    written = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert any(path.endswith("data.mdb") for path in written)
+    assert any(path.endswith(".jsonl") for path in written)
+    everything = {**written, **{f"said {number}": text.encode() for number, text in enumerate(said)}}
+    found = [(where, form) for where, data in everything.items() for form in forms_of(CANARY) if form in data]
+    assert found == []
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("fault", ["", *FAULTS])
+def test_no_fault_brings_the_key_to_light(
+    fault: str, stream: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def scenario() -> str:
+        rules = [SHORTER.get(fault, fault)] if fault else []
+        async with ModelProvider(Options(keys=(CANARY,), faults=tuple(rules))) as provider:
+            return await ask_and_tell(provider.base_url, tmp_path, "Say A or B.", stream=stream)
+
+    said = asyncio.run(scenario(), debug=True)
+    assert_key_is_nowhere(tmp_path, said, caplog.text)
+
+
+async def echo(visit: Visit) -> None:
+    """Gives back the key it was sent, in every form and around the place where details are cut."""
+    while (request := await visit.request()) is not None:
+        assert f"Bearer {CANARY}".encode() in request
+        forms = f"{CANARY} {quote(CANARY, safe='')} {b64encode(CANARY.encode()).decode()}"
+        said = f"{forms} {'x' * (390 - len(forms))} {CANARY} {forms}"
+        chat = f'"choices":[{{"message":{{"content":"{said}"}},"delta":{{"content":"{said}"}},"finish_reason":"stop"}}]'
+        if b"in an answer" in request:
+            await visit.send(http(f"{{{chat}}}".encode()))
+        elif b"in a stream" in request:
+            await visit.send(http(f"data: {{{chat}}}\n\ndata: [DONE]\n\n".encode()))
+        elif b"in a redirect" in request:
+            await visit.send(
+                http(b"", f"Location: http://127.0.0.1:1/{quote(CANARY)}?key={CANARY}", status="307 Moved")
+            )
+        elif b"in no HTTP" in request:
+            await visit.send(f"HTTP/9.9 {forms}\r\n\r\n".encode())
+            return
+        elif b"in a header" in request:
+            await visit.send(http(b"{}", f"Content-Length: {CANARY}", f"X-Request-Id: {CANARY}"))
+            return
+        elif b"in plain text" in request:
+            await visit.send(http(said.encode(), status="500 Oops"))
+        else:
+            await visit.send(http(f'{{"error":{{"message":"{said}","code":"{CANARY}"}}}}'.encode(), status="400 Bad"))
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["in an answer", "in a stream", "in an error", "in plain text", "in a redirect", "in no HTTP", "in a header"],
+)
+def test_a_server_that_gives_the_key_back_does_not_bring_it_to_light(place: str, tmp_path: Path) -> None:
+    async def scenario() -> str:
+        async with RawServer(echo) as server:
+            return await ask_and_tell(server.base_url, tmp_path, place, stream=place == "in a stream")
+
+    said = asyncio.run(scenario())
+    assert_key_is_nowhere(tmp_path, said)
+    if place not in ("in no HTTP", "in a header"):
+        assert "[key]" in said
+
+
+def test_a_word_that_a_local_server_is_given_as_its_key_stays_in_answers(tmp_path: Path) -> None:
+    async def handler(visit: Visit) -> None:
+        await visit.request()
+        await visit.send(http(b'{"choices":[{"message":{"content":"an ollama says A"}}]}'))
+
+    async def scenario() -> Outcome:
+        async with RawServer(handler) as server:
+            settings = Settings(base_url=server.base_url, cache=tmp_path, environment={"OPENAI_API_KEY": "ollama"})
+            async with Engine(settings=settings) as engine:
+                return await engine.ask(Call(MODEL, "x"))
+
+    outcome = asyncio.run(scenario())
+    assert outcome.reply is not None and outcome.reply.text == "an ollama says A"
