@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from ..engine.call import Call, Reply
 from ..engine.endpoint import Fault, Request, Response, SendError
 from .llm import openai_chat
-from .transport import Transport
+from .transport import Channel, Transport
 
 USER_AGENT = "millstream/0.1"
 # A shorter key is a word that a local server is given because it asks for one, and words stand in answers.
@@ -39,11 +39,10 @@ class ChatEndpoint:
         self._address = address
         self._model = model
         self._secrets = _forms(key) if key is not None and len(key) >= SECRET_MIN else ()
-        self._transport = transport
-        self._timeout_s = timeout_s
-        self._headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **address.headers}
+        headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **address.headers}
         if key is not None:
-            self._headers["Authorization"] = f"Bearer {key}"
+            headers["Authorization"] = f"Bearer {key}"
+        self._channel = Channel(transport, headers, timeout_s)
 
     def __repr__(self) -> str:
         return f"<ChatEndpoint {self._model} at {self._address.base_url}>"
@@ -63,7 +62,7 @@ class ChatEndpoint:
 
     async def send(self, request: Request) -> Response:
         try:
-            response = await self._transport.post(request, self._headers, self._timeout_s)
+            response = await self._channel.post(request)
         except SendError as error:
             raise SendError(structs.replace(error.fault, detail=self._struck(error.fault.detail))) from None
         return self._without_key(response)
