@@ -1,0 +1,121 @@
+"""The speed of the engine, printed as one table: `python -m millstream.bench.speed [--quick]`.
+
+Everything is measured in one run, side by side and interleaved, since machines drift: only ratios count.
+The client has one core, the server another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from ...fixtures import full_size
+from .server import NoServer, nginx
+
+COLD_GOAL = 0.85
+WARM_GOAL_S = 8.0
+MEMORY_GOAL = 1.10
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="millstream.bench.speed", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything: a look, not a result")
+    parser.add_argument("--pairs", type=int, default=7, help="pairs of cold runs (default 7)")
+    options = parser.parse_args()
+    scale = 10 if options.quick else 1
+    cores = sorted(os.sched_getaffinity(0))
+    client, server = cores[0], cores[-1]
+    print(f"{len(cores)} cores; client on core {client}, server on core {server}; Python {sys.version.split()[0]}")
+    try:
+        with nginx(server if len(cores) > 1 else None) as url:
+            reached = [cold(url, client, 20_000 // scale, options.pairs), warm(url, client, quick=options.quick)]
+    except NoServer as error:
+        print(f"millstream bench: {error}", file=sys.stderr)
+        return 2
+    reached.append(memory(client, (100_000 // scale, 1_000_000 // scale)))
+    return 0 if all(reached) else 3
+
+
+def cold(url: str, core: int, count: int, pairs: int) -> bool:
+    """The engine with everything on beside the bare loop, A B A B."""
+    print(f"\ncold, {count:,} calls, 256 in flight, against nginx")
+    print(f"{'pair':>6} {'bare /s':>10} {'engine /s':>10} {'ratio':>7} {'bare CPU µs':>12} {'engine CPU µs':>14}")
+    ratios = []
+    for pair in range(1, pairs + 1):
+        bare, engine = (_client(name, url, core, count) for name in ("bare", "engine"))
+        ratio = engine["calls_a_second"] / bare["calls_a_second"]
+        ratios.append(ratio)
+        cpu = [1e6 * client["cpu_s"] / count for client in (bare, engine)]
+        rates = f"{bare['calls_a_second']:>10,.0f} {engine['calls_a_second']:>10,.0f}"
+        print(f"{pair:>6} {rates} {ratio:>7.2f} {cpu[0]:>12.0f} {cpu[1]:>14.0f}", flush=True)
+    middle = statistics.median(ratios)
+    return _verdict(f"median ratio {middle:.2f} (goal >= {COLD_GOAL})", is_reached=middle >= COLD_GOAL)
+
+
+def warm(url: str, core: int, *, quick: bool) -> bool:
+    """The whole program: the full grid from the cache to printed scores."""
+    with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
+        folder = Path(name)
+        dataset = full_size.ensure(folder / "data")
+        limit = ["--limit", "11"] if quick else []
+        print(f"\nwarm, {'11 issues' if quick else 'the full grid of 105,930 prompts'}, one core")
+        seconds = []
+        for number in range(4):
+            command = [
+                *_python(core),
+                *("-m", "millstream", "run", "millstone", "--model", "openai/fixed", "--base-url", url),
+                *("--dataset", str(dataset), "--cache", str(folder / "cache"), "--concurrency", "256"),
+                *("--out", str(folder / f"run-{number}"), "--json", "--no-progress", *limit),
+            ]
+            began = time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - began)
+            print(f"{'cold' if number == 0 else 'warm':>6} {seconds[-1]:>10.2f} s", flush=True)
+    middle = statistics.median(seconds[1:])
+    return _verdict(f"median warm {middle:.2f} s (goal <= {WARM_GOAL_S:g} s)", is_reached=middle <= WARM_GOAL_S)
+
+
+def memory(core: int, counts: Sequence[int]) -> bool:
+    """Ten times the calls through a scripted provider."""
+    print("\nanonymous memory at the end of a run over a scripted provider")
+    found = []
+    for count in counts:
+        command = [*_python(core), "-m", "millstream.bench.speed.memory", str(count)]
+        done = subprocess.run(command, check=True, capture_output=True)
+        found.append(orjson.loads(done.stdout)["anonymous_kib"])
+        print(f"{count:>12,} calls {found[-1] / 1024:>8.1f} MiB", flush=True)
+    ratio = found[1] / found[0]
+    return _verdict(f"ratio {ratio:.2f} (goal <= {MEMORY_GOAL})", is_reached=ratio <= MEMORY_GOAL)
+
+
+def _client(name: str, url: str, core: int, count: int) -> dict[str, float]:
+    command = [*_python(core), "-m", "millstream.bench.speed.clients", name, url, str(count)]
+    done = subprocess.run(command, check=True, capture_output=True)
+    report: dict[str, float] = orjson.loads(done.stdout)
+    return report
+
+
+def _python(core: int) -> list[str]:
+    """This interpreter, bound to one core."""
+    bind = (
+        f"import os,sys;os.sched_setaffinity(0,{{{core}}});os.execv(sys.executable,[sys.executable,'-P']+sys.argv[1:])"
+    )
+    return [sys.executable, "-P", "-c", bind]
+
+
+def _verdict(text: str, *, is_reached: bool) -> bool:
+    print(f"{'reached' if is_reached else 'MISSED'}: {text}", flush=True)
+    return is_reached
+
+
+if __name__ == "__main__":
+    sys.exit(main())
