@@ -37,6 +37,7 @@ class Intake:
         self._full: set[str] = set()
         self._is_exhausted = False
         self._reading = asyncio.Lock()
+        self._reader: asyncio.Task[object] | None = None
         self._changed = asyncio.Event()
 
     def close(self) -> None:
@@ -44,6 +45,8 @@ class Intake:
         self._is_exhausted = True
         self._ahead = {lane: deque() for lane in self._ahead}
         self._full.clear()
+        if self._reader is not None:
+            self._reader.cancel()
         self._stir()
 
     def drop(self, lane: str) -> None:
@@ -112,7 +115,16 @@ class Intake:
         if self._iterator is not None:
             return next(self._iterator, None)
         assert self._async_iterator is not None
-        return await anext(self._async_iterator, None)
+        reader = self._reader = asyncio.current_task()
+        try:
+            return await anext(self._async_iterator, None)
+        except asyncio.CancelledError:
+            # `close` wakes who waits for a call that may never come; any other cancellation passes.
+            if not self._is_exhausted or reader is None or reader.uncancel() > 0:
+                raise
+            return None
+        finally:
+            self._reader = None
 
     def _keep(self, lane: str, call: Call) -> bool:
         """Put a call by for its lane; whether that lane's look-ahead is now full."""

@@ -45,6 +45,7 @@ class Tries:
         self._policy = policy
         self.attempts = 0
         self.uncounted = 0
+        self._is_doubtful = False
         self.maybe_billed = 0
 
     @property
@@ -55,11 +56,15 @@ class Tries:
         """Count this failed attempt; whether the call may be sent once more."""
         if fault.is_billed_maybe:
             self.maybe_billed += 1
-        if fault.action in ("wait", "confirm") or (fault.action == "throttle" and fault.retry_after_s is not None):
+        # Where the confirming probe found the key alive, it is this call alone that is forbidden: that one counts.
+        is_first_doubt = fault.action == "confirm" and not self._is_doubtful
+        if fault.action == "confirm":
+            self._is_doubtful = True
+        if is_first_doubt or fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
             self.uncounted += 1
             return True
         self.attempts += 1
-        if fault.action not in ("retry", "throttle"):
+        if fault.action not in ("retry", "throttle", "confirm"):
             return False
         limit = min(self._policy.attempts_max, fault.attempts_max or self._policy.attempts_max)
         if self.attempts >= limit:

@@ -62,15 +62,20 @@ class Run:
                 self._sink.flush()
                 if self._sink.fault is not None:
                     self._scheduler.halt("local_fault", str(self._sink.fault))
-            while self._outlet:
+            # No more than were flushed: others may come in while the consumer looks at these.
+            for _ in range(len(self._outlet)):
                 yield self._outlet.popleft()
             self._make_room()
             if self._error is not None:
-                raise self._error
-            if not self._workers and not self._outlet:
+                self._intake.close()  # what is in flight has been paid for: it is finished before the error is told
+            if self._outlet:
+                continue
+            if not self._workers:
                 break
             self._news.clear()
             await self._news.wait()
+        if self._error is not None:
+            raise self._error
         if self._sink is not None and self._sink.fault is not None:
             raise self._sink.fault
         faults = [stop for stop in self._stops.values() if stop.reason == "local_fault"]

@@ -64,7 +64,7 @@ class Scheduler:
         self._mode = mode
         self._policy = policy
         self._random = random
-        self._flying: dict[bytes, asyncio.Future[Outcome]] = {}
+        self._flying: dict[bytes, asyncio.Future[Outcome | None]] = {}
         self.halted: tuple[StopReason, str] | None = None
         self.on_halt: set[Callable[[], None]] = set()
 
@@ -134,13 +134,14 @@ class Scheduler:
     async def fetch(self, wanted: Wanted, sink: Sink | None) -> Outcome:
         """Send a call, unless the same call is under way: then its answer serves both."""
         while (leader := self._flying.get(wanted.key)) is not None:
-            try:
-                first = await asyncio.shield(leader)
-            except asyncio.CancelledError:
-                own = asyncio.current_task()
-                if not leader.cancelled() or (own is not None and own.cancelling()):
-                    raise
-                continue  # the leader's caller left; whoever wakes first takes its place
+            first = await asyncio.shield(leader)
+            if first is None:
+                # The leader's caller left. Its answer may have come all the same; else who wakes first takes its place.
+                found = self.look_up(wanted.call)
+                if isinstance(found, Outcome):
+                    self._write(found, sink)
+                    return found
+                continue
             outcome = Outcome(
                 wanted.call,
                 reply=first.reply,
@@ -163,7 +164,7 @@ class Scheduler:
             flight.exception()
             raise
         except BaseException:
-            flight.cancel()
+            flight.set_result(None)
             raise
         else:
             flight.set_result(outcome)
@@ -193,7 +194,7 @@ class Scheduler:
                 assert isinstance(result, Fault)
                 now = loop.time()
                 lane.failed(permit, result, now)
-                if not tries.may_repeat(result) and not self._is_left_pending(result):
+                if not tries.may_repeat(result) and not self._is_left_pending(result, lane):
                     outcome = self._final_failure(wanted, result, tries)
                     self._write(outcome, sink)
                     return outcome
@@ -239,8 +240,10 @@ class Scheduler:
             self.halt("local_fault", str(sink.fault))
 
     @staticmethod
-    def _is_left_pending(fault: Fault) -> bool:
+    def _is_left_pending(fault: Fault, lane: Admission) -> bool:
         """What stops a lane leaves the call pending; a redirect alone is recorded as the call's own end."""
+        if fault.action == "confirm":
+            return lane.stopped is not None
         return fault.action == "stop" and fault.kind != "redirect"
 
     def _success(self, wanted: Wanted, reply: Reply, response: Response, tries: Tries) -> Outcome:

@@ -33,7 +33,7 @@ class ScriptedProvider:
         self.script = script
         self.latency = latency_s if callable(latency_s) else lambda: latency_s
         self.arrivals: list[tuple[float, str]] = []
-        self.tokens: list[tuple[float, int]] = []
+        self.faults: list[tuple[str, Fault]] = []
         self.in_flight = 0
         self.peak = 0
 
@@ -47,6 +47,8 @@ class ScriptedProvider:
         prompt = request.body.decode()
         self.arrivals.append((loop.time(), prompt))
         fault = self.script(prompt, loop.time()) if self.script is not None else None
+        if fault is not None:
+            self.faults.append((prompt, fault))
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         try:
