@@ -13,6 +13,8 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from .call import Call
 
 LOOK_AHEAD = 256
+# An endless iterator of a dead lane's calls must come to an end too.
+PASSED_OVER_MAX = 1_000_000
 
 
 class Intake:
@@ -98,6 +100,20 @@ class Intake:
                 await self._changed.wait()
             elif self._async_iterator is not None:
                 await self._read_one(lane)
+
+    async def pass_over(self) -> None:
+        """Where every lane seen so far has stopped, read on to the first call of another, so that its workers start."""
+        async with self._reading:
+            for passed in range(PASSED_OVER_MAX):
+                if self._is_exhausted or not self._ahead.keys() <= self._dropped:
+                    return
+                call = await self._read()
+                if call is None:
+                    self._is_exhausted = True
+                else:
+                    self._keep(self._lane_of(call), call)
+                if passed % LOOK_AHEAD == 0:
+                    await asyncio.sleep(0)
 
     async def _read_one(self, lane: str) -> None:
         async with self._reading:

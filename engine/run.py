@@ -122,6 +122,7 @@ class Run:
                 except LaneStopped as error:
                     self._stops[model] = error.stop
                     intake.drop(model)
+                    await intake.pass_over()
                     return
             if len(self._outlet) >= OUTLET_SIZE:
                 await self._wait_for_room()

@@ -7,14 +7,12 @@ read back, so that neither summary nor exit code can claim more than they hold. 
 from __future__ import annotations
 
 import asyncio
-import gc
 import io
 import platform
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,6 +26,7 @@ from .. import __version__
 from ..bench.millstone.recount import Recount, recount
 from ..bench.millstone.sweep import Done, Pair, read_done, run_sweep
 from ..engine.admission import Stop
+from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
 from ..engine.journal import read_lines
 from ..engine.run_folder import RECORDS, RunFolder, write_whole
@@ -112,21 +111,10 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
         total = prepared.prompts * len(prepared.asked.pairs())
         sent = _Sent()
         if done.count() < total:
-            with _rarer_collections(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            with calm_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 sent = runner.run(_send(folder, prepared, done, manner))
-        with _rarer_collections():
+        with calm_collector():
             return _conclude(folder, prepared, sent, done.count(), began)
-
-
-@contextmanager
-def _rarer_collections() -> Iterator[None]:
-    """Calls and outcomes hold no cycles, so looking through them for some is a tenth of a warm run for nothing."""
-    before = gc.get_threshold()
-    gc.set_threshold(50_000, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _loop_factory() -> Any:

@@ -66,7 +66,6 @@ async def bare(url: str, count: int) -> None:
 
 async def engine(url: str, count: int) -> None:
     """Everything on: key, cache, limiter, shared ledger, tokens, events, retries, journal."""
-    calm_collector()
     told = 0
 
     def listen(event: Event) -> None:
@@ -75,7 +74,7 @@ async def engine(url: str, count: int) -> None:
 
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as name:
         folder = Path(name)
-        with RunFolder(folder / "run", {"benchmark": "speed"}) as run_folder:
+        with calm_collector(), RunFolder(folder / "run", {"benchmark": "speed"}) as run_folder:
             transport = Transport()
             scheduler = build(lambda: ChatEndpoint(Address(url, url), "fixed", "none", transport, 600.0), folder)
             scheduler.events.subscribe(listen)
