@@ -64,6 +64,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         if self.max_cost is not None and not 0 <= self.max_cost < 1e9:
             raise ConfigurationError(f"max_cost ({self.max_cost:g}) must be dollars, 0 or more")
 
+    def __repr__(self) -> str:
+        # The environment holds keys, and a repr ends in logs and tracebacks.
+        lanes = ", ".join(lane.model for lane in self.lanes)
+        return f"<Settings [lanes: {lanes or 'none declared'}; mode {self.mode}; cache {self.cache or 'default'}]>"
+
     @property
     def variables(self) -> Mapping[str, str]:
         return os.environ if self.environment is None else self.environment
@@ -88,6 +93,9 @@ class Access(Struct, frozen=True):
     address: Address
     model: str
     key: str | None
+
+    def __repr__(self) -> str:
+        return f"<Access to {self.model} at {self.address.base_url} with {'a' if self.key else 'no'} key>"
 
 
 def default_cache_folder(variables: Mapping[str, str]) -> Path:

@@ -1,0 +1,114 @@
+"""What is built from what was configured, and that no key shows in it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import millstream as ms
+from millstream import wiring
+from millstream.fixtures.provider import ModelProvider, Options
+from millstream.providers.table import Provider
+
+KEY = "sk-canary-0123456789abcdef"
+
+
+def settings(**changes: object) -> wiring.Settings:
+    return wiring.Settings(**{"environment": {"OPENAI_API_KEY": KEY}, **changes})  # type: ignore[arg-type]
+
+
+def test_a_key_shows_in_no_repr_of_what_holds_it() -> None:
+    configured = settings()
+    access = wiring.access_to("openai/gpt-4o", configured)
+    assert access.key == KEY
+    assert KEY not in repr(configured) + repr(access) + str(configured) + str(access)
+    assert KEY not in repr(wiring.Engine(settings=configured))
+
+
+def test_a_missing_key_is_refused_with_the_variable_to_set() -> None:
+    with pytest.raises(ms.ConfigurationError, match="'openai/gpt-4o' needs a key: set OPENAI_API_KEY"):
+        wiring.access_to("openai/gpt-4o", settings(environment={}))
+    with pytest.raises(ms.ConfigurationError, match="set OPENAI_API_KEY"):
+        ms.Engine(settings=settings(environment={}, lanes=(ms.Lane("openai/gpt-4o"),)))
+
+
+def test_a_server_of_ones_own_needs_no_key() -> None:
+    access = wiring.access_to("openai/tiny", settings(environment={}, base_url="http://127.0.0.1:1/v1/"))
+    assert (access.address.base_url, access.model, access.key) == ("http://127.0.0.1:1/v1", "tiny", None)
+    assert access.address.max_tokens_name == "max_tokens"
+
+
+def test_an_unknown_provider_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(ms.ConfigurationError, match="no provider 'opnai'; known are groq, .*openai"):
+        wiring.access_to("opnai/gpt-4o", settings())
+
+
+def test_the_address_comes_from_flag_then_variable_then_table() -> None:
+    environment = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://variable/v1"}
+    assert wiring.access_to("openai/m", settings()).address.base_url == "https://api.openai.com/v1"
+    assert wiring.access_to("openai/m", settings(environment=environment)).address.base_url == "http://variable/v1"
+    flagged = settings(environment=environment, base_url="http://flag/v1")
+    assert wiring.access_to("openai/m", flagged).address.base_url == "http://flag/v1"
+
+
+def test_a_providers_identity_stands_in_keys_for_its_address() -> None:
+    rows = {"mylab": Provider("http://10.0.0.1/v1", identity="lab")}
+    assert wiring.access_to("mylab/m", settings(providers=rows)).address.identity == "lab"
+
+
+def test_a_ledgers_name_tells_accounts_apart_and_tells_no_key() -> None:
+    one = wiring.access_to("openai/m", settings())
+    other = wiring.access_to("openai/m", settings(environment={"OPENAI_API_KEY": "sk-other-key-for-tests"}))
+    assert wiring.ledger_name(one) != wiring.ledger_name(other)
+    assert KEY not in wiring.ledger_name(one)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mode": "fast"}, "mode 'fast' is none of live, record, replay, strict"),
+        ({"max_cost": -1.0}, r"max_cost \(-1\) must be dollars, 0 or more"),
+        ({"max_cost": float("nan")}, "must be dollars"),
+    ],
+)
+def test_senseless_settings_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ms.ConfigurationError, match=message):
+        settings(**changes)
+
+
+def test_three_lines_run_inside_a_loop_of_ones_own_and_the_second_time_pay_nothing(tmp_path: Path) -> None:
+    async def main() -> tuple[list[bool], int]:
+        async with ModelProvider(Options()) as provider:
+            cached = []
+            for _ in range(2):
+                lane = ms.Lane("openai/open", rpm=60_000, tpm=60_000_000)
+                async with ms.Engine(lane, base_url=provider.base_url, cache=tmp_path) as engine:
+                    first = await engine.ask(ms.Call("openai/open", "Say A or B.", temperature=0, trial=3))
+                    assert first.reply is not None
+                    calls = (ms.Call("openai/open", f"Say A or B, {number}.", tag=number) for number in range(50))
+                    cached += [outcome.cached async for outcome in engine.run(calls)]
+            return cached, provider.log.total
+
+    cached, received = asyncio.run(main())
+    assert cached == [False] * 50 + [True] * 50
+    assert received == 51
+
+
+def test_two_engines_live_side_by_side_on_one_cache(tmp_path: Path) -> None:
+    async def main() -> list[bool]:
+        async with (
+            ModelProvider(Options()) as provider,
+            ms.Engine(base_url=provider.base_url, cache=tmp_path) as one,
+            ms.Engine(base_url=provider.base_url, cache=tmp_path) as other,
+        ):
+            call = ms.Call("openai/open", "Say A or B.")
+            return [(await engine.ask(call)).cached for engine in (one, other)]
+
+    assert asyncio.run(main()) == [False, True]
+
+
+def test_a_closed_engine_says_how_to_open_it() -> None:
+    with pytest.raises(RuntimeError, match="use it inside `async with Engine"):
+        ms.Engine().run([])
