@@ -13,7 +13,7 @@ from .call import Call, Usage
 TOKENS_PER_CHAR = 0.25
 OUTPUT_FIRST = 256
 # One token a byte is the worst any tokenizer does on text; half of it bounds real prompts with room to spare.
-TOKENS_PER_CHAR_WORST = 0.5
+TOKENS_PER_BYTE_WORST = 0.5
 _WINDOW = 256
 _REFRESH = 16
 
@@ -22,6 +22,11 @@ def chars_of(call: Call) -> int:
     if isinstance(call.input, str):
         return len(call.input)
     return sum(len(message.content) for message in call.input)
+
+
+def bytes_of(call: Call) -> int:
+    texts = (call.input,) if isinstance(call.input, str) else (message.content for message in call.input)
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 
 class TokenEstimate:

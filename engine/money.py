@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from .call import Call, Usage
-from .estimate import TOKENS_PER_CHAR_WORST, TokenEstimate, chars_of
+from .estimate import TOKENS_PER_BYTE_WORST, TokenEstimate, bytes_of, chars_of
 
 OUTPUT_WORST = 16_384
 
@@ -52,9 +52,9 @@ def bundled_prices() -> Prices:
 
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float:
     """The most this call can cost: what an open budget must be able to bear before it is sent."""
-    per_char = max(TOKENS_PER_CHAR_WORST, 1.5 * estimate.tokens_per_char)
+    tokens = max(bytes_of(call) * TOKENS_PER_BYTE_WORST, 1.5 * chars_of(call) * estimate.tokens_per_char)
     output = call.max_tokens if call.max_tokens is not None else OUTPUT_WORST
-    return price.of(16 + chars_of(call) * per_char, output)
+    return price.of(16 + tokens, output)
 
 
 class Purse:

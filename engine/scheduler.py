@@ -136,7 +136,8 @@ class Scheduler:
         while (leader := self._flying.get(wanted.key)) is not None:
             first = await asyncio.shield(leader)
             if first is None:
-                # The leader's caller left. Its answer may have come all the same; else who wakes first takes its place.
+                # The leader's caller left, or its lane stopped. Its answer may have come all the same; else who wakes
+                # first takes its place.
                 found = self.look_up(wanted.call)
                 if isinstance(found, Outcome):
                     self._write(found, sink)
@@ -159,10 +160,6 @@ class Scheduler:
         flight = self._flying[wanted.key] = asyncio.get_running_loop().create_future()
         try:
             outcome = await self._send_until_final(wanted, sink)
-        except LaneStopped as error:
-            flight.set_exception(error)
-            flight.exception()
-            raise
         except BaseException:
             flight.set_result(None)
             raise

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -545,6 +545,37 @@ def test_a_stopped_lane_does_not_block_another(tmp_path: Path) -> None:
     run_virtually(main())
     assert len(found) == 2000 and all(outcome.call.model == "script/quick" for outcome in found)
     assert len(dead.arrivals) <= 8
+
+
+def test_the_calls_of_one_lane_are_found_behind_those_of_another_that_stopped_at_once(tmp_path: Path) -> None:
+    dead, quick = ScriptedProvider(lambda prompt, at: EMPTY_ACCOUNT), ScriptedProvider()
+    found: list[Outcome] = []
+
+    async def main() -> None:
+        calls = [*prompts(20_000, "script/dead"), *prompts(500, "script/quick")]
+        ways: list[Iterable[Call] | AsyncIterable[Call]] = [calls, slowly(iter(calls), 0.0)]
+        for number, given in enumerate(ways):
+            async with engine_over({"script/dead": dead, "script/quick": quick}, tmp_path / str(number)) as bench:
+                with pytest.raises(Stopped) as stopped:
+                    async for outcome in run_calls(bench.scheduler, given):
+                        found.append(outcome)
+                assert [stop.lane for stop in stopped.value.stops] == ["script/dead"]
+
+    run_virtually(main())
+    assert len(found) == 1000 and all(outcome.reply is not None for outcome in found)
+
+
+def test_an_endless_iterator_of_a_stopped_lane_ends_the_run_too(tmp_path: Path) -> None:
+    provider = ScriptedProvider(lambda prompt, at: EMPTY_ACCOUNT)
+    call = Call(M, "a")
+
+    async def main() -> None:
+        async with engine_over({M: provider}, tmp_path) as bench:
+            with pytest.raises(Stopped):
+                async for _ in run_calls(bench.scheduler, iter(lambda: call, None)):
+                    pass
+
+    run_virtually(main())
 
 
 async def slowly(calls: Iterator[Call], pause_s: float = 0.01) -> AsyncIterator[Call]:

@@ -1,0 +1,154 @@
+"""What calls cost, and a limit that holds even if every answer is as long as it may be."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import ScriptedProvider, engine_over
+from virtual_time import run_virtually
+
+from millstream.engine.call import Call, Message, Reply, Usage
+from millstream.engine.endpoint import Fault, Response
+from millstream.engine.estimate import TokenEstimate
+from millstream.engine.fault import Stopped
+from millstream.engine.lane import Lane
+from millstream.engine.money import Price, Prices, Purse, bundled_prices, cost_of, worst_cost
+from millstream.engine.run import run_calls
+
+
+def test_prices_are_dollars_a_million_tokens() -> None:
+    price = Price(input=0.15, output=0.60)
+    assert price.of(1_000_000, 0) == pytest.approx(0.15)
+    assert price.of(2_000, 500) == pytest.approx(0.0003 + 0.0003)
+    assert cost_of(Usage(2_000, 500), price) == pytest.approx(0.0006)
+
+
+def test_without_a_price_or_a_usage_the_cost_is_unknown_and_not_zero() -> None:
+    assert cost_of(None, Price(1, 1)) is None
+    assert cost_of(Usage(1, 1), None) is None
+    assert cost_of(Usage(0, 0), Price(1, 1)) == 0.0
+
+
+@pytest.mark.parametrize("wrong", [-0.01, math.nan, math.inf, 1e6])
+def test_an_impossible_price_is_refused_by_name(wrong: float) -> None:
+    with pytest.raises(ValueError, match=r"price: output .* dollars a million tokens"):
+        Price(1.0, wrong)
+    with pytest.raises(ValueError, match="price: input "):
+        Price(wrong, 1.0)
+
+
+def test_the_bundled_table_has_a_date_and_a_person_s_own_prices_win() -> None:
+    table = bundled_prices()
+    assert datetime.date.fromisoformat(table.date) <= datetime.datetime.now(datetime.UTC).date()
+    assert table.get("openai/gpt-4o-mini") is not None
+    assert table.get("openai/no-such-model") is None
+    own = Price(7, 8)
+    replaced = table.replaced_by({"openai/gpt-4o-mini": own, "mylab/m": own})
+    assert replaced.get("openai/gpt-4o-mini") == replaced.get("mylab/m") == own
+    assert isinstance(replaced, Prices) and replaced.date == table.date
+    assert table.get("mylab/m") is None
+
+
+@given(st.text(max_size=300), st.one_of(st.none(), st.integers(1, 1000)))
+def test_the_worst_case_bears_half_a_token_for_every_byte_of_the_prompt(text: str, max_tokens: int | None) -> None:
+    price = Price(1e6 - 1, 0.0)
+    worst = worst_cost(Call("a/b", text, max_tokens=max_tokens), price, TokenEstimate())
+    assert worst >= price.of(len(text.encode()) / 2, 0)
+
+
+def test_the_worst_case_grows_with_what_the_provider_reports() -> None:
+    price, estimate = Price(1.0, 0.0), TokenEstimate()
+    call = Call("a/b", (Message("user", "x" * 1000),))
+    before = worst_cost(call, price, estimate)
+    for _ in range(100):
+        estimate.observe(call, Usage(1200, 1))
+    assert worst_cost(call, price, estimate) >= price.of(1.4 * 1200, 0) > before
+
+
+@given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 1), st.integers(0, 20)), max_size=60))
+def test_a_purse_never_spends_more_than_its_limit_where_nobody_exceeds_a_reservation(
+    moves: list[tuple[float, float, int]],
+) -> None:
+    purse = Purse(10.0)
+    wakes = [0]
+
+    def wake() -> None:
+        wakes[0] += 1
+
+    purse.watch(wake)
+    held: list[float] = []
+    settled = 0
+    for cost, share, which in moves:
+        if purse.fits(cost):
+            purse.reserve(cost)
+            held.append(cost)
+        if held and which < 10:
+            reserved = held.pop(which % len(held))
+            purse.settle(reserved, reserved * share)
+            settled += reserved > 0
+        assert purse.spent + purse.reserved <= 10.0 + 1e-9
+        assert purse.reserved == pytest.approx(sum(held), abs=1e-9)
+    assert wakes[0] == settled
+    for reserved in held:
+        purse.settle(reserved, 0.0)
+    assert purse.is_idle
+
+
+def test_a_purse_without_a_limit_only_counts() -> None:
+    purse = Purse()
+    assert purse.fits(1e9)
+    purse.settle(0.0, 3.0)
+    assert purse.spent == 3.0 and repr(purse) == "<Purse [$3.0000 spent, $0.0000 reserved, no limit]>"
+
+
+def test_what_may_have_been_billed_is_paid_for_and_what_was_refused_is_not(tmp_path: Path) -> None:
+    cut = Fault("incomplete", "cut", "retry", is_billed_maybe=True)
+    refused = Fault("connect", "refused", "retry", quota="refund")
+    faults = {"cut": cut, "refused": refused}
+    seen: set[str] = set()
+
+    def once(prompt: str, at: float) -> Fault | None:
+        if prompt in seen:
+            return None
+        seen.add(prompt)
+        return faults.get(prompt)
+
+    async def spent_on(prompt: str) -> float:
+        provider, lane = ScriptedProvider(once), Lane("script/m")
+        folder = tmp_path / prompt
+        async with engine_over({"script/m": provider}, folder, lane, max_cost=1e6, price=Price(1e3, 1e3)) as bench:
+            await bench.scheduler.ask(Call("script/m", prompt, max_tokens=10))
+            assert bench.purse.is_idle
+            return bench.purse.spent
+
+    good = run_virtually(spent_on("a clean one"))
+    assert run_virtually(spent_on("refused")) <= good
+    assert run_virtually(spent_on("cut")) > 1.5 * run_virtually(spent_on("refused"))
+
+
+class Dear(ScriptedProvider):
+    """Counts a token for every two bytes, as a tokenizer does with scripts it was not made for."""
+
+    def decode(self, response: Response) -> Reply:
+        return Reply("ok", Usage((len(response.body) - 10) // 2, 10), "stop")
+
+
+def test_the_limit_holds_in_every_script_from_the_first_call_on(tmp_path: Path) -> None:
+    provider = Dear()
+    price = Price(1000.0, 1000.0)
+    calls = (Call("script/m", f"请用一个字回答 {number} " * 40, max_tokens=10) for number in range(1000))
+
+    async def main() -> float:
+        lane = Lane("script/m", concurrency=16)
+        async with engine_over({"script/m": provider}, tmp_path, lane, max_cost=1.0, price=price) as bench:
+            with pytest.raises(Stopped, match=r"may cost \$.*raise --max-cost and resume"):
+                async for _ in run_calls(bench.scheduler, calls):
+                    pass
+            return bench.purse.spent
+
+    assert 0.4 < run_virtually(main()) <= 1.0
