@@ -1,0 +1,57 @@
+"""What is asked and what came: immutable, checked when made, and a failure is never a text."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.engine.call import Call, Failure, Message, Outcome, Reply
+
+
+def test_a_bare_prompt_is_one_user_message() -> None:
+    assert list(Call("a/b", "hi").messages()) == [Message("user", "hi")]
+    turns = (Message("system", "be brief"), Message("user", "hi"))
+    assert tuple(Call("a/b", turns).messages()) == turns
+
+
+def test_nothing_is_set_that_was_not_asked_for() -> None:
+    call = Call("a/b", "hi")
+    unset = (call.temperature, call.max_tokens, call.top_p, call.stop, call.seed, call.extra, call.tag)
+    assert unset == (None,) * 7 and call.trial == 0 and call.stream is False
+
+
+@pytest.mark.parametrize("name", ["model", "input", "temperature", "trial", "tag"])
+def test_a_call_can_not_be_changed(name: str) -> None:
+    with pytest.raises(AttributeError, match="immutable"):
+        setattr(Call("a/b", "hi"), name, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model": "gpt-4o"}, r"model 'gpt-4o' must be provider/model, as in openai/gpt-4o-mini"),
+        ({"trial": -1}, r"trial \(-1\) must be >= 0"),
+        ({"max_tokens": 0}, r"max_tokens \(0\) must be >= 1"),
+        ({"temperature": -0.1}, r"temperature \(-0\.1\) must be >= 0"),
+    ],
+)
+def test_what_can_not_be_asked_is_refused_with_what_came_and_what_is_allowed(
+    fields: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Call(**{"model": "a/b", "input": "hi", **fields})  # type: ignore[arg-type]
+
+
+def test_the_web_needs_no_provider() -> None:
+    assert Call("web", "https://example.com").model == "web"
+
+
+def test_the_status_of_an_outcome_is_ok_refused_or_the_kind_of_failure() -> None:
+    call = Call("a/b", "hi")
+    assert Outcome(call, reply=Reply("A")).status == "ok"
+    assert Outcome(call, reply=Reply("", refused=True)).status == "refused"
+    assert Outcome(call, failure=Failure("timeout", "no answer within 600 s")).status == "timeout"
+
+
+@pytest.mark.parametrize(("reason", "truncated"), [("length", True), ("stop", False), (None, False)])
+def test_only_a_reply_that_ran_out_of_tokens_is_truncated(reason: str | None, truncated: bool) -> None:
+    assert Reply("A", finish_reason=reason).truncated is truncated

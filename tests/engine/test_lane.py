@@ -1,0 +1,40 @@
+"""A lane as it is declared: refused where its figures can't be meant."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from msgspec import structs
+
+from millstream.engine.lane import CONCURRENCY_DEFAULT, Lane
+
+
+def test_an_undeclared_quota_is_none_and_the_rest_has_defaults() -> None:
+    lane = Lane("a/b")
+    assert (lane.rpm, lane.tpm, lane.concurrency, lane.timeout_s) == (None, None, CONCURRENCY_DEFAULT, 600.0)
+
+
+@pytest.mark.parametrize("name", ["rpm", "tpm"])
+@pytest.mark.parametrize("value", [-1, 0, 0.5, math.nan, math.inf, 1e12])
+def test_an_impossible_quota_is_refused_by_lane_name_and_number(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"lane a/b: {name} \(.*\) must be at least 1 a minute"):
+        structs.replace(Lane("a/b"), **{name: value})
+
+
+@pytest.mark.parametrize("name", ["rpm", "tpm"])
+def test_the_least_quota_is_one_a_minute(name: str) -> None:
+    assert getattr(structs.replace(Lane("a/b"), **{name: 1}), name) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("concurrency", 0), ("concurrency", -3), ("timeout_s", 0), ("timeout_s", math.nan)]
+)
+def test_a_lane_that_could_never_send_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=rf"lane a/b: {name} \({value:g}\) must be >"):
+        structs.replace(Lane("a/b"), **{name: value})
+
+
+def test_a_lane_can_not_be_changed() -> None:
+    with pytest.raises(AttributeError, match="immutable"):
+        Lane("a/b").rpm = 5  # type: ignore[misc]
