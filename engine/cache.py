@@ -28,7 +28,12 @@ Mode = Literal["live", "record", "replay", "strict"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
 
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
+# An answer waits for others so that one commit serves many: the more of the time commits take, the longer, until
+# there are enough. Measured: 75 µs an entry in groups of 8, 27 in groups of 64.
+_GROUP_ENOUGH = 64
 _GROUP_WAIT_S = 0.002
+_GROUP_WAIT_MAX_S = 0.05
+_COMMIT_SHARE = 1 / 8
 _READERS = 1022
 _LOCKS_SIZE = 64 * (_READERS + 2)
 _NAMES = (_ANSWERS, _PRIVATE) = (b"answers", b"private")
@@ -94,7 +99,7 @@ class Cache:
         self._waiting: list[tuple[bytes, bytes, asyncio.Future[None]]] = []
         self._under_way: dict[bytes, bytes] = {}
         self._commit_wait_s = _GROUP_WAIT_S
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self.is_faulty = False
 
     def get(self, key: bytes) -> Entry | None:
@@ -119,6 +124,9 @@ class Cache:
         self._under_way[key] = stored
         if self._timer is None:
             self._timer = loop.call_later(self._commit_wait_s, self._commit)
+        elif len(self._waiting) == _GROUP_ENOUGH:
+            self._timer.cancel()
+            self._timer = loop.call_soon(self._commit)
         return done
 
     def remove(self, key: bytes) -> None:
@@ -194,8 +202,7 @@ class Cache:
             fault = error
         self._under_way.clear()
         took = time.perf_counter() - began
-        # A slow disk gets larger groups: commits never take more than half of the loop's time.
-        self._commit_wait_s = max(_GROUP_WAIT_S, took)
+        self._commit_wait_s = min(_GROUP_WAIT_MAX_S, max(_GROUP_WAIT_S, took / _COMMIT_SHARE))
         for _, _, done in group:
             if not done.done():
                 done.set_exception(fault) if fault is not None else done.set_result(None)
