@@ -23,11 +23,12 @@ from hypothesis import strategies as st
 from places import small_disk
 from scripted import ScriptedProvider, engine_over, prompts
 
-from millstream.engine.cache import Cache, file_system_of
+from millstream.engine.cache import Cache
 from millstream.engine.call import Outcome
 from millstream.engine.endpoint import Request, Response
 from millstream.engine.fault import LocalFault
 from millstream.engine.run import run_calls
+from millstream.engine.store import file_system_of
 
 
 def key_of(number: int) -> bytes:

@@ -1,0 +1,155 @@
+"""The file that a cache lies in: one LMDB environment a folder, opened once a process, shared by all who ask.
+
+Refuses what could not be trusted: another program's file, one cut short, a network file system. Seals what is
+stored. Knows nothing of answers.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from pathlib import Path
+
+import lmdb
+
+from .fault import LocalFault
+
+_MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
+_READERS = 1022
+_LOCKS_SIZE = 64 * (_READERS + 2)
+_NAMES = (ANSWERS, PRIVATE) = (b"answers", b"private")
+_NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "gpfs", "lustre", "ceph", "afs", "9p")
+
+
+def sealed(key: bytes, stored: bytes) -> bytes:
+    """The crc is over the key too, so that a damaged page never gives a call another call's whole answer."""
+    return stored + zlib.crc32(stored, zlib.crc32(key)).to_bytes(4, "little")
+
+
+def is_sealed(key: bytes, stored: bytes) -> bool:
+    return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(key)).to_bytes(4, "little") == stored[-4:]
+
+
+# LMDB forbids opening a folder twice in one process, so who comes second shares what the first opened.
+_open: dict[Path, tuple[lmdb.Environment, int]] = {}
+
+
+def open_store(folder: Path, *, read_only: bool) -> lmdb.Environment:
+    folder = folder.resolve()
+    if folder in _open:
+        environment, count = _open[folder]
+        _open[folder] = (environment, count + 1)
+        return environment
+    environment = _open_environment(folder, read_only=read_only)
+    _open[folder] = (environment, 1)
+    return environment
+
+
+def close_store(folder: Path) -> None:
+    folder = folder.resolve()
+    environment, count = _open.pop(folder)
+    if count > 1:
+        _open[folder] = (environment, count - 1)
+    else:
+        environment.close()
+
+
+def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
+    problem: Exception | None = None
+    try:
+        _refuse_network(folder)
+        if not read_only:
+            folder.mkdir(parents=True, exist_ok=True)
+            _allocate_locks(folder / "lock.mdb")
+        elif not (folder / "data.mdb").exists():
+            raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
+        for map_size in _MAP_SIZES:
+            try:
+                environment = lmdb.open(
+                    str(folder),
+                    map_size=map_size,
+                    max_dbs=4,
+                    max_readers=_READERS,
+                    writemap=False,
+                    metasync=False,
+                    readonly=read_only,
+                )
+            except lmdb.MemoryError as error:
+                problem = error
+                continue
+            try:
+                if not read_only:
+                    environment.reader_check()
+                    _mend_end(folder, environment)
+                elif _missing(folder, environment):
+                    environment.close()
+                    _open_environment(folder, read_only=False).close()
+                    return _open_environment(folder, read_only=True)
+                for name in _NAMES:
+                    environment.open_db(name, create=not read_only)
+            except BaseException:
+                environment.close()
+                raise
+            return environment
+    except (lmdb.Error, OSError) as error:
+        problem = error
+    raise LocalFault(
+        f"cache {folder} can't be opened ({problem}): check the folder and its permissions, or use another with --cache"
+    )
+
+
+def _allocate_locks(path: Path) -> None:
+    """LMDB maps this file with holes in it: touching one on a full disk would kill the process."""
+    if hasattr(os, "posix_fallocate"):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(fd, 0, _LOCKS_SIZE)
+        finally:
+            os.close(fd)
+
+
+def _missing(folder: Path, environment: lmdb.Environment) -> int:
+    """Bytes that the environment speaks of and the file does not have."""
+    wanted = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+    return max(0, wanted - (folder / "data.mdb").stat().st_size)
+
+
+def _mend_end(folder: Path, environment: lmdb.Environment) -> None:
+    """Reading a page that a shortened file no longer has would kill the process. LMDB itself leaves out pages at
+    the end that it took and freed again, so what is missing is filled up, and then every answer must be there."""
+    path = folder / "data.mdb"
+    with environment.begin(write=True):  # nobody else may write meanwhile
+        missing = _missing(folder, environment)
+        if not missing:
+            return
+        os.truncate(path, path.stat().st_size + missing)
+    for name in _NAMES:
+        with environment.begin(db=environment.open_db(name, create=False)) as transaction:
+            for key, stored in transaction.cursor():
+                if not is_sealed(key, stored):
+                    raise lmdb.CorruptedError("data.mdb has been cut short, and answers with it")
+
+
+def _refuse_network(folder: Path) -> None:
+    """LMDB's locks don't hold across machines, so a network file system would corrupt the store."""
+    try:
+        mounts = Path("/proc/mounts").read_text("utf-8")
+    except OSError:
+        return
+    kind = file_system_of(os.path.realpath(folder), mounts)
+    if any(name in kind for name in _NETWORK_FILE_SYSTEMS):
+        raise LocalFault(f"cache {folder} lies on a network file system ({kind}): use a local folder with --cache")
+
+
+def file_system_of(path: str, mounts: str) -> str:
+    """The kind of file system that holds an absolute path, from a table as in /proc/mounts; "" if none does."""
+    best, kind = "", ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) > 2:
+            # The table writes space, tab, newline and backslash in octal.
+            point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[1]).rstrip("/") + "/"
+            if f"{path}/".startswith(point) and len(point) >= len(best):
+                best, kind = point, fields[2]
+    return kind
