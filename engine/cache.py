@@ -27,8 +27,8 @@ Mode = Literal["live", "record", "replay", "strict"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
 
 # An answer waits for others so that one commit serves many: the more of the time commits take, the longer, until
-# there are enough. Measured: 75 µs an entry in groups of 8, 27 in groups of 64.
-_GROUP_ENOUGH = 64
+# there are enough. Measured: 75 µs an entry in groups of 8, 27 in groups of 64, less above.
+_GROUP_ENOUGH = 128
 _GROUP_WAIT_S = 0.002
 _GROUP_WAIT_MAX_S = 0.05
 _COMMIT_SHARE = 1 / 8

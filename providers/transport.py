@@ -20,6 +20,7 @@ from yarl import URL
 
 from ..engine.endpoint import Fault, Request, Response, SendError
 from .connections import StrictConnector
+from .deadlines import Deadlines
 
 BODY_MAX = 16 << 20
 CONNECT_S = 30.0
@@ -68,6 +69,7 @@ class Channel:
         self._transport = transport
         self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         self._timeout_s = timeout_s
+        self._deadlines = Deadlines(timeout_s)
         self._heads: dict[tuple[str, bool], Head] = {}
         self._hung_up_at: dict[str, float] = {}
 
@@ -75,8 +77,7 @@ class Channel:
         """Send and read to the end. Raises SendError where no response came whole."""
         progress = _Progress()
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(request, progress)
+            return await self._deadlines.within(self._exchange(request, progress))
         except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError) as error:
             fault = _fault_of(error, self._timeout_s, is_answered=progress.is_answered)
             if fault.kind == "disconnected" and request.stream:
