@@ -10,10 +10,11 @@ from pathlib import Path
 
 from millstream.engine.admission import Admission
 from millstream.engine.cache import Cache, Mode
-from millstream.engine.call import Call, Reply, Usage
+from millstream.engine.call import Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Request, Response, SendError
 from millstream.engine.estimate import TokenEstimate
 from millstream.engine.events import Events
+from millstream.engine.fault import LocalFault
 from millstream.engine.lane import Lane
 from millstream.engine.ledger import Ledger
 from millstream.engine.money import Price, Purse
@@ -68,6 +69,24 @@ class ScriptedProvider:
         for _, prompt in self.arrivals:
             found[prompt] = found.get(prompt, 0) + 1
         return found
+
+
+class ListSink:
+    """Keeps what it was given, and what it was asked to make safe."""
+
+    def __init__(self, probe: Callable[[Outcome], None] | None = None) -> None:
+        self.taken: list[Outcome] = []
+        self.safe: list[Outcome] = []
+        self.fault: LocalFault | None = None
+        self.probe = probe
+
+    def write(self, outcome: Outcome) -> None:
+        if self.probe is not None:
+            self.probe(outcome)
+        self.taken.append(outcome)
+
+    def flush(self) -> None:
+        self.safe = list(self.taken)
 
 
 class Bench:
