@@ -39,7 +39,7 @@ def test_each_call_ends_at_its_own_deadline_and_no_other() -> None:
 def test_a_callers_own_cancellation_passes() -> None:
     async def main() -> tuple[float, str]:
         deadlines = Deadlines(10.0)
-        task = asyncio.create_task(deadlines.within(asyncio.sleep(60)))  # type: ignore[arg-type]
+        task = asyncio.create_task(deadlines.within(asyncio.sleep(60)))
         asyncio.get_running_loop().call_later(4.0, task.cancel)
         return await ended_at(task)
 
@@ -50,7 +50,7 @@ def test_a_callers_own_cancellation_passes() -> None:
 def test_a_cancellation_in_the_instant_of_the_deadline_is_not_swallowed() -> None:
     async def main() -> tuple[float, str]:
         deadlines = Deadlines(10.0)
-        task = asyncio.create_task(deadlines.within(asyncio.sleep(60)))  # type: ignore[arg-type]
+        task = asyncio.create_task(deadlines.within(asyncio.sleep(60)))
         await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
         # Both before the task can run again.
