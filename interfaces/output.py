@@ -1,11 +1,12 @@
 """What is written for people and programs: results on stdout, everything else on stderr.
 
-A reader that has gone away is no error of the run: what it no longer reads is dropped. Control characters are
-struck out, since details of faults hold what a provider said.
+A reader that has gone away is no error of the run: what it no longer reads is dropped. A result that finds no room on
+the disk is one, a remark is not. Control characters are struck out: details of faults hold what a provider said.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,19 +15,32 @@ from typing import Any, TextIO
 
 def say(text: str) -> None:
     """A result, on stdout."""
-    _write(sys.stdout, text)
+    _write_result(text)
 
 
 def note(text: str) -> None:
-    """A remark, on stderr."""
-    _write(sys.stderr, text)
+    """A remark, on stderr. One that can't be written (a log on a full disk) is lost; the run is worth more."""
+    with contextlib.suppress(OSError):
+        _write(sys.stderr, text)
 
 
 def say_json(value: Any) -> None:
     """One JSON object on stdout."""
     import orjson
 
-    _write(sys.stdout, orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    _write_result(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def _write_result(text: str) -> None:
+    try:
+        _write(sys.stdout, text)
+    except OSError as error:
+        from ..engine.fault import LocalFault
+
+        raise LocalFault(
+            f"the result can't be written to stdout ({error.strerror}): what is in the run's folder is not touched by "
+            f"that; make room, then ask again"
+        ) from error
 
 
 def _write(stream: TextIO | None, text: str) -> None:
@@ -37,11 +51,13 @@ def _write(stream: TextIO | None, text: str) -> None:
     try:
         stream.write(lines.encode(encoding, "replace").decode(encoding))
         stream.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # The interpreter flushes once more at its end, and would complain again.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+        if not isinstance(error, BrokenPipeError):
+            raise
 
 
 def inert(text: str) -> str:

@@ -63,3 +63,21 @@ def test_a_reader_of_the_progress_that_goes_away_does_not_end_the_run(provider: 
     assert process.returncode == 0
     assert "sim/open" in out
     assert len(ids_of(tmp_path / "run")) == SMALL_PROMPTS
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device here is always full")
+def test_a_result_that_finds_no_room_is_a_local_fault_and_a_remark_is_none(provider: Provider, tmp_path: Path) -> None:
+    arguments = ("run", "millstone", "--model", "sim/open", *SMALL, "--base-url", provider.base_url, "--cache", "cache")
+
+    def run(redirected: str, out: str) -> subprocess.CompletedProcess[str]:
+        shell = ("sh", "-c", f'exec "$@" {redirected}/dev/full', "sh", *COMMAND, *arguments, "--out", out)
+        return subprocess.run(
+            shell, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+        )
+
+    lost = run(">", "one")
+    assert lost.returncode == 5
+    assert "can't be written to stdout (No space left on device)" in lost.stderr and "Traceback" not in lost.stderr
+    assert len(ids_of(tmp_path / "one")) == SMALL_PROMPTS
+    logless = run("2>", "two")
+    assert logless.returncode == 0 and "sim/open" in logless.stdout

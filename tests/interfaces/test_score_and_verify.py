@@ -77,6 +77,16 @@ def test_a_sound_run_is_proven(cli: CommandLine, folder: Path) -> None:
     assert (told["ok"], told["records"], told["wrong"]) == (True, SMALL_PROMPTS - 1, [])
 
 
+def test_scores_of_an_earlier_part_are_no_tampering_while_a_run_has_not_ended(cli: CommandLine, folder: Path) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    # As a kill leaves it: begun again after an end, with records that the scores do not know yet.
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "ended": None}))
+    edit(folder / "records.jsonl", lambda lines: lines[:-1])
+    done = cli("verify", "run")
+    assert done.code == 0, done.out
+    assert "scores.json: the run has not ended" in done.out
+
+
 def sealed(line: bytes) -> bytes:
     """A line with the checksum that its bytes ask for."""
     body = re.sub(rb',"crc":\d+}$', b"", line)
