@@ -337,7 +337,7 @@ def test_two_hundred_thousand_calls_need_no_more_memory_than_twenty_thousand(tmp
     marks: list[int] = []
 
     async def main() -> None:
-        async with engine_over({M: Lean()}, tmp_path, Lane(M, concurrency=64)) as bench:
+        async with engine_over({M: Lean()}, tmp_path, Lane(M, concurrency=256)) as bench:
             count = 0
             async for _ in run_calls(bench.scheduler, prompts(200_000)):
                 count += 1
