@@ -29,7 +29,7 @@ from ..engine.admission import Stop
 from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
 from ..engine.journal import read_lines
-from ..engine.run_folder import RECORDS, RunFolder, write_whole
+from ..engine.run_folder import FAILURES, RECORDS, RunFolder, write_whole
 from ..metrics.scores import scores as scores_of
 from ..wiring import Engine
 from . import refusal
@@ -203,12 +203,15 @@ def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, 
 
 
 def cost_of(folder: Path) -> float:
-    """What the records of a folder cost so far; a folder that is no run's yet cost nothing."""
+    """What the journals of a folder cost so far; a folder that is no run's yet cost nothing."""
     decode = msgspec.json.Decoder(_Priced).decode
-    try:
-        return sum(decode(line).cost or 0.0 for line in read_lines(folder / RECORDS))
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise DamagedJournal(f"{folder / RECORDS} has a line that is no record ({error}): verify {folder}") from error
+    cost = 0.0
+    for path in (folder / RECORDS, folder / FAILURES):
+        try:
+            cost += sum(decode(line).cost or 0.0 for line in read_lines(path))
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise DamagedJournal(f"{path} has a line that is no record ({error}): verify {folder}") from error
+    return cost
 
 
 class _Priced(Struct):

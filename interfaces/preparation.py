@@ -29,7 +29,7 @@ SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """One run, ready to begin."""
+    """One run, ready to begin. `sweep`: the names of the folders beside it that share its --max-cost."""
 
     out: Path
     grid: Grid
@@ -38,6 +38,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     specification: dict[str, Any]
     options: dict[str, Any]
     dataset: dict[str, Any]
+    sweep: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -131,6 +132,17 @@ def options_of(manifest: Mapping[str, Any]) -> tuple[MillstoneOptions, Sending]:
     for name in ("model", "temperature"):
         kept[name] = tuple(kept[name])
     return MillstoneOptions(**kept), Sending(**manifest["options"]["sending"])
+
+
+def of_one_sweep(runs: tuple[Prepared, ...]) -> tuple[Prepared, ...]:
+    """Runs that know of each other, also when one of them is resumed alone."""
+    if len(runs) == 1:
+        return runs
+    return tuple(in_sweep(run, tuple(other.out.name for other in runs if other is not run)) for run in runs)
+
+
+def in_sweep(run: Prepared, sweep: tuple[str, ...]) -> Prepared:
+    return structs.replace(run, sweep=sweep, options={**run.options, "sweep": list(sweep)})
 
 
 def with_settings(prepared: Prepared, **changes: Any) -> Prepared:

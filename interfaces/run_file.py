@@ -104,7 +104,8 @@ def read_run_file(path: Path, out: str | None = None) -> RunFile:
     runs = _millstones(document, run.pop("millstone"), folder, base)
     if run.get("cache") is not None:
         run["cache"] = str(base / Path(run["cache"]).expanduser())
-    return RunFile(runs, Sending(**run), configuration)
+    # The file is its runs' configuration too, and `resume` reads it again as such.
+    return RunFile(runs, Sending(**run, config=str(path.absolute())), configuration)
 
 
 def _millstones(document: Document, given: Any, folder: Path, base: Path) -> tuple[Wanted, ...]:

@@ -40,11 +40,12 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> Prepared:
 
     from ..configuration import Configuration, configuration_of
     from ..documents import Document
-    from ..preparation import options_of, prepare
+    from ..preparation import in_sweep, options_of, prepare
 
     manifest = manifest_of(folder)
     try:
         run, kept = options_of(manifest)
+        sweep = tuple(map(str, manifest["options"].get("sweep", ())))
     except (KeyError, TypeError) as error:
         raise UsageError(
             f"{folder}: its manifest.json keeps no options ({error}): start it with `run` again"
@@ -62,7 +63,7 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> Prepared:
             f"{prepared.dataset['path']} is not the data set that this run began with: its digest is {asked[:12]}…, it "
             f"was {str(begun)[:12]}…; bring that one back, or start another run"
         )
-    return structs.replace(prepared, notes=())
+    return structs.replace(in_sweep(prepared, sweep) if sweep else prepared, notes=())
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:

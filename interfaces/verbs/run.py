@@ -63,7 +63,7 @@ def prepared_from(options: argparse.Namespace, *, is_sent: bool = True) -> tuple
 def _from_file(
     options: argparse.Namespace, given: dict[str, object], sending: Sending, *, is_sent: bool
 ) -> tuple[Prepared, ...]:
-    from ..preparation import prepare
+    from ..preparation import of_one_sweep, prepare
     from ..run_file import read_run_file
 
     what: str = options.what
@@ -79,9 +79,11 @@ def _from_file(
     if sending.config is not None:
         raise UsageError(f"--config belongs to `run millstone`: {what} holds lanes, providers and prices itself")
     file = read_run_file(path, options.out)
-    return tuple(
-        prepare(wanted.out, wanted.millstone, sending.over(file.sending), file.configuration, needs_keys=is_sent)
-        for wanted in file.runs
+    return of_one_sweep(
+        tuple(
+            prepare(wanted.out, wanted.millstone, sending.over(file.sending), file.configuration, needs_keys=is_sent)
+            for wanted in file.runs
+        )
     )
 
 
@@ -107,7 +109,7 @@ def carry_out(
             retry=retry,
             set_aside=set_aside,
             show_progress=not options.no_progress,
-            spent_elsewhere=_spent_elsewhere(each, prepared),
+            spent_elsewhere=_spent_elsewhere(each),
         )
         results.append(execute(each, manner))
         if results[-1].exit_code >= LOCAL_FAULT:
@@ -123,10 +125,10 @@ def carry_out(
     return code
 
 
-def _spent_elsewhere(run: Prepared, runs: Sequence[Prepared]) -> float:
+def _spent_elsewhere(run: Prepared) -> float:
     """What the other folders of a sweep cost: --max-cost is one limit for all of them."""
     from ..execution import cost_of
 
     if run.settings.max_cost is None:
         return 0.0
-    return sum(cost_of(other.out) for other in runs if other is not run)
+    return sum(cost_of(run.out.parent / name) for name in run.sweep)

@@ -195,6 +195,8 @@ def test_max_cost_is_one_limit_for_a_whole_sweep(cli: CommandLine, provider: Pro
     # Both folders count from the start.
     sent = provider.calls()
     assert cli("run", "sweep.toml", "--out", "less", "--max-cost", limit, "--no-progress").code == 4
+    # A folder that is resumed alone still shares its limit with the others.
+    assert cli("resume", "less/two", "--no-progress").code == 4
     assert provider.calls() == sent
 
 
@@ -237,10 +239,33 @@ def test_a_run_file_sweeps_several_runs_each_into_its_folder(
         ("two", "sim/open"),
         ("two", "sim/steady"),
     ]
-    # A resumed run has its lanes from the same file.
-    assert cli("resume", "out/two", "--no-progress").code == 0
     refused = cli("resume", "out")
     assert refused.code == 2 and "one, two" in refused.err
+
+
+def test_a_resumed_run_has_lanes_providers_and_prices_from_its_run_file(
+    cli: CommandLine, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_KEY", "sk-lab")
+    (tmp_path / "lab.toml").write_text(
+        '[run]\nout = "run"\ncache = "cache"\n'
+        '[run.millstone]\nmodel = "lab/open"\nlimit = 1\ntemplates = 1\ntrials = 2\n'
+        f'[providers.lab]\nbase_url = "{provider.base_url}"\n'
+        '[lanes."lab/open"]\nconcurrency = 2\nkeys = ["env:LAB_KEY"]\n'
+        '[prices."lab/open"]\ninput = 1\noutput = 1\n'
+    )
+    provider.set_faults("unauthorized,at=8-1000")
+    assert cli("run", "lab.toml", "--no-progress").code == 4
+    provider.reset()
+    provider.set_faults("slow_body=0.1")
+    monkeypatch.delenv("LAB_KEY")
+    refused = cli("resume", "run", "--no-progress")
+    assert refused.code == 2 and "set LAB_KEY" in refused.err and provider.calls() == 0
+    monkeypatch.setenv("LAB_KEY", "sk-lab")
+    done = cli("resume", "run", "--no-progress")
+    assert done.code == 0, done.err
+    assert provider.summary()["peak_in_flight"] == 2
+    assert all(line["cost"] > 0 for line in lines_of(tmp_path / "run/records.jsonl"))
 
 
 def test_a_yaml_file_asks_the_same_as_a_toml_file(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:

@@ -45,7 +45,11 @@ class Provider:
         return Counter(self._get("counts"))
 
     def calls(self) -> int:
-        return int(self._get("summary?window_s=0")["calls"])
+        return int(self.summary()["calls"])
+
+    def summary(self) -> Any:
+        """What it says of all the calls since the last reset."""
+        return self._get("summary?window_s=0")
 
     def await_calls(self, count: int) -> None:
         """Wait until so many calls have come."""
