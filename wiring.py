@@ -22,6 +22,7 @@ from .engine.cache import MODES, Cache, Mode
 from .engine.call import Call, Outcome
 from .engine.estimate import TokenEstimate
 from .engine.events import Events
+from .engine.fault import LocalFault
 from .engine.lane import Lane
 from .engine.ledger import Ledger
 from .engine.money import Price, Prices, Purse, bundled_prices
@@ -238,7 +239,7 @@ class Engine:
             )
         ledger = None
         if lane.rpm is not None or lane.tpm is not None:
-            ledger = Ledger(lane.rpm, lane.tpm, settings.cache_folder() / "lanes" / ledger_name(access))
+            ledger = _open_ledger(lane, settings.cache_folder() / "lanes" / ledger_name(access))
         admission = Admission(lane, ledger=ledger, purse=self.purse, policy=settings.policy, events=self.events)
         endpoint = ChatEndpoint(access.address, access.model, access.key, self._transport, lane.timeout_s)
         return Route(endpoint, admission, price, TokenEstimate())
@@ -248,6 +249,16 @@ def ledger_name(access: Access) -> str:
     """One file for each (address, model, key); the name tells none of them."""
     marks = (access.address.base_url, access.model, access.key or "")
     return hashlib.sha256("\0".join(marks).encode()).hexdigest()[:32] + ".ledger"
+
+
+def _open_ledger(lane: Lane, path: Path) -> Ledger:
+    try:
+        return Ledger(lane.rpm, lane.tpm, path)
+    except OSError as error:
+        raise LocalFault(
+            f"{path.parent} can't be written ({error.strerror}): the quota of {lane.model} is kept there; mend it, "
+            f"or use another folder with --cache"
+        ) from error
 
 
 def raise_file_limit() -> None:

@@ -81,37 +81,43 @@ class Cache:
         self._private = self._environment.open_db(PRIVATE, create=False)
         self._db = self._private if scope else self._shared
         self._waiting: list[tuple[bytes, bytes, asyncio.Future[None]]] = []
-        self._under_way: dict[bytes, bytes] = {}
+        self._under_way: dict[bytes, asyncio.Future[None]] = {}
         self._commit_wait_s = _GROUP_WAIT_S
         self._timer: asyncio.Handle | None = None
         self.is_faulty = False
 
     def get(self, key: bytes) -> Entry | None:
+        """What is committed: an answer on its way to the disk is not one yet."""
         key = self.scope + key
-        stored = self._under_way.get(key)
-        if stored is None:
-            try:
-                with self._environment.begin(db=self._db) as transaction:
-                    stored = transaction.get(key)
-            except lmdb.Error:
-                return None  # a damaged page: the answer is asked for again
+        try:
+            with self._environment.begin(db=self._db) as transaction:
+                stored = transaction.get(key)
+        except lmdb.Error:
+            return None  # a damaged page: the answer is asked for again
         return None if stored is None else _unsealed(key, stored)
 
-    def put(self, key: bytes, request: Request, sample: int, response: Response) -> asyncio.Future[None]:
-        """Store an answer; the future is done when it is committed, or fails with a local fault."""
+    def put(
+        self, key: bytes, request: Request, sample: int, response: Response, *, is_last: bool = True
+    ) -> asyncio.Future[None]:
+        """Store an answer; the future is done when it is committed, or fails with a local fault. `is_last`: no other is
+        on its way that this one's commit could wait for."""
         key = self.scope + key
         entry = Entry(request.identity, request.params, prompt_mark(request), sample, time.time(), response)
         stored = sealed(key, _encode_entry(entry))
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         self._waiting.append((key, stored, done))
-        self._under_way[key] = stored
+        self._under_way[key] = done
         if self._timer is None:
             self._timer = loop.call_later(self._commit_wait_s, self._commit)
-        elif len(self._waiting) == _GROUP_ENOUGH:
+        if is_last or len(self._waiting) == _GROUP_ENOUGH:
             self._timer.cancel()
             self._timer = loop.call_soon(self._commit)
         return done
+
+    def under_way(self, key: bytes) -> asyncio.Future[None] | None:
+        """Done when the answer that waits for its commit has it; None where none waits."""
+        return self._under_way.get(self.scope + key)
 
     def remove(self, key: bytes) -> None:
         with self._change() as transaction:

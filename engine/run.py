@@ -26,6 +26,8 @@ async def run_calls(
     """Outcomes as they finish, each written to the sink before it is seen. Raises Stopped at the end where a
     lane stopped and calls are left."""
     if scheduler.halted is not None:
+        if scheduler.halted[0] == "local_fault":
+            raise LocalFault(scheduler.halted[1])
         raise Stopped([Stop("", *scheduler.halted)])
     run = Run(scheduler, calls, sink)
     scheduler.on_halt.add(run.close_intake)
@@ -46,7 +48,7 @@ class Run:
         self._intake = Intake(calls, lambda call: call.model, self._begin_lane)
         self._outlet: deque[Outcome] = deque()
         self._news = asyncio.Event()
-        self._room: list[asyncio.Future[None]] = []
+        self._room: deque[asyncio.Future[None]] = deque()
         self._workers: set[asyncio.Task[None]] = set()
         self._stops: dict[str, Stop] = {}
         self._error: BaseException | None = None
@@ -65,7 +67,7 @@ class Run:
             # No more than were flushed: others may come in while the consumer looks at these.
             for _ in range(len(self._outlet)):
                 yield self._outlet.popleft()
-            self._make_room()
+            self._pass_on()
             if self._error is not None:
                 self._intake.close()  # what is in flight has been paid for: it is finished before the error is told
             if self._outlet:
@@ -107,16 +109,20 @@ class Run:
     async def _work(self, model: str) -> None:
         intake, scheduler, sink = self._intake, self._scheduler, self._sink
         while True:
-            call = intake.take_now(model) or await intake.take(model)
+            call = intake.take_now(model)
             if call is None:
-                self._note_stop(model)
-                return
+                self._pass_on()
+                call = await intake.take(model)
+                if call is None:
+                    self._note_stop(model)
+                    return
             found = scheduler.look_up(call)
             if isinstance(found, Outcome):
                 outcome = found
                 if sink is not None:
                     sink.write(outcome)
             else:
+                self._pass_on()
                 try:
                     outcome = await scheduler.fetch(found, sink)
                 except LaneStopped as error:
@@ -140,10 +146,17 @@ class Run:
             room = asyncio.get_running_loop().create_future()
             self._room.append(room)
             self._news.set()
-            await room
+            try:
+                await room
+            except asyncio.CancelledError:
+                self._pass_on()
+                raise
 
-    def _make_room(self) -> None:
-        waiting, self._room = self._room, []
-        for room in waiting:
+    def _pass_on(self) -> None:
+        """Wake one worker that waits for room. Whoever was woken goes on until the outlet is full again, or passes on
+        before it waits for anything else: so cached calls go through few hands, and no worker is forgotten."""
+        while self._room and len(self._outlet) < OUTLET_SIZE:
+            room = self._room.popleft()
             if not room.done():
                 room.set_result(None)
+                return

@@ -64,6 +64,7 @@ class Scheduler:
         self._mode = mode
         self._policy = policy
         self._random = random
+        self._out = 0
         self._flying: dict[bytes, asyncio.Future[Outcome | None]] = {}
         self.halted: tuple[StopReason, str] | None = None
         self.on_halt: set[Callable[[], None]] = set()
@@ -133,30 +134,22 @@ class Scheduler:
 
     async def fetch(self, wanted: Wanted, sink: Sink | None) -> Outcome:
         """Send a call, unless the same call is under way: then its answer serves both."""
-        while (leader := self._flying.get(wanted.key)) is not None:
-            first = await asyncio.shield(leader)
-            if first is None:
-                # The leader's caller left, or its lane stopped. Its answer may have come all the same; else who wakes
-                # first takes its place.
-                found = self.look_up(wanted.call)
-                if isinstance(found, Outcome):
-                    self._write(found, sink)
-                    return found
-                continue
-            outcome = Outcome(
-                wanted.call,
-                reply=first.reply,
-                failure=first.failure,
-                key=first.key,
-                cached=first.reply is not None,
-                cost=None if first.cost is None else 0.0,
-            )
-            if first.failure is None:
-                self.events.tell("cached", wanted.call.model)
+        while True:
+            leader, commit = self._flying.get(wanted.key), self.cache.under_way(wanted.key)
+            if leader is not None:
+                first = await asyncio.shield(leader)
+                if first is not None:
+                    return self._shared(wanted.call, first, sink)
+            elif commit is not None:
+                await asyncio.wait([commit])
             else:
-                self.events.tell("unsent", wanted.call.model, detail=first.failure.kind)
-            self._write(outcome, sink)
-            return outcome
+                break
+            # The leader's caller left, or its lane stopped. Its answer may have come all the same; else who wakes first
+            # takes its place.
+            found = self.look_up(wanted.call)
+            if isinstance(found, Outcome):
+                self._write(found, sink)
+                return found
         flight = self._flying[wanted.key] = asyncio.get_running_loop().create_future()
         try:
             outcome = await self._send_until_final(wanted, sink)
@@ -168,6 +161,23 @@ class Scheduler:
             return outcome
         finally:
             del self._flying[wanted.key]
+
+    def _shared(self, call: Call, first: Outcome, sink: Sink | None) -> Outcome:
+        """The outcome of another caller's identical call, as this call's own."""
+        outcome = Outcome(
+            call,
+            reply=first.reply,
+            failure=first.failure,
+            key=first.key,
+            cached=first.reply is not None,
+            cost=None if first.cost is None else 0.0,
+        )
+        if first.failure is None:
+            self.events.tell("cached", call.model)
+        else:
+            self.events.tell("unsent", call.model, detail=first.failure.kind)
+        self._write(outcome, sink)
+        return outcome
 
     async def _send_until_final(self, wanted: Wanted, sink: Sink | None) -> Outcome:
         call, route, lane = wanted.call, wanted.route, wanted.route.lane
@@ -202,6 +212,7 @@ class Scheduler:
 
     async def _attempt(self, route: Route, request: Request) -> tuple[Reply | Fault, Response | None]:
         """One try, whatever happens to it."""
+        self._out += 1
         try:
             response = await route.endpoint.send(request)
             return route.endpoint.decode(response), response
@@ -212,6 +223,8 @@ class Scheduler:
             # must not take the other hundred thousand with it.
             detail = f"{type(error).__name__}: {error}"
             return Fault("incomplete", detail, "retry", is_billed_maybe=True), None
+        finally:
+            self._out -= 1
 
     def _settle(self, route: Route, permit: Permit, call: Call, reply: Reply, now: float) -> None:
         usage = reply.usage
@@ -223,7 +236,9 @@ class Scheduler:
 
     async def _store(self, wanted: Wanted, response: Response, lane: Admission) -> None:
         try:
-            await self.cache.put(wanted.key, wanted.request, wanted.call.trial, response)
+            # With nothing else out there is nothing to wait for: a narrow lane pays no pause for each answer.
+            is_last = self._out == 0
+            await self.cache.put(wanted.key, wanted.request, wanted.call.trial, response, is_last=is_last)
         except LocalFault as fault:
             # The answer still reaches the journal; nothing more is sent.
             self.halt("local_fault", str(fault))

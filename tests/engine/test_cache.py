@@ -40,14 +40,15 @@ def test_what_was_put_is_found_with_all_that_came_with_it(tmp_path: Path) -> Non
     cache.close()
 
 
-def test_an_answer_is_found_before_its_commit_and_confirmed_after_it(tmp_path: Path) -> None:
+def test_an_answer_is_under_way_before_its_commit_and_there_after_it(tmp_path: Path) -> None:
     async def main() -> None:
         cache = Cache(tmp_path)
         done = cache.put(key_of(1), request_of(1), 0, Response(200, b"new"))
-        entry = cache.get(key_of(1))
-        assert entry is not None and entry.response.body == b"new" and not done.done()
+        assert cache.get(key_of(1)) is None and cache.under_way(key_of(1)) is done and not done.done()
         assert cache.statistics().entries == 0
         await done
+        entry = cache.get(key_of(1))
+        assert entry is not None and entry.response.body == b"new" and cache.under_way(key_of(1)) is None
         assert cache.statistics().entries == 1
         cache.close()
 

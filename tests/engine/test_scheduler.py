@@ -90,20 +90,24 @@ def test_when_the_first_caller_leaves_another_takes_its_place(tmp_path: Path) ->
 
 
 def test_an_answer_that_had_come_when_its_caller_left_is_not_asked_for_again(tmp_path: Path) -> None:
-    provider = ScriptedProvider(latency_s=1.0)
+    latencies = iter([1.0, 9.0])
+    provider = ScriptedProvider(latency_s=lambda: next(latencies))
 
-    async def main() -> Outcome:
+    async def main() -> list[Outcome]:
         async with engine_over({M: provider}, tmp_path) as bench:
             first = asyncio.create_task(bench.scheduler.ask(Call(M, "same")))
             await asyncio.sleep(0)
+            other = asyncio.create_task(bench.scheduler.ask(Call(M, "other, whose commit is worth waiting for")))
             second = asyncio.create_task(bench.scheduler.ask(Call(M, "same")))
             await asyncio.sleep(1.001)  # answered, not yet committed
-            assert provider.in_flight == 0 and not first.done()
+            assert provider.in_flight == 1 and not first.done()
             first.cancel()
-            return await second
+            third = await bench.scheduler.ask(Call(M, "same"))  # nobody's call is in flight: only the commit is
+            return [await second, third, await other]
 
-    assert run_virtually(main()).cached
-    assert len(provider.arrivals) == 1
+    found = run_virtually(main())
+    assert [outcome.cached for outcome in found] == [True, True, False]
+    assert len(provider.arrivals) == 2
 
 
 def test_callers_that_all_leave_at_once_leave_nothing_behind(tmp_path: Path) -> None:
