@@ -258,11 +258,11 @@ class Admission:
             self._trouble_since = now
         self._events.tell("throttled", self.lane.model, seconds, fault.kind)
         if self._paused_until - self._trouble_since > self._policy.patience_s:
-            minutes = (self._paused_until - now) / 60
+            asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - self._trouble_since) / 60:.2g} min"
             self.stop(
                 "patience",
-                f"{self.lane.model} asks for a pause of {minutes:.0f} min, more than --patience "
-                f"({self._policy.patience_s / 60:g} min): resume later. It said: {fault.detail}",
+                f"{self.lane.model} {asked} without a valid answer, more than --patience "
+                f"({self._policy.patience_s / 60:g} min) in all: resume later. It said: {fault.detail}",
             )
 
     def _count_failure(self, permit: Permit, fault: Fault, now: float) -> None:
@@ -274,7 +274,7 @@ class Admission:
 
     def _confirm(self, permit: Permit, fault: Fault, now: float) -> None:
         if self._is_suspect and permit.is_probe:
-            self.stop("dead_key", fault.detail)
+            self.stop("dead_key", f"{self.lane.model} refuses the key ({fault.detail}): mend it and resume")
         elif not self._is_suspect:
             self._is_suspect = True
             self._trouble_since = now if self._trouble_since is None else self._trouble_since

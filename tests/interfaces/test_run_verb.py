@@ -159,6 +159,17 @@ def test_live_mode_takes_nothing_from_earlier_runs_but_goes_on_with_its_own(
     assert provider.calls() - before == 10 + SMALL_PROMPTS - 9 + SMALL_PROMPTS
 
 
+def test_why_a_lane_stopped_is_told_with_what_to_do(cli: CommandLine, provider: Provider) -> None:
+    provider.set_faults("unauthorized,at=8-1000")
+    dead = cli(*grid(provider, "--out", "dead", "--mode", "live"))
+    assert dead.code == 4
+    assert "sim/open refuses the key (401: Incorrect API key provided.): mend it and resume; go on:" in dead.out
+    provider.set_faults("rate_limited_ms=600")
+    throttled = cli(*grid(provider, "--out", "throttled", "--mode", "live", "--patience", "1s"))
+    assert throttled.code == 4
+    assert re.search(r"asks for a pause of 0\.01 min after \S+ min without a valid answer, more than", throttled.out)
+
+
 PRICED = '[prices."sim/open"]\ninput = 1\noutput = 1\n'
 
 
