@@ -11,8 +11,6 @@ import re
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.tracing import Trace
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
@@ -22,11 +20,10 @@ class OneAnswer(ResponseHandler):
     """One connection. aiohttp's parser throws a whole answer away when stray bytes came in the same segment as
     its head, and keeps for the next call what comes after it: both are kept from the parser."""
 
-    is_used = False
     _is_before_head = True
 
     def set_response_params(self, **params: object) -> None:
-        self.is_used = self._is_before_head = True
+        self._is_before_head = True
         super().set_response_params(**params)  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
@@ -57,24 +54,9 @@ def _end_of_answer(data: bytes) -> int | None:
 
 
 class StrictConnector(aiohttp.TCPConnector):
-    """Never hands out a connection that has bytes which nobody asked for (one is given back to the pool before the
-    rest of its last segment is read), nor a used one for a request that says it will be the last on its own."""
+    """Makes strict connections. It keeps none: whoever is done with one pools or closes it."""
 
-    def __init__(self, *, keepalive_s: float) -> None:
+    def __init__(self) -> None:
         # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
-        super().__init__(limit=0, keepalive_timeout=keepalive_s, ttl_dns_cache=60)
+        super().__init__(limit=0, ttl_dns_cache=60)
         self._factory = functools.partial(OneAnswer, loop=self._loop)  # type: ignore[assignment]
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 (the signature is aiohttp's)
-    ) -> Connection:
-        is_alone = req.headers.get("Connection") == "close"
-        while True:
-            connection = await super().connect(req, traces, timeout)
-            protocol = connection.protocol
-            if not isinstance(protocol, OneAnswer) or not (protocol.should_close or (is_alone and protocol.is_used)):
-                return connection
-            connection.close()

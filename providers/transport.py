@@ -10,10 +10,12 @@ import asyncio
 import errno
 import socket
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import aiohttp
+from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 from yarl import URL
@@ -38,6 +40,7 @@ class Transport:
 
     def __init__(self) -> None:
         self._connector: StrictConnector | None = None
+        self._pools: list[Pool] = []
 
     def __repr__(self) -> str:
         return f"<Transport [{'open' if self._connector is not None else 'closed'}]>"
@@ -45,21 +48,64 @@ class Transport:
     @property
     def connector(self) -> StrictConnector:
         if self._connector is None:
-            self._connector = StrictConnector(keepalive_s=KEEPALIVE_S)
+            self._connector = StrictConnector()
         return self._connector
 
+    def pool(self, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout) -> Pool:
+        pool = Pool(self.connector, request, timeout)
+        self._pools.append(pool)
+        return pool
+
     async def close(self) -> None:
+        for pool in self._pools:
+            pool.close()
+        self._pools.clear()
         if self._connector is not None:
             await self._connector.close()
             self._connector = None
 
 
-class Head(NamedTuple):
-    """What is the same for every request to one URL: how to connect, and the bytes before the body's length."""
+class Pool:
+    """Connections to one address that wait for their next call. Kept here, since taking one from aiohttp's connector
+    and giving it back costs as much as parsing an answer."""
 
-    request: aiohttp.ClientRequest
+    def __init__(
+        self, connector: StrictConnector, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout
+    ) -> None:
+        self._connector = connector
+        self._request = request
+        self._timeout = timeout
+        self._idle: deque[tuple[Connection, float]] = deque()
+
+    async def take(self) -> Connection:
+        fresh_since = time.monotonic() - KEEPALIVE_S
+        while self._idle:
+            connection, since = self._idle.popleft()
+            protocol = connection.protocol
+            if since > fresh_since and protocol is not None and protocol.is_connected() and not protocol.should_close:
+                return connection
+            connection.close()
+        try:
+            return await self._connector.connect(self._request, [], self._timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(f"no connection to {self._request.url.origin()}") from error
+
+    def give_back(self, connection: Connection) -> None:
+        if connection.protocol is None or connection.protocol.should_close:
+            connection.close()
+        else:
+            self._idle.append((connection, time.monotonic()))
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.popleft()[0].close()
+
+
+class Head(NamedTuple):
+    """What is the same for every request to one URL: its connections, and the bytes before the body's length."""
+
+    pool: Pool
     data: bytes
-    timeout: aiohttp.ClientTimeout
 
 
 class Channel:
@@ -88,10 +134,7 @@ class Channel:
         # aiohttp's connections and parser without its session: that layer costs twice what these two do.
         began = time.perf_counter()
         head = self._head_of(request)
-        try:
-            connection = await self._transport.connector.connect(head.request, [], head.timeout)
-        except TimeoutError as error:
-            raise aiohttp.ConnectionTimeoutError(f"no connection to {head.request.url.origin()}") from error
+        connection = await head.pool.take()
         try:
             protocol = connection.protocol
             if protocol is None or protocol.transport is None or protocol.transport.is_closing():
@@ -110,7 +153,7 @@ class Channel:
         if response.is_cut:
             connection.close()
         else:
-            connection.release()
+            head.pool.give_back(connection)
         return response
 
     def _head_of(self, request: Request) -> Head:
@@ -129,11 +172,9 @@ class Channel:
         lines += [f"{name}: {value}" for name, value in headers.items()]
         # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
         connect_s = min(CONNECT_S, self._timeout_s / 2)
-        return Head(
-            aiohttp.ClientRequest("POST", url, headers=headers, loop=asyncio.get_running_loop()),
-            "\r\n".join([*lines, "Content-Length: "]).encode(),
-            aiohttp.ClientTimeout(total=None, sock_connect=connect_s),
-        )
+        request = aiohttp.ClientRequest("POST", url, headers=headers, loop=asyncio.get_running_loop())
+        pool = self._transport.pool(request, aiohttp.ClientTimeout(total=None, sock_connect=connect_s))
+        return Head(pool, "\r\n".join([*lines, "Content-Length: "]).encode())
 
 
 class _Progress:
