@@ -94,8 +94,8 @@ class Journal:
         """Write what was taken. A full disk is noted in `fault` after the reserve has saved the rows."""
         if not self._pending:
             return
-        data = b"".join(self._pending)
         count = len(self._pending)
+        data = self._pending[0] if count == 1 else b"".join(self._pending)
         self._pending.clear()
         while data:
             try:

@@ -197,6 +197,8 @@ async def _read(message: RawResponseMessage, payload: aiohttp.StreamReader, requ
                 detail = f"an answer of more than {BODY_MAX >> 20} MiB, dropped there"
                 raise SendError(Fault("too_large", detail, "never", message.code, is_billed_maybe=True))
             chunks.append(chunk)
+            if payload.at_eof():
+                break
     except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
         # A stream may have said all it had to say before it was cut; its own marks tell. So does an
         # error's status.
