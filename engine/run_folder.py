@@ -35,6 +35,11 @@ def specification_hash(specification: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(specification, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+def manifest_hash(manifest: Mapping[str, Any]) -> str:
+    """Of everything in a manifest but its own hash."""
+    return specification_hash({name: value for name, value in manifest.items() if name != "manifest_hash"})
+
+
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a run, or a LocalFault that says what is wrong with the folder."""
     path = folder / MANIFEST
@@ -98,6 +103,7 @@ class RunFolder:
 
     def write_manifest(self, **changes: Any) -> None:
         self.manifest.update(changes)
+        self.manifest["manifest_hash"] = manifest_hash(self.manifest)
         write_whole(self.folder / MANIFEST, orjson.dumps(self.manifest, option=orjson.OPT_INDENT_2))
 
     def close(self) -> None:

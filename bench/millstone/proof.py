@@ -15,7 +15,7 @@ import orjson
 from msgspec import Struct, field
 
 from ...engine.journal import is_intact, read_lines
-from ...engine.run_folder import FAILURES, RECORDS, specification_hash
+from ...engine.run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
 from ...metrics.scores import scores as scores_of
 from .dataset import Dataset
 from .grid import CONFIGS
@@ -49,6 +49,8 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: Dataset | None) ->
     specification = manifest["specification"]
     if specification_hash(specification) != manifest.get("specification_hash"):
         proof.add("manifest.json: the specification's hash is not the one noted beside it: one of both was changed")
+    if manifest_hash(manifest) != manifest.get("manifest_hash"):
+        proof.add("manifest.json: its hash is not the one noted in it: something in it was changed")
     if dataset is None:
         proof.unproven.append("data set: not reachable, so its digest was not compared")
     elif dataset.digest != specification.get("data"):

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of, scores_of
 
+from millstream.engine.run_folder import manifest_hash
+
 CommandLine = Callable[..., Done]
 COUNTS = Path(__file__).parent.parent / "metrics/data/millstone-counts-gpt-4o.csv"
 DOCUMENTED = ("id", "issue", "template", "config", "trial", "stance", "model", "temperature", "status", "text")
@@ -77,10 +79,15 @@ def test_a_sound_run_is_proven(cli: CommandLine, folder: Path) -> None:
     assert (told["ok"], told["records"], told["wrong"]) == (True, SMALL_PROMPTS - 1, [])
 
 
+def begin_again(folder: Path) -> None:
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text()) | {"ended": None}
+    path.write_text(json.dumps(manifest | {"manifest_hash": manifest_hash(manifest)}))
+
+
 def test_scores_of_an_earlier_part_are_no_tampering_while_a_run_has_not_ended(cli: CommandLine, folder: Path) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text())
     # As a kill leaves it: begun again after an end, with records that the scores do not know yet.
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "ended": None}))
+    begin_again(folder)
     edit(folder / "records.jsonl", lambda lines: lines[:-1])
     done = cli("verify", "run")
     assert done.code == 0, done.out
@@ -150,7 +157,15 @@ TAMPERED: dict[str, tuple[Tampering, str]] = {
     ),
     "the specification": (
         lambda run: changed(run, "manifest.json", b'"trials": 2', b'"trials": 3'),
-        "hash is not the one",
+        "the specification's hash is not the one",
+    ),
+    "a count of the manifest": (
+        lambda run: changed(run, "manifest.json", b'"truncated": 0', b'"truncated": 1'),
+        "something in it was changed",
+    ),
+    "a version in the manifest": (
+        lambda run: changed(run, "manifest.json", b'"millstream": "', b'"millstream": "9'),
+        "something in it was changed",
     ),
 }
 
@@ -168,8 +183,7 @@ def test_tampering_is_found_and_ends_with_5(cli: CommandLine, folder: Path, case
 
 def test_what_is_pending_is_no_fault(cli: CommandLine, folder: Path) -> None:
     edit(folder / "records.jsonl", lambda lines: lines[3:])
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"ended": None}))
+    begin_again(folder)
     (folder / "scores.json").unlink()
     done = cli("verify", "run")
     assert done.code == 0
