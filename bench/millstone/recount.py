@@ -53,9 +53,19 @@ class Recount(Struct):
         return self.pairs.get(pair) or Ended()
 
 
-def recount(records: Iterable[bytes], failures: Iterable[bytes] = (), source: str = "records.jsonl") -> Recount:
-    """Count lines of both journals. Blank lines are passed over; a failure among the records counts as one."""
+def recount(
+    records: Iterable[bytes],
+    failures: Iterable[bytes] = (),
+    source: str = "records.jsonl",
+    *,
+    is_each_once: bool = False,
+) -> Recount:
+    """Count lines of both journals. Blank lines are passed over; a failure among the records counts as one.
+
+    `is_each_once`: an answer that stands there twice is a RecordError; our own runs never write one.
+    """
     counted = Recount()
+    seen: set[tuple[Pair, str]] = set()
     differs = _reading_differs()
     disagreements: dict[Pair, int] = {}
     add = counted.tally.add
@@ -75,6 +85,10 @@ def recount(records: Iterable[bytes], failures: Iterable[bytes] = (), source: st
         _count(ended, record)
         if record.stance is None:
             continue
+        if is_each_once:
+            if (pair, record.id) in seen:
+                raise RecordError(f"{source}: line {number}: id {record.id} of {pair} stands there twice: keep one")
+            seen.add((pair, record.id))
         case = case_of(record.config)
         assert case is not None  # a Record has one of the protocols' configurations
         add(record.model, record.temperature, record.issue, case, record.stance, record.template, record.trial)

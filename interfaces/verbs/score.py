@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _score_folder(folder: Path) -> dict[str, Any]:
     from ...bench.millstone.recount import recount
-    from ...engine.fault import DamagedJournal
-    from ...engine.journal import is_intact, read_lines
     from ...engine.run_folder import RECORDS
     from ...metrics.scores import scores
     from ..execution import write_scores
@@ -51,24 +49,42 @@ def _score_folder(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise UsageError(f"{folder}: expected a folder with {RECORDS}, got none there")
 
-    def lines() -> Any:
-        for number, line in enumerate(read_lines(path), 1):
-            if not is_intact(line, must_be_sealed=False):
-                raise DamagedJournal(
-                    f"{path} line {number} is damaged: `millstream resume --set-aside-damaged {folder}` asks for such "
-                    f"lines again"
-                )
-            yield line
-
     try:
-        found = scores(recount(lines(), source=str(path)).tally)
+        found = scores(recount(_lines(path), source=str(path), is_each_once=True).tally)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    if not found["millstone"]["models"]:
+        raise UsageError(f"{path}: expected records, got none: nothing to score")
     try:
         write_scores(folder, found)
     except OSError as error:
         note(f"millstream: {folder}/scores.json is not written ({error.strerror})")
     return found
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Every line, checked where it has a checksum. Other programs may end their last one without a newline; one that
+    a kill tore is left out."""
+    import orjson
+
+    from ...engine.fault import DamagedJournal
+    from ...engine.journal import is_intact
+
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                try:
+                    orjson.loads(line)
+                except orjson.JSONDecodeError:
+                    note(f"millstream: {path} line {number} is torn, as a kill leaves it: left out")
+                    return
+            line = line.removesuffix(b"\n")
+            if not is_intact(line, must_be_sealed=False):
+                raise DamagedJournal(
+                    f"{path} line {number} is damaged: `millstream resume --set-aside-damaged {path.parent}` asks for "
+                    f"such lines again"
+                )
+            yield line
 
 
 def _score_counts(path: Path) -> dict[str, Any]:

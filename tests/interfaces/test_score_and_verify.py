@@ -57,6 +57,34 @@ def test_records_of_another_program_score_with_the_documented_fields_alone(
     assert done.out.count("sim/open") == 2
 
 
+def test_a_last_line_without_a_newline_counts_and_a_torn_one_is_told(cli: CommandLine, folder: Path) -> None:
+    whole = (folder / "records.jsonl").read_bytes()
+    assert cli("score", "run").code == 0
+    expected = scores_of(folder)
+    (folder / "records.jsonl").write_bytes(whole.removesuffix(b"\n"))
+    assert cli("score", "run").code == 0
+    assert scores_of(folder) == expected
+    (folder / "records.jsonl").write_bytes(whole + whole[:40])
+    torn = cli("score", "run")
+    assert torn.code == 0 and f"line {SMALL_PROMPTS} is torn" in torn.err
+    assert scores_of(folder) == expected
+
+
+def test_an_answer_that_stands_there_twice_is_not_scored(cli: CommandLine, folder: Path) -> None:
+    edit(folder / "records.jsonl", lambda lines: [*lines, lines[4]])
+    done = cli("score", "run")
+    assert done.code == 2
+    assert re.search(rf"records.jsonl: line {SMALL_PROMPTS}: id \S+ of sim/open stands there twice", done.err)
+
+
+@pytest.mark.parametrize(("text", "said"), [("", "expected records, got none"), ("[]", "line 1: Expected `object`")])
+def test_a_file_without_records_is_refused(cli: CommandLine, tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "records.jsonl").write_text(text)
+    done = cli("score", ".")
+    assert done.code == 2 and said in done.err
+    assert not (tmp_path / "scores.json").exists()
+
+
 def test_a_line_that_is_no_record_is_told(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "records.jsonl").write_text('{"id": "x"}\n')
     done = cli("score", ".")
