@@ -77,6 +77,7 @@ class Admission:
         self._paused_until = 0.0
         self._trouble_since: float | None = None
         self._is_suspect = False
+        self._latest_fault = ""
         purse.watch(self._wake)
 
     def __repr__(self) -> str:
@@ -241,7 +242,9 @@ class Admission:
     def _give_up(self) -> tuple[float, str]:
         minutes = self._policy.patience_s / 60
         what = "gave no valid answer" if self.breaker.is_open else "kept refusing calls"
-        self.stop("patience", f"{self.lane.model} {what} for {minutes:g} min (--patience): resume when it is back")
+        said = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
+        detail = f"{self.lane.model} {what} for {minutes:.2g} min (--patience): resume when it is back{said}"
+        self.stop("patience", detail)
         return float("inf"), "pause"
 
     def _budget_detail(self, cost: float) -> str:
@@ -256,6 +259,7 @@ class Admission:
         self._paused_until = max(self._paused_until, now + seconds)
         if self._trouble_since is None:
             self._trouble_since = now
+        self._latest_fault = f"{fault.kind}: {fault.detail}"
         self._events.tell("throttled", self.lane.model, seconds, fault.kind)
         if self._paused_until - self._trouble_since > self._policy.patience_s:
             asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - self._trouble_since) / 60:.2g} min"
@@ -267,6 +271,7 @@ class Admission:
 
     def _count_failure(self, permit: Permit, fault: Fault, now: float) -> None:
         self.budget.record(success=False)
+        self._latest_fault = f"{fault.kind}: {fault.detail}"
         if fault.cuts_rate and self._adaptive.cut(now, permit.sent_at):
             self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         if self.breaker.record_failure(now, was_probe=permit.is_probe) and self._trouble_since is None:

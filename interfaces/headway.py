@@ -7,7 +7,7 @@ clock: times are passed in. A fact costs a few additions; all else is done once 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import get_args
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ _LOOKS = round(WINDOW_S / LOOK_EVERY_S)
 _QUOTA_SHARE = 0.5
 # What admission leaves free of a declared quota, so that no sliding minute exceeds it.
 _QUOTA_USED = 0.987
-_DETAILED = frozenset({"failed", "unsent", "waited"})
+_DETAILED = frozenset({"failed", "unsent", "retried", "waited"})
 
 
 class LaneView(Struct, frozen=True):
@@ -55,7 +55,7 @@ class View(Struct, frozen=True):
     expected: float | None
     left_s: float | None
     failures: Mapping[str, int]
-    retries: int
+    retries: Mapping[str, int]
     throttles: int
     waits: tuple[Share, ...]
     lanes: tuple[LaneView, ...]
@@ -64,12 +64,13 @@ class View(Struct, frozen=True):
 class _Counts:
     """What was told of one lane so far, and what the looks of the last seconds saw."""
 
-    __slots__ = ("bottleneck", "failures", "in_flight", "kinds", "latest", "looks", "seen_waits", "waits")
+    __slots__ = ("bottleneck", "failures", "in_flight", "kinds", "latest", "looks", "retries", "seen_waits", "waits")
 
     def __init__(self, now: float) -> None:
         self.kinds: dict[str, int] = dict.fromkeys(get_args(Kind), 0)
         self.latest = ""
         self.failures: dict[str, int] = {}
+        self.retries: dict[str, int] = {}
         self.waits: dict[str, float] = {}
         self.seen_waits: dict[str, float] = {}
         self.bottleneck = Bottleneck(_LOOKS)
@@ -119,7 +120,8 @@ class Headway:
             if kind == "waited":
                 counts.waits[event.detail] = counts.waits.get(event.detail, 0.0) + event.value
             else:
-                counts.failures[event.detail] = counts.failures.get(event.detail, 0) + 1
+                told = counts.retries if kind == "retried" else counts.failures
+                told[event.detail] = told.get(event.detail, 0) + 1
 
     def look(self, now: float, cpu_share: float, lag_s: float) -> View:
         """Take stock. `cpu_share` is our process's since the last look, `lag_s` how late this look comes."""
@@ -164,10 +166,6 @@ class Headway:
         done = sum(counts.done for counts in self._lanes.values())
         elapsed_s = now - self._began
         lanes = tuple(self._lane_view(model, counts) for model, counts in self._lanes.items())
-        failures: dict[str, int] = {}
-        for counts in self._lanes.values():
-            for kind, number in counts.failures.items():
-                failures[kind] = failures.get(kind, 0) + number
         spent = self._spent()
         return View(
             total=self._total,
@@ -180,8 +178,8 @@ class Headway:
             spent=spent,
             expected=None if spent is None else self._expected(spent, answered, done),
             left_s=self._left_s(done, now),
-            failures=failures,
-            retries=sum(one["retried"] for one in kinds),
+            failures=_summed(counts.failures for counts in self._lanes.values()),
+            retries=_summed(counts.retries for counts in self._lanes.values()),
             throttles=sum(one["throttled"] + one["cut"] for one in kinds),
             waits=shares(counts.bottleneck.seconds() for counts in self._lanes.values()),
             lanes=lanes,
@@ -244,3 +242,11 @@ class Headway:
             if requests and tokens:
                 caps.append(lane.lane.tpm * requests / tokens)
         return min(caps) * _QUOTA_USED / 60 if caps else seen
+
+
+def _summed(lanes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for lane in lanes:
+        for kind, number in lane.items():
+            total[kind] = total.get(kind, 0) + number
+    return total

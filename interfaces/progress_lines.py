@@ -6,7 +6,7 @@ that a model said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from .bottleneck import Share
@@ -123,14 +123,19 @@ def _money(view: View) -> list[str]:
 def _troubles(view: View) -> list[str]:
     told = []
     if view.retries:
-        told.append(f"retried {view.retries:,}")
+        told.append("retried: " + _by_kind(view.retries))
     if view.throttles:
         told.append(f"throttled {view.throttles:,}")
     if view.failures:
-        ordered = sorted(view.failures.items(), key=lambda item: (-item[1], item[0]))
-        told.append("failed: " + ", ".join(f"{kind} {number:,}" for kind, number in ordered))
+        told.append("failed: " + _by_kind(view.failures))
     told += [f"stopped {_printable(lane.model)}: {lane.stopped}" for lane in view.lanes[:LANES_SHOWN] if lane.stopped]
     return told
+
+
+def _by_kind(counts: Mapping[str, int]) -> str:
+    """The most frequent first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{kind} {number:,}" for kind, number in ordered)
 
 
 def _bar_line(view: View, width: int) -> Line:

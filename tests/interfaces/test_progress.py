@@ -91,7 +91,7 @@ def test_retries_are_told_and_a_call_that_succeeds_in_the_end_is_no_failure(tmp_
 
     written = lines_of(tmp_path, Lane(MODEL, concurrency=4), 40, ScriptedProvider(once))
     assert written[-1][1].startswith("40 of 40 (100%)")
-    assert written[-1][1].endswith("| retried 4")
+    assert written[-1][1].endswith("| retried: server_error 4")
 
 
 def test_several_lanes_are_told_one_by_one(tmp_path: Path) -> None:

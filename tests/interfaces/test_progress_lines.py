@@ -26,16 +26,19 @@ def test_a_plain_line_tells_everything_that_is_known() -> None:
         expected=3.519,
         left_s=115.2,
         failures={"timeout": 2},
-        retries=0,
+        retries={"connect": 3, "server_error": 12},
         throttles=0,
         waits=(Share("requests", 0.92), Share("tokens", 0.08)),
         lanes=(),
     )
     assert plain_line(view) == (
         "12,340 of 105,930 (11.6%) | 812/s | 128 in flight | 3,001 cached | $0.41 of ~$3.52 | 1:55 left | "
-        "waiting for requests 92% | failed: timeout 2"
+        "waiting for requests 92% | retried: server_error 12, connect 3 | failed: timeout 2"
     )
-    assert last_line(view) == ("12,340 of 105,930 (11.6%) | in 0:15 | 790/s | 3,001 cached | $0.41 | failed: timeout 2")
+    assert last_line(view) == (
+        "12,340 of 105,930 (11.6%) | in 0:15 | 790/s | 3,001 cached | $0.41 | "
+        "retried: server_error 12, connect 3 | failed: timeout 2"
+    )
 
 
 def test_only_the_whole_is_a_hundred_percent() -> None:
@@ -65,7 +68,7 @@ def a_view(*, total: int = 105_930, done: int = 12_340, failures: dict[str, int]
         expected=98_765.43,
         left_s=123_456.0,
         failures=failures or {},
-        retries=4_321,
+        retries={"server_error": 4_321},
         throttles=1_234,
         waits=waits,
         lanes=tuple(
