@@ -13,7 +13,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench lock runtime tools
+.PHONY: help run test check bench torture lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ check: tools ## style, types, the floors of the house, known vulnerabilities
 bench: tools ## our speed beside the peers', measured in one run
 	@sh bench/speed/install-servers.sh
 	@$(PY) -m millstream.bench.speed
+
+torture: tools ## the long attack: a thousand random kills (about half an hour)
+	@MILLSTREAM_KILLS=1000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. tests/interfaces/test_kills.py
 
 lock: tools ## choose versions anew, within pyproject.toml
 	$(LOCK) --output-file requirements.txt
