@@ -141,7 +141,7 @@ class Admission:
         elif fault.action == "confirm":
             self._confirm(permit, fault, now)
         elif fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
-            self._pause(now, fault.retry_after_s or 1.0, fault)
+            self._pause(permit, fault.retry_after_s or 1.0, fault, now)
         else:
             self._count_failure(permit, fault, now)
         if permit.is_probe and fault.action in ("wait", "throttle", "never"):
@@ -255,7 +255,11 @@ class Admission:
 
     # What was learned
 
-    def _pause(self, now: float, seconds: float, fault: Fault) -> None:
+    def _pause(self, permit: Permit, seconds: float, fault: Fault, now: float) -> None:
+        # A second pause with no answer since the first: what was let go after it was too much, so less goes next time.
+        is_again = self._trouble_since is not None and permit.sent_at >= self._paused_until
+        if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at):
+            self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         self._paused_until = max(self._paused_until, now + seconds)
         if self._trouble_since is None:
             self._trouble_since = now

@@ -132,17 +132,20 @@ class Cache:
                     yield bytes(key), entry
 
     def prune(self, *, older_than_s: float | None = None, now: float | None = None) -> int:
-        """Drop shared entries older than so many seconds (None: all) and leftovers of live runs."""
-        now = time.time() if now is None else now
-        doomed = [
-            key for key, entry in self.entries() if older_than_s is None or now - entry.received_at > older_than_s
-        ]
+        """Drop what is older than so many seconds (None: everything), what live runs kept included. How many."""
+        before = float("inf") if older_than_s is None else (time.time() if now is None else now) - older_than_s
+        doomed = []
+        for db in (self._shared, self._private):
+            with self._environment.begin(db=db) as transaction:
+                for key, stored in transaction.cursor():
+                    entry = _unsealed(key, stored)
+                    # What can't be read is of no use at any age.
+                    if entry is None or entry.received_at < before:
+                        doomed.append((bytes(key), db))
         with self._change() as transaction:
-            for key in doomed:
-                transaction.delete(key, db=self._shared)
-            doomed_private = transaction.stat(self._private)["entries"]
-            transaction.drop(self._private, delete=False)
-        return len(doomed) + int(doomed_private)
+            for key, db in doomed:
+                transaction.delete(key, db=db)
+        return len(doomed)
 
     def drop_scope(self) -> None:
         """The live run has ended: what it kept to be able to resume goes."""

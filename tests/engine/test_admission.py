@@ -299,3 +299,42 @@ def test_an_estimate_learns_from_the_reported_usage() -> None:
     assert estimate.input_of(call) == pytest.approx(2000, rel=0.05)
     assert estimate.output_of(call) == 40
     assert estimate.output_of(Call("script/m", "x", max_tokens=7)) == 7
+
+
+def test_a_provider_that_refuses_after_every_pause_is_asked_ever_more_seldom(tmp_path: Path) -> None:
+    """Ten minutes of "come back in a second": the whole lane must not come back each time."""
+    from millstream.engine.fault import Stopped
+
+    refused = Fault("rate_limited", "429", "throttle", 429, retry_after_s=1.0)
+    provider = ScriptedProvider(lambda prompt, at: refused if at > 1 else None, latency_s=0.05)
+
+    async def main() -> float:
+        import asyncio
+
+        async with engine_over({"script/m": provider}, tmp_path, Lane("script/m", concurrency=64)) as bench:
+            with pytest.raises(Stopped) as stopped:
+                async for _ in run_calls(bench.scheduler, prompts(100_000)):
+                    pass
+            assert [stop.reason for stop in stopped.value.stops] == ["patience"]
+            return asyncio.get_running_loop().time()
+
+    ended = run_virtually(main())
+    assert 590 <= ended <= 620
+    in_vain = len([at for at, _ in provider.arrivals if at > 1])
+    assert in_vain <= 64 * 20
+    assert len([at for at, _ in provider.arrivals if at > 300]) <= 100
+
+
+def test_one_pause_cuts_nothing(tmp_path: Path) -> None:
+    refused = Fault("rate_limited", "429", "throttle", 429, retry_after_s=5.0)
+    provider = ScriptedProvider(lambda prompt, at: refused if 10 <= at < 10.05 else None, latency_s=0.1)
+    cuts: list[Event] = []
+
+    async def main() -> None:
+        async with engine_over({"script/m": provider}, tmp_path, Lane("script/m", rpm=600, concurrency=16)) as bench:
+            bench.events.subscribe(lambda event: cuts.append(event) if event.kind == "cut" else None)
+            async for _ in run_calls(bench.scheduler, prompts(400)):
+                pass
+
+    run_virtually(main())
+    assert cuts == []
