@@ -64,6 +64,7 @@ class Scheduler:
         self._mode = mode
         self._policy = policy
         self._random = random
+        self.maybe_billed_pending = 0
         self._out = 0
         self._flying: dict[bytes, asyncio.Future[Outcome | None]] = {}
         self.halted: tuple[StopReason, str] | None = None
@@ -151,9 +152,12 @@ class Scheduler:
                 self._write(found, sink)
                 return found
         flight = self._flying[wanted.key] = asyncio.get_running_loop().create_future()
+        tries = Tries(self._policy)
         try:
-            outcome = await self._send_until_final(wanted, sink)
+            outcome = await self._send_until_final(wanted, tries, sink)
         except BaseException:
+            # The call stays pending, so no record will tell of what was sent for it.
+            self.maybe_billed_pending += tries.maybe_billed
             flight.set_result(None)
             raise
         else:
@@ -179,10 +183,9 @@ class Scheduler:
         self._write(outcome, sink)
         return outcome
 
-    async def _send_until_final(self, wanted: Wanted, sink: Sink | None) -> Outcome:
+    async def _send_until_final(self, wanted: Wanted, tries: Tries, sink: Sink | None) -> Outcome:
         call, route, lane = wanted.call, wanted.route, wanted.route.lane
         loop = asyncio.get_running_loop()
-        tries = Tries(self._policy)
         while True:
             worst = 0.0
             if lane.purse.limit is not None and route.price is not None:
@@ -190,7 +193,11 @@ class Scheduler:
             permit = await lane.admit(wanted.tokens, worst)
             try:
                 self.events.tell("sent", call.model)
-                result, response = await self._attempt(route, wanted.request)
+                try:
+                    result, response = await self._attempt(route, wanted.request)
+                except BaseException:
+                    tries.maybe_billed += 1  # cancelled on its way: the provider may finish it all the same
+                    raise
                 if response is not None and isinstance(result, Reply):
                     self._settle(route, permit, call, result, loop.time())
                     await self._store(wanted, response, lane)

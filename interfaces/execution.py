@@ -52,6 +52,8 @@ class Result(Struct, kw_only=True):
     stops: Sequence[Stop] = ()
     signal: int | None = None
     fault: LocalFault | None = None
+    maybe_billed_pending: int = 0
+    in_flight_at_kills: int = 0
 
     @property
     def failed(self) -> int:
@@ -84,11 +86,12 @@ class Result(Struct, kw_only=True):
 
 
 class _Sent(Struct):
-    """How sending ended."""
+    """How sending ended. `maybe_billed`: attempts for calls that are pending still, which no record tells of."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
     fault: LocalFault | None = None
+    maybe_billed: int = 0
 
 
 class Manner(Struct, frozen=True, kw_only=True):
@@ -107,7 +110,8 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
     with RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry) as folder:
         done = read_done(folder)
         _begin_manifest(folder, prepared)
-        prepared = with_settings(prepared, run_id=folder.manifest["run_id"], spent=done.cost + manner.spent_elsewhere)
+        spent = done.cost + manner.spent_elsewhere + _cost_at_kills(folder, done)
+        prepared = with_settings(prepared, run_id=folder.manifest["run_id"], spent=spent)
         total = prepared.prompts * len(prepared.asked.pairs())
         sent = _Sent()
         if done.count() < total:
@@ -157,6 +161,7 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
                     raise
                 task.uncancel()
         sent.signal = interruption.number
+        sent.maybe_billed = engine.scheduler.maybe_billed_pending
         if not sent.stops and sent.signal is None and sent.fault is None:
             engine.forget_run()
     return sent
@@ -164,7 +169,14 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
 
 def _begin_manifest(folder: RunFolder, prepared: Prepared) -> None:
     manifest = folder.manifest
+    lanes = [prepared.settings.lane_of(model) for model in prepared.asked.models]
+    # A process that was killed wrote no end: whatever it had in flight may have been billed.
+    was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     folder.write_manifest(
+        maybe_billed_pending=manifest.get("maybe_billed_pending", 0),
+        in_flight_at_kills=manifest.get("in_flight_at_kills", 0)
+        + (manifest.get("in_flight_max", 0) if was_killed else 0),
+        in_flight_max=sum(lane.concurrency for lane in lanes),
         run_id=manifest.get("run_id") or uuid.uuid4().hex,
         started=manifest.get("started") or _now(),
         ended=None,
@@ -173,6 +185,11 @@ def _begin_manifest(folder: RunFolder, prepared: Prepared) -> None:
         dataset=prepared.dataset,
         snapshot=None,
     )
+
+
+def _cost_at_kills(folder: RunFolder, done: Done) -> float:
+    """What calls in flight at kills may have cost, at the mean of what is known: a hard limit must not forget them."""
+    return int(folder.manifest["in_flight_at_kills"]) * done.cost / max(1, done.count())
 
 
 def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, began: float) -> Result:
@@ -192,7 +209,9 @@ def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, 
     )
     try:
         write_scores(folder.folder, result.scores)
-        folder.write_manifest(ended=_now(), counts=counts_of(result))
+        unsure = folder.manifest["maybe_billed_pending"] + sent.maybe_billed
+        result.maybe_billed_pending, result.in_flight_at_kills = unsure, folder.manifest["in_flight_at_kills"]
+        folder.write_manifest(ended=_now(), counts=counts_of(result), maybe_billed_pending=unsure)
     except OSError as error:
         result.fault = result.fault or LocalFault(
             f"{folder.folder}: scores and manifest can't be written ({error.strerror}): the records are whole; "

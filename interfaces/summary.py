@@ -94,9 +94,14 @@ def _remarks(result: Result) -> list[str]:
         lines.append(f"{result.pending:,} prompts are pending: {_why(result)}; go on: millstream resume {out}")
     elif result.fault is not None:
         lines.append(f"{result.fault}")
-    unsure = sum(result.recount.of(pair).maybe_billed for pair in result.pairs())
+    unsure = sum(result.recount.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
     if unsure:
         lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
+    if result.in_flight_at_kills:
+        lines.append(
+            f"this run was killed before: at most {result.in_flight_at_kills:,} calls in flight then may have been "
+            f"billed as well"
+        )
     code = result.exit_code
     if code:
         lines.append(f"exit code {code}: {_meaning(result)}")
@@ -150,6 +155,8 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         "failed": result.failed,
         "pending": result.pending,
         "already": result.already,
+        "maybe_billed_pending": result.maybe_billed_pending,
+        "in_flight_at_kills": result.in_flight_at_kills,
         "seconds": round(result.seconds, 3),
         "counts": counts_of(result),
         "scores": result.scores,

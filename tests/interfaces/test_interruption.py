@@ -58,6 +58,7 @@ def test_a_second_signal_does_not_wait_for_calls_in_flight(provider: Provider, t
     assert (done.code, len(ids_of(tmp_path / "run"))) == (130, 8)
     assert time.monotonic() - began < 5
     assert "Traceback" not in done.err
+    assert f"{CONCURRENCY} attempts brought no whole answer and may have been billed all the same" in done.out
 
 
 def test_a_killed_run_is_finished_by_the_same_command(provider: Provider, tmp_path: Path) -> None:
@@ -69,6 +70,7 @@ def test_a_killed_run_is_finished_by_the_same_command(provider: Provider, tmp_pa
         assert finish(process).code == -signal.SIGKILL
     done = finish(start(tmp_path, *command(provider)))
     assert done.code == 0, done.err
+    assert f"killed before: at most {4 * CONCURRENCY} calls in flight then may have been billed" in done.out
     ids = ids_of(tmp_path / "run")
     assert len(ids) == len(set(ids)) == WIDE_PROMPTS
     finish(start(tmp_path, *command(provider), "--out", "whole"))
