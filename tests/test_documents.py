@@ -1,0 +1,80 @@
+"""What README and docs say is true: links lead somewhere, examples run, verbs and exit codes are those there are."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from millstream.fixtures.provider import ModelProvider, Options
+from millstream.interfaces import refusal
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+USING = (ROOT / "docs" / "using.md").read_text("utf-8")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_named_files_exist(page: Path) -> None:
+    text = page.read_text("utf-8")
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (page.parent / link).exists(), link
+    for name in re.findall(r"`((?:tests|engine|providers|bench|interfaces|metrics|fixtures)/[\w/.]+)`", text):
+        assert (ROOT / name).exists(), name
+
+
+def test_every_verb_is_told_and_every_verb_told_exists() -> None:
+    verbs = {path.stem for path in (ROOT / "interfaces" / "verbs").glob("*.py")} - {"__init__"}
+    assert verbs == set(re.findall(r"millstream (run|resume|retry|plan|score|verify|cache|sim)\b", USING))
+
+
+def test_the_exit_codes_told_are_those_there_are() -> None:
+    told = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", USING, re.MULTILINE) for code in row.split(",")}
+    codes = {refusal.DONE, refusal.WRONG_USAGE, refusal.WITH_FAILURES, refusal.RESUMABLE, refusal.LOCAL_FAULT}
+    assert told == {*codes, refusal.INTERRUPTED, 143}
+
+
+def test_the_run_file_shown_can_be_planned(tmp_path: Path) -> None:
+    (shown,) = blocks(ROOT / "docs" / "using.md", "toml")
+    (tmp_path / "sweep.toml").write_text(shown)
+    command = [sys.executable, "-P", "-m", "millstream", "plan", "sweep.toml", "--no-cache-check"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+    assert "openai/gpt-4o-mini" in done.stdout and "mylab/llama-3.1-8b" in done.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "using.md"], ids=lambda page: page.name)
+def test_the_python_shown_runs(page: Path, tmp_path: Path) -> None:
+    (shown,) = blocks(page, "python")
+
+    async def main() -> tuple[int, str, int]:
+        # The model that is shown is not one that the simulated provider has, so it is asked for one that it has.
+        program = shown.replace("openai/gpt-4o-mini", "openai/open").replace(", max_cost=0.50", "")
+        async with ModelProvider(Options()) as provider:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", program),
+                env=environment(tmp_path, OPENAI_BASE_URL=provider.base_url),
+                stdout=subprocess.PIPE,
+            )
+            out, _ = await process.communicate()
+            return process.returncode or 0, out.decode(), provider.log.total
+
+    code, out, calls = asyncio.run(main())
+    assert (code, len(out.splitlines())) == (0, calls)
+    assert calls >= 1 and out.count("ok") >= calls
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    paths = [os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    own = {"HOME": str(home), "PATH": os.environ["PATH"], "OPENAI_API_KEY": "sk-for-tests-of-documents"}
+    return {**own, "PYTHONPATH": os.pathsep.join(paths), **more}
