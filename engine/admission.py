@@ -256,8 +256,9 @@ class Admission:
     # What was learned
 
     def _pause(self, permit: Permit, seconds: float, fault: Fault, now: float) -> None:
-        # A second pause with no answer since the first: what was let go after it was too much, so less goes next time.
-        is_again = self._trouble_since is not None and permit.sent_at >= self._paused_until
+        # A second pause with no answer since the first: the many that were let go after it were too many, so fewer go
+        # next time. One alone comes back as it was told.
+        is_again = self._trouble_since is not None and permit.sent_at >= self._paused_until and self.in_flight > 1
         if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at):
             self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         self._paused_until = max(self._paused_until, now + seconds)
