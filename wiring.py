@@ -225,9 +225,6 @@ class Engine:
         if self._cache is not None:
             self._cache.drop_scope()
 
-    def price_of(self, model: str) -> Price | None:
-        return self._prices.get(model)
-
     def _route(self, model: str) -> Route:
         settings = self.settings
         access = access_to(model, settings)

@@ -119,10 +119,6 @@ class Cache:
         """Done when the answer that waits for its commit has it; None where none waits."""
         return self._under_way.get(self.scope + key)
 
-    def remove(self, key: bytes) -> None:
-        with self._change() as transaction:
-            transaction.delete(self.scope + key, db=self._db)
-
     def entries(self) -> Iterator[tuple[bytes, Entry]]:
         """Every readable shared entry. One transaction: take it in one go, never across an await."""
         with self._environment.begin(db=self._shared) as transaction:

@@ -188,15 +188,6 @@ def test_pruning_drops_what_is_old_and_what_live_runs_left_by_the_same_measure(t
     cache.close()
 
 
-def test_one_answer_can_be_removed(tmp_path: Path) -> None:
-    filled(tmp_path, 3)
-    cache = Cache(tmp_path)
-    cache.remove(key_of(1))
-    cache.remove(key_of(99))
-    cache.close()
-    assert found_in(tmp_path, 3) == [body_of(0), None, body_of(2)]
-
-
 def test_statistics_tell_the_folder_the_entries_and_the_bytes(tmp_path: Path) -> None:
     cache = Cache(filled(tmp_path, 10))
     told = cache.statistics()
