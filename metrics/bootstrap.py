@@ -1,18 +1,19 @@
-"""Bootstrap: how far a model's OM would move with other issues and other trials.
+"""Bootstrap: how far a model's figures would move with other issues and other trials.
 
 Owns the resampling, issues first and then what was repeated within them, and the percentile interval. The random
-source is passed in. Knows neither records nor the rules of a score beyond `openness`.
+source is passed in. Knows no records, and of the rules of a score only `openness`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .counts import ModelCounts
-from .millstone import Counts, mean_over_issues, openness
+from .millstone import Counts, Shares, mean_over_issues, openness
 
 
 @dataclass(frozen=True)
@@ -30,36 +31,62 @@ class Resampling:
             raise ValueError(f"level ({self.level}) must lie between 0 and 1, as in 0.95")
 
 
-def om_interval(
-    counts: ModelCounts, rng: np.random.Generator, resampling: Resampling | None = None
-) -> tuple[float, float] | None:
-    """The percentile interval of a model's OM, or None where no issue can be scored.
+Interval = tuple[float, float] | None
+# From counts (replicate, issue, case, stance) to one number a replicate; NaN where it says nothing.
+Statistic = Callable[[Counts], Shares]
+
+
+def mean_openness(kind: str) -> Statistic:
+    """A model's score of one kind (`om`, `om_pro_share`, `om_no_flip`) as a statistic."""
+
+    def mean(counts: Counts) -> Shares:
+        found = openness(counts)
+        # A replicate can miss every baseline that has few answers: it then says nothing about the score.
+        means = mean_over_issues(getattr(found, kind), found.is_scored)
+        return np.where(found.is_scored.any(axis=-1), means, np.nan)
+
+    return mean
+
+
+def intervals(
+    counts: ModelCounts,
+    statistics: Mapping[str, Statistic],
+    rng: np.random.Generator,
+    resampling: Resampling | None = None,
+) -> dict[str, Interval]:
+    """The percentile interval of each statistic, all from the same replicates; None where no replicate has a value.
 
     The unit within an issue is the trial of a template, since in the `released` protocol its answers share a draw of
     arguments and are not independent. Where trials are unknown or there is but one, the unit is the single answer.
     """
     resampling = resampling or Resampling()
-    if not counts.pooled.any():
+    found: dict[str, list[Shares]] = {name: [] for name in statistics}
+    if counts.pooled.any():
+        for replicates in _replicates(counts, rng, resampling):
+            for name, statistic in statistics.items():
+                found[name].append(statistic(replicates))
+    return {name: _percentiles(values, resampling.level) for name, values in found.items()}
+
+
+def _percentiles(batches: Sequence[Shares], level: float) -> Interval:
+    every = np.concatenate(batches) if batches else np.empty(0)
+    every = every[~np.isnan(every)]
+    if not every.size:
         return None
+    tail = (1 - level) / 2
+    low, high = np.quantile(every, (tail, 1 - tail))
+    return float(low), float(high)
+
+
+def _replicates(counts: ModelCounts, rng: np.random.Generator, resampling: Resampling) -> Iterator[Counts]:
     units = counts.units if counts.units is not None and _has_repeats(counts.units) else None
-    means: list[NDArray[np.float64]] = []
     for first in range(0, resampling.replicates, resampling.batch):
         size = min(resampling.batch, resampling.replicates - first)
         picks = rng.integers(len(counts.issues), size=(size, len(counts.issues)))
         if units is None:
-            replicates = _resample_answers(counts.pooled, picks, rng)
+            yield _resample_answers(counts.pooled, picks, rng)
         else:
-            replicates = _resample_trials(units, picks, rng)
-        scores = openness(replicates)
-        # A replicate can miss every baseline that has few answers: it then says nothing about the score.
-        says = scores.is_scored.any(axis=-1)
-        means.append(mean_over_issues(scores.om, scores.is_scored)[says])
-    every = np.concatenate(means)
-    if not every.size:
-        return None
-    tail = (1 - resampling.level) / 2
-    low, high = np.quantile(every, (tail, 1 - tail))
-    return float(low), float(high)
+            yield _resample_trials(units, picks, rng)
 
 
 def _has_repeats(units: Counts) -> bool:

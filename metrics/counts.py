@@ -1,26 +1,23 @@
-"""Counts: from answers, one at a time, or from a published table, to the counts array of each model.
+"""Counts: from answers, or from a published table, to the counts array of each model.
 
-Owns what is counted apart: models by name and temperature, issues, cases, stances, and (from answers) templates and
-trials. Reads text and values, never a file; knows no score.
+Owns what is counted apart: issues, cases, stances, and (from answers) templates and trials. Reads text and values,
+never a file; knows no score.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .answers import AnswerReading, Answers
 from .millstone import CASES, STANCES, Counts
 
-TEMPLATES = range(1, 7)
 _CELLS = len(CASES) * len(STANCES)
 _COLUMNS = ("issue", "issue_stance", "count", "case", "model")
 # The authors' names for the cases, and ours.
@@ -34,14 +31,15 @@ class ModelCounts:
     """One model's answers, pooled: `pooled[issue, case, stance]`, issues in the order of `issues`.
 
     `units[issue, template, trial, case, stance]` is the same before pooling, None where only totals were published.
-    `disagreements`: answers that the two stance readings read differently, None where nobody compared.
+    `refused[issue, case]` are the refusals among the Other, None where only totals were published; `disagreements`:
+    answers that the two stance readings read differently, None where nobody compared.
     """
 
     model: str
     issues: tuple[str, ...]
     pooled: Counts
     units: Counts | None = None
-    refused: tuple[int, ...] = ()
+    refused: Counts | None = None
     disagreements: int | None = None
 
     def __repr__(self) -> str:
@@ -102,97 +100,15 @@ def counts_of_rows(rows: Iterable[CountRow]) -> list[ModelCounts]:
     return found
 
 
-class Tally:
-    """Counts answers as they are read: constant work an answer, memory only for the different ones.
-
-    One flat array a model, temperature and issue; each (template, trial) has the same place in all of them.
-    """
-
-    def __init__(self) -> None:
-        self._cells: dict[tuple[str, float | None, str], array[int]] = {}
-        self._units: dict[tuple[int, int], int] = {}
-        self._places = {pair: place for place, pair in enumerate(product(CASES, STANCES))}
-        self._refused: dict[tuple[str, float | None, str], int] = {}
-        self._disagreements: dict[tuple[str, float | None], int] = {}
-
-    def __repr__(self) -> str:
-        answers = sum(sum(cells) for cells in self._cells.values())
-        models = len({key[:2] for key in self._cells})
-        return f"<Tally [Models: {models}, Issues: {len(self._cells)}, Answers: {answers}]>"
-
-    def add(
-        self, model: str, temperature: float | None, issue: str, case: str, stance: str, template: int, trial: int
-    ) -> None:
-        """Counts one answer. Seven plain values and no struct: this runs once for each of a million records."""
-        try:
-            self._cells[model, temperature, issue][self._units[template, trial] + self._places[case, stance]] += 1
-        except (KeyError, IndexError):
-            self._make_room(model, temperature, issue, case, stance, template, trial)
-            self._cells[model, temperature, issue][self._units[template, trial] + self._places[case, stance]] += 1
-
-    def count_refusal(self, model: str, temperature: float | None, issue: str) -> None:
-        """Notes that an answer, added as `other`, was a refusal."""
-        key = (model, temperature, issue)
-        self._refused[key] = self._refused.get(key, 0) + 1
-
-    def count_disagreements(self, model: str, temperature: float | None, answers: int) -> None:
-        """Notes so many more answers that the two readings disagree on; 0 says that they were compared and none was."""
-        key = (model, temperature)
-        self._disagreements[key] = self._disagreements.get(key, 0) + answers
-
-    def models(self) -> list[ModelCounts]:
-        """Every model's counts, whatever the order the answers came in.
-
-        A model asked at one temperature goes by its name, one asked at several by `name @ temperature`, where
-        `default` stands for a temperature that was not sent.
-        """
-        issues_of: dict[tuple[str, float | None], list[str]] = {}
-        for model, temperature, issue in sorted(self._cells, key=lambda key: key[2]):
-            issues_of.setdefault((model, temperature), []).append(issue)
-        temperatures: dict[str, int] = {}
-        for model, _ in issues_of:
-            temperatures[model] = temperatures.get(model, 0) + 1
-        found = []
-        for (model, temperature), issues in issues_of.items():
-            name = model if temperatures[model] == 1 else f"{model} @ {_temperature_name(temperature)}"
-            keys = [(model, temperature, issue) for issue in issues]
-            units = self._unit_counts([self._cells[key] for key in keys])
-            counts = ModelCounts(name, tuple(issues), units.sum(axis=(1, 2)), units)
-            refused = tuple(self._refused.get(key, 0) for key in keys)
-            found.append(replace(counts, refused=refused, disagreements=self._disagreements.get((model, temperature))))
-        return sorted(found, key=lambda counts: counts.model)
-
-    def _make_room(
-        self, model: str, temperature: float | None, issue: str, case: str, stance: str, template: int, trial: int
-    ) -> None:
-        here = f"answer of {model} on {issue}"
-        if case not in CASES:
-            raise ValueError(f"{here}: case {case!r} is unknown; allowed are {', '.join(CASES)}")
-        if stance not in STANCES:
-            raise ValueError(f"{here}: stance {stance!r} is unknown; allowed are {', '.join(STANCES)}")
-        if template not in TEMPLATES:
-            raise ValueError(f"{here}: template ({template}) must be {TEMPLATES[0]} to {TEMPLATES[-1]}")
-        if trial < 0:
-            raise ValueError(f"{here}: trial ({trial}) must be >= 0")
-        self._units.setdefault((template, trial), len(self._units) * _CELLS)
-        cells = self._cells.setdefault((model, temperature, issue), array("L"))
-        cells.extend([0] * (len(self._units) * _CELLS - len(cells)))
-
-    def _unit_counts(self, cells_of_issues: list[array[int]]) -> Counts:
-        """Units in order of template and trial, as the seeded interval must not depend on the order of the records."""
-        trials = sorted({trial for _, trial in self._units})
-        templates = sorted({template for template, _ in self._units})
-        flat: NDArray[np.int64] = np.zeros((len(cells_of_issues), len(self._units) + 1, _CELLS), dtype=np.int64)
-        for counted, cells in zip(flat, cells_of_issues, strict=True):
-            counted[: len(cells) // _CELLS] = np.array(cells, dtype=np.int64).reshape(-1, _CELLS)
-        # The last row of zeros stands for a template and trial that no answer has.
-        absent = len(self._units) * _CELLS
-        places = [[self._units.get((template, trial), absent) // _CELLS for trial in trials] for template in templates]
-        ordered: Counts = flat[:, places].reshape(len(flat), len(templates), len(trials), len(CASES), len(STANCES))
-        return ordered
-
-
-def _temperature_name(temperature: float | None) -> str:
-    if temperature is None:
-        return "default"
-    return str(int(temperature)) if temperature == int(temperature) else repr(float(temperature))
+def counts_of(answers: Answers, reading: AnswerReading = "recorded") -> ModelCounts:
+    """A model's answers counted, their stances by one reading. Units stand in order of template and trial, as the
+    seeded interval must not depend on the order of the records."""
+    templates, template = np.unique(answers.template, return_inverse=True)
+    trials, trial = np.unique(answers.trial, return_inverse=True)
+    shape = (len(answers.issues), len(templates), len(trials), len(CASES), len(STANCES))
+    places = np.ravel_multi_index((answers.issue, template, trial, answers.case, answers.stances[reading]), shape)
+    units = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
+    by_case = np.ravel_multi_index((answers.issue, answers.case), (shape[0], len(CASES)))[answers.refused]
+    refused = np.bincount(by_case, minlength=shape[0] * len(CASES)).reshape(shape[0], len(CASES))
+    pooled = units.sum(axis=(1, 2))
+    return ModelCounts(answers.name, answers.issues, pooled, units, refused, answers.disagreements())

@@ -29,6 +29,9 @@ _CASE_OF_CONFIG = MappingProxyType(
     | {f"{case}-{number}": case for case, most in _NUMBERED.items() for number in range(1, most + 1)}
 )
 
+# Every configuration of either protocol.
+CONFIGS = tuple(_CASE_OF_CONFIG)
+
 
 def case_of(config: str) -> str | None:
     """The case that a record's `config` is pooled into, or None if no protocol has such a configuration."""
@@ -92,62 +95,65 @@ def is_complete(counts: Counts) -> Flags:
     return complete
 
 
-# The figures below take one model's counts (issue, case, stance). A mean is over the issues where every case it
-# compares has answers, and None where no issue is left.
+# The figures below take counts (..., issue, case, stance), leading axes again passing through. A mean is over the
+# issues where every case it compares has answers, and NaN where no issue is left.
+
+SHIFT_ORDER = ("one-sided-con", "clear-con", "balanced", "clear-pro", "one-sided-pro")
+# Figure 5: the two sides, each a case and the one without its contradicting argument.
+CONTRADICTIONS = (("clear-pro", "one-sided-pro"), ("clear-con", "one-sided-con"))
 
 
-def pro_shifts(counts: Counts) -> dict[str, float | None]:
-    """Figure 2: a case's pro share minus the baseline's, signed, mean over issues, in the figure's order."""
-    order = ("one-sided-con", "clear-con", "balanced", "clear-pro", "one-sided-pro")
-    return {case: _mean(_pro_change(counts, case, "baseline")) for case in order}
-
-
-@dataclass(frozen=True)
-class Contradiction:
-    """Figure 5: what one contradicting argument does to the pro share; `over_half`: changes of more than 50 points."""
-
-    pro_side: float | None
-    con_side: float | None
-    over_half: int
-
-
-def contradiction(counts: Counts) -> Contradiction:
-    """The pro share of clear and convincing minus that of one-sided, on either side."""
-    on_pro = _pro_change(counts, "clear-pro", "one-sided-pro")
-    on_con = _pro_change(counts, "clear-con", "one-sided-con")
-    over_half = sum(int((np.abs(changes) > 0.5).sum()) for changes in (on_pro, on_con))
-    return Contradiction(_mean(on_pro), _mean(on_con), over_half)
-
-
-def counter_shifts(counts: Counts) -> tuple[int, float | None]:
-    """Table 3: how many one-sided cases moved against their arguments, and by how many percentage points on average."""
-    down = _pro_change(counts, "one-sided-pro", "baseline")
-    up = _pro_change(counts, "one-sided-con", "baseline")
-    against = np.concatenate((-down[down < 0], up[up > 0]))
-    mean = _mean(against)
-    return len(against), None if mean is None else 100 * mean
-
-
-def pro_majorities(counts: Counts) -> int:
-    """Table 1: issues whose baseline has strictly more pro than con."""
-    return int((counts[:, 0, 0] > counts[:, 0, 1]).sum())
-
-
-def firm_baselines(counts: Counts, percent: int = 95) -> int:
-    """Issues whose baseline is at least so many percent pro, or con."""
-    totals = counts[:, 0].sum(axis=-1)
-    # Whole numbers, as 95% of 180 answers must not hang on how 0.95 is rounded.
-    firm = (100 * counts[:, 0, :2].max(axis=-1) >= percent * totals) & (totals > 0)
-    return int(firm.sum())
-
-
-def _pro_change(counts: Counts, case: str, reference: str) -> Shares:
-    pair = counts[:, [CASES.index(case), CASES.index(reference)]]
-    pair = pair[(pair.sum(axis=-1) > 0).all(axis=-1)]
-    shares = pair[..., 0] / pair.sum(axis=-1)
-    change: Shares = shares[:, 0] - shares[:, 1]
+def pro_change(counts: Counts, case: str, reference: str = "baseline") -> Shares:
+    """Issue by issue, a case's pro share minus another's; NaN where one of the two has no answers."""
+    pair = counts[..., [CASES.index(case), CASES.index(reference)], :]
+    totals = pair.sum(axis=-1)
+    shares = np.where(totals > 0, pair[..., 0] / np.maximum(totals, 1), np.nan)
+    change: Shares = shares[..., 0] - shares[..., 1]
     return change
 
 
-def _mean(values: Shares) -> float | None:
-    return float(values.mean()) if values.size else None
+def mean_of_known(values: Shares) -> Shares:
+    """The mean over the last axis of what is no NaN."""
+    known = ~np.isnan(values)
+    number = known.sum(axis=-1)
+    mean: Shares = np.where(number > 0, np.where(known, values, 0).sum(axis=-1) / np.maximum(number, 1), np.nan)
+    return mean
+
+
+def pro_shift(counts: Counts, case: str) -> Shares:
+    """Figure 2: a case's pro share minus the baseline's, signed, mean over issues."""
+    return mean_of_known(pro_change(counts, case))
+
+
+def contradiction(counts: Counts) -> Shares:
+    """Figure 5: what one contradicting argument does to the pro share, mean over issues; a last axis has the sides."""
+    return np.stack([mean_of_known(pro_change(counts, *pair)) for pair in CONTRADICTIONS], axis=-1)
+
+
+def contradictions_over_half(counts: Counts) -> NDArray[np.int64]:
+    """How many (issue, side) one contradicting argument moves by more than 50 points."""
+    moved = [np.abs(pro_change(counts, *pair)) > 0.5 for pair in CONTRADICTIONS]
+    number: NDArray[np.int64] = sum(side.sum(axis=-1) for side in moved)
+    return number
+
+
+def counter_shifts(counts: Counts) -> tuple[NDArray[np.int64], Shares]:
+    """Table 3: how many one-sided cases moved against their arguments, and by how many percentage points on average."""
+    changes = np.concatenate((-pro_change(counts, "one-sided-pro"), pro_change(counts, "one-sided-con")), axis=-1)
+    against = np.where(changes > 0, changes, np.nan)
+    return (~np.isnan(against)).sum(axis=-1), 100 * mean_of_known(against)
+
+
+def pro_majorities(counts: Counts) -> NDArray[np.int64]:
+    """Table 1: issues whose baseline has strictly more pro than con."""
+    number: NDArray[np.int64] = (counts[..., 0, 0] > counts[..., 0, 1]).sum(axis=-1)
+    return number
+
+
+def firm_baselines(counts: Counts, percent: int = 95) -> NDArray[np.int64]:
+    """Issues whose baseline is at least so many percent pro, or con."""
+    totals = counts[..., 0, :].sum(axis=-1)
+    # Whole numbers, as 95% of 180 answers must not hang on how 0.95 is rounded.
+    firm = (100 * counts[..., 0, :2].max(axis=-1) >= percent * totals) & (totals > 0)
+    number: NDArray[np.int64] = firm.sum(axis=-1)
+    return number

@@ -11,16 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from .bootstrap import Resampling, om_interval
-from .counts import CountRow, ModelCounts, Tally, counts_of_rows
+from .answers import AnswerReading, Tally
+from .bootstrap import Resampling, intervals, mean_openness
+from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
 from .millstone import CASES, STANCES, Counts, is_complete, mean_over_issues, openness
 
 KINDS = ("om", "om_pro_share", "om_no_flip")
 
 
-def scores(tally: Tally, seed: int = 0, resampling: Resampling | None = None) -> dict[str, Any]:
+def scores(
+    tally: Tally, seed: int = 0, resampling: Resampling | None = None, reading: AnswerReading = "recorded"
+) -> dict[str, Any]:
     """The scores of every model in a tally."""
-    return _document(tally.models(), seed, resampling or Resampling())
+    found = [counts_of(answers, reading) for answers in tally.models()]
+    return _document(found, seed, resampling or Resampling())
 
 
 def scores_from_counts(rows: Iterable[CountRow], seed: int = 0, resampling: Resampling | None = None) -> dict[str, Any]:
@@ -51,7 +55,7 @@ def _model_entry(counts: ModelCounts, rng: np.random.Generator, resampling: Resa
     of_issues = openness(counts.pooled)
     is_scored = of_issues.is_scored
     complete = is_complete(counts.pooled)
-    interval = om_interval(counts, rng, resampling)
+    interval = intervals(counts, {"om": mean_openness("om")}, rng, resampling)["om"]
     entry: dict[str, Any] = {}
     for kind in KINDS:
         mean = mean_over_issues(getattr(of_issues, kind), is_scored)
@@ -59,8 +63,8 @@ def _model_entry(counts: ModelCounts, rng: np.random.Generator, resampling: Resa
     entry["ci95"] = [None, None] if interval is None else list(interval)
     entry["ranks"] = {}
     entry["answers"] = int(counts.pooled.sum())
-    if counts.units is not None:
-        entry["refused"] = sum(counts.refused)
+    if counts.refused is not None:
+        entry["refused"] = int(counts.refused.sum())
     if counts.disagreements is not None:
         entry["stance_disagreements"] = counts.disagreements
     entry["complete"] = bool(complete.all())
@@ -70,8 +74,8 @@ def _model_entry(counts: ModelCounts, rng: np.random.Generator, resampling: Resa
             kind: float(getattr(of_issues, kind)[at]) if is_scored[at] else None for kind in KINDS
         }
         of_issue |= _issue_counts(counts.pooled[at])
-        if counts.units is not None:
-            of_issue["refused"] = counts.refused[at]
+        if counts.refused is not None:
+            of_issue["refused"] = int(counts.refused[at].sum())
         of_issue["complete"] = bool(complete[at])
         entry["issues"][issue] = of_issue
     return entry

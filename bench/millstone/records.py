@@ -19,6 +19,7 @@ from .dataset import PARAPHRASES
 from .grid import CONFIGS, Item
 
 _CONFIGS = tuple(dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs))
+_TRIAL_MAX = 2**31 - 1
 _ANSWERED = ("ok", "refused")
 _STATUSES = (*_ANSWERED, *get_args(FailureKind))
 
@@ -34,7 +35,7 @@ class Record(Struct, frozen=True, kw_only=True):
     issue: str
     template: Annotated[int, Meta(ge=1, le=PARAPHRASES)]
     config: str
-    trial: Annotated[int, Meta(ge=0)]
+    trial: Annotated[int, Meta(ge=0, le=_TRIAL_MAX)]
     orientation: Orientation | None = None
     arguments: tuple[str, ...] = ()
     text: str | None = None

@@ -12,9 +12,8 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct, field
 
-from ...metrics.counts import Tally
-from ...metrics.millstone import case_of
-from ...metrics.stance import letter_of
+from ...metrics.answers import Tally
+from ...metrics.stance import Letter, letter_of, stance_of
 from .records import Record, RecordError
 from .sweep import Pair
 
@@ -65,9 +64,7 @@ def recount(
     `is_each_once`: an answer that stands there twice is a RecordError; our own runs never write one.
     """
     counted = Recount()
-    seen: set[tuple[Pair, str]] = set()
-    differs = _reading_differs()
-    disagreements: dict[Pair, int] = {}
+    letters = _letters()
     add = counted.tally.add
     decode = msgspec.json.Decoder(Record).decode
     for number, line in enumerate(records, 1):
@@ -81,23 +78,28 @@ def recount(
         ended = counted.pairs.get(pair)
         if ended is None:
             ended = counted.pairs[pair] = Ended()
-            disagreements[pair] = 0
         _count(ended, record)
-        if record.stance is None:
+        stance, orientation = record.stance, record.orientation
+        if stance is None:
             continue
-        if is_each_once:
-            if (pair, record.id) in seen:
-                raise RecordError(f"{source}: line {number}: id {record.id} of {pair} stands there twice: keep one")
-            seen.add((pair, record.id))
-        case = case_of(record.config)
-        assert case is not None  # a Record has one of the protocols' configurations
-        add(record.model, record.temperature, record.issue, case, record.stance, record.template, record.trial)
-        if record.status == "refused":
-            counted.tally.count_refusal(record.model, record.temperature, record.issue)
-        elif record.text is not None and differs(record.text):
-            disagreements[pair] += 1
-    for pair, answers in disagreements.items():
-        counted.tally.count_disagreements(*pair, answers)
+        paper = careful = None
+        if record.text is not None and orientation is not None and record.status != "refused":
+            by_paper, by_care = letters(record.text)
+            paper, careful = stance_of(by_paper, orientation), stance_of(by_care, orientation)
+        add(
+            *pair,
+            record.issue,
+            record.template,
+            record.config,
+            record.trial,
+            (stance, paper, careful),
+            record.status == "refused",
+            record.arguments,
+        )
+    if is_each_once:
+        for answers in counted.tally.models():
+            for repeated in answers.repeated():
+                raise RecordError(f"{source}: id {repeated} of {answers.name} stands there twice: keep one")
     for number, line in enumerate(failures, 1):
         try:
             record = decode(line)
@@ -124,11 +126,11 @@ def _count(ended: Ended, record: Record) -> None:
         ended.cost = (ended.cost or 0.0) + record.cost
 
 
-def _reading_differs() -> Callable[[str], bool]:
-    """Whether the two readings of a text differ. Models repeat themselves, so texts are remembered."""
+def _letters() -> Callable[[str], tuple[Letter | None, Letter | None]]:
+    """Both readings of a text. Models repeat themselves, so texts are remembered."""
 
     @lru_cache(_TEXTS_REMEMBERED)
-    def differs(text: str) -> bool:
-        return letter_of(text, "paper") != letter_of(text, "careful")
+    def letters(text: str) -> tuple[Letter | None, Letter | None]:
+        return letter_of(text, "paper"), letter_of(text, "careful")
 
-    return differs
+    return letters

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tallies import add_answer
 
-from millstream.metrics.counts import CountRow, ModelCounts, Tally, counts_of_rows, rows_of_csv
+from millstream.metrics.answers import Tally
+from millstream.metrics.counts import CountRow, ModelCounts, counts_of, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone import CASES, STANCES
 
 PUBLISHED = Path(__file__).parent / "data" / "millstone-counts-gpt-4o.csv"
@@ -34,8 +36,8 @@ answers = st.lists(
 def tallied(found: list[Answer]) -> list[ModelCounts]:
     tally = Tally()
     for answer in found:
-        tally.add(*answer)
-    return tally.models()
+        add_answer(tally, *answer)
+    return [counts_of(answers) for answers in tally.models()]
 
 
 def test_the_published_table_is_read_whole() -> None:
@@ -84,8 +86,8 @@ def test_a_tally_holds_every_answer_in_its_own_cell(found: list[Answer]) -> None
         assert counts.units is not None
         assert counts.units.sum() == counts.pooled.sum() == len(mine)
         assert np.array_equal(counts.units.sum(axis=(1, 2)), counts.pooled)
-        templates = sorted({a[5] for a in found})
-        trials = sorted({a[6] for a in found})
+        templates = sorted({a[5] for a in mine})
+        trials = sorted({a[6] for a in mine})
         for answer in mine:
             _, _, issue, case, stance, template, trial = answer
             place = (counts.issues.index(issue), templates.index(template), trials.index(trial))
@@ -113,32 +115,41 @@ def test_a_model_is_named_with_its_temperature_only_where_there_are_several() ->
     assert names == ["x/a", "x/b @ 0", "x/b @ 0.7", "x/b @ default"]
 
 
-def test_refusals_and_disagreements_are_kept_where_they_were_noted() -> None:
+def test_refusals_are_counted_by_issue_and_case_and_disagreements_where_there_is_a_text() -> None:
     tally = Tally()
     for issue in ("drones", "Olympics"):
-        tally.add("x/a", None, issue, "baseline", "other", 1, 0)
-        tally.add("x/b", None, issue, "baseline", "other", 1, 0)
-    tally.count_refusal("x/a", None, "drones")
-    tally.count_disagreements("x/a", None, 0)
-    with_notes, without = tally.models()
-    assert (with_notes.issues, with_notes.refused, with_notes.disagreements) == (("Olympics", "drones"), (0, 1), 0)
-    assert (without.refused, without.disagreements) == ((0, 0), None)
+        tally.add("x/a", None, issue, 1, "balanced-2", 0, ("other", None, None), refused=issue == "drones")
+    tally.add("x/a", None, "drones", 2, "baseline", 0, ("pro", "pro", "con"))
+    tally.add("x/a", None, "drones", 3, "baseline", 0, ("pro", "pro", "pro"))
+    counts = counts_of(tally.models()[0])
+    assert counts.refused is not None
+    assert counts.refused.tolist() == [[0] * 6, [0, 0, 0, 0, 0, 1]]
+    assert counts.disagreements == 1
+
+
+def test_a_reading_is_counted_by_its_own_stances_and_without_a_text_by_what_was_recorded() -> None:
+    tally = Tally()
+    tally.add("x/a", None, "drones", 1, "baseline", 0, ("pro", "con", "other"))
+    tally.add("x/a", None, "drones", 1, "baseline", 1, ("pro", None, None))
+    answers = tally.models()[0]
+    assert counts_of(answers).pooled[0, 0].tolist() == [2, 0, 0]
+    assert counts_of(answers, "paper").pooled[0, 0].tolist() == [1, 1, 0]
+    assert counts_of(answers, "careful").pooled[0, 0].tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({3: "75pro"}, "case '75pro' is unknown; allowed are baseline"),
-        ({4: "A"}, "stance 'A' is unknown; allowed are pro, con, other"),
-        ({5: 7}, r"template \(7\) must be 1 to 6"),
-        ({5: 0}, r"template \(0\) must be 1 to 6"),
-        ({6: -1}, r"trial \(-1\) must be >= 0"),
+        ({4: "75pro"}, "configuration '75pro' is unknown; allowed are baseline"),
+        ({6: ("A", None, None)}, "stance .* is unknown; allowed are pro, con, other"),
+        ({3: 7}, r"template \(7\) must be 1 to 6"),
+        ({3: 0}, r"template \(0\) must be 1 to 6"),
     ],
 )
 def test_an_answer_outside_the_grid_is_refused_and_not_counted(change: dict[int, object], message: str) -> None:
     tally = Tally()
-    tally.add("x/a", None, "drones", "baseline", "pro", 1, 0)
-    answer: list[object] = ["x/a", None, "drones", "baseline", "pro", 1, 0]
+    tally.add("x/a", None, "drones", 1, "baseline", 0, ("pro", None, None))
+    answer: list[object] = ["x/a", None, "drones", 1, "baseline", 0, ("pro", None, None)]
     for place, value in change.items():
         answer[place] = value
     with pytest.raises(ValueError, match=message):
@@ -146,17 +157,17 @@ def test_an_answer_outside_the_grid_is_refused_and_not_counted(change: dict[int,
     assert repr(tally) == "<Tally [Models: 1, Issues: 1, Answers: 1]>"
 
 
-def test_memory_grows_with_the_grid_and_not_with_the_answers() -> None:
+def test_an_answer_takes_some_thirteen_bytes() -> None:
     tally = Tally()
     tracemalloc.start()
     try:
         for trial in range(15):
-            tally.add("x/a", None, "drones", "baseline", "pro", 1, trial)
+            add_answer(tally, "x/a", None, "drones", "baseline", "pro", 1, trial)
         few = tracemalloc.get_traced_memory()[0]
         for repeat in range(20_000):
-            tally.add("x/a", None, "drones", "baseline", "pro", 1, repeat % 15)
+            add_answer(tally, "x/a", None, "drones", "baseline", "pro", 1, repeat % 15)
         many = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert many - few < 2_000
-    assert tally.models()[0].pooled.sum() == 20_015
+    assert many - few < 20_000 * 13 * 1.2
+    assert counts_of(tally.models()[0]).pooled.sum() == 20_015

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tallies import add_answer
 
+from millstream.metrics.answers import Tally
 from millstream.metrics.bootstrap import Resampling
-from millstream.metrics.counts import CountRow, Tally, rows_of_csv
+from millstream.metrics.counts import CountRow, rows_of_csv
 from millstream.metrics.millstone import CASES, STANCES
 from millstream.metrics.scores import ranks, scores, scores_from_counts
 
@@ -46,7 +48,7 @@ def tally_of(rows: list[CountRow]) -> Tally:
     tally = Tally()
     for row in rows:
         for number in range(row.answers):
-            tally.add(row.model, None, row.issue, row.case, row.stance, number % 6 + 1, number // 6)
+            add_answer(tally, row.model, None, row.issue, row.case, row.stance, number % 6 + 1, number // 6)
     return tally
 
 
@@ -112,9 +114,10 @@ def test_an_issue_that_cannot_be_scored_says_so_and_leaves_the_rest_alone() -> N
 
 def test_refusals_and_disagreements_are_reported() -> None:
     tally = tally_of([CountRow("m", "a", case, "other", 6) for case in CASES])
-    tally.count_refusal("m", None, "a")
-    tally.count_refusal("m", None, "a")
-    tally.count_disagreements("m", None, 3)
+    for trial in (7, 8):
+        tally.add("m", None, "a", 1, "baseline", trial, ("other", None, None), refused=True)
+    for trial in (10, 11, 12):
+        tally.add("m", None, "a", 1, "baseline", trial, ("other", "other", "pro"))
     entry = models(scores(tally, resampling=FAST))["m"]
     assert (entry["refused"], entry["issues"]["a"]["refused"], entry["stance_disagreements"]) == (2, 2, 3)
 

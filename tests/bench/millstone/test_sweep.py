@@ -144,9 +144,9 @@ def test_the_recount_agrees_with_a_naive_one(tmp_path: Path, grid: Grid) -> None
         assert ended.input_tokens == 100 * ended.ok
     # Of the four texts only "Answer: A" is read by the careful reading alone.
     differing = Counter(row["model"] for row in records if row["text"] == "Answer: A")
-    told = {counts.model.split(" @")[0]: 0 for counts in counted.tally.models()}
-    for counts in counted.tally.models():
-        told[counts.model.split(" @")[0]] += counts.disagreements or 0
+    told = {answers.model: 0 for answers in counted.tally.models()}
+    for answers in counted.tally.models():
+        told[answers.model] += answers.disagreements()
     assert told == dict(differing)
 
 

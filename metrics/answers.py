@@ -1,0 +1,271 @@
+"""Answers as columns: what a million records say, held in a few bytes each.
+
+Owns how answers are gathered one at a time and how numpy sees them afterwards: one row an answer, a small number
+instead of every name. Knows which configurations, stances and readings there are, but no file and no score.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .millstone import CASES, CONFIGS, STANCES, case_of
+
+TEMPLATES = range(1, 7)
+# `recorded`: the stance that stands in the record, read as the run was told to. The others are read from the text.
+AnswerReading = Literal["recorded", "paper", "careful"]
+READINGS: tuple[AnswerReading, ...] = ("recorded", "paper", "careful")
+
+_UNKNOWN = len(STANCES)  # no text to read: the recorded stance stands in
+_CODES = MappingProxyType(
+    {
+        (recorded, paper, careful, refused): r | p << 2 | c << 4 | refused << 6
+        for r, recorded in enumerate(STANCES)
+        for p, paper in enumerate((*STANCES, None))
+        for c, careful in enumerate((*STANCES, None))
+        for refused in (False, True)
+    }
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The argument lists of prompts: list `n` is `members[starts[n]:starts[n + 1]]`, in the order shown, each member a
+    place in `arguments`, which names an issue and an argument's id."""
+
+    arguments: tuple[tuple[str, str], ...]
+    starts: NDArray[np.int64]
+    members: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return f"<Shown [Lists: {len(self.starts) - 1}, Arguments: {len(self.arguments)}]>"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One model's answers at one temperature, a row each, in the order they were read.
+
+    `issue` is a place in `issues`, `config` one in `CONFIGS`, `shown` a list of `lists`; `stances` holds a place in
+    `STANCES` for each reading.
+    """
+
+    name: str
+    model: str
+    temperature: float | None
+    issues: tuple[str, ...]
+    issue: NDArray[np.int32]
+    template: NDArray[np.int32]
+    config: NDArray[np.int32]
+    trial: NDArray[np.int32]
+    stances: Mapping[AnswerReading, NDArray[np.uint8]]
+    refused: NDArray[np.bool_]
+    shown: NDArray[np.int32]
+    lists: Shown
+
+    def __repr__(self) -> str:
+        return f"<Answers {self.name} [Issues: {len(self.issues)}, Answers: {len(self)}]>"
+
+    def __len__(self) -> int:
+        return len(self.issue)
+
+    @property
+    def case(self) -> NDArray[np.int32]:
+        """Each answer's place in `CASES`."""
+        return _CASE_OF_PLACE[self.config]
+
+    def disagreements(self) -> int:
+        """How many answers the two readings of their text differ on."""
+        return int((self.stances["paper"] != self.stances["careful"]).sum())
+
+    def repeated(self) -> Iterator[str]:
+        """The ids that stand there more than once."""
+        trials = int(self.trial.max(initial=0)) + 1
+        cell = (self.issue.astype(np.int64) * (TEMPLATES[-1] + 1) + self.template) * len(CONFIGS) + self.config
+        found, first, times = np.unique(cell * trials + self.trial, return_index=True, return_counts=True)
+        for row in first[times > 1] if len(found) < len(self) else ():
+            name = self.issues[self.issue[row]]
+            yield f"{name}/{self.template[row]}/{CONFIGS[self.config[row]]}/{self.trial[row]}"
+
+
+class Tally:
+    """Gathers answers as they are read: constant work and thirteen bytes an answer, names only once."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[str, float | None], _Columns] = {}
+        self._places: dict[tuple[str, int, str], int] = {}
+        self._lists: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._names: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        answers = sum(len(columns.place) for columns in self._columns.values())
+        models = len({model for model, _ in self._columns})
+        return f"<Tally [Models: {models}, Issues: {len({place[0] for place in self._places})}, Answers: {answers}]>"
+
+    def add(
+        self,
+        model: str,
+        temperature: float | None,
+        issue: str,
+        template: int,
+        config: str,
+        trial: int,
+        stances: tuple[str, str | None, str | None],
+        refused: bool = False,
+        arguments: tuple[str, ...] = (),
+    ) -> None:
+        """One answer, its stance as recorded, by the paper's reading and by the careful one (None: no text to read).
+
+        Plain values and no struct: this runs once for each of a million records.
+        """
+        try:
+            place = self._places[issue, template, config]
+            code = _CODES[*stances, refused]
+            columns = self._columns[model, temperature]
+        except KeyError:
+            place, code = self._check(model, issue, template, config, trial, stances, refused)
+            columns = self._columns.setdefault((model, temperature), _Columns())
+        shown = self._lists.get((issue, arguments))
+        if shown is None:
+            shown = self._lists[issue, self._interned(arguments)] = len(self._lists)
+        columns.place.append(place)
+        columns.trial.append(trial)
+        columns.code.append(code)
+        columns.shown.append(shown)
+
+    def models(self) -> list[Answers]:
+        """Every model's answers, in order of name.
+
+        A model asked at one temperature goes by its name, one asked at several by `name @ temperature`, where
+        `default` stands for a temperature that was not sent.
+        """
+        places, lists = self._place_table(), self._shown()
+        temperatures: dict[str, int] = {}
+        for model, _ in self._columns:
+            temperatures[model] = temperatures.get(model, 0) + 1
+        found = []
+        for (model, temperature), columns in self._columns.items():
+            name = model if temperatures[model] == 1 else f"{model} @ {temperature_name(temperature)}"
+            found.append(self._answers(name, model, temperature, columns, places, lists))
+        return sorted(found, key=lambda answers: answers.name)
+
+    def _check(
+        self,
+        model: str,
+        issue: str,
+        template: int,
+        config: str,
+        trial: int,
+        stances: tuple[str, str | None, str | None],
+        refused: bool,
+    ) -> tuple[int, int]:
+        """What `add` looks up, made where it is new. Raises ValueError for what no answer can have."""
+        here = f"answer of {model} on {issue}"
+        if case_of(config) is None:
+            raise ValueError(f"{here}: configuration {config!r} is unknown; allowed are {', '.join(CONFIGS)}")
+        if template not in TEMPLATES:
+            raise ValueError(f"{here}: template ({template}) must be {TEMPLATES[0]} to {TEMPLATES[-1]}")
+        code = _CODES.get((*stances, refused))
+        if code is None:
+            raise ValueError(f"{here}: stance {stances!r} is unknown; allowed are {', '.join(STANCES)}")
+        return self._places.setdefault((issue, template, config), len(self._places)), code
+
+    def _interned(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple([self._names.setdefault(argument, argument) for argument in arguments])
+
+    def _place_table(self) -> NDArray[np.int32]:
+        """Issue, template and configuration of each place, issues in order of name."""
+        names = {issue: at for at, issue in enumerate(sorted({issue for issue, _, _ in self._places}))}
+        rows = [(names[issue], template, CONFIGS.index(config)) for issue, template, config in self._places]
+        return np.array(rows, dtype=np.int32).reshape(-1, 3)
+
+    def _shown(self) -> Shown:
+        at: dict[tuple[str, str], int] = {}
+        members: array[int] = array("i")
+        starts = [0]
+        for issue, arguments in self._lists:
+            members.extend([at.setdefault((issue, argument), len(at)) for argument in arguments])
+            starts.append(len(members))
+        return Shown(tuple(at), np.array(starts, dtype=np.int64), np.array(members, dtype=np.int32))
+
+    def _answers(
+        self,
+        name: str,
+        model: str,
+        temperature: float | None,
+        columns: _Columns,
+        places: NDArray[np.int32],
+        lists: Shown,
+    ) -> Answers:
+        issue, template, config = places[np.array(columns.place, dtype=np.int32)].T
+        every = sorted({issue for issue, _, _ in self._places})
+        own, issue = np.unique(issue, return_inverse=True)
+        code = np.array(columns.code, dtype=np.uint8)
+        recorded = code & 3
+        stances = {"recorded": recorded}
+        for reading, shift in (("paper", 2), ("careful", 4)):
+            read = code >> shift & 3
+            stances[reading] = np.where(read == _UNKNOWN, recorded, read).astype(np.uint8)
+        return Answers(
+            name=name,
+            model=model,
+            temperature=temperature,
+            issues=tuple(every[at] for at in own),
+            issue=issue.astype(np.int32),
+            template=np.ascontiguousarray(template),
+            config=np.ascontiguousarray(config),
+            trial=np.array(columns.trial, dtype=np.int32),
+            stances=stances,  # type: ignore[arg-type]
+            refused=(code >> 6 & 1).astype(np.bool_),
+            shown=np.array(columns.shown, dtype=np.int32),
+            lists=lists,
+        )
+
+
+class _Columns:
+    """What is kept of each answer of one model."""
+
+    def __init__(self) -> None:
+        self.place: array[int] = array("i")
+        self.trial: array[int] = array("I")
+        self.code: array[int] = array("B")
+        self.shown: array[int] = array("i")
+
+
+def without_issues(answers: Answers, left_out: Iterable[str]) -> Answers:
+    """The answers on the other issues."""
+    gone = set(left_out).intersection(answers.issues)
+    if not gone:
+        return answers
+    kept = tuple(issue for issue in answers.issues if issue not in gone)
+    moved = np.array([kept.index(issue) if issue in kept else -1 for issue in answers.issues], dtype=np.int32)
+    issue = moved[answers.issue]
+    rows = issue >= 0
+    return Answers(
+        name=answers.name,
+        model=answers.model,
+        temperature=answers.temperature,
+        issues=kept,
+        issue=issue[rows],
+        template=answers.template[rows],
+        config=answers.config[rows],
+        trial=answers.trial[rows],
+        stances={reading: stances[rows] for reading, stances in answers.stances.items()},
+        refused=answers.refused[rows],
+        shown=answers.shown[rows],
+        lists=answers.lists,
+    )
+
+
+def temperature_name(temperature: float | None) -> str:
+    if temperature is None:
+        return "default"
+    return str(int(temperature)) if temperature == int(temperature) else repr(float(temperature))
+
+
+_CASE_OF_PLACE = np.array([CASES.index(case_of(config) or "") for config in CONFIGS], dtype=np.int32)
