@@ -30,7 +30,10 @@ from .engine.retry import RetryPolicy
 from .engine.run import run_calls
 from .engine.scheduler import Route, Scheduler
 from .engine.sink import Sink
-from .providers.endpoint import Address, ChatEndpoint
+from .providers.authorizer import NO_CREDENTIALS, CredentialsError
+from .providers.endpoint import ModelEndpoint
+from .providers.kinds import KINDS, Credentials
+from .providers.llm.protocol import Target
 from .providers.table import OPENAI_URL, PROVIDERS, Provider
 from .providers.transport import Transport
 
@@ -89,14 +92,21 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class Access(Struct, frozen=True):
-    """How one model is reached."""
+    """How one model is reached, and with what."""
 
-    address: Address
-    model: str
-    key: str | None
+    target: Target
+    kind: str
+    credentials: Credentials
 
     def __repr__(self) -> str:
-        return f"<Access to {self.model} at {self.address.base_url} with {'a' if self.key else 'no'} key>"
+        target = self.target
+        return f"<Access to {target.model} at {target.base_url} with {'a' if self.credentials.key else 'no'} key>"
+
+    @property
+    def account(self) -> str:
+        """What tells one account from another, for the name of a ledger: secret."""
+        found = self.credentials
+        return "\0".join([found.key or "", *(found.variables[name] for name in sorted(found.variables))])
 
 
 def default_cache_folder(variables: Mapping[str, str]) -> Path:
@@ -115,28 +125,78 @@ def access_to(model: str, settings: Settings) -> Access:
             f"model {model!r}: no provider {name!r}; known are {', '.join(sorted(rows))}, and any that "
             f"[providers.NAME] in a --config file names"
         )
-    base_url = settings.base_url or (settings.variables.get(row.url_variable) if row.url_variable else None)
-    is_own_address = base_url is None
-    base_url = (base_url or row.base_url).rstrip("/")
+    kind, variables = KINDS[row.kind], settings.variables
+    version, region, project = (_fact(row, fact, variables) for fact in ("version", "region", "project"))
+    found = settings.base_url or (variables.get(row.url_variable) if row.url_variable else None)
+    base_url = (found or _filled(row, name, {"region": region, "project": project})).rstrip("/")
     if not base_url.startswith(("http://", "https://")):
         raise ConfigurationError(f"base URL {base_url!r} of {name} must begin with http:// or https://")
-    key = _key_of(model, row, settings, is_required=is_own_address)
-    # Servers that only speak OpenAI's protocol know the older name of this parameter best.
-    max_tokens_name = row.max_tokens_name if base_url == OPENAI_URL or name not in PROVIDERS else "max_tokens"
-    return Access(Address(base_url, row.identity or base_url, max_tokens_name), own, key)
+    is_required = settings.base_url is None and (not found or not row.base_url)
+    key = _key_of(model, row, settings, is_required=is_required)
+    target = Target(
+        base_url,
+        row.identity or base_url,
+        own,
+        name,
+        # Servers that only speak OpenAI's protocol know the older names of parameters best.
+        row.names if name != "openai" or base_url == OPENAI_URL else {},
+        row.refuses,
+        version,
+        project,
+        region,
+    )
+    wanted = {variable: variables[variable] for variable in kind.variables if variables.get(variable)}
+    return Access(target, row.kind, Credentials(key, wanted))
+
+
+def endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
+    kind = KINDS[access.kind]
+    try:
+        authorizer = kind.authorizer(access.credentials, access.target)
+    except CredentialsError as error:
+        raise ConfigurationError(f"model {access.target.full_name!r}: {error}") from error
+    return ModelEndpoint(kind.protocol(access.target.model), access.target, authorizer, transport, timeout_s)
+
+
+def keyless_endpoint_to(access: Access) -> ModelEndpoint:
+    """For encode and decode alone: what a call's key in the cache is, no credentials tell."""
+    protocol = KINDS[access.kind].protocol(access.target.model)
+    return ModelEndpoint(protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
+
+
+def _fact(row: Provider, fact: str, variables: Mapping[str, str]) -> str | None:
+    found = (variables.get(variable, "").strip() for variable in row.fact_variables.get(fact, ()))
+    default: str | None = getattr(row, fact)
+    return next(filter(None, found), default)
+
+
+def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
+    """The row's address with region and project in their places."""
+    if not row.base_url:
+        raise ConfigurationError(f"provider {name} has no address: set {row.url_variable}, or give it with --base-url")
+    for fact, value in facts.items():
+        if value is None and f"{{{fact}}}" in row.base_url:
+            variables = " or ".join(row.fact_variables.get(fact, ()))
+            raise ConfigurationError(
+                f"provider {name} needs a {fact}: set {variables}, or give it under [providers.{name}] "
+                f"in a --config file"
+            )
+    return row.base_url.format(**facts)
 
 
 def _key_of(model: str, row: Provider, settings: Settings, *, is_required: bool) -> str | None:
-    variable = settings.key_variables.get(model, row.key_variable)
-    if variable is None:
-        return None
-    key = settings.variables.get(variable, "").strip()
-    if key:
-        if not key.isascii() or not key.isprintable():
-            raise ConfigurationError(f"the key in {variable} has characters that no header can carry")
-        return key
-    if is_required or model in settings.key_variables:
-        raise ConfigurationError(f"model {model!r} needs a key: set {variable}, or give its server with --base-url")
+    own = settings.key_variables.get(model)
+    names = [own] if own is not None else [name for name in (row.key_variable, *row.key_variables_too) if name]
+    for name in names:
+        key = settings.variables.get(name, "").strip()
+        if key:
+            if not key.isascii() or not key.isprintable():
+                raise ConfigurationError(f"the key in {name} has characters that no header can carry")
+            return key
+    if names and (is_required or own is not None):
+        raise ConfigurationError(
+            f"model {model!r} needs a key: set {' or '.join(names)}, or give its server with --base-url"
+        )
     return None
 
 
@@ -238,13 +298,13 @@ class Engine:
         if lane.rpm is not None or lane.tpm is not None:
             ledger = _open_ledger(lane, settings.cache_folder() / "lanes" / ledger_name(access))
         admission = Admission(lane, ledger=ledger, purse=self.purse, policy=settings.policy, events=self.events)
-        endpoint = ChatEndpoint(access.address, access.model, access.key, self._transport, lane.timeout_s)
+        endpoint = endpoint_to(access, self._transport, lane.timeout_s)
         return Route(endpoint, admission, price, TokenEstimate())
 
 
 def ledger_name(access: Access) -> str:
     """One file for each (address, model, key); the name tells none of them."""
-    marks = (access.address.base_url, access.model, access.key or "")
+    marks = (access.target.base_url, access.target.model, access.account)
     return hashlib.sha256("\0".join(marks).encode()).hexdigest()[:32] + ".ledger"
 
 

@@ -39,9 +39,12 @@ class Message(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """One question to a model, a search engine or a web page.
 
-    `input` is the prompt, the messages, the query or the URL. A parameter left at None is not sent and
-    is not part of the key, so that new parameters never empty old caches. `trial` tells repeats of one
-    question apart; `tag` is the caller's own and travels untouched.
+    `input` is the prompt, the messages (a system prompt is one with the role `system`), the query or the URL.
+    A parameter left at None is not sent and is not part of the key, so that new parameters never empty old
+    caches. `reasoning_effort` is the provider's own word (none, minimal, low, medium, high); an answer under a
+    `json_schema` is JSON of that shape; `logprobs` asks for the chosen tokens' log-probabilities with so many
+    alternatives each. `extra` goes into the body as it is. `trial` tells repeats of one question apart; `tag`
+    is the caller's own and travels untouched.
     """
 
     model: str
@@ -55,6 +58,9 @@ class Call(Struct, frozen=True):
     trial: int = 0
     stream: bool = False
     tag: Any = None
+    reasoning_effort: str | None = None
+    json_schema: Mapping[str, Any] | None = None
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
         if "/" not in self.model and self.model != "web":
@@ -65,22 +71,43 @@ class Call(Struct, frozen=True):
             raise ValueError(f"max_tokens ({self.max_tokens}) must be >= 1")
         if self.temperature is not None and self.temperature < 0:
             raise ValueError(f"temperature ({self.temperature}) must be >= 0")
+        if self.logprobs is not None and self.logprobs < 0:
+            raise ValueError(f"logprobs ({self.logprobs}) must be >= 0, the number of alternatives for each token")
 
     def messages(self) -> Iterable[Message]:
         """The conversation to send: a bare prompt is one user message."""
         return (Message("user", self.input),) if isinstance(self.input, str) else self.input
 
 
-class Usage(Struct, frozen=True):
-    """Tokens as the provider counted them."""
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """Tokens as the provider counted them: `cached_input` are part of the input, `reasoning` of the output. Written
+    down, these two stand only where there are any."""
 
-    input: int = 0
-    output: int = 0
+    input: int
+    output: int
+    reasoning: int = 0
+    cached_input: int = 0
+
+
+class TokenLogprob(Struct, frozen=True):
+    """A token of the answer, its log-probability, and the likeliest tokens in its place with theirs."""
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+class Citation(Struct, frozen=True):
+    """What an answer refers to."""
+
+    url: str
+    title: str | None = None
 
 
 class Reply(Struct, frozen=True):
-    """A whole answer. `raw_hash` is the SHA-256 of the bytes it was read from; `raw` holds those bytes
-    only where the text had to be repaired."""
+    """A whole answer. `finish_reason` is `stop`, `length` or `content_filter` for every provider that means one of
+    these, else its own word. `raw_hash` is the SHA-256 of the bytes it was read from; `raw` holds those bytes only
+    where the text had to be repaired. `logprobs` None: the provider gave none."""
 
     text: str
     usage: Usage | None = None
@@ -88,6 +115,8 @@ class Reply(Struct, frozen=True):
     refused: bool = False
     raw_hash: str = ""
     raw: bytes | None = None
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    citations: tuple[Citation, ...] = ()
 
     @property
     def truncated(self) -> bool:

@@ -27,9 +27,10 @@ Quota = Literal["keep", "refund", "settle"]
 
 
 class Request(Struct, frozen=True):
-    """A call in the provider's words. `identity` names the endpoint in the key; `body` is the canonical
-    JSON that is hashed and, unless `wire` differs (streaming), sent. `prompt` and `params` are the two
-    halves of the body, kept so that a cache miss can be explained."""
+    """A call in the provider's words. `identity` names the endpoint in the key, with whatever of URL and headers may
+    change the answer; streaming changes `url` and `wire` alone. `body` is the canonical JSON that is hashed and, unless
+    `wire` differs, sent. `prompt` and `params` are the two halves of the body, kept so that a cache miss can be
+    explained."""
 
     url: str
     identity: str
@@ -38,6 +39,7 @@ class Request(Struct, frozen=True):
     prompt: bytes
     params: bytes
     stream: bool = False
+    method: Literal["POST", "GET"] = "POST"
 
 
 class Response(Struct, frozen=True, array_like=True):

@@ -17,10 +17,9 @@ from ..engine.cache import Cache, Entry, prompt_mark
 from ..engine.call import Call, Reply
 from ..engine.endpoint import EncodeError, Request
 from ..engine.key import key_of
-from ..providers.endpoint import ChatEndpoint
+from ..providers.endpoint import ModelEndpoint
 from ..providers.table import PROVIDERS
-from ..providers.transport import Transport
-from ..wiring import Settings, access_to
+from ..wiring import Settings, access_to, keyless_endpoint_to
 from .refusal import UsageError
 
 _NO_KEY = "no-key"
@@ -34,7 +33,7 @@ class Asked(Struct, frozen=True):
     call: Call
     request: Request
     key: bytes
-    endpoint: ChatEndpoint
+    endpoint: ModelEndpoint
 
 
 class Alike(Struct, frozen=True):
@@ -46,8 +45,7 @@ class Alike(Struct, frozen=True):
 
 
 def asked_for(call: Call, settings: Settings) -> Asked:
-    access = access_to(call.model, _without_keys(settings))
-    endpoint = ChatEndpoint(access.address, access.model, None, Transport(), 1.0)
+    endpoint = keyless_endpoint_to(access_to(call.model, _without_keys(settings)))
     try:
         request = endpoint.encode(call)
     except EncodeError as error:

@@ -17,14 +17,14 @@ from ..engine.cache import Mode
 from ..engine.lane import CONCURRENCY_DEFAULT, Lane
 from ..engine.money import Price
 from ..engine.retry import RetryPolicy
-from ..providers.table import PROVIDERS, Provider
+from ..providers.kinds import KINDS
+from ..providers.table import PROVIDERS, Provider, row_of_kind
 from ..wiring import ConfigurationError, Settings
 from . import values
 from .documents import Document
 from .options import Sending
 from .refusal import nearest
 
-KINDS = ("openai",)
 TABLES = ("lanes", "providers", "prices", "run")
 _ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -80,11 +80,15 @@ _LANE = {
     "keys": _KeyNames(),
 }
 _PROVIDER = {
-    "kind": values.Choice(KINDS),
+    "kind": values.Choice(tuple(KINDS)),
     "base_url": values.BaseUrl(),
     "key": _KeyName(),
     "identity": values.Text("a name that stands for the address in keys of calls"),
+    "version": values.Text("a version of the API"),
+    "region": values.Text("a region or location"),
+    "project": values.Text("a project"),
 }
+_FACTS = ("version", "region", "project")
 _PRICE = {"input": values.PRICE, "output": values.PRICE}
 
 
@@ -131,21 +135,34 @@ def _providers(document: Document) -> dict[str, Provider]:
         here = ("providers", name)
         if not _NAME.fullmatch(name):
             raise document.refusal(here, "expected a name of letters, digits, dots and dashes")
-        known = PROVIDERS.get(name)
+        known = _known(name, rows)
         found = _table(document, here, rows, _PROVIDER, () if known is not None else ("base_url",))
         if known is None:
-            providers[name] = Provider(found["base_url"], found.get("key"), None, found.get("identity"))
-            continue
-        # A known provider keeps what the file does not say; its address is then the file's, not a variable's.
+            known = Provider(found["base_url"])
+        # A known provider keeps what the file does not say; what it says goes before any variable.
         own_url = "base_url" in found
+        said = {fact: found[fact] for fact in _FACTS if fact in found}
         providers[name] = structs.replace(
             known,
+            **said,
+            kind=found.get("kind", known.kind),
             base_url=found.get("base_url", known.base_url),
             url_variable=None if own_url else known.url_variable,
             key_variable=found.get("key", known.key_variable),
+            key_variables_too=() if "key" in found else known.key_variables_too,
             identity=found.get("identity", None if own_url else known.identity),
+            fact_variables={fact: names for fact, names in known.fact_variables.items() if fact not in said},
         )
     return providers
+
+
+def _known(name: str, rows: object) -> Provider | None:
+    """The row that a table changes: the one of its name, else the one that its kind was made for."""
+    kind = rows.get("kind") if isinstance(rows, dict) else None
+    known = PROVIDERS.get(name)
+    if known is not None and kind in (None, known.kind):
+        return known
+    return row_of_kind(kind) if isinstance(kind, str) else None
 
 
 def _prices(document: Document) -> dict[str, Price]:

@@ -16,9 +16,7 @@ from ..engine.cache import Cache
 from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ..engine.fault import LocalFault
 from ..engine.key import key_of
-from ..providers.endpoint import ChatEndpoint
-from ..providers.transport import Transport
-from ..wiring import access_to
+from ..wiring import access_to, keyless_endpoint_to
 from .output import table
 from .preparation import Prepared
 
@@ -64,8 +62,7 @@ def _missing(prepared: Prepared) -> dict[str, _Missing] | None:
     found = {model: _Missing(0, 0, 0) for model in prepared.asked.models}
     try:
         for model, temperature in prepared.asked.pairs():
-            access = access_to(model, settings)
-            endpoint = ChatEndpoint(access.address, access.model, None, Transport(), 1.0)
+            endpoint = keyless_endpoint_to(access_to(model, settings))
             missing = found[model]
             for call in calls(prepared.grid, model, temperature, prepared.asked.max_tokens_of(model)):
                 if cache.get(key_of(endpoint.encode(call), call.trial)) is not None:

@@ -54,9 +54,9 @@ def prepare(
     settings = settings_for(run.model, sending, configuration)
     if not needs_keys:
         rows = {**PROVIDERS, **settings.providers}
-        keyless = {name: structs.replace(row, key_variable=None) for name, row in rows.items()}
+        keyless = {name: structs.replace(row, key_variable=None, key_variables_too=()) for name, row in rows.items()}
         settings = structs.replace(settings, providers=keyless, key_variables={})
-    endpoints = {model: access_to(model, settings).address.identity for model in run.model}
+    endpoints = {model: access_to(model, settings).target.specified for model in run.model}
     if settings.max_cost is not None:
         prices = settings.price_table()
         for model in run.model:

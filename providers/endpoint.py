@@ -1,20 +1,20 @@
-"""One address with one key, as the engine wants it: a protocol's encode and decode over the transport.
+"""One model at one address with one set of credentials, as the engine wants it: a protocol over the transport.
 
-The only place where a key is held; nothing here prints, stores or hashes it, and it is struck out of
-whatever comes back.
+Secrets are struck out of whatever comes back, before anything is decoded, cut or stored. Nothing here knows a
+protocol, or what kind of credentials there are.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
 from urllib.parse import quote
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from ..engine.call import Call, Reply
 from ..engine.endpoint import Fault, Request, Response, SendError
-from .llm import openai_chat
+from .authorizer import Authorizer
+from .llm.protocol import Target, WireProtocol
 from .transport import Channel, Transport
 
 USER_AGENT = "millstream/0.1"
@@ -23,70 +23,71 @@ SECRET_MIN = 12
 _STRUCK = "[key]"
 
 
-class Address(Struct, frozen=True):
-    """Where a provider is reached. `identity` stands for the address in keys of calls."""
+class ModelEndpoint:
+    """A model behind one wire protocol."""
 
-    base_url: str
-    identity: str
-    max_tokens_name: str = "max_tokens"
-    headers: Mapping[str, str] = {}
-
-
-class ChatEndpoint:
-    """A model behind an OpenAI-compatible address."""
-
-    def __init__(self, address: Address, model: str, key: str | None, transport: Transport, timeout_s: float) -> None:
-        self._address = address
-        self._model = model
-        self._secrets = _forms(key) if key is not None and len(key) >= SECRET_MIN else ()
-        headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **address.headers}
-        if key is not None:
-            headers["Authorization"] = f"Bearer {key}"
+    def __init__(
+        self, protocol: WireProtocol, target: Target, authorizer: Authorizer, transport: Transport, timeout_s: float
+    ) -> None:
+        self._protocol = protocol
+        self._target = target
+        self._authorizer = authorizer
+        self._secrets: tuple[str, ...] = ()
+        self._struck_forms: tuple[str, ...] = ()
+        headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
+        headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
+        self._is_fixed = authorizer.fixed is not None
         self._channel = Channel(transport, headers, timeout_s)
 
     def __repr__(self) -> str:
-        return f"<ChatEndpoint {self._model} at {self._address.base_url}>"
+        return f"<ModelEndpoint {self._target.model} at {self._target.base_url}, {self._protocol.kind}>"
 
     @property
     def base_url(self) -> str:
-        return self._address.base_url
+        return self._target.base_url
 
     def encode(self, call: Call) -> Request:
-        return openai_chat.encode(
-            call,
-            self._model,
-            base_url=self._address.base_url,
-            identity=self._address.identity,
-            max_tokens_name=self._address.max_tokens_name,
-        )
+        return self._protocol.encode(call, self._target)
 
     async def send(self, request: Request) -> Response:
         try:
-            response = await self._channel.post(request)
+            if self._is_fixed:
+                response = await self._channel.send(request)
+            else:
+                response = await self._channel.send(request, await self._authorizer.headers(request))
         except SendError as error:
             raise SendError(structs.replace(error.fault, detail=self._struck(error.fault.detail))) from None
-        return self._without_key(response)
+        if response.status == 401:
+            self._authorizer.refused()
+        return self._without_secrets(response)
 
     def decode(self, response: Response) -> Reply | Fault:
-        return openai_chat.decode(response)
+        return self._protocol.decode(response)
 
-    def _without_key(self, response: Response) -> Response:
-        """Struck out before anything is decoded, cut or stored: a server may echo what it was sent."""
+    def _without_secrets(self, response: Response) -> Response:
+        """A server may echo what it was sent."""
         body = response.body
-        for secret in self._secrets:
-            body = body.replace(secret.encode(), _STRUCK.encode())
+        for form in self._forms():
+            body = body.replace(form.encode(), _STRUCK.encode())
         if body is response.body and not response.headers:
             return response
         headers = {name: self._struck(value) for name, value in response.headers.items()}
         return structs.replace(response, body=body, headers=headers)
 
     def _struck(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, _STRUCK)
+        for form in self._forms():
+            text = text.replace(form, _STRUCK)
         return text
 
+    def _forms(self) -> tuple[str, ...]:
+        """Secrets as they are, and as they would stand in a URL's query, its path, or in base64."""
+        secrets = self._authorizer.secrets
+        if secrets is not self._secrets:
+            self._secrets = secrets
+            found = [form for secret in secrets if len(secret) >= SECRET_MIN for form in _forms_of(secret)]
+            self._struck_forms = tuple(dict.fromkeys(found))
+        return self._struck_forms
 
-def _forms(key: str) -> tuple[str, ...]:
-    """A key as it is, and as it would stand in a URL's query, its path, or in base64."""
-    forms = (key, quote(key, safe=""), quote(key), b64encode(key.encode()).decode().rstrip("="))
-    return tuple(dict.fromkeys(forms))
+
+def _forms_of(key: str) -> tuple[str, ...]:
+    return (key, quote(key, safe=""), quote(key), b64encode(key.encode()).decode().rstrip("="))

@@ -1,30 +1,42 @@
-"""Providers by name: where each is reached and which variable holds its key.
+"""Providers by name: where each is reached, what it speaks, which variable holds its key, and its own words.
 
-Rows over one protocol. A configuration adds rows of its own or changes these; nothing here reads the
-environment.
+A configuration adds rows of its own or changes these; nothing here reads the environment.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 
 class Provider(Struct, frozen=True):
-    """`key_variable` None: no key is needed. `identity` None: the base URL itself stands in keys of calls."""
+    """`key_variable` None: no key is needed. `identity` None: the base URL itself stands in keys of calls.
+
+    `kind` is one of kinds.KINDS. `{region}` and `{project}` in `base_url` are filled in. `version`, `region` and
+    `project` come from the configuration, else from the first of their variables that is set, else from here.
+    `names` and `refuses` as in llm.protocol.Target.
+    """
 
     base_url: str
     key_variable: str | None = None
     url_variable: str | None = None
     identity: str | None = None
     kind: str = "openai"
-    max_tokens_name: str = "max_tokens"
+    names: Mapping[str, str] = {}
+    refuses: frozenset[str] = frozenset()
+    version: str | None = None
+    region: str | None = None
+    project: str | None = None
+    fact_variables: Mapping[str, tuple[str, ...]] = {}
+    key_variables_too: tuple[str, ...] = ()
 
 
 OPENAI_URL = "https://api.openai.com/v1"
 SIM_PORT = 8099
 
 PROVIDERS: dict[str, Provider] = {
-    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", max_tokens_name="max_completion_tokens"),
+    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names={"max_tokens": "max_completion_tokens"}),
     "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
     "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
@@ -34,3 +46,10 @@ PROVIDERS: dict[str, Provider] = {
     "llamacpp": Provider("http://127.0.0.1:8080/v1", None),
     "sim": Provider(f"http://127.0.0.1:{SIM_PORT}/v1", None, None, identity="sim"),
 }
+
+
+def row_of_kind(kind: str) -> Provider | None:
+    """The provider that the kind was made for; None where it has none, as OpenAI's protocol that everyone speaks."""
+    if kind == "openai":
+        return None
+    return next((row for row in PROVIDERS.values() if row.kind == kind), None)

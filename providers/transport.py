@@ -32,6 +32,7 @@ KEEPALIVE_S = 4.0
 # their own for so long, the one sent again first of all.
 FICKLE_S = 60.0
 _HEADERS_KEPT = ("retry-after", "retry-after-ms", "date", "location", "x-request-id")
+_NO_HEADERS: Mapping[str, str] = {}
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
 
@@ -102,7 +103,7 @@ class Pool:
 
 
 class Head(NamedTuple):
-    """What is the same for every request to one URL: its connections, and the bytes before the body's length."""
+    """What is the same for every request to one URL: its connections, and the bytes up to the body's length."""
 
     pool: Pool
     data: bytes
@@ -117,20 +118,21 @@ class Channel:
         self._timeout_s = timeout_s
         self._deadlines = Deadlines(timeout_s)
         self._heads: dict[tuple[str, bool], Head] = {}
+        self._pools: dict[tuple[URL, bool], Pool] = {}
         self._hung_up_at: dict[str, float] = {}
 
-    async def post(self, request: Request) -> Response:
-        """Send and read to the end. Raises SendError where no response came whole."""
+    async def send(self, request: Request, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
+        """Send and read to the end. `headers` are this attempt's own. Raises SendError where no response came whole."""
         progress = _Progress()
         try:
-            return await self._deadlines.within(self._exchange(request, progress))
+            return await self._deadlines.within(self._exchange(request, headers, progress))
         except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError) as error:
             fault = _fault_of(error, self._timeout_s, is_answered=progress.is_answered)
             if fault.kind == "disconnected" and request.stream:
                 self._hung_up_at[request.url] = time.monotonic()
             raise SendError(fault) from error
 
-    async def _exchange(self, request: Request, progress: _Progress) -> Response:
+    async def _exchange(self, request: Request, headers: Mapping[str, str], progress: _Progress) -> Response:
         # aiohttp's connections and parser without its session: that layer costs twice what these two do.
         began = time.perf_counter()
         head = self._head_of(request)
@@ -140,7 +142,8 @@ class Channel:
             if protocol is None or protocol.transport is None or protocol.transport.is_closing():
                 raise aiohttp.ClientConnectionResetError("the connection closed before anything was sent")
             protocol.set_response_params(read_until_eof=True)
-            protocol.transport.write(b"%b%d\r\n\r\n%b" % (head.data, len(request.wire), request.wire))
+            own = _lines(headers) if headers else b""
+            protocol.transport.write(b"%b%d\r\n%b\r\n%b" % (head.data, len(request.wire), own, request.wire))
             message, payload = await protocol.read()
             while 100 <= message.code < 200:
                 message, payload = await protocol.read()
@@ -160,21 +163,36 @@ class Channel:
         is_alone = False
         if request.stream and self._hung_up_at:
             is_alone = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
+        if request.method == "GET":
+            return self._build_head(request, is_alone=is_alone)  # what is asked stands in its URL: none comes twice
         head = self._heads.get((request.url, is_alone))
         if head is None:
-            head = self._heads[request.url, is_alone] = self._build_head(request.url, is_alone=is_alone)
+            head = self._heads[request.url, is_alone] = self._build_head(request, is_alone=is_alone)
         return head
 
-    def _build_head(self, address: str, *, is_alone: bool) -> Head:
-        url = URL(address)
+    def _build_head(self, request: Request, *, is_alone: bool) -> Head:
+        # Taken as it is written: what was signed must be what is sent.
+        url = URL(request.url, encoded=request.url.isascii())
         headers = {**self._headers, "Connection": "close"} if is_alone else self._headers
-        lines = [f"POST {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
-        connect_s = min(CONNECT_S, self._timeout_s / 2)
-        request = aiohttp.ClientRequest("POST", url, headers=headers, loop=asyncio.get_running_loop())
-        pool = self._transport.pool(request, aiohttp.ClientTimeout(total=None, sock_connect=connect_s))
-        return Head(pool, "\r\n".join([*lines, "Content-Length: "]).encode())
+        lines = [f"{request.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+        data = "\r\n".join(lines).encode() + b"\r\n" + _lines(headers)
+        return Head(self._pool_of(url, headers, is_alone=is_alone), data + b"Content-Length: ")
+
+    def _pool_of(self, url: URL, headers: Mapping[str, str], *, is_alone: bool) -> Pool:
+        """One for each origin, whatever the paths."""
+        origin = url.origin()
+        pool = self._pools.get((origin, is_alone))
+        if pool is None:
+            # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
+            connect_s = min(CONNECT_S, self._timeout_s / 2)
+            request = aiohttp.ClientRequest("POST", url, headers=headers, loop=asyncio.get_running_loop())
+            pool = self._transport.pool(request, aiohttp.ClientTimeout(total=None, sock_connect=connect_s))
+            self._pools[origin, is_alone] = pool
+        return pool
+
+
+def _lines(headers: Mapping[str, str]) -> bytes:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
 
 
 class _Progress:

@@ -22,7 +22,7 @@ def settings(**changes: object) -> wiring.Settings:
 def test_a_key_shows_in_no_repr_of_what_holds_it() -> None:
     configured = settings()
     access = wiring.access_to("openai/gpt-4o", configured)
-    assert access.key == KEY
+    assert access.credentials.key == KEY
     assert KEY not in repr(configured) + repr(access) + str(configured) + str(access)
     assert KEY not in repr(wiring.Engine(settings=configured))
 
@@ -36,8 +36,12 @@ def test_a_missing_key_is_refused_with_the_variable_to_set() -> None:
 
 def test_a_server_of_ones_own_needs_no_key() -> None:
     access = wiring.access_to("openai/tiny", settings(environment={}, base_url="http://127.0.0.1:1/v1/"))
-    assert (access.address.base_url, access.model, access.key) == ("http://127.0.0.1:1/v1", "tiny", None)
-    assert access.address.max_tokens_name == "max_tokens"
+    assert (access.target.base_url, access.target.model, access.credentials.key) == (
+        "http://127.0.0.1:1/v1",
+        "tiny",
+        None,
+    )
+    assert access.target.names == {}
 
 
 def test_an_unknown_provider_is_refused_with_those_that_are_known() -> None:
@@ -47,15 +51,15 @@ def test_an_unknown_provider_is_refused_with_those_that_are_known() -> None:
 
 def test_the_address_comes_from_flag_then_variable_then_table() -> None:
     environment = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://variable/v1"}
-    assert wiring.access_to("openai/m", settings()).address.base_url == "https://api.openai.com/v1"
-    assert wiring.access_to("openai/m", settings(environment=environment)).address.base_url == "http://variable/v1"
+    assert wiring.access_to("openai/m", settings()).target.base_url == "https://api.openai.com/v1"
+    assert wiring.access_to("openai/m", settings(environment=environment)).target.base_url == "http://variable/v1"
     flagged = settings(environment=environment, base_url="http://flag/v1")
-    assert wiring.access_to("openai/m", flagged).address.base_url == "http://flag/v1"
+    assert wiring.access_to("openai/m", flagged).target.base_url == "http://flag/v1"
 
 
 def test_a_providers_identity_stands_in_keys_for_its_address() -> None:
     rows = {"mylab": Provider("http://10.0.0.1/v1", identity="lab")}
-    assert wiring.access_to("mylab/m", settings(providers=rows)).address.identity == "lab"
+    assert wiring.access_to("mylab/m", settings(providers=rows)).target.identity == "lab"
 
 
 def test_a_ledgers_name_tells_accounts_apart_and_tells_no_key() -> None:

@@ -33,7 +33,10 @@ from ...engine.retry import RetryPolicy
 from ...engine.run import run_calls
 from ...engine.run_folder import RunFolder
 from ...engine.scheduler import Route, Scheduler
-from ...providers.endpoint import Address, ChatEndpoint
+from ...providers.authorizer import bearer
+from ...providers.endpoint import ModelEndpoint
+from ...providers.llm.openai_chat import PROTOCOL
+from ...providers.llm.protocol import Target
 from ...providers.transport import Transport
 
 IN_FLIGHT = 256
@@ -76,7 +79,8 @@ async def engine(url: str, count: int) -> None:
         folder = Path(name)
         with calm_collector(), RunFolder(folder / "run", {"benchmark": "speed"}) as run_folder:
             transport = Transport()
-            scheduler = build(lambda: ChatEndpoint(Address(url, url), "fixed", "none", transport, 600.0), folder)
+            target = Target(url, url, "fixed")
+            scheduler = build(lambda: ModelEndpoint(PROTOCOL, target, bearer("none"), transport, 600.0), folder)
             scheduler.events.subscribe(listen)
             calls = (Call(MODEL, prompt, tag=number) for number, prompt in enumerate(prompts(count)))
             answered = 0

@@ -6,22 +6,21 @@ themselves whole: JSON that ends, or a stream that gave a finish reason.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
 import msgspec
-import orjson
 from msgspec import Struct
 
 from ...engine.call import Call, Reply, Usage
-from ...engine.endpoint import EncodeError, Fault, Request, Response
+from ...engine.endpoint import Fault, Request, Response
 from .faults import ErrorBody, fault_of
+from .protocol import Target, WireProtocol, add_extra, finite, named_schema, put, refuse_known, request_of
 from .repair import is_strict, mended, object_of, parse_leniently
+from .sse import events_of
 
 PATH = "/chat/completions"
-_STREAM_OPTIONS = {"include_usage": True}
+_STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 _NOT_EXTRA = ("messages", "model", "stream")
 # No model counts this far: a usage beyond it is noise, and would keep a lane waiting for years.
 _TOKENS_MAX = 1_000_000_000
@@ -57,44 +56,38 @@ class _Answer(Struct, frozen=True):
 _decode_answer = msgspec.json.Decoder(_Answer).decode
 
 
-def encode(call: Call, model: str, *, base_url: str, identity: str, max_tokens_name: str = "max_tokens") -> Request:
-    """The request for a call; `model` is the provider's own name for it."""
-    params: dict[str, Any] = {"model": model}
+def encode(call: Call, target: Target) -> Request:
+    params = params_of(call, target)
+    messages = [{"content": message.content, "role": message.role} for message in call.messages()]
+    return request_of(call, target, PATH, params, {"messages": messages}, streamed=_STREAM)
+
+
+def params_of(call: Call, target: Target) -> dict[str, Any]:
+    """Everything in the body but the messages, by the names that this target has for it."""
+    if target.refuses:
+        refuse_known(call, target)
+    names = target.names
+    params: dict[str, Any] = {"model": target.model}
     if call.temperature is not None:
-        params["temperature"] = _number(call, "temperature", call.temperature)
+        params["temperature"] = finite(call, "temperature", call.temperature)
     if call.max_tokens is not None:
-        params[max_tokens_name] = call.max_tokens
+        params[names.get("max_tokens", "max_tokens")] = call.max_tokens
     if call.top_p is not None:
-        params["top_p"] = _number(call, "top_p", call.top_p)
+        params["top_p"] = finite(call, "top_p", call.top_p)
     if call.stop is not None:
         params["stop"] = call.stop
     if call.seed is not None:
-        params["seed"] = call.seed
-    if call.extra is not None:
-        if taken := [name for name in _NOT_EXTRA if name in call.extra]:
-            raise EncodeError(
-                f"extra of the call to {call.model} can't set {', '.join(taken)}: the call itself says it"
-            )
-        params.update(call.extra)
-    try:
-        prompt = orjson.dumps([{"content": message.content, "role": message.role} for message in call.messages()])
-        body = orjson.dumps({**params, "messages": orjson.Fragment(prompt)}, option=orjson.OPT_SORT_KEYS)
-        wire = body
-        if call.stream:
-            streamed = {**params, "messages": orjson.Fragment(prompt), "stream": True}
-            streamed.setdefault("stream_options", _STREAM_OPTIONS)
-            wire = orjson.dumps(streamed, option=orjson.OPT_SORT_KEYS)
-        stated = orjson.dumps(params, option=orjson.OPT_SORT_KEYS)
-    except (orjson.JSONEncodeError, TypeError) as error:
-        raise EncodeError(f"the call to {call.model} can't be written as JSON ({error}): mend its text") from error
-    return Request(base_url + PATH, identity + PATH, body, wire, prompt, stated, call.stream)
-
-
-def _number(call: Call, name: str, value: float) -> float:
-    """0 and 0.0 and -0.0 are one request; JSON has no words for infinities."""
-    if not math.isfinite(value):
-        raise EncodeError(f"{name} ({value}) of the call to {call.model} must be a finite number")
-    return float(value) + 0.0
+        params[names.get("seed", "seed")] = call.seed
+    if call.reasoning_effort is not None:
+        put(params, names.get("reasoning_effort", "reasoning_effort"), call.reasoning_effort)
+    if call.json_schema is not None:
+        params["response_format"] = {"type": "json_schema", "json_schema": named_schema(call.json_schema)}
+    if call.logprobs is not None:
+        params["logprobs"] = True
+        if call.logprobs:
+            params["top_logprobs"] = call.logprobs
+    add_extra(call, params, _NOT_EXTRA)
+    return params
 
 
 def decode(response: Response) -> Reply | Fault:
@@ -210,16 +203,6 @@ def _usage_of(usage: dict[str, Any]) -> _Usage | None:
     return _Usage(int(counts[0]), int(counts[1]))
 
 
-def events_of(body: bytes) -> Iterator[bytes]:
-    """The data of each whole server-sent event; a last one without its blank line is not whole."""
-    text = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    whole, _, _ = text.rpartition(b"\n\n")
-    for block in whole.split(b"\n\n"):
-        lines = [line[5:].removeprefix(b" ") for line in block.split(b"\n") if line.startswith(b"data:")]
-        if lines:
-            yield b"\n".join(lines)
-
-
 def _decode_stream(response: Response) -> Reply | Fault:
     """Chunks joined into one answer. Whole only if a finish reason came."""
     texts: list[str] = []
@@ -253,3 +236,6 @@ def _decode_stream(response: Response) -> Reply | Fault:
         detail = "a stream that ended before its finish reason"
         return Fault("incomplete", detail, "retry", 200, is_billed_maybe=True)
     return _reply(_Message("".join(texts), "".join(refusals)), usage, finish, response, raw)
+
+
+PROTOCOL = WireProtocol("openai", encode, decode)

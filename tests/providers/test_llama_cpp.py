@@ -66,8 +66,8 @@ def prompts(count: int, *, stream: bool, max_tokens: int = 8) -> list[Call]:
 
 def test_the_table_leads_to_where_the_server_listens_by_itself_and_asks_for_no_key() -> None:
     access = access_to(MODEL, Settings(environment={}))
-    assert access.address.base_url == PROVIDERS["llamacpp"].base_url == "http://127.0.0.1:8080/v1"
-    assert (access.model, access.key, access.address.max_tokens_name) == ("tiny", None, "max_tokens")
+    assert access.target.base_url == PROVIDERS["llamacpp"].base_url == "http://127.0.0.1:8080/v1"
+    assert (access.target.model, access.credentials.key, access.target.names) == ("tiny", None, {})
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

@@ -7,7 +7,10 @@ from contextlib import asynccontextmanager
 
 from millstream.engine.call import Call, Reply
 from millstream.engine.endpoint import Fault, SendError
-from millstream.providers.endpoint import Address, ChatEndpoint
+from millstream.providers.authorizer import Authorizer, bearer
+from millstream.providers.endpoint import ModelEndpoint
+from millstream.providers.llm import openai_chat
+from millstream.providers.llm.protocol import Target, WireProtocol
 from millstream.providers.transport import Transport
 
 CANARY = "sk-canary/7f+3a=9d2e1b8c4e5f60718293a4b5c6"
@@ -22,13 +25,22 @@ async def transport() -> AsyncIterator[Transport]:
         await opened.close()
 
 
-def endpoint(over: Transport, base_url: str, *, timeout_s: float = 5.0, fault: str = "") -> ChatEndpoint:
+def endpoint(
+    over: Transport,
+    base_url: str,
+    *,
+    timeout_s: float = 5.0,
+    fault: str = "",
+    protocol: WireProtocol = openai_chat.PROTOCOL,
+    authorizer: Authorizer | None = None,
+    model: str = "steady",
+) -> ModelEndpoint:
     """`fault` is asked of the simulated provider by a header, as no other call is."""
-    headers = {"X-Sim-Fault": fault} if fault else {}
-    return ChatEndpoint(Address(base_url, "sim", headers=headers), "steady", CANARY, over, timeout_s)
+    target = Target(base_url, "sim", model, "sim", headers={"X-Sim-Fault": fault} if fault else {})
+    return ModelEndpoint(protocol, target, authorizer or bearer(CANARY), over, timeout_s)
 
 
-async def ask(at: ChatEndpoint, prompt: str = "hi", *, stream: bool = False) -> Reply | Fault:
+async def ask(at: ModelEndpoint, prompt: str = "hi", *, stream: bool = False) -> Reply | Fault:
     """One attempt, whatever comes of it."""
     request = at.encode(Call("sim/steady", prompt, stream=stream))
     try:

@@ -14,14 +14,15 @@ from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError, Request
 from millstream.engine.key import key_of
 from millstream.providers.llm.openai_chat import encode
+from millstream.providers.llm.protocol import Target
 
 URL = "http://127.0.0.1:8000/v1"
 MODEL = "openai/gpt-4o-mini"
 
 
-def encoded(call: Call, *, base_url: str = URL, identity: str = URL, max_tokens_name: str = "max_tokens") -> Request:
-    model = call.model.partition("/")[2]
-    return encode(call, model, base_url=base_url, identity=identity, max_tokens_name=max_tokens_name)
+def encoded(call: Call, *, base_url: str = URL, identity: str = URL, **known: Any) -> Request:
+    provider, _, model = call.model.partition("/")
+    return encode(call, Target(base_url, identity, model, provider, **known))
 
 
 # --- what is sent ---
@@ -77,7 +78,7 @@ def test_every_zero_is_one_temperature(zero: float) -> None:
 
 
 def test_the_limit_on_tokens_has_the_name_that_the_address_knows() -> None:
-    body = encoded(Call(MODEL, "x", max_tokens=5), max_tokens_name="max_completion_tokens").body
+    body = encoded(Call(MODEL, "x", max_tokens=5), names={"max_tokens": "max_completion_tokens"}).body
     assert orjson.loads(body) == {
         "max_completion_tokens": 5,
         "messages": [{"content": "x", "role": "user"}],

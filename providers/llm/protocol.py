@@ -1,0 +1,146 @@
+"""How a wire protocol plugs in: what it is told of its target, what it must answer, and how a request is put together.
+
+A protocol is a module beside this one that holds a `PROTOCOL`: two pure functions, a call to bytes and bytes to a
+reply or a fault. It knows no socket, no key and no environment.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+from msgspec import Struct
+
+from ...engine.call import Call, Reply
+from ...engine.endpoint import EncodeError, Fault, Request, Response
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Target(Struct, frozen=True):
+    """One model at one address, and what is known of how it is asked.
+
+    `identity` stands for the base URL in keys of calls. `names`: our name of a parameter to the one that it has here,
+    where that is not the protocol's own; dots lead into an object (`reasoning.effort`). `refuses`: our names of what
+    it is known never to take. `version`, `project` and `region` mean what the protocol makes of them.
+    """
+
+    base_url: str
+    identity: str
+    model: str
+    provider: str = ""
+    names: Mapping[str, str] = {}
+    refuses: frozenset[str] = frozenset()
+    version: str | None = None
+    project: str | None = None
+    region: str | None = None
+    headers: Mapping[str, str] = {}
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.provider}/{self.model}" if self.provider else self.model
+
+    @property
+    def specified(self) -> str:
+        """What stands for the address in a run's specification."""
+        return self.identity if self.version is None else f"{self.identity} ({self.version})"
+
+
+def no_headers(target: Target) -> Mapping[str, str]:
+    return _NOTHING
+
+
+class WireProtocol(Struct, frozen=True):
+    """`kind` is its name in a configuration. `headers`: what every request has besides Content-Type and credentials,
+    such as a version of the API."""
+
+    kind: str
+    encode: Callable[[Call, Target], Request]
+    decode: Callable[[Response], Reply | Fault]
+    headers: Callable[[Target], Mapping[str, str]] = no_headers
+
+
+def request_of(
+    call: Call,
+    target: Target,
+    path: str,
+    params: Mapping[str, Any],
+    prompt: Mapping[str, Any],
+    *,
+    streamed: Mapping[str, Any] = _NOTHING,
+    stream_path: str | None = None,
+    identity: str | None = None,
+) -> Request:
+    """The request whose body is `params` and `prompt` (what is asked: messages, and where the protocol wants it apart,
+    the system prompt). `streamed` is added to it, and `stream_path` takes the path's place, where the answer is
+    streamed. `identity`: what stands in the key behind the target's own instead of the path."""
+    try:
+        halves = {name: orjson.dumps(value) for name, value in prompt.items()}
+        said = {name: orjson.Fragment(half) for name, half in halves.items()}
+        body = orjson.dumps({**params, **said}, option=orjson.OPT_SORT_KEYS)
+        wire = body
+        if call.stream and streamed:
+            wire = orjson.dumps({**streamed, **params, **said}, option=orjson.OPT_SORT_KEYS)
+        stated = orjson.dumps(params, option=orjson.OPT_SORT_KEYS)
+    except (orjson.JSONEncodeError, TypeError) as error:
+        raise EncodeError(f"the call to {call.model} can't be written as JSON ({error}): mend its text") from error
+    where = stream_path if call.stream and stream_path is not None else path
+    return Request(
+        target.base_url + where,
+        target.identity + (path if identity is None else identity),
+        body,
+        wire,
+        b",".join(halves.values()),
+        stated,
+        call.stream,
+    )
+
+
+def refuse_known(call: Call, target: Target) -> None:
+    """What the target is known to refuse is refused before it is sent."""
+    for name in target.refuses:
+        value = getattr(call, name, None)
+        if value is not None:
+            raise EncodeError(refusal_of(name, target.full_name))
+
+
+def refusal_of(name: str, model: str) -> str:
+    """The words for a parameter that was set and is not taken."""
+    flag = f" (--{name.replace('_', '-')})" if name in ("temperature", "max_tokens") else ""
+    return f"{model} refuses {name}: leave it out{flag}"
+
+
+def put(params: dict[str, Any], name: str, value: Any) -> None:
+    """Set a parameter; dots in its name lead into an object."""
+    outer, dot, inner = name.partition(".")
+    if dot:
+        put(params.setdefault(outer, {}), inner, value)
+    else:
+        params[name] = value
+
+
+def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> None:
+    """The caller's own parameters, as they are; those in `taken` are the call's alone to set."""
+    if call.extra is None:
+        return
+    if wrong := [name for name in taken if name in call.extra]:
+        raise EncodeError(f"extra of the call to {call.model} can't set {', '.join(wrong)}: the call itself says it")
+    params.update(call.extra)
+
+
+def named_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON schema as OpenAI wants it: under a name, which is its title where it has one, and strictly kept."""
+    title = schema.get("title")
+    name = _NO_NAME.sub("_", title)[:64] if isinstance(title, str) and title else "answer"
+    return {"name": name, "schema": schema, "strict": True}
+
+
+def finite(call: Call, name: str, value: float) -> float:
+    """0 and 0.0 and -0.0 are one request; JSON has no words for infinities."""
+    if not math.isfinite(value):
+        raise EncodeError(f"{name} ({value}) of the call to {call.model} must be a finite number")
+    return float(value) + 0.0
