@@ -7,8 +7,9 @@ Pure: no I/O, no clock but the response's own Date.
 from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
+from hashlib import sha256
 
-from ...engine.call import FailureKind
+from ...engine.call import FailureKind, Reply, Usage
 from ...engine.endpoint import Action, Fault, Response
 from .repair import mended, object_of, parse_leniently
 
@@ -30,6 +31,8 @@ EMPTY_ACCOUNT_CODES = frozenset(
 )
 CONTENT_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "responsible_ai_policy_violation"})
 DETAIL_MAX = 400
+# No model counts this far: a usage beyond it is noise, and would keep a lane waiting for years.
+TOKENS_MAX = 1_000_000_000
 
 _DEAD_KEY = (401, 403)
 _SERVER = (408, 409, 500, 503, 529)
@@ -115,6 +118,29 @@ def fault_of(response: Response) -> Fault:
     else:
         kind, action = "rejected", "never"
     return Fault(kind, detail, action, status, cuts_rate=status == 529)
+
+
+def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
+    """A content filter's refusal is an answer; everything else is a fault. `said`: the JSON that tells."""
+    if response.status in (200, 400, 403, 422):
+        error = ErrorBody(said)
+        if error.is_content_filter:
+            raw_hash = sha256(response.body).hexdigest()
+            return Reply(error.message, None, "content_filter", refused=True, raw_hash=raw_hash)
+    return fault_of(Response(response.status, said, headers=response.headers))
+
+
+def bad_json(detail: str) -> Fault:
+    return Fault("bad_json", detail, "retry", 200, is_billed_maybe=True)
+
+
+def cut_stream(before: str) -> Fault:
+    return Fault("incomplete", f"a stream that ended before {before}", "retry", 200, is_billed_maybe=True)
+
+
+def empty_answer(what: str, usage: Usage | None) -> Fault:
+    tokens = 0 if usage is None else usage.input + usage.output
+    return Fault("empty", f"200 with {what}", "retry", 200, quota="settle", attempts_max=2, usage_tokens=tokens)
 
 
 def _throttled(response: Response, status: int, detail: str) -> Fault:

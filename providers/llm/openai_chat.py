@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...engine.call import Call, Reply, Usage
 from ...engine.endpoint import Fault, Request, Response
-from .faults import ErrorBody, fault_of
+from .faults import TOKENS_MAX, bad_json, cut_stream, empty_answer, refusal_or_fault
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, put, refuse_known, request_of
 from .repair import is_strict, mended, object_of, parse_leniently
 from .sse import events_of
@@ -22,8 +22,6 @@ from .sse import events_of
 PATH = "/chat/completions"
 _STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 _NOT_EXTRA = ("messages", "model", "stream")
-# No model counts this far: a usage beyond it is noise, and would keep a lane waiting for years.
-_TOKENS_MAX = 1_000_000_000
 
 
 class _Message(Struct, frozen=True):
@@ -93,38 +91,27 @@ def params_of(call: Call, target: Target) -> dict[str, Any]:
 def decode(response: Response) -> Reply | Fault:
     """A reply, or the fault that the bytes amount to."""
     if response.status != 200:
-        return _refusal_or_fault(response, response.body)
+        return refusal_or_fault(response, response.body)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _decode_stream(response)
     answer, raw = _read(response.body)
     if answer is None:
         what = "is empty" if not response.body else "ends in the middle or is none"
-        return _bad_json(f"200 with JSON that {what}")
+        return bad_json(f"200 with JSON that {what}")
     if answer.error:
-        return _refusal_or_fault(response, response.body)
+        return refusal_or_fault(response, response.body)
     if answer.choices is None:
-        return _bad_json("200 with JSON that is no chat completion")
+        return bad_json("200 with JSON that is no chat completion")
     if not answer.choices:
-        return _empty(answer.usage)
+        return empty_answer("an empty list of choices", _usage(answer.usage))
     choice = answer.choices[0]
     if choice.message is None:
-        return _bad_json("200 with a choice that holds no message")
+        return bad_json("200 with a choice that holds no message")
     return _reply(choice.message, answer.usage, choice.finish_reason, response, raw)
 
 
-def _bad_json(detail: str) -> Fault:
-    return Fault("bad_json", detail, "retry", 200, is_billed_maybe=True)
-
-
-def _empty(usage: _Usage | None) -> Fault:
-    counted = _usage(usage)
-    tokens = 0 if counted is None else counted.input + counted.output
-    detail = "200 with an empty list of choices"
-    return Fault("empty", detail, "retry", 200, quota="settle", attempts_max=2, usage_tokens=tokens)
-
-
 def _usage(usage: _Usage | None) -> Usage | None:
-    if usage is None or not (0 <= usage.prompt_tokens < _TOKENS_MAX and 0 <= usage.completion_tokens < _TOKENS_MAX):
+    if usage is None or not (0 <= usage.prompt_tokens < TOKENS_MAX and 0 <= usage.completion_tokens < TOKENS_MAX):
         return None
     return Usage(usage.prompt_tokens, usage.completion_tokens)
 
@@ -138,16 +125,6 @@ def _reply(
     is_refused = bool(message.refusal) or finish == "content_filter"
     raw_hash = sha256(response.body).hexdigest()
     return Reply(text if raw is None else mended(text), _usage(usage), finish, is_refused, raw_hash, raw)
-
-
-def _refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
-    """A content filter's refusal is an answer; everything else is a fault. `said`: the JSON that tells."""
-    if response.status in (200, 400, 403, 422):
-        error = ErrorBody(said)
-        if error.is_content_filter:
-            raw_hash = sha256(response.body).hexdigest()
-            return Reply(error.message, None, "content_filter", refused=True, raw_hash=raw_hash)
-    return fault_of(Response(response.status, said, headers=response.headers))
 
 
 def _read(data: bytes) -> tuple[_Answer | None, bytes | None]:
@@ -198,7 +175,7 @@ def _text_of(value: Any) -> str | None:
 
 def _usage_of(usage: dict[str, Any]) -> _Usage | None:
     counts = [usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
-    if not all(isinstance(count, int | float) and 0 <= count < _TOKENS_MAX for count in counts):
+    if not all(isinstance(count, int | float) and 0 <= count < TOKENS_MAX for count in counts):
         return None
     return _Usage(int(counts[0]), int(counts[1]))
 
@@ -217,9 +194,9 @@ def _decode_stream(response: Response) -> Reply | Fault:
             break
         chunk, repaired = _read(data)
         if chunk is None:
-            return _bad_json("a stream with a chunk that is no JSON")
+            return bad_json("a stream with a chunk that is no JSON")
         if chunk.error:
-            return _refusal_or_fault(response, data)
+            return refusal_or_fault(response, data)
         if repaired is not None:
             raw = response.body
         usage = chunk.usage or usage
@@ -231,10 +208,9 @@ def _decode_stream(response: Response) -> Reply | Fault:
                 refusals.append(delta.refusal or "")
                 finish = choice.finish_reason or finish
     if finish is None and is_ended and not has_choices:
-        return _empty(usage)
+        return empty_answer("a stream without a choice", _usage(usage))
     if finish is None:
-        detail = "a stream that ended before its finish reason"
-        return Fault("incomplete", detail, "retry", 200, is_billed_maybe=True)
+        return cut_stream("its finish reason")
     return _reply(_Message("".join(texts), "".join(refusals)), usage, finish, response, raw)
 
 
