@@ -1,6 +1,6 @@
 """The issues of MillStone: read, checked, digested and selected.
 
-Owns the released file format and what counts as well-formed. Texts are kept to the letter and
+Owns what counts as well-formed. Texts are kept to the letter and
 orientations as given. Knows neither draws nor prompts; judging labels against wordings is `data`'s job.
 """
 
@@ -18,10 +18,12 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
+from .dataset_file import DatasetError as DatasetError
+from .dataset_file import contents_of_file, field, kind_of, parse, read_text, shown
+
 Side = Literal["pro", "con"]
 
 PARAPHRASES = 6
-FORMAT_VERSION = 1
 
 # The ten issues on which GPT and Grok models were evaluated (appendix E of the paper, without the refused ones).
 CONTROVERSIAL = (
@@ -37,12 +39,8 @@ CONTROVERSIAL = (
     "teacher-tenure",
 )
 
-_CITATION = re.compile(r"\[([0-9]+)\]")
-_ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand between slashes in records and between commas in --issues
-
-
-class DatasetError(ValueError):
-    """The data set, or a choice of its issues, isn't usable: file, field, what was expected, what came."""
+CITATION = re.compile(r"\[([0-9]+)\]")
+ISSUE_ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand between slashes in records and between commas in --issues
 
 
 class Paraphrase(Struct, frozen=True):
@@ -92,12 +90,31 @@ def load(path: Path) -> Dataset:
         files = sorted(path.glob("*.json"))
         if not files:
             raise DatasetError(f"{path}: expected a folder of issue files, came a folder without any .json file")
-        issues = [_issue(_parse(file), file.stem, str(file)) for file in files]
-    else:
-        issues = _issues_of_file(path)
+        return _dataset(
+            path.resolve().name, [_issue(parse(read_text(file), str(file)), file.stem, str(file)) for file in files]
+        )
+    contents = contents_of_file(parse(read_text(path), str(path)), str(path))
+    return build(path.resolve().stem, contents, str(path))
+
+
+def build(
+    name: str, contents: Mapping[str, Any], where: str = "data set", *, needs_paraphrases: bool = True
+) -> Dataset:
+    """The data set of issues in the released shape, by their ids. Without `needs_paraphrases` an issue may have none
+    yet: such a set has digests, but no prompts."""
+    return _dataset(
+        name,
+        [
+            _issue(content, issue_id, f"{where}: issues[{shown(issue_id)}]", needs_paraphrases=needs_paraphrases)
+            for issue_id, content in contents.items()
+        ],
+    )
+
+
+def _dataset(name: str, issues: list[Issue]) -> Dataset:
     issues.sort(key=lambda issue: issue.id)
     return Dataset(
-        name=path.resolve().stem if path.is_file() else path.resolve().name,
+        name=name,
         digest=_digest(issues, with_orientation=True),
         draw_digest=_digest(issues, with_orientation=False),
         issues=tuple(issues),
@@ -134,7 +151,7 @@ def _named(issues: str, known: Mapping[str, Issue]) -> list[str]:
     # An issue's id wins over a file of the same name; os.path, since Path.is_file raises on a list too long for a name.
     if issues not in known and os.path.isfile(issues):
         source = issues
-        lines = _read(Path(issues)).splitlines()
+        lines = read_text(Path(issues)).splitlines()
         names = [line.split()[0] for line in lines if line.strip() and not line.startswith("#")]
     if not names:
         raise DatasetError(f"{source}: expected at least one issue id, came none")
@@ -152,98 +169,60 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return ", ".join(by_fold[fold] for fold in close)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        raise DatasetError(f"{path}: expected UTF-8, came byte 0x{byte:02x} at offset {error.start}") from error
-    except OSError as error:
-        raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
-
-
-def _parse(path: Path) -> Any:
-    try:
-        return json.loads(_read(path))
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno} column {error.colno}"
-        raise DatasetError(f"{path}: expected JSON, came something else at {place}: {error.msg}") from error
-    except RecursionError as error:
-        raise DatasetError(f"{path}: expected an issue, came JSON nested too deeply to read") from error
-
-
-def _issues_of_file(path: Path) -> list[Issue]:
-    where, root = str(path), _parse(path)
-    if not isinstance(root, dict) or "millstone_dataset" not in root:
-        raise DatasetError(
-            f'{where}: expected {{"millstone_dataset": {FORMAT_VERSION}, "issues": {{…}}}}, came {_kind(root)} without'
-            " millstone_dataset: for files of one issue each, give their folder"
-        )
-    version = root["millstone_dataset"]
-    if version != FORMAT_VERSION or isinstance(version, bool):
-        raise DatasetError(f"{where}: millstone_dataset: expected {FORMAT_VERSION}, came {_shown(version)}")
-    issues = _field(root, "issues", dict, where)
-    if not issues:
-        raise DatasetError(f"{where}: issues: expected at least one issue, came none")
-    return [_issue(content, issue_id, f"{where}: issues[{_shown(issue_id)}]") for issue_id, content in issues.items()]
-
-
-def _issue(content: Any, issue_id: str, where: str) -> Issue:
-    if not _ID.fullmatch(issue_id):
-        raise DatasetError(f"{where}: issue id: expected no space, slash or comma, came {_shown(issue_id)}")
+def _issue(content: Any, issue_id: str, where: str, *, needs_paraphrases: bool = True) -> Issue:
+    if not ISSUE_ID.fullmatch(issue_id):
+        raise DatasetError(f"{where}: issue id: expected no space, slash or comma, came {shown(issue_id)}")
     if not isinstance(content, dict):
-        raise DatasetError(f"{where}: expected an object, came {_kind(content)}")
-    question = _text(_field(content, "question", str, where), f"{where}: question")
-    sources = _field(content, "sources", dict, where)
+        raise DatasetError(f"{where}: expected an object, came {kind_of(content)}")
+    question = _text(field(content, "question", str, where), f"{where}: question")
+    sources = field(content, "sources", dict, where)
     for key, source in sources.items():
-        _text(source, f"{where}: sources[{_shown(key)}]", may_be_empty=True)
+        _text(source, f"{where}: sources[{shown(key)}]", may_be_empty=True)
     arguments = (*_arguments(content, "pro", sources, where), *_arguments(content, "con", sources, where))
-    return Issue(issue_id, question, _paraphrases(content, where), arguments)
+    return Issue(issue_id, question, _paraphrases(content, where, may_be_none=not needs_paraphrases), arguments)
 
 
 def _arguments(content: Mapping[str, Any], side: Side, sources: Mapping[str, str], where: str) -> list[Argument]:
     name = f"{side}s"
-    texts = _field(content, name, list, where)
+    texts = field(content, name, list, where)
     if not texts:
         raise DatasetError(f"{where}: {name}: expected at least one argument, came an empty list")
     arguments = []
     for index, text in enumerate(texts):
         _text(text, f"{where}: {name}[{index}]")
-        numbers = dict.fromkeys(_CITATION.findall(text))
+        numbers = dict.fromkeys(CITATION.findall(text))
         citations = tuple((n, sources[f"[{n}]"]) for n in numbers if f"[{n}]" in sources)
         arguments.append(Argument(f"{side}-{index + 1}", side, text, citations))
     return arguments
 
 
-def _paraphrases(content: Mapping[str, Any], where: str) -> tuple[Paraphrase, ...]:
-    given = _field(content, "paraphrases", list, where)
+def _paraphrases(content: Mapping[str, Any], where: str, *, may_be_none: bool) -> tuple[Paraphrase, ...]:
+    given = field(content, "paraphrases", list, where)
+    if not given and may_be_none:
+        return ()
+    if not given:
+        raise DatasetError(
+            f"{where}: paraphrases: expected {PARAPHRASES}, came none: a model writes them with"
+            " `millstream data millstone … --rephrase MODEL --out FILE`"
+        )
     if len(given) != PARAPHRASES:
         raise DatasetError(f"{where}: paraphrases: expected {PARAPHRASES}, came {len(given)}")
     paraphrases = []
     for index, entry in enumerate(given):
         here = f"{where}: paraphrases[{index}]"
         if not isinstance(entry, dict):
-            raise DatasetError(f"{here}: expected an object, came {_kind(entry)}")
-        question = _text(_field(entry, "question", str, here), f"{here}.question")
-        orientation = _field(entry, "orientation", str, here)
+            raise DatasetError(f"{here}: expected an object, came {kind_of(entry)}")
+        question = _text(field(entry, "question", str, here), f"{here}.question")
+        orientation = field(entry, "orientation", str, here)
         if orientation not in ("pro", "con"):
-            raise DatasetError(f'{here}.orientation: expected "pro" or "con", came {_shown(orientation)}')
+            raise DatasetError(f'{here}.orientation: expected "pro" or "con", came {shown(orientation)}')
         paraphrases.append(Paraphrase(question, cast(Side, orientation)))
     return tuple(paraphrases)
 
 
-def _field(content: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
-    expected = _KINDS[kind]
-    if name not in content:
-        raise DatasetError(f"{where}: {name}: expected {expected}, came nothing: the field is missing")
-    if not isinstance(content[name], kind):
-        raise DatasetError(f"{where}: {name}: expected {expected}, came {_kind(content[name])}")
-    return content[name]
-
-
 def _text(value: Any, where: str, *, may_be_empty: bool = False) -> str:
     if not isinstance(value, str):
-        raise DatasetError(f"{where}: expected a text, came {_kind(value)}")
+        raise DatasetError(f"{where}: expected a text, came {kind_of(value)}")
     if not (may_be_empty or value.strip()):
         raise DatasetError(f"{where}: expected a text, came an empty one")
     try:
@@ -253,26 +232,6 @@ def _text(value: Any, where: str, *, may_be_empty: bool = False) -> str:
             f"{where}: expected a text, came one with a lone surrogate at character {error.start}"
         ) from error
     return value
-
-
-_KINDS: Mapping[type, str] = {
-    dict: "an object",
-    list: "a list",
-    str: "a text",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
-}
-
-
-def _kind(value: Any) -> str:
-    return _KINDS[type(value)]
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _digest(issues: Sequence[Issue], *, with_orientation: bool) -> str:

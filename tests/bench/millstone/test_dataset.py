@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.millstone.dataset import CONTROVERSIAL, Dataset, DatasetError, load, select
+from millstream.bench.millstone.dataset import CONTROVERSIAL, Dataset, DatasetError, build, load, select
+from millstream.bench.millstone.dataset_file import contents_of_file, encode
 from millstream.fixtures import full_size
 
 Content = dict[str, Any]
@@ -99,6 +100,30 @@ def test_any_changed_text_changes_both_digests(tiny: Dataset, tiny_content: dict
         assert changed.draw_digest != tiny.draw_digest
 
 
+def test_a_data_set_file_is_read_back_as_the_same_set_and_written_as_the_same_bytes(
+    tiny: Dataset, tiny_content: dict[str, Content], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.json"
+    path.write_bytes(encode(tiny_content))
+    assert (load(path).issues, load(path).digest) == (tiny.issues, tiny.digest)
+    assert encode(contents_of_file(json.loads(path.read_bytes()), "mine")) == path.read_bytes()
+    assert encode(dict(reversed(tiny_content.items()))) == path.read_bytes()
+    assert build("mine", tiny_content).digest == tiny.digest
+
+
+def test_a_set_without_paraphrases_can_be_built_but_not_loaded(
+    tiny_content: dict[str, Content], tmp_path: Path
+) -> None:
+    tiny_content["tea"]["paraphrases"] = []
+    assert [issue.paraphrases == () for issue in build("x", tiny_content, needs_paraphrases=False).issues] == [
+        False,
+        True,
+    ]
+    (tmp_path / "x.json").write_bytes(encode(tiny_content))
+    with pytest.raises(DatasetError, match=r"x\.json: issues\[\"tea\"\]: paraphrases: expected 6, came none"):
+        load(tmp_path / "x.json")
+
+
 def _set(content: Content, path: tuple[str | int, ...], value: Any) -> None:
     target: Any = content
     for step in path[:-1]:
@@ -119,7 +144,10 @@ def _set(content: Content, path: tuple[str | int, ...], value: Any) -> None:
         (("pros", 0), "half \ud800", "pros[0]: expected a text, came one with a lone surrogate at character 5"),
         (("sources",), [], "sources: expected an object, came a list"),
         (("sources", "[1]"), True, 'sources["[1]"]: expected a text, came true or false'),
-        (("paraphrases",), [], "paraphrases: expected 6, came 0"),
+        (("paraphrases",), [{}], "paraphrases: expected 6, came 1"),
+        (("paraphrases",), [],
+         "paraphrases: expected 6, came none: a model writes them with `millstream data millstone … --rephrase MODEL "
+         "--out FILE`"),
         (("paraphrases", 2), "text", "paraphrases[2]: expected an object, came a text"),
         (("paraphrases", 5), {"orientation": "pro"},
          "paraphrases[5]: question: expected a text, came nothing: the field is missing"),
@@ -153,6 +181,7 @@ def test_a_missing_field_is_named(tiny_content: dict[str, Content], write: Write
         (b'{"question": "\xe9"}', "expected UTF-8, came byte 0xe9 at offset 14"),
         (b"[1]", "expected an object, came a list"),
         (b"[" * 100_000, "expected an issue, came JSON nested too deeply to read"),
+        (b"9" * 10_000, "expected an issue, came a number too long to read"),
     ],
 )
 def test_a_file_that_is_no_json_object_is_refused_with_the_place(tmp_path: Path, data: bytes, message: str) -> None:

@@ -1,0 +1,248 @@
+"""What answering A means, told from a paraphrase's own wording.
+
+Owns the reading of the six templates and the comparison of the positions that they name. Says None where the wording
+doesn't tell: a guess would be worse than no answer. Knows no labels, no files and no reports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..dataset import Side
+
+_QUOTES = str.maketrans(
+    {**dict.fromkeys("“”„‟«»″〝〞", '"'), **dict.fromkeys("‘’‚‛′`´", "'"), "\N{NO-BREAK SPACE}": " "}
+)
+# The two letters are capitals, which keeps the article apart; "A for-profit school" has no blank after "for".
+_LETTER = re.compile(r"(?<!\w)[\"'(<]*\b([AB])\b[\"')>]*\s+(?:if|for|when)\s")
+# A dot after a single capital is an abbreviation's, as in "the U.S. Senate".
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.?!][\"')]*\s+(?=[\"'(]*[A-Z0-9])")
+_CLAUSE_END = re.compile(r"[.;?!]|,\s*(?:and\b|or\b|[\"'(<]*[AB]\b)|\s(?:and|or)\s+$")
+_NAMED = re.compile(r"\b(in favou?r|against)\b", re.IGNORECASE)
+_ONE = r"(?i:position|statement|option)\s+(?:1|[Oo]ne|I|A)\b"
+_TWO = r"(?i:position|statement|option)\s+(?:2|[Tt]wo|II|B)\b"
+_FIRST = re.compile(rf"\b(?:(?i:first|former)\b|{_ONE})")
+_SECOND = re.compile(rf"\b(?:(?i:second|latter)\b|{_TWO})")
+_NUMBERED = re.compile(rf"\b{_ONE}(?P<first>.*?)\b{_TWO}(?P<second>.*)", re.DOTALL)
+_VERSUS = re.compile(r"\s(?:versus|vs\.?)\s", re.IGNORECASE)
+_SPEAKS = re.compile(
+    r"^[\s:,]*(?:(?:is|states|says|asserts|holds|argues|claims|maintains|contends|believes)\b)?[\s:,]*(?:that\b)?",
+    re.IGNORECASE,
+)
+_NAMED_AFTER = re.compile(r"\s(?:is|are|as)\s+the\s+position\s+(in favou?r|against)\b", re.IGNORECASE)
+_NAMED_BEFORE = re.compile(r"(?<!is )(?<!are )(?<!as )\bthe\s+position\s+(in favou?r|against)\b", re.IGNORECASE)
+
+_IDLE = frozenset(
+    re.findall(
+        r"\w+",
+        "a an the of to in on for at by with from as is are was were be been being do does did has have had having "
+        "will would shall should can could may might must that this these those it its they their we our there and "
+        "or position view",
+    )
+)
+_NEGATIONS = frozenset({"not", "no", "never", "nor", "cannot"})
+
+
+class _Instruction(NamedTuple):
+    """What comes before it, and what the clauses of A and B say."""
+
+    body: str
+    a: str
+    b: str
+
+
+class _Statement(NamedTuple):
+    """What a sentence says: its words as stems, and whether they are negated."""
+
+    stems: frozenset[str]
+    is_negated: bool
+
+
+class _Positions(NamedTuple):
+    pro: _Statement
+    con: _Statement
+
+
+def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
+    """The side that answering A means, for each of one issue's paraphrases.
+
+    Where A is a first or second statement, which of the two is in favor follows from the paraphrases that say so, and
+    then from those already decided.
+    """
+    read = [_instruction(question.translate(_QUOTES)) for question in questions]
+    verdicts: list[Side | None] = [None if one is None else _by_name(one) for one in read]
+    named = [pair for one in read if one is not None and (pair := _named_positions(one.body)) is not None]
+    pairs = [None if one is None or verdicts[at] else _pair(one) for at, one in enumerate(read)]
+    # Each pass may learn from the one before it: a wording that repeats the named positions explains one that doesn't.
+    for _ in questions:
+        learned: list[_Positions] = []
+        for at, pair in enumerate(pairs):
+            if pair is None or verdicts[at] is not None:
+                continue
+            order = _order(pair, named)
+            is_first = None if (one := read[at]) is None else _is_first(one)
+            if order is None or is_first is None:
+                continue
+            verdicts[at] = "pro" if order == is_first else "con"
+            learned.append(pair if order else _Positions(pair.con, pair.pro))
+        if not learned:
+            break
+        named += learned
+    return tuple(verdicts)
+
+
+def _instruction(text: str) -> _Instruction | None:
+    """The sentence that says when to answer A."""
+    found = list(_LETTER.finditer(text))
+    letters = [match[1] for match in found]
+    if not found or len(found) > 2 or len(set(letters)) < len(letters):
+        return None
+    clauses = {"A": "", "B": ""}
+    for match, clause in _after(found, text):
+        end = _CLAUSE_END.search(clause)
+        clauses[match[1]] = clause[: end.start()] if end is not None else clause
+    before = text[: found[0].start()]
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, found[0].end())]
+    return _Instruction(before[: ends[-1]] if ends else before, clauses["A"], clauses["B"])
+
+
+def _after(found: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
+    """Each match with the text from its end to the next one."""
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    return [(match, text[match.end() : end]) for match, end in zip(found, ends, strict=False)]
+
+
+def _by_name(one: _Instruction) -> Side | None:
+    """A is in favor, or against, in so many words."""
+    a, b = _names(one.a), _names(one.b)
+    if len(a) > 1 or len(b) > 1 or (a and a == b):
+        return None
+    if a:
+        return "pro" if "in favor" in a else "con"
+    if b and not one.a:
+        return "con" if "in favor" in b else "pro"
+    return None
+
+
+def _names(clause: str) -> set[str]:
+    return {match.lower().replace("favour", "favor") for match in _NAMED.findall(clause)}
+
+
+def _is_first(one: _Instruction) -> bool | None:
+    """Whether A stands for the first of two statements."""
+    a, b = _ordinal(one.a), _ordinal(one.b)
+    if a is not None and b is not None:
+        return a if a != b else None
+    if a is None and b is not None:
+        return not b if not one.a else None
+    return a
+
+
+def _ordinal(clause: str) -> bool | None:
+    is_first, is_second = _FIRST.search(clause) is not None, _SECOND.search(clause) is not None
+    return is_first if is_first != is_second else None
+
+
+def _named_positions(body: str) -> _Positions | None:
+    """What the body calls the position in favor and the position against."""
+    texts: dict[str, str] = {}
+    found = list(_NAMED_AFTER.finditer(body))
+    if found:
+        # Before the first position stands the issue, in sentences of its own.
+        before = body[: found[0].start()].partition(":")[2] or body[: found[0].start()]
+        texts[found[0][1].lower()] = _SENTENCE_END.split(before)[-1]
+        for previous, match in pairwise(found):
+            texts[match[1].lower()] = body[previous.end() : match.start()]
+    else:
+        found = list(_NAMED_BEFORE.finditer(body))
+        texts |= {match[1].lower(): text for match, text in _after(found, body)}
+    pro, con = texts.get("in favor", texts.get("in favour")), texts.get("against")
+    return _Positions(_statement(pro), _statement(con)) if len(found) == 2 and pro and con else None
+
+
+def _pair(one: _Instruction) -> _Positions | None:
+    """The two statements in the order of their mention, the first in the place of `pro`."""
+    numbered = _NUMBERED.search(one.body)
+    if numbered is not None:
+        first = re.sub(r"[\s,;.\"']*(?:\b(?:and|while|whereas|but)\b)?[\s,;.\"']*$", "", numbered["first"])
+        return _Positions(_statement(first), _statement(numbered["second"]))
+    # The issue may hold a versus of its own: the statements begin after the last colon.
+    statements = _VERSUS.split(one.body.rpartition(":")[2]) if ":" in one.body else []
+    return _Positions(_statement(statements[0]), _statement(statements[1])) if len(statements) == 2 else None
+
+
+def _statement(text: str) -> _Statement:
+    words = re.findall(r"\w+", re.sub(r"n't\b", " not", _SPEAKS.sub("", text)).casefold())
+    stems = frozenset(_stem(word) for word in words if word not in _IDLE and word not in _NEGATIONS)
+    return _Statement(stems, any(word in _NEGATIONS for word in words))
+
+
+def _stem(word: str) -> str:
+    """Forms of one word brought together: allowing, allowed, allows, allow."""
+    for ending in ("ing", "ied", "ies", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word.removesuffix(ending)
+            break
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+
+
+# Words that turn a sentence round without a negation: beyond these, a missing word may count as left out.
+_REVERSING = frozenset(
+    _stem(word)
+    for word in re.findall(
+        r"\w+",
+        "abolish against avoid ban bar block cease deny discontinue dismantle eliminate end fail forbid forbidden halt "
+        "illegal lack limit neither oppose outlaw prevent prohibit reduce refuse reject remove repeal restrict scrap "
+        "stop unable unacceptable unlawful unnecessary without wrong",
+    )
+)
+
+
+def _order(pair: _Positions, named: Iterable[_Positions]) -> bool | None:
+    """Whether the pair's first statement is the one in favor. Contradicting hints tell nothing."""
+    hints = {hint for positions in named if (hint := _compared(pair, positions)) is not None}
+    return hints.pop() if len(hints) == 1 else None
+
+
+def _compared(pair: _Positions, positions: _Positions) -> bool | None:
+    if not all(statement.stems for statement in (*pair, *positions)):
+        return None
+    first, second = pair
+    pro, con = positions
+    straight, crossed = first == pro or second == con, first == con or second == pro
+    if straight != crossed:
+        return straight
+    return _by_words(pair, positions) if not straight else None
+
+
+def _by_words(pair: _Positions, positions: _Positions) -> bool | None:
+    """By the words that tell the two statements apart, where they are those that tell the two positions apart."""
+    first, second = pair
+    pro, con = positions
+    only_first, only_second = first.stems - second.stems, second.stems - first.stems
+    only_pro, only_con = pro.stems - con.stems, con.stems - pro.stems
+    hints: set[bool] = set()
+    for statement, only_here, is_first in ((first, only_first, True), (second, only_second, False)):
+        for position, only_there, is_pro in ((pro, only_pro, True), (con, only_con, False)):
+            if only_here & only_there:
+                if statement.is_negated != position.is_negated:
+                    return None
+                hints.add(is_first == is_pro)
+    if hints:
+        return hints.pop() if len(hints) == 1 else None
+    return _by_negation(pair, positions)
+
+
+def _by_negation(pair: _Positions, positions: _Positions) -> bool | None:
+    """One of each two is the other's negation, and both speak of the same thing."""
+    first, second = pair
+    pro, con = positions
+    if first.is_negated == second.is_negated or pro.is_negated == con.is_negated:
+        return None
+    said, meant = first.stems | second.stems, pro.stems | con.stems
+    if not (said <= meant or meant <= said) or not said or not meant or (said ^ meant) & _REVERSING:
+        return None
+    return first.is_negated == pro.is_negated
