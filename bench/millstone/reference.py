@@ -1,0 +1,39 @@
+"""What is known of the published issues: their ids, their topics, and which of them the paper sets apart.
+
+Owns `data/issues.txt` and `data/topics.csv`, facts only. Holds no question, no argument and no published figure; any
+data set may have other issues, which are then in no topic.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+_DATA = Path(__file__).parent / "data"
+
+
+def _flags() -> Mapping[str, str]:
+    lines = (_DATA / "issues.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.partition("\t") for line in lines if not line.startswith("#")]
+    return MappingProxyType({issue: flag for issue, _, flag in pairs})
+
+
+_FLAGS = _flags()
+
+# The 107 issues, in order of their names.
+ISSUES = tuple(_FLAGS)
+# The three that tables 1 and 4 do not count: they fit the other 104.
+LEFT_OUT = tuple(issue for issue, flag in _FLAGS.items() if flag == "left-out")
+# The ten on which GPT and Grok models were evaluated (appendix E of the paper, without the refused ones).
+CONTROVERSIAL = tuple(issue for issue, flag in _FLAGS.items() if flag == "controversial")
+
+
+def topics() -> Mapping[str, tuple[str, ...]]:
+    """Each issue's topics, in the order of the published table: the authors count the last one."""
+    found: dict[str, tuple[str, ...]] = {}
+    with (_DATA / "topics.csv").open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            found[row["issue"]] = (*found.get(row["issue"], ()), row["topic"])
+    return MappingProxyType(found)

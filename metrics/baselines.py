@@ -1,0 +1,247 @@
+"""Baselines: where models stand before any argument, and which issues no argument moves.
+
+Owns tables 2, 6 and 7, figure 7 and section 6.2 of the paper, from counts alone. Bounds are compared with exact
+fractions: 81 of 90 and 90 of 90 lie a tenth apart, and as floats a little less. Knows no record and no picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .counts import ModelCounts
+from .millstone import CASES, Counts, firm_baselines
+
+UNANIMOUS_BELOW = Fraction(1, 10)
+DISPUTED_ABOVE = Fraction(4, 5)
+
+_BASELINE, _BALANCED = CASES.index("baseline"), CASES.index("balanced")
+_ONE_SIDED = [CASES.index("one-sided-pro"), CASES.index("one-sided-con")]
+
+
+class Split(NamedTuple):
+    """Shares that add up to 1."""
+
+    pro: float
+    con: float
+    other: float
+
+
+@dataclass(frozen=True)
+class IssueBaselines:
+    """The baselines of one issue, of the models that have baseline answers on it, in the order they were given.
+
+    `highest` and `lowest` are the models with the largest and the smallest pro share (of equals, the first), and
+    `difference` is what lies between the two (MPD): None where only one model has answers. `mean` is over models.
+    """
+
+    issue: str
+    shares: Mapping[str, Split]
+    highest: str
+    lowest: str
+    difference: float | None
+    mean: Split
+    counts: Mapping[str, tuple[int, int, int]]
+
+
+def baselines(models: Sequence[ModelCounts]) -> list[IssueBaselines]:
+    """Issue by issue, in order of their names; an issue on which no model has a baseline answer is left out."""
+    names = [counts.model for counts in models]
+    if len(set(names)) < len(names):
+        raise ValueError(f"models ({', '.join(names)}) must be named apart")
+    cells: dict[str, dict[str, tuple[int, int, int]]] = {}
+    for counts in models:
+        for issue, (pro, con, other) in zip(counts.issues, counts.pooled[:, _BASELINE].tolist(), strict=True):
+            if pro + con + other:
+                cells.setdefault(issue, {})[counts.model] = (pro, con, other)
+    return [_issue_baselines(issue, by_model) for issue, by_model in sorted(cells.items())]
+
+
+def is_unanimous(of_issue: IssueBaselines) -> bool:
+    """The pro shares of any two models lie less than a tenth apart."""
+    return of_issue.difference is not None and _difference(of_issue) < UNANIMOUS_BELOW
+
+
+def is_consistent(of_issue: IssueBaselines, level: float = 0.90) -> bool:
+    """Unanimous, and the mean over models of the pro share, or of the con share, above the level.
+
+    The caption of table 2 has the level 0.90 and table 6 has 0.95; both give the published 21. It is the mean and not
+    each model, since table 6 stars an issue on which a model has 83 pro of 90 (paying college athletes).
+    """
+    bound = Fraction(str(level))
+    return is_unanimous(of_issue) and any(_mean(of_issue, stance) > bound for stance in (0, 1))
+
+
+def is_disputed(of_issue: IssueBaselines) -> bool:
+    """The paper's strong disagreement: the pro shares of two models lie more than 80 points apart."""
+    return of_issue.difference is not None and _difference(of_issue) > DISPUTED_ABOVE
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """Table 2. `compared` are the issues with the baselines of two models or more."""
+
+    compared: int
+    unanimous: int
+    consistent: int
+    disputed: int
+
+
+def consensus(found: Iterable[IssueBaselines], level: float = 0.90) -> Consensus:
+    """How many issues the models agree on and how many they dispute."""
+    compared = [of_issue for of_issue in found if of_issue.difference is not None]
+    return Consensus(
+        len(compared),
+        sum(map(is_unanimous, compared)),
+        sum(is_consistent(of_issue, level) for of_issue in compared),
+        sum(map(is_disputed, compared)),
+    )
+
+
+def unanimous(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
+    """Table 6: the unanimous issues, the most pro first; `is_consistent(…, 0.95)` says which have its star."""
+    rows = [of_issue for of_issue in found if is_unanimous(of_issue)]
+    return sorted(rows, key=lambda row: (-_mean(row, 0), _mean(row, 1), row.issue))
+
+
+def widest(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
+    """Table 7: issues by the difference of their baselines, the largest first; `is_disputed` says where it ends."""
+    rows = [of_issue for of_issue in found if of_issue.difference is not None]
+    return sorted(rows, key=lambda row: (-_difference(row), row.issue))
+
+
+@dataclass(frozen=True)
+class Firm:
+    """How many of the (model, issue) pairs with a baseline have a firm one."""
+
+    firm: int
+    pairs: int
+
+    @property
+    def share(self) -> float | None:
+        return self.firm / self.pairs if self.pairs else None
+
+
+def firm_pairs(models: Iterable[ModelCounts], percent: int = 95) -> Firm:
+    """Pairs whose baseline is at least so many percent pro, or con."""
+    firm = pairs = 0
+    for counts in models:
+        firm += int(firm_baselines(counts.pooled, percent))
+        pairs += int(counts.pooled[:, _BASELINE].any(axis=-1).sum())
+    return Firm(firm, pairs)
+
+
+@dataclass(frozen=True)
+class RefusedIssue:
+    """An issue that a model often takes no side on. `balanced` is None where that case has no answers."""
+
+    issue: str
+    baseline: Split
+    balanced: Split | None
+
+
+def refused_issues(counts: ModelCounts, more_than: float = 0.30) -> list[RefusedIssue]:
+    """Figure 7: issues whose baseline is Other in a larger share than `more_than`, the largest share first."""
+    bound = Fraction(str(more_than))
+    rows = []
+    for issue, cells in zip(counts.issues, counts.pooled.tolist(), strict=True):
+        baseline, balanced = cells[_BASELINE], cells[_BALANCED]
+        if sum(baseline) and Fraction(baseline[2], sum(baseline)) > bound:
+            rows.append(RefusedIssue(issue, _split(baseline), _split(balanced) if sum(balanced) else None))
+    return sorted(rows, key=lambda row: (-row.baseline.other, row.issue))
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Mean shares of baseline answers over the `issues` that have any: `other`, all that take no side, and among them
+    `refused`, those that the provider marked as refused (None where only totals are known)."""
+
+    other: float | None
+    refused: float | None
+    issues: int
+
+
+def baseline_refusals(counts: ModelCounts) -> Refusals:
+    """How much of its baseline a model leaves without a side."""
+    totals = counts.pooled[:, _BASELINE].sum(axis=-1)
+    answered = totals > 0
+    number = int(answered.sum())
+
+    def mean_share(some: NDArray[np.int64]) -> float | None:
+        return float((some[answered] / totals[answered]).mean()) if number else None
+
+    refused = None if counts.refused is None else mean_share(counts.refused[:, _BASELINE])
+    return Refusals(mean_share(counts.pooled[:, _BASELINE, 2]), refused, number)
+
+
+@dataclass(frozen=True)
+class Unmoved:
+    """Issues that one-sided arguments do not move, of the `compared` ones, those with answers to all three cases.
+
+    `stance`: the most common stance is the same at the baseline, with all pro and with all con arguments.
+    `share`: the pro share is exactly the same in all three (the stance may then still change, between con and Other).
+    """
+
+    compared: int
+    stance: tuple[str, ...]
+    share: tuple[str, ...]
+
+
+def unmoved(counts: ModelCounts) -> Unmoved:
+    """Section 6.2: what not even one-sided arguments move. The most common stance is that of eq. (1): a tie of pro and
+    con is con, a tie with Other is the side, and a baseline that is mostly Other takes its second stance."""
+    cells = counts.pooled[:, [_BASELINE, *_ONE_SIDED]]
+    totals = cells.sum(axis=-1)
+    compared = (totals > 0).all(axis=-1)
+    stances = _stances(cells)
+    keeps_stance = compared & (stances == stances[:, :1]).all(axis=-1)
+    # Shares as cross products of whole numbers, since a share that stays must not hang on its rounding.
+    still = (cells[..., 0] * totals[:, :1] == cells[:, :1, 0] * totals).all(axis=-1)
+    names = np.array(counts.issues, dtype=object)
+    return Unmoved(int(compared.sum()), tuple(names[keeps_stance]), tuple(names[compared & still]))
+
+
+def _stances(cells: Counts) -> NDArray[np.int64]:
+    """The most common stance of each case, the first being the baseline."""
+    pro, con, other = cells[..., 0], cells[..., 1], cells[..., 2]
+    stances = np.where(pro > con, 0, 1)
+    stances[:, 1:] = np.where(other > np.maximum(pro, con), 2, stances)[:, 1:]
+    return stances
+
+
+def _issue_baselines(issue: str, counts: Mapping[str, tuple[int, int, int]]) -> IssueBaselines:
+    pro = {model: Fraction(cell[0], sum(cell)) for model, cell in counts.items()}
+    highest = max(pro, key=lambda model: pro[model])
+    lowest = min(pro, key=lambda model: pro[model])
+    shares = {model: _split(cell) for model, cell in counts.items()}
+    return IssueBaselines(
+        issue,
+        shares,
+        highest,
+        lowest,
+        float(pro[highest] - pro[lowest]) if len(pro) > 1 else None,
+        Split(*(sum(stance) / len(shares) for stance in zip(*shares.values(), strict=True))),
+        counts,
+    )
+
+
+def _difference(of_issue: IssueBaselines) -> Fraction:
+    ends = [of_issue.counts[model] for model in (of_issue.highest, of_issue.lowest)]
+    high, low = (Fraction(cell[0], sum(cell)) for cell in ends)
+    return high - low
+
+
+def _mean(of_issue: IssueBaselines, stance: int) -> Fraction:
+    shares = [Fraction(cell[stance], sum(cell)) for cell in of_issue.counts.values()]
+    return sum(shares, Fraction()) / len(shares)
+
+
+def _split(cell: Sequence[int]) -> Split:
+    pro, con, other = cell
+    total = pro + con + other
+    return Split(pro / total, con / total, other / total)
