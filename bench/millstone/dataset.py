@@ -20,24 +20,11 @@ from msgspec import Struct
 
 from .dataset_file import DatasetError as DatasetError
 from .dataset_file import contents_of_file, field, kind_of, parse, read_text, shown
+from .reference import CONTROVERSIAL
 
 Side = Literal["pro", "con"]
 
 PARAPHRASES = 6
-
-# The ten issues on which GPT and Grok models were evaluated (appendix E of the paper, without the refused ones).
-CONTROVERSIAL = (
-    "Olympics",
-    "Ronald-Reagan",
-    "Saturday-Halloween",
-    "US-penny",
-    "binge-watching",
-    "drones",
-    "fighting-in-hockey",
-    "school-uniforms",
-    "standardized-tests",
-    "teacher-tenure",
-)
 
 CITATION = re.compile(r"\[([0-9]+)\]")
 ISSUE_ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand between slashes in records and between commas in --issues

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.millstone.dataset import CONTROVERSIAL, Dataset, DatasetError, build, load, select
+from millstream.bench.millstone.dataset import Dataset, DatasetError, build, load, select
 from millstream.bench.millstone.dataset_file import contents_of_file, encode
+from millstream.bench.millstone.reference import CONTROVERSIAL
 from millstream.fixtures import full_size
 
 Content = dict[str, Any]
