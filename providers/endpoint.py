@@ -7,6 +7,7 @@ protocol, or what kind of credentials there are.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from urllib.parse import quote
 
 from msgspec import structs
@@ -20,7 +21,7 @@ from .transport import Channel, Transport
 USER_AGENT = "millstream/0.1"
 # A shorter key is a word that a local server is given because it asks for one, and words stand in answers.
 SECRET_MIN = 12
-_STRUCK = "[key]"
+_STRUCK = b"[key]"
 
 
 class ModelEndpoint:
@@ -33,7 +34,8 @@ class ModelEndpoint:
         self._target = target
         self._authorizer = authorizer
         self._secrets: tuple[str, ...] = ()
-        self._struck_forms: tuple[str, ...] = ()
+        self._forms: tuple[bytes, ...] = ()
+        self._learn_secrets()
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
         self._is_fixed = authorizer.fixed is not None
@@ -54,7 +56,7 @@ class ModelEndpoint:
             if self._is_fixed:
                 response = await self._channel.send(request)
             else:
-                response = await self._channel.send(request, await self._authorizer.headers(request))
+                response = await self._channel.send(request, await self._made_anew(request))
         except SendError as error:
             raise SendError(structs.replace(error.fault, detail=self._struck(error.fault.detail))) from None
         if response.status == 401:
@@ -64,30 +66,35 @@ class ModelEndpoint:
     def decode(self, response: Response) -> Reply | Fault:
         return self._protocol.decode(response)
 
+    async def _made_anew(self, request: Request) -> Mapping[str, str]:
+        try:
+            return await self._authorizer.headers(request)
+        finally:
+            self._learn_secrets()
+
+    def _learn_secrets(self) -> None:
+        secrets = self._authorizer.secrets
+        if secrets is not self._secrets:
+            self._secrets = secrets
+            found = [form for secret in secrets if len(secret) >= SECRET_MIN for form in _forms_of(secret)]
+            self._forms = tuple(form.encode() for form in dict.fromkeys(found))
+
     def _without_secrets(self, response: Response) -> Response:
         """A server may echo what it was sent."""
         body = response.body
-        for form in self._forms():
-            body = body.replace(form.encode(), _STRUCK.encode())
+        for form in self._forms:
+            body = body.replace(form, _STRUCK)
         if body is response.body and not response.headers:
             return response
         headers = {name: self._struck(value) for name, value in response.headers.items()}
         return structs.replace(response, body=body, headers=headers)
 
     def _struck(self, text: str) -> str:
-        for form in self._forms():
-            text = text.replace(form, _STRUCK)
+        for form in self._forms:
+            text = text.replace(form.decode(), _STRUCK.decode())
         return text
-
-    def _forms(self) -> tuple[str, ...]:
-        """Secrets as they are, and as they would stand in a URL's query, its path, or in base64."""
-        secrets = self._authorizer.secrets
-        if secrets is not self._secrets:
-            self._secrets = secrets
-            found = [form for secret in secrets if len(secret) >= SECRET_MIN for form in _forms_of(secret)]
-            self._struck_forms = tuple(dict.fromkeys(found))
-        return self._struck_forms
 
 
 def _forms_of(key: str) -> tuple[str, ...]:
+    """A secret as it is, and as it would stand in a URL's query, its path, or in base64."""
     return (key, quote(key, safe=""), quote(key), b64encode(key.encode()).decode().rstrip("="))

@@ -78,23 +78,25 @@ def request_of(
     """The request whose body is `params` and `prompt` (what is asked: messages, and where the protocol wants it apart,
     the system prompt). `streamed` is added to it, and `stream_path` takes the path's place, where the answer is
     streamed. `identity`: what stands in the key behind the target's own instead of the path."""
+    whole = dict(params)
+    halves = []
     try:
-        halves = {name: orjson.dumps(value) for name, value in prompt.items()}
-        said = {name: orjson.Fragment(half) for name, half in halves.items()}
-        body = orjson.dumps({**params, **said}, option=orjson.OPT_SORT_KEYS)
-        wire = body
+        for name, value in prompt.items():
+            half = orjson.dumps(value)
+            halves.append(half)
+            whole[name] = orjson.Fragment(half)
+        body = wire = orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
         if call.stream and streamed:
-            wire = orjson.dumps({**streamed, **params, **said}, option=orjson.OPT_SORT_KEYS)
+            wire = orjson.dumps({**streamed, **whole}, option=orjson.OPT_SORT_KEYS)
         stated = orjson.dumps(params, option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, TypeError) as error:
         raise EncodeError(f"the call to {call.model} can't be written as JSON ({error}): mend its text") from error
-    where = stream_path if call.stream and stream_path is not None else path
     return Request(
-        target.base_url + where,
+        target.base_url + (stream_path if call.stream and stream_path is not None else path),
         target.identity + (path if identity is None else identity),
         body,
         wire,
-        b",".join(halves.values()),
+        b",".join(halves),
         stated,
         call.stream,
     )
