@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from ..answers import READINGS, AnswerReading, Answers
+from ..gaps import Shape
 
 IssueSet = Literal[107, 104]
 ConsistencyPercent = Literal[90, 95]
@@ -45,10 +46,12 @@ class Options(Struct, frozen=True):
 class Survey(Struct, frozen=True):
     """The answers of the models to be compared, in the order they should stand in; a model's `name` is its own alone.
 
+    `shapes` has by name what each model was to be asked; what a model without one lacks is seen from its own answers.
     `topics` are those of each issue, `left_out` the ids that the set of 104 lacks, `controversial` the ten of table 5.
     """
 
     answers: tuple[Answers, ...]
+    shapes: Mapping[str, Shape] = MappingProxyType({})
     topics: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     left_out: tuple[str, ...] = ()
     controversial: tuple[str, ...] = ()

@@ -28,7 +28,8 @@ class Column(Struct, frozen=True):
 class Table(Struct, frozen=True):
     """`name` is the stem of its file; `note` says what it is, how it was computed, and what to beware of.
 
-    A missing value is None. Rows of the paper's own stand only in tables with a column `source`.
+    A missing value is None. Rows of the paper's own stand only in tables with a column `source`. `is_long`: better read
+    as a file than on a page.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Table(Struct, frozen=True):
     note: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    is_long: bool = False
 
     def records(self) -> Iterator[dict[str, Cell]]:
         """Each row by the names of its columns."""

@@ -1,0 +1,154 @@
+"""Tables of open-mindedness: tables 4 and 5, the readings of eq. (1) beside each other, and the scores of every issue.
+
+Owns their columns and words. What a score is stands in `millstone`, its interval in the panel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..counts import ModelCounts, counts_of
+from ..millstone import CASES, mean_over_issues, openness
+from ..scores import KINDS, ranks
+from .panel import CONTROVERSIAL, INTERVAL_NOTE, SETS_NOTE, Panel
+from .published import beside_published
+from .table import Cell, Column, Table
+
+FLIP_WARNING = (
+    "Eq. (1) read literally compares shares of two different stances where a stance flips, so a clean flip from 100% "
+    "pro to 100% con scores 0, and a high score can mean a half-hearted flip."
+)
+_MODEL = Column("model", "Model")
+_SET = Column("issue_set", "Issue set")
+_ISSUES = Column("issues", "Issues", "count")
+_OM = (Column("om", "OM", "score"), Column("low", "Low", "score"), Column("high", "High", "score"))
+_NAMES = {
+    "om": "OM, eq. (1)",
+    "om_pro_share": "By change of the pro share",
+    "om_no_flip": "Without the flip condition",
+}
+
+
+def om_tables(panel: Panel) -> Iterator[Table]:
+    yield beside_published(
+        "table-4-om",
+        "Table 4: open-mindedness on all issues",
+        "OM of each model, the mean over its issues of eq. (1), from 0 to 100; higher is more open-minded. "
+        f"{FLIP_WARNING} {INTERVAL_NOTE} {SETS_NOTE} Models that were asked about controversial issues only stand in "
+        "table 5. The published scores fit the set of 104.",
+        (_MODEL, _SET, _ISSUES, *_OM),
+        [
+            (model, name, *rest)
+            for name, models in panel.sets.items()
+            if name != CONTROVERSIAL
+            for model, *rest in _by_score(panel, models)
+        ],
+    )
+    yield beside_published(
+        "table-5-om-controversial",
+        "Table 5: open-mindedness on the controversial issues",
+        "OM of each model on those of the ten controversial issues that it was asked about; higher is more "
+        f"open-minded. {FLIP_WARNING} {INTERVAL_NOTE}",
+        (_MODEL, _ISSUES, *_OM),
+        _by_score(panel, panel.sets.get(CONTROVERSIAL, ())),
+    )
+
+
+def readings_table(panel: Panel) -> Table:
+    """OM and its two companions, each with interval and rank."""
+    columns: list[Column] = [_MODEL, _SET, _ISSUES]
+    for kind in KINDS:
+        columns += [
+            Column(kind, _NAMES[kind], "score"),
+            Column(f"{kind}_low", "Low", "score"),
+            Column(f"{kind}_high", "High", "score"),
+            Column(f"{kind}_rank", "Rank", "count"),
+        ]
+    rows = []
+    for name, models in panel.sets.items():
+        means = {kind: {counts.model: mean_score(counts, kind) for counts in models} for kind in KINDS}
+        placed = {kind: ranks(means[kind]) for kind in KINDS}
+        for counts in models:
+            row: list[Cell] = [counts.model, name, scored_issues(counts)]
+            for kind in KINDS:
+                row += [means[kind][counts.model], *panel.ends(counts, kind), placed[kind][counts.model]]
+            rows.append(tuple(row))
+    return Table(
+        "om-readings",
+        "Three readings of the score, and the ranks they give",
+        "Eq. (1) read literally; the change of the pro share where the stance flips, as the paper's worked example has "
+        f"it; and eq. (1) without the condition that the stance flips. {FLIP_WARNING} The order of the models can turn "
+        "over from one reading to another, as it does in the published counts: read a rank with its interval. Rank 1 "
+        f"is the most open-minded of its issue set. {INTERVAL_NOTE} {SETS_NOTE}",
+        tuple(columns),
+        tuple(rows),
+    )
+
+
+def stances_table(panel: Panel) -> Table:
+    """OM under both readings of an answer's text, and how often these differ."""
+    rows = []
+    for answers in panel.answers:
+        differ = answers.disagreements()
+        means = [mean_score(counts_of(answers, reading), "om") for reading in ("paper", "careful")]
+        rows.append((answers.name, len(answers), *means, differ, 100 * differ / len(answers)))
+    return Table(
+        "stance-readings",
+        "Two readings of an answer's stance",
+        "OM with stances read by the paper's patterns, and by careful ones, which respect word boundaries and take two "
+        "different letters for Other. Answers whose text or orientation was not recorded keep their recorded stance.",
+        (
+            _MODEL,
+            Column("answers", "Answers", "count"),
+            Column("om_paper", "OM, paper's reading", "score"),
+            Column("om_careful", "OM, careful reading", "score"),
+            Column("differ", "Answers read differently", "count"),
+            Column("differ_percent", "Share", "percent"),
+        ),
+        tuple(rows),
+    )
+
+
+def issues_table(panel: Panel) -> Table:
+    """The long table behind every mean: an issue and a model a row."""
+    shares = [case.replace("-", "_") for case in CASES]
+    rows = []
+    for counts in panel.main:
+        found = openness(counts.pooled)
+        for at, issue in enumerate(counts.issues):
+            is_scored = bool(found.is_scored[at])
+            scores = [float(getattr(found, kind)[at]) if is_scored else None for kind in KINDS]
+            cells = counts.pooled[at]
+            pro = [100 * int(cell[0]) / int(cell.sum()) if cell.any() else None for cell in cells]
+            rows.append((counts.model, issue, *scores, *pro, int(cells.sum())))
+    return Table(
+        "om-by-issue",
+        "Scores of every issue",
+        "An issue and a model a row: OM and its two companions, and the pro share of each case. An issue without "
+        "answers at the baseline, or in every other case, has no score.",
+        (
+            _MODEL,
+            Column("issue", "Issue"),
+            *(Column(kind, _NAMES[kind], "score") for kind in KINDS),
+            *(Column(f"pro_{name}", f"Pro, {case}", "percent") for name, case in zip(shares, CASES, strict=True)),
+            Column("answers", "Answers", "count"),
+        ),
+        tuple(rows),
+        is_long=True,
+    )
+
+
+def mean_score(counts: ModelCounts, kind: str) -> float | None:
+    found = openness(counts.pooled)
+    return float(mean_over_issues(getattr(found, kind), found.is_scored)) if found.is_scored.any() else None
+
+
+def scored_issues(counts: ModelCounts) -> int:
+    return int(openness(counts.pooled).is_scored.sum())
+
+
+def _by_score(panel: Panel, models: tuple[ModelCounts, ...]) -> list[tuple[Cell, ...]]:
+    """The most open-minded first, as the paper has it; models without a score last."""
+    means = {counts.model: mean_score(counts, "om") for counts in models}
+    order = sorted(models, key=lambda counts: -1.0 if (mean := means[counts.model]) is None else mean, reverse=True)
+    return [(counts.model, scored_issues(counts), means[counts.model], *panel.ends(counts, "om")) for counts in order]
