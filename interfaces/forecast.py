@@ -1,4 +1,4 @@
-"""What a run will ask, cost and take, before a single call is sent.
+"""What a run will ask, cost and take, before a single call of it is sent, or after those of its pilot.
 
 Tokens are characters / 4; an answer is between one token and what it may have. Each assumption is told with the
 figure it stands behind. Reads the grid, the settings, the price table and, if asked, the cache; writes nothing.
@@ -12,33 +12,42 @@ from typing import Any
 from msgspec import Struct
 
 from ..bench.millstone.grid import calls, total_chars
+from ..bench.millstone.sweep import Pair
 from ..engine.cache import Cache
-from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
+from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ..engine.fault import LocalFault
 from ..engine.key import key_of
-from ..wiring import access_to, keyless_endpoint_to
+from ..wiring import access_to, capped_by_files, keyless_endpoint_to
+from . import pilot_figures
 from .output import table
+from .pilot import Pilot
+from .pilot_figures import Left, Terms
 from .preparation import Prepared
 
 _COLUMNS = ("model", "prompts", "cached", "input tokens", "output tokens", "cost", "time under its quota")
 
 
 class _Missing(Struct):
-    """What a model has to be sent. `cached` None: nobody looked."""
+    """What a model at a temperature has to be sent. `cached` None: nobody looked."""
 
     prompts: int
     chars: int
     cached: int | None = None
 
 
-def forecast(prepared: Prepared, *, looks_into_cache: bool = True) -> dict[str, Any]:
-    """One run's figures, as plain values. Tokens, cost and time are those of the prompts that no cache answers."""
+def forecast(prepared: Prepared, *, looks_into_cache: bool = True, pilot: Pilot | None = None) -> dict[str, Any]:
+    """One run's figures, as plain values. Tokens, cost and time are those of the prompts that no cache answers; with
+    a pilot, of those that it left."""
     missing = _missing(prepared) if looks_into_cache and prepared.settings.mode != "live" else None
     if missing is None:
-        chars, temperatures = total_chars(prepared.grid), len(prepared.asked.temperatures)
-        whole_grid = _Missing(prepared.prompts * temperatures, chars * temperatures)
-        missing = dict.fromkeys(prepared.asked.models, whole_grid)
-    models = [_of_model(prepared, model, missing[model]) for model in prepared.asked.models]
+        whole_grid = _Missing(prepared.prompts, total_chars(prepared.grid))
+        missing = dict.fromkeys(prepared.asked.pairs(), whole_grid)
+    models = [_of_model(prepared, model, _of_all_temperatures(model, missing)) for model in prepared.asked.models]
+    if pilot is not None:
+        left = {pair: _left(missing[pair], pilot, pair) for pair in missing}
+        for model in models:
+            terms = _terms(prepared, model["model"])
+            model["pilot"] = pilot_figures.figures(model["model"], pilot, left, terms)
     costs = [model["cost"] for model in models]
     whole = None if None in costs else [sum(low for low, _ in costs), sum(high for _, high in costs)]
     return {
@@ -48,22 +57,23 @@ def forecast(prepared: Prepared, *, looks_into_cache: bool = True) -> dict[str, 
         "models": models,
         "cost": whole,
         "prices_of": prepared.settings.price_table().date,
+        "pilot": None if pilot is None else pilot_figures.ending(pilot),
         "assumptions": {"tokens_per_character": TOKENS_PER_CHAR, "output_tokens_unset": OUTPUT_FIRST},
     }
 
 
-def _missing(prepared: Prepared) -> dict[str, _Missing] | None:
+def _missing(prepared: Prepared) -> dict[Pair, _Missing] | None:
     """Every prompt looked up as the engine would; None where there is no cache."""
     settings = prepared.settings
     try:
         cache = Cache(settings.cache_folder(), read_only=True)
     except LocalFault:
         return None
-    found = {model: _Missing(0, 0, 0) for model in prepared.asked.models}
+    found = {pair: _Missing(0, 0, 0) for pair in prepared.asked.pairs()}
     try:
-        for model, temperature in prepared.asked.pairs():
+        for pair, missing in found.items():
+            model, temperature = pair
             endpoint = keyless_endpoint_to(access_to(model, settings))
-            missing = found[model]
             for call in calls(prepared.grid, model, temperature, prepared.asked.max_tokens_of(model)):
                 if cache.get(key_of(endpoint.encode(call), call.trial)) is not None:
                     missing.cached = (missing.cached or 0) + 1
@@ -73,6 +83,25 @@ def _missing(prepared: Prepared) -> dict[str, _Missing] | None:
     finally:
         cache.close()
     return found
+
+
+def _of_all_temperatures(model: str, missing: Mapping[Pair, _Missing]) -> _Missing:
+    own = [each for pair, each in missing.items() if pair.model == model]
+    cached = [each.cached for each in own if each.cached is not None]
+    return _Missing(sum(each.prompts for each in own), sum(each.chars for each in own), sum(cached) if cached else None)
+
+
+def _left(missing: _Missing, pilot: Pilot, pair: Pair) -> Left:
+    """What the pilot's answers, which a look into the cache found there, leave to be sent."""
+    if missing.cached is not None:
+        return Left(missing.prompts, missing.chars)
+    answered = [chars_of(outcome.call) for outcome in pilot.outcomes[pair] if outcome.reply is not None]
+    return Left(missing.prompts - len(answered), missing.chars - sum(answered))
+
+
+def _terms(prepared: Prepared, model: str) -> Terms:
+    settings = prepared.settings
+    return Terms(capped_by_files(settings.lane_of(model)), settings.price_table().get(model))
 
 
 def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, Any]:
@@ -103,6 +132,7 @@ def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, An
         "rpm": lane.rpm,
         "tpm": lane.tpm,
         "minutes": minutes if has_quota else None,
+        "pilot": None,
     }
 
 
@@ -129,6 +159,14 @@ def tell(found: Mapping[str, Any]) -> str:
     if any(model["cached"] is None for model in found["models"]):
         lines.append("the cache was not looked into: what it holds costs nothing")
     lines.append(f"assumed: a token is 4 characters of a prompt; an answer has at least 1 token, {most}")
+    piloted = [model for model in found["models"] if model["pilot"] is not None]
+    for model in piloted:
+        lines += ["", pilot_figures.tell(model["model"], model["pilot"])]
+    if piloted:
+        lines += ["", pilot_figures.MEANING]
+    if found["pilot"] is not None and found["pilot"]["maybe_billed_pending"]:
+        unsure = found["pilot"]["maybe_billed_pending"]
+        lines.append(f"{unsure:,} attempts for calls that the pilot left unanswered may have been billed all the same")
     return "\n".join(lines)
 
 

@@ -1,14 +1,23 @@
-"""`millstream plan`: what a run would ask, cost and take; sends nothing and writes nothing."""
+"""`millstream plan`: what a run would ask, cost and take; writes no run's folder and sends nothing but a pilot."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
+from ..options import flag
 from ..output import note, say, say_json
-from ..refusal import DONE
+from ..refusal import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
+from ..values import Whole
 from . import run as run_verb
 
-HELP = "prompts, tokens, cost and time of a run; sends nothing"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..pilot import Pilot
+    from ..preparation import Prepared
+
+HELP = "prompts, tokens, cost and time of a run; sends nothing (but with --pilot N)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,17 +25,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-cache-check", action="store_true", help="don't look up which prompts the cache already answers"
     )
+    parser.add_argument(
+        "--pilot",
+        type=flag(Whole("prompts")),
+        metavar="N",
+        help="send N of the run's own prompts, spread over all that it varies, to each model at each temperature, and "
+        "reckon cost and time from what comes; needs keys, costs money; the run finds the answers in the cache",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..forecast import forecast, tell
-
-    prepared = run_verb.prepared_from(options, is_sent=False)
+    has_pilot = options.pilot is not None
+    prepared = run_verb.prepared_from(options, is_sent=False, needs_keys=has_pilot)
     for remark in dict.fromkeys(remark for each in prepared for remark in each.notes):
         note(f"millstream: {remark}")
-    forecasts = [forecast(each, looks_into_cache=not options.no_cache_check) for each in prepared]
+    return _with_pilot(prepared, options) if has_pilot else _tell(prepared, options)
+
+
+def _with_pilot(prepared: Sequence[Prepared], options: argparse.Namespace) -> int:
+    from ..pilot import check, send_pilots
+
+    check(prepared)
+    return _tell(prepared, options, send_pilots(prepared, options.pilot, show_progress=not options.no_progress))
+
+
+def _tell(prepared: Sequence[Prepared], options: argparse.Namespace, pilots: Sequence[Pilot] = ()) -> int:
+    from itertools import zip_longest
+
+    from ..forecast import forecast, tell
+
+    looks = not options.no_cache_check
+    forecasts = [forecast(each, looks_into_cache=looks, pilot=pilot) for each, pilot in zip_longest(prepared, pilots)]
+    # As for runs: a signal before 4 before 3.
+    code = max((pilot.exit_code for pilot in pilots), default=DONE)
     if options.json:
-        say_json({"runs": forecasts})
+        say_json({"exit_code": code, "runs": forecasts})
     else:
-        say("\n\n".join(map(tell, forecasts)))
-    return DONE
+        say("\n\n".join([*map(tell, forecasts), *([_meaning(code)] if code else [])]))
+    return code
+
+
+def _meaning(code: int) -> str:
+    from signal import Signals
+
+    told = {
+        WITH_FAILURES: "calls of the pilot failed",
+        RESUMABLE: "the pilot stopped before its end; the same command goes on with it",
+    }
+    return f"exit code {code}: {told.get(code) or f'interrupted by {Signals(code - SIGNAL).name}'}"

@@ -42,26 +42,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
-def prepared_from(options: argparse.Namespace, *, is_sent: bool = True) -> tuple[Prepared, ...]:
-    """Every run that the options ask for, all of them checked. A plan needs neither a folder nor a key."""
+def prepared_from(
+    options: argparse.Namespace, *, is_sent: bool = True, needs_keys: bool = True
+) -> tuple[Prepared, ...]:
+    """Every run that the options ask for, all of them checked. A plan needs no folder, and a key only for its pilot."""
     from ..configuration import read_configuration
     from ..preparation import prepare
 
     given = millstone_given(options)
     sending = sending_from(options)
     if options.what not in BENCHMARKS:
-        return _from_file(options, given, sending, is_sent=is_sent)
+        return _from_file(options, given, sending, needs_keys=needs_keys)
     if "model" not in given:
         raise UsageError("--model: expected at least one model as provider/model, got none")
     if is_sent and not options.out:
         raise UsageError("--out: expected the run's folder, got none")
     run = millstone_from(given, Path())
     out = Path(options.out or "-").absolute()
-    return (prepare(out, run, sending, read_configuration(sending.config), needs_keys=is_sent),)
+    return (prepare(out, run, sending, read_configuration(sending.config), needs_keys=needs_keys),)
 
 
 def _from_file(
-    options: argparse.Namespace, given: dict[str, object], sending: Sending, *, is_sent: bool
+    options: argparse.Namespace, given: dict[str, object], sending: Sending, *, needs_keys: bool
 ) -> tuple[Prepared, ...]:
     from ..preparation import of_one_sweep, prepare
     from ..run_file import read_run_file
@@ -81,7 +83,7 @@ def _from_file(
     file = read_run_file(path, options.out)
     return of_one_sweep(
         tuple(
-            prepare(wanted.out, wanted.millstone, sending.over(file.sending), file.configuration, needs_keys=is_sent)
+            prepare(wanted.out, wanted.millstone, sending.over(file.sending), file.configuration, needs_keys=needs_keys)
             for wanted in file.runs
         )
     )
