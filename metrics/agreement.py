@@ -109,10 +109,11 @@ def _kappa_interval(share: float, error: float, by_chance: float, count: int, le
 
     Kappa plus and minus 1.96 standard errors holds a truth of 0.98 in 67% of samples of a hundred, and has no width
     where all agree. Wilson's limits hold it there too. The number of things that they are told is the one that gives
-    the share this standard error (an effective sample size), so that what the margins add is not lost.
+    the share this standard error (an effective sample size), but never more than were labelled: where a label is rare
+    the standard error is too small, and its interval held the truth in 86% of samples of fifty.
     """
     beyond = 1 - by_chance
     of_share = error * beyond
-    alike = share * (1 - share) / of_share**2 if of_share > 0 and 0 < share < 1 else float(count)
+    alike = min(share * (1 - share) / of_share**2, count) if of_share > 0 and 0 < share < 1 else count
     low, high = wilson(share, alike, level)
     return max(-1.0, (low - by_chance) / beyond), (high - by_chance) / beyond

@@ -217,6 +217,25 @@ def test_labels_saved_by_another_program_meanwhile_end_the_dialogue(folder: Path
     assert labels_in(folder) == ["B", "", ""]
 
 
+def test_with_nobody_to_read_the_questions_nothing_is_asked(folder: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            [*COMMAND, "review", "run", "--sample", "3"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.stdout.startswith("run/review.csv: 3 answers are written") and done.stderr == ""
+
+
 def test_with_a_file_named_nothing_is_asked(folder: Path, tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "--sample", "3", "--csv", "l.csv") as person:
         assert person.leave(b"").startswith("l.csv: 3 answers are written: fill in `label`")

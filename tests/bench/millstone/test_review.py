@@ -176,6 +176,12 @@ def test_records_of_another_program_need_no_letter_and_no_newline_at_their_end(t
     assert [one.id for one in answers_of(path)] == ["tea/1/baseline/0", "tea/1/baseline/1"]
 
 
+def test_failures_are_no_answers_even_where_another_program_writes_them_among_the_records(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps({**LEAST, "status": status}) + "\n" for status in ("timeout", "ok", "empty")))
+    assert [one.status for one in answers_of(path)] == ["ok"]
+
+
 def test_what_a_kill_left_of_a_last_line_is_passed_over(tiny: Dataset, tmp_path: Path) -> None:
     path = written(tiny, tmp_path / "records.jsonl")
     whole = path.read_bytes()
@@ -253,6 +259,8 @@ def test_where_nothing_says_how_a_run_read_its_letters_are_a_reading_of_their_ow
     found = compare([(with_letter, "B"), (without, "A")], None)
     assert list(found) == ["paper", "careful"]
     assert found["paper"].whole.agreed == 2
+    # Where the run says how it read, a record without its letter is read so again.
+    assert read_as(without, "paper", "paper") == "A"
 
 
 def test_each_model_has_figures_of_its_own() -> None:
@@ -261,3 +269,8 @@ def test_each_model_has_figures_of_its_own() -> None:
     found = compare(list(zip(answers, labels, strict=True)), "paper")["paper"]
     assert {name: (one.count, one.agreed) for name, one in found.models.items()} == {"lab/0": (3, 3), "lab/1": (2, 1)}
     assert (found.whole.count, found.whole.agreed) == (5, 4)
+
+
+def test_each_temperature_of_a_model_has_figures_of_its_own() -> None:
+    labelled: list[tuple[Answer, Label]] = [(answer(0, temperature=t), "A") for t in (None, 0.0, 0.5)]
+    assert list(compare(labelled, "paper")["paper"].models) == ["lab/x", "lab/x @ 0", "lab/x @ 0.5"]
