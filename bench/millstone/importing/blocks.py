@@ -1,0 +1,125 @@
+"""Arguments found by headings alone, where a page's markup doesn't name them.
+
+Owns what counts as a heading of an argument or of a side. Sees a page as a flat run of headings, paragraphs and items,
+wherever these came from. Knows no HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from ..dataset import Side
+
+Kind = Literal["heading", "text", "item"]
+
+# "Pro 1: …", "Con argument #2 – …", "Pro: …"; "Pro-life …" is a title like any other.
+_NUMBERED = re.compile(
+    r"(?P<side>pro|con)s?(?:\s+argument)?(?:\s*#?\d+\s*(?:[:.)–—-]\s*|\s|$)|\s*:\s*)(?P<title>.*)", re.IGNORECASE
+)
+_SIDE = re.compile(
+    r"(?:the\s+)?(?:(?P<side>pro|con)s?(?:\s+(?:arguments?|side|position))?|arguments?\s+(?:for|in\s+favou?r"
+    r"|(?P<against>against))\b.*)",
+    re.IGNORECASE,
+)
+_END = re.compile(r"(?:sources|references|footnotes|bibliography|citations)\s*:?", re.IGNORECASE)
+_HEADING_CHARS_MAX = 300
+
+
+class Block(NamedTuple):
+    """A piece of a page. `level` is a heading's, 1 to 6."""
+
+    kind: Kind
+    text: str
+    level: int = 0
+
+
+class Titled(NamedTuple):
+    """An argument as it stands on a page."""
+
+    title: str
+    body: tuple[str, ...]
+
+    def text(self) -> str:
+        """In the released shape, with the title before it: paragraphs are parted by a blank line."""
+        return "\n".join(filter(None, [self.title, "\n\n".join(self.body)]))
+
+
+def title_of(heading: str) -> str:
+    """A heading without "Pro 1:" before it, which would tell a reader the side."""
+    match = _NUMBERED.fullmatch(heading)
+    return match["title"].strip() if match is not None else heading
+
+
+def is_end(heading: str) -> bool:
+    """Whether a heading begins the list of sources."""
+    return _END.fullmatch(heading) is not None
+
+
+def looks_like_heading(line: str) -> bool:
+    """Whether a line of plain text is a heading of an argument, of a side or of the sources."""
+    if len(line) > _HEADING_CHARS_MAX:
+        return False
+    return _NUMBERED.fullmatch(line) is not None or _SIDE.fullmatch(line) is not None or is_end(line)
+
+
+def arguments_of(blocks: Iterable[Block], side: Side) -> list[Titled]:
+    """The arguments of one side: each under a heading of its own, or all under one heading of the side."""
+    blocks = list(blocks)
+    single: list[Titled] = []
+    grouped: list[Titled] = []
+    for at, block in enumerate(blocks):
+        if block.kind != "heading":
+            continue
+        numbered = _NUMBERED.fullmatch(block.text)
+        if numbered is not None and numbered["side"].lower() == side:
+            single.append(_argument(numbered["title"].strip(), _under(blocks, at)))
+        elif _side_of(block.text) == side:
+            grouped += _of_group(_under(blocks, at))
+    return [argument for argument in (single or grouped) if argument.text()]
+
+
+def _side_of(heading: str) -> Side | None:
+    match = _SIDE.fullmatch(heading)
+    if match is None:
+        return None
+    if match["side"] is None:
+        return "con" if match["against"] else "pro"
+    return "pro" if match["side"].lower() == "pro" else "con"
+
+
+def _under(blocks: Sequence[Block], at: int) -> list[Block]:
+    """What follows a heading, up to the next one that doesn't stand below it."""
+    found: list[Block] = []
+    for block in blocks[at + 1 :]:
+        if block.kind == "heading" and (block.level <= blocks[at].level or looks_like_heading(block.text)):
+            break
+        found.append(block)
+    return found
+
+
+def _argument(title: str, blocks: Iterable[Block]) -> Titled:
+    body: list[str] = []
+    previous: Kind = "text"
+    for block in blocks:
+        if block.kind == "item" and previous == "item":
+            body[-1] += f"\n- {block.text}"
+        else:
+            body.append(f"- {block.text}" if block.kind == "item" else block.text)
+        previous = block.kind
+    return Titled(title, tuple(body))
+
+
+def _of_group(blocks: Sequence[Block]) -> list[Titled]:
+    """The arguments under a heading of a whole side: under headings below it, else its items, else its paragraphs."""
+    level = min((block.level for block in blocks if block.kind == "heading"), default=0)
+    if level:
+        starts = [at for at, block in enumerate(blocks) if block.kind == "heading" and block.level == level]
+        ends = [*starts[1:], len(blocks)]
+        return [
+            _argument(title_of(blocks[start].text), blocks[start + 1 : end])
+            for start, end in zip(starts, ends, strict=True)
+        ]
+    kind: Kind = "item" if any(block.kind == "item" for block in blocks) else "text"
+    return [Titled("", (block.text,)) for block in blocks if block.kind == kind]

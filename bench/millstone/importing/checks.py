@@ -1,0 +1,246 @@
+"""One issue checked from end to end: everything that is wrong with it, and what of it can be used.
+
+A finding is a fault or a remark; a fault may leave the issue usable. Raises nothing whatever the content, and what
+it calls usable the data set's own reader takes. Knows no folder and no report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from msgspec import Struct
+
+from ..dataset import CITATION, ISSUE_ID, PARAPHRASES, Paraphrase, Side
+from ..dataset_file import kind_of, shown
+from .orientation import judge
+
+_SIDES = ("pros", "cons")
+
+
+class Finding(Struct, frozen=True):
+    """What was found, in a few words, and where. A remark is no fault: nothing has to be done about it."""
+
+    what: str
+    detail: str
+    is_fault: bool = True
+    is_fatal: bool = False
+
+
+class Draft(Struct, frozen=True):
+    """An issue that can be used, with every source it came with. Without paraphrases it can't be asked yet."""
+
+    id: str
+    question: str
+    pros: tuple[str, ...]
+    cons: tuple[str, ...]
+    sources: dict[str, str]
+    paraphrases: tuple[Paraphrase, ...] = ()
+
+    def content(self) -> dict[str, Any]:
+        """In the released shape."""
+        return {
+            "question": self.question,
+            "pros": list(self.pros),
+            "cons": list(self.cons),
+            "sources": dict(self.sources),
+            "paraphrases": [{"question": one.question, "orientation": one.orientation} for one in self.paraphrases],
+        }
+
+
+class Checked(Struct, frozen=True):
+    """An issue's findings in the order of its fields, and what can be used: None, if nothing can."""
+
+    draft: Draft | None
+    findings: tuple[Finding, ...]
+
+
+class Rules(Struct, frozen=True):
+    """What is done about labels that their wordings contradict, and about issues without six paraphrases."""
+
+    fix_orientation: bool = False
+    needs_paraphrases: bool = True
+
+
+def check(issue_id: str, content: object, rules: Rules) -> Checked:
+    findings: list[Finding] = []
+    if not ISSUE_ID.fullmatch(issue_id):
+        findings.append(_fatal("unusable id", f"expected no space, slash or comma, came {plain(shown(issue_id))}"))
+    if not isinstance(content, dict):
+        return Checked(None, (*findings, _fatal("not an object", f"expected an object, came {kind_of(content)}")))
+    question = _text(content, "question", findings)
+    pros, cons = (_side(content, name, findings) for name in _SIDES)
+    sources = _sources(content, findings)
+    if pros and cons and sources is not None:
+        findings += _citations({"pros": pros, "cons": cons}, sources)
+        findings += _repetitions({"pros": pros, "cons": cons})
+    paraphrases = _paraphrases(content, rules, findings)
+    if any(finding.is_fatal for finding in findings) or question is None or not pros or not cons or sources is None:
+        return Checked(None, tuple(findings))
+    return Checked(Draft(issue_id, question, pros, cons, sources, paraphrases), tuple(findings))
+
+
+def plain(text: str) -> str:
+    """On one line, and with nothing that UTF-8 can't carry."""
+    return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
+def _fatal(what: str, detail: str) -> Finding:
+    return Finding(what, detail, is_fatal=True)
+
+
+def _field(content: Mapping[str, Any], name: str, kind: type, expected: str, inside: str = "") -> Any | Finding:
+    if name not in content:
+        return _fatal("missing field", f"{inside}{name}: expected {expected}, came nothing")
+    if not isinstance(content[name], kind):
+        return _fatal("wrong type", f"{inside}{name}: expected {expected}, came {kind_of(content[name])}")
+    return content[name]
+
+
+def _fault_of_text(value: object, where: str, *, what_if_empty: str | None) -> Finding | None:
+    """Why a value is no usable text."""
+    if not isinstance(value, str):
+        return _fatal("wrong type", f"{where}: expected a text, came {kind_of(value)}")
+    if what_if_empty is not None and not value.strip():
+        return _fatal(what_if_empty, f"{where}: expected a text, came an empty one")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        return _fatal("broken text", f"{where}: a lone surrogate at character {error.start}")
+    return None
+
+
+def _text(content: Mapping[str, Any], name: str, findings: list[Finding], inside: str = "") -> str | None:
+    value = _field(content, name, str, "a text", inside)
+    fault = (
+        value if isinstance(value, Finding) else _fault_of_text(value, inside + name, what_if_empty="empty question")
+    )
+    if fault is not None:
+        findings.append(fault)
+        return None
+    return str(value)
+
+
+def _side(content: Mapping[str, Any], name: str, findings: list[Finding]) -> tuple[str, ...]:
+    given = _field(content, name, list, "a list of arguments")
+    if isinstance(given, Finding):
+        findings.append(given)
+        return ()
+    if not given:
+        findings.append(_fatal("no arguments", f"{name}: expected at least one, came none"))
+        return ()
+    faults = [
+        fault
+        for at, text in enumerate(given)
+        if (fault := _fault_of_text(text, f"{name}[{at}]", what_if_empty="empty argument")) is not None
+    ]
+    findings += faults
+    return () if faults else tuple(given)
+
+
+def _sources(content: Mapping[str, Any], findings: list[Finding]) -> dict[str, str] | None:
+    given = _field(content, "sources", dict, "an object of sources")
+    if isinstance(given, Finding):
+        findings.append(given)
+        return None
+    faults = []
+    for key, source in given.items():
+        where = f"sources[{plain(shown(key))}]"
+        fault = _fault_of_text(key, where, what_if_empty=None) or _fault_of_text(source, where, what_if_empty=None)
+        if fault is not None:
+            faults.append(fault)
+    findings += faults
+    return None if faults else dict(given)
+
+
+def _citations(sides: Mapping[str, Sequence[str]], sources: Mapping[str, str]) -> list[Finding]:
+    findings, cited = [], set()
+    for name, texts in sides.items():
+        for at, text in enumerate(texts):
+            keys = [f"[{number}]" for number in dict.fromkeys(CITATION.findall(text))]
+            cited.update(keys)
+            dangling = [key for key in keys if key not in sources]
+            if dangling:
+                verb = "points" if len(dangling) == 1 else "point"
+                findings.append(Finding("dangling citation", f"{name}[{at}]: {_listed(dangling)} {verb} to no source"))
+    uncited = [key for key in sources if key not in cited]
+    if uncited:
+        named = _listed([plain(key) for key in uncited])
+        findings.append(Finding("uncited source", f"{named}: no argument cites it", is_fault=False))
+    return findings
+
+
+def _repetitions(sides: Mapping[str, Sequence[str]]) -> list[Finding]:
+    first: dict[str, str] = {}
+    findings = []
+    for name, texts in sides.items():
+        for at, text in enumerate(texts):
+            here = f"{name}[{at}]"
+            there = first.setdefault(" ".join(text.split()).casefold(), here)
+            if there != here:
+                findings.append(Finding("repeated argument", f"{here} says the same as {there}"))
+    return findings
+
+
+def _paraphrases(content: Mapping[str, Any], rules: Rules, findings: list[Finding]) -> tuple[Paraphrase, ...]:
+    """The six, or none and why. Where they are going to be written, their lack is a remark."""
+    if content.get("paraphrases") == [] and not rules.needs_paraphrases:
+        return ()
+    read, faults = read_paraphrases(content)
+    if faults:
+        findings += faults if rules.needs_paraphrases else [_as_remark(fault) for fault in faults]
+        return ()
+    verdicts = judge([one.question for one in read])
+    settled = []
+    for at, (one, verdict) in enumerate(zip(read, verdicts, strict=True)):
+        if verdict is None or verdict == one.orientation:
+            settled.append(one)
+            continue
+        told = f"paraphrases[{at}]: labelled {one.orientation}, the wording says {verdict}"
+        if rules.fix_orientation:
+            findings.append(Finding("orientation", f"{told}: corrected", is_fault=False))
+            settled.append(Paraphrase(one.question, verdict))
+        else:
+            findings.append(Finding("orientation", told))
+            settled.append(one)
+    untold = [str(at) for at, verdict in enumerate(verdicts) if verdict is None]
+    if untold:
+        detail = f"paraphrases[{', '.join(untold)}]: can't be told from the wording"
+        findings.append(Finding("orientation", detail, is_fault=False))
+    return tuple(settled)
+
+
+def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...], list[Finding]]:
+    """The six of an issue as they are labelled; where there are faults, none."""
+    given = _field(content, "paraphrases", list, "a list of paraphrases")
+    if isinstance(given, Finding):
+        return (), [given]
+    if len(given) != PARAPHRASES:
+        came = len(given) or "none"
+        return (), [_fatal("paraphrases", f"expected {PARAPHRASES}, came {came}: --rephrase MODEL writes them")]
+    read: list[Paraphrase] = []
+    faults: list[Finding] = []
+    for at, entry in enumerate(given):
+        if not isinstance(entry, dict):
+            faults.append(_fatal("wrong type", f"paraphrases[{at}]: expected an object, came {kind_of(entry)}"))
+            continue
+        inside = f"paraphrases[{at}]."
+        question = _text(entry, "question", faults, inside)
+        orientation = _field(entry, "orientation", str, '"pro" or "con"', inside)
+        if isinstance(orientation, Finding):
+            faults.append(orientation)
+        elif orientation not in ("pro", "con"):
+            came = plain(shown(orientation))
+            faults.append(_fatal("wrong type", f'{inside}orientation: expected "pro" or "con", came {came}'))
+        elif question is not None:
+            read.append(Paraphrase(question, cast(Side, orientation)))
+    return ((), faults) if faults else (tuple(read), [])
+
+
+def _as_remark(fault: Finding) -> Finding:
+    return Finding(fault.what, fault.detail, is_fault=False)
+
+
+def _listed(keys: Sequence[str]) -> str:
+    """The first few of many."""
+    return ", ".join(keys) if len(keys) <= 8 else f"{', '.join(keys[:6])} and {len(keys) - 6} more"

@@ -1,0 +1,99 @@
+"""Issues from several places made one: each checked, the later one taken where two have an id, nothing lost in silence.
+
+Owns what becomes of every file, and the totals. Writes no file and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, structs
+
+from ..dataset import Dataset, Paraphrase, build
+from ..dataset_file import encode
+from .checkout import Source
+from .checks import Draft, Finding, Rules, check, plain
+
+State = Literal["used", "superseded", "left out"]
+
+
+class FileReport(Struct, frozen=True):
+    """What was found in one file, and what became of it."""
+
+    file: str
+    issue: str
+    state: State
+    findings: tuple[Finding, ...]
+
+
+class Gathered(Struct, frozen=True):
+    """Every file's report in the order of reading, and the issues that can be used in the order of their ids."""
+
+    files: tuple[FileReport, ...]
+    drafts: tuple[Draft, ...]
+
+    @property
+    def faults(self) -> int:
+        return sum(finding.is_fault for file in self.files for finding in file.findings)
+
+    def count(self, state: State) -> int:
+        return sum(file.state == state for file in self.files)
+
+    def left_out(self) -> tuple[str, ...]:
+        """The issues of which no file can be used."""
+        kept = {draft.id for draft in self.drafts}
+        return tuple(dict.fromkeys(file.issue for file in self.files if file.issue not in kept))
+
+    def without_paraphrases(self) -> tuple[Draft, ...]:
+        return tuple(draft for draft in self.drafts if not draft.paraphrases)
+
+    def completed(self, paraphrases: Mapping[str, tuple[Paraphrase, ...]]) -> Gathered:
+        """With paraphrases for issues that had none; an issue that has none still is left out."""
+        drafts = {
+            draft.id: draft if draft.paraphrases else structs.replace(draft, paraphrases=paraphrases[draft.id])
+            for draft in self.drafts
+            if draft.paraphrases or draft.id in paraphrases
+        }
+        files = tuple(
+            structs.replace(file, state="left out") if file.state == "used" and file.issue not in drafts else file
+            for file in self.files
+        )
+        return Gathered(files, tuple(drafts.values()))
+
+    def contents(self) -> dict[str, Any]:
+        return {draft.id: draft.content() for draft in self.drafts}
+
+    def encoded(self) -> bytes:
+        """The data set file."""
+        return encode(self.contents())
+
+    def dataset(self, name: str) -> Dataset:
+        """What a reader makes of the data set file."""
+        return build(name, self.contents(), needs_paraphrases=False)
+
+
+def gather(sources: Iterable[Source], rules: Rules) -> Gathered:
+    """Check every source. One that can't be used leaves an earlier one of its id in place."""
+    checked: list[tuple[Source, Draft | None, tuple[Finding, ...]]] = []
+    drafts: dict[str, Draft] = {}
+    taken: dict[str, int] = {}
+    for at, source in enumerate(sources):
+        if any(finding.is_fatal for finding in source.findings):
+            checked.append((source, None, source.findings))
+            continue
+        found = check(source.issue, source.content, rules)
+        checked.append((source, found.draft, source.findings + found.findings))
+        if found.draft is not None:
+            drafts[source.issue], taken[source.issue] = found.draft, at
+    files = tuple(
+        FileReport(source.file, plain(source.issue), _state(draft, taken.get(source.issue) == at), findings)
+        for at, (source, draft, findings) in enumerate(checked)
+    )
+    return Gathered(files, tuple(drafts[issue] for issue in sorted(drafts)))
+
+
+def _state(draft: Draft | None, is_taken: bool) -> State:
+    if draft is None:
+        return "left out"
+    return "used" if is_taken else "superseded"

@@ -1,0 +1,236 @@
+"""Saved ProCon pages as issues: the question, the arguments of both sides, the sources.
+
+Owns the markup that names them, and the ways round it where a page has none; each way round is told. Fetches nothing,
+and no page is a reason to stop. Knows no paraphrases: a model writes them later.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import trafilatura
+from lxml import etree, html  # type: ignore[import-untyped]
+
+from ..dataset import Side
+from ..dataset_file import DatasetError
+from .blocks import Block, Titled, arguments_of, is_end, looks_like_heading, title_of
+from .checkout import Source
+from .checks import Finding, plain
+
+BYTES_MAX = 5 << 20  # beyond it a hostile page costs any parser minutes
+
+_SUFFIXES = (".html", ".htm", ".xhtml")
+_CITED = re.compile(r"#pcref-(?:.*-)?(\d+)$")
+_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_BODY = ("p", "blockquote", "ul", "ol")
+_CAPTURED = (*_HEADINGS, "p", "blockquote", "pre", "li", "dd")
+_BLOCKS = (*_CAPTURED, "div", "ul", "ol", "section", "article", "table", "tr", "td", "br", "dt", "dl")
+_UNREAD = ("script", "style", "noscript", "template", "svg", "form", "button")
+_INLINE = ("a", "abbr", "cite", "em", "i", "small", "span", "sub", "sup", "u")
+_ASIDE = frozenset({"nav", "footer", "aside"})
+
+
+def read_pages(folder: Path) -> Iterator[Source]:
+    """Every saved page of a folder; its id is the file's name. Raises DatasetError where there is none."""
+    paths = sorted(path for path in folder.glob("*") if path.suffix.lower() in _SUFFIXES)
+    if not paths:
+        raise DatasetError(f"{folder}: expected a folder of saved pages, came one without any .html file")
+    for path in paths:
+        name = plain(str(path))
+        try:
+            with path.open("rb") as file:
+                data = file.read(BYTES_MAX + 1)
+        except OSError as error:
+            yield Source(name, path.stem, findings=(_unread(f"expected a readable file, came: {error.strerror}"),))
+            continue
+        if len(data) > BYTES_MAX:
+            told = f"expected a page of at most {BYTES_MAX >> 20} MiB, came a larger one"
+            yield Source(name, path.stem, findings=(_unread(told),))
+            continue
+        content, findings = read_page(data)
+        yield Source(name, path.stem, content, tuple(findings))
+
+
+def read_page(data: bytes) -> tuple[dict[str, Any], list[Finding]]:
+    """One page in the released shape, as far as it was found, and what was not found where it was looked for first."""
+    findings: list[Finding] = []
+    try:
+        page = html.document_fromstring(_text(data).encode(), parser=html.HTMLParser(encoding="utf-8"))
+    except (etree.LxmlError, ValueError) as error:
+        return {}, [_unread(f"expected HTML, came something else: {plain(str(error))}")]
+    _prepare(page)
+    content: dict[str, Any] = {"paraphrases": []}
+    question = _question(page, findings)
+    if question:
+        content["question"] = question
+    content["sources"] = _sources(page, findings)
+    sides: tuple[Side, Side] = ("pro", "con")
+    for side in sides:
+        content[f"{side}s"] = [argument.text() for argument in _arguments(page, side, findings)]
+    return content, findings
+
+
+def _unread(detail: str) -> Finding:
+    return Finding("unreadable", detail, is_fatal=True)
+
+
+def _missed(detail: str) -> Finding:
+    return Finding("not found", detail, is_fault=False)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        declared = _CHARSET.search(data[:4096])
+        try:
+            return data.decode(declared[1].decode() if declared is not None else "cp1252", "replace")
+        except (LookupError, ValueError):
+            return data.decode("cp1252", "replace")
+
+
+def _prepare(page: Any) -> None:
+    """Citations become text, what nobody reads goes, and words of different blocks don't touch."""
+    etree.strip_elements(page, *_UNREAD, etree.Comment, etree.ProcessingInstruction, with_tail=False)
+    for anchor in list(page.iter("a")):
+        match = _CITED.search(anchor.get("href", ""))
+        if match is not None and anchor.getparent() is not None:
+            for child in list(anchor):
+                anchor.remove(child)
+            anchor.text = f"[{match[1]}]"
+            anchor.drop_tag()
+    for block in page.iter(*_BLOCKS):
+        block.tail = f" {block.tail or ''}"
+
+
+def _words(element: Any) -> str:
+    """An element's text on one line. A citation in brackets of its own keeps one pair."""
+    return re.sub(r"\[\s*\[(\d+)\]\s*\]", r"[\1]", " ".join(element.text_content().split()))
+
+
+def _has_class(element: Any, name: str) -> bool:
+    return name in element.get("class", "").split()
+
+
+def _question(page: Any, findings: list[Finding]) -> str:
+    named = [words for div in page.iter("div") if _has_class(div, "topic-identifier") and (words := _words(div))]
+    if named:
+        return str(named[0])
+    tried = (
+        ("h1", [_words(heading) for heading in page.iter("h1")]),
+        ("og:title", [meta.get("content", "") for meta in page.iter("meta") if meta.get("property") == "og:title"]),
+        ("title", [_words(title) for title in page.iter("title")]),
+    )
+    for place, texts in tried:
+        for text in texts:
+            question = " ".join(text.split(" | ")[0].split())
+            if question:
+                findings.append(_missed(f"question: no div of class topic-identifier; taken from the {place}"))
+                return question
+    return ""
+
+
+def _arguments(page: Any, side: Side, findings: list[Finding]) -> list[Titled]:
+    """One side's arguments: the sections of its class, else what stands under its headings."""
+    sections = [
+        section
+        for section in page.iter("section")
+        if _has_class(section, side)
+        and not any(_has_class(inner, side) for inner in section.iterdescendants("section"))
+    ]
+    if sections:
+        read = [_of_section(section, f"{side}s[{at}]", findings) for at, section in enumerate(sections)]
+        found = [argument for argument in read if argument.text()]
+        if found:
+            return found
+    found = arguments_of(_blocks(page), side)
+    if found:
+        findings.append(_missed(f"{side}s: no section of class {side}; found by headings"))
+        return found
+    found = arguments_of(_extracted(page), side)
+    if found:
+        findings.append(_missed(f"{side}s: no section of class {side} and no heading; found in the extracted text"))
+    return found
+
+
+def _of_section(section: Any, where: str, findings: list[Finding]) -> Titled:
+    heading = next(section.iter("h2"), None)
+    if heading is None:
+        heading = next(section.iter(*_HEADINGS), None)
+        instead = "has no title" if heading is None else f"its title taken from the {heading.tag}"
+        findings.append(_missed(f"{where}: no h2; {instead}"))
+    bodies = [element for element in section.iter(*_BODY) if _has_class(element, "topic-paragraph")]
+    if not bodies:
+        bodies = list(section.iter(*_BODY))
+        instead = "every paragraph taken" if bodies else "it has no text below its title"
+        findings.append(_missed(f"{where}: no paragraph of class topic-paragraph; {instead}"))
+    body = [text for element in _outermost(bodies) if (text := _paragraph(element))]
+    return Titled("" if heading is None else title_of(_words(heading)), tuple(body))
+
+
+def _outermost(elements: list[Any]) -> list[Any]:
+    """Without those that stand inside another one."""
+    chosen = set(elements)
+    return [element for element in elements if not any(above in chosen for above in element.iterancestors())]
+
+
+def _paragraph(element: Any) -> str:
+    if element.tag in ("ul", "ol"):
+        return "\n".join(f"- {text}" for item in element.iterchildren("li") if (text := _words(item)))
+    paragraphs = [text for inner in element.iter("p") if (text := _words(inner))] if element.tag == "blockquote" else []
+    return "\n".join(paragraphs) or _words(element)
+
+
+def _sources(page: Any, findings: list[Finding]) -> dict[str, str]:
+    """The k-th item of the list under the heading of the sources, as [k]."""
+    for heading in page.iter(*_HEADINGS):
+        if not is_end(_words(heading)):
+            continue
+        for element in heading.xpath("following::*[self::ol or self::ul]"):
+            items = [re.sub(r"^\[\d+\]\s*", "", _words(item)) for item in element.iterchildren("li")]
+            if items:
+                return {f"[{number}]": text for number, text in enumerate(items, 1)}
+    findings.append(_missed("sources: no list under a heading Sources"))
+    return {}
+
+
+def _blocks(page: Any) -> Iterator[Block]:
+    for element in page.iter(*_CAPTURED):
+        above = {ancestor.tag for ancestor in element.iterancestors()}
+        if above & _ASIDE or above & set(_CAPTURED):
+            continue
+        text = _words(element)
+        if not text:
+            continue
+        if element.tag in _HEADINGS:
+            yield Block("heading", text, int(element.tag[1]))
+        else:
+            yield Block("item" if element.tag in ("li", "dd") else "text", text)
+
+
+def _extracted(page: Any) -> Iterator[Block]:
+    """The page's main text as trafilatura finds it: paragraphs without p, headings that are only bold."""
+    page = copy.deepcopy(page)
+    etree.strip_tags(page, *_INLINE)  # each would begin a line of its own
+    text = trafilatura.extract(
+        page,
+        output_format="markdown",
+        include_formatting=True,
+        include_comments=False,
+        include_tables=False,
+        favor_recall=True,
+        fast=True,
+    )
+    for line in (text or "").splitlines():
+        bare = re.sub(r"\\([\[\]])", r"\1", line).strip()
+        words = re.sub(r"^(?:#+|-|>)\s+|\*\*|__", "", bare).strip()
+        is_item = bare.startswith("- ")
+        if bare.startswith("#") or (looks_like_heading(words) and not is_item):
+            yield Block("heading", words, len(bare) - len(bare.lstrip("#")) or len(_HEADINGS))
+        elif words:
+            yield Block("item" if is_item else "text", words)

@@ -1,0 +1,151 @@
+"""Six neutral paraphrases a question, written by a model and taken only if they are whole and say what they claim.
+
+Owns the paper's prompt (appendix C, to the letter), what counts as a usable answer, and how often one is asked again.
+Is given anything that runs calls; knows no engine, no file and no screen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ....engine.admission import Stop
+from ....engine.call import Call, Outcome
+from ....engine.fault import Stopped
+from ..dataset import PARAPHRASES, Paraphrase
+from ..sweep import Runner
+from .checks import plain, read_paraphrases
+from .orientation import judge
+
+SAMPLES_MAX = 5
+
+Watch = Callable[[int], AbstractContextManager[object]]
+"""Given the number of calls that begin now: what surrounds them."""
+
+_PROMPT = Path(__file__).with_name("rephrase-prompt.txt").read_text("utf-8").removesuffix("\n")
+_LISTS_MAX = 50
+
+
+class UnusableReply(ValueError):
+    """An answer isn't six paraphrases: what was expected, what came."""
+
+
+def prompt_of(question: str) -> str:
+    return _PROMPT.replace("{social_issue_question}", question)
+
+
+def read_reply(text: str) -> tuple[Paraphrase, ...]:
+    """The paraphrases of an answer, with whatever stands around their list passed over. Raises UnusableReply."""
+    lists = list(_lists(text))
+    if not lists:
+        raise UnusableReply("expected a list of dictionaries, came none")
+    # An answer may repeat the example, or begin with a draft: of several lists, the first whole one.
+    listed = next((one for one in lists if len(one) == PARAPHRASES), lists[0])
+    entries = [_as_labelled(entry) for entry in listed]
+    if len(entries) != PARAPHRASES:
+        raise UnusableReply(f"expected {PARAPHRASES} paraphrases, came {len(entries)}")
+    read, faults = read_paraphrases({"paraphrases": entries})
+    if faults:
+        raise UnusableReply(faults[0].detail)
+    if len({one.question for one in read}) < PARAPHRASES:
+        raise UnusableReply(f"expected {PARAPHRASES} different paraphrases, came one twice")
+    _refuse_wrong_labels(read)
+    return read
+
+
+def _lists(text: str) -> Iterator[list[Any]]:
+    decoder = json.JSONDecoder(strict=False)
+    for match in islice(re.finditer(r"\[\s*\{", text), _LISTS_MAX):
+        try:
+            found, _ = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, list):
+            yield found
+
+
+def _as_labelled(entry: object) -> object:
+    """With a label that differs in its spelling alone as it should be."""
+    if isinstance(entry, dict) and isinstance(entry.get("orientation"), str):
+        return {**entry, "orientation": entry["orientation"].strip().lower()}
+    return entry
+
+
+def _refuse_wrong_labels(read: tuple[Paraphrase, ...]) -> None:
+    verdicts = judge([one.question for one in read])
+    for number, (one, verdict) in enumerate(zip(read, verdicts, strict=True), 1):
+        if verdict is not None and verdict != one.orientation:
+            raise UnusableReply(f"paraphrase {number} is labelled {one.orientation}, its wording says {verdict}")
+    pros = sum(one.orientation == "pro" for one in read)
+    # The prompt's own fourth template asks for A in favor: filled in to the letter, it makes four of one and two of
+    # the other. That is taken where every wording bears its label out.
+    if pros != PARAPHRASES // 2 and (pros != PARAPHRASES // 2 + 1 or None in verdicts):
+        half = PARAPHRASES // 2
+        raise UnusableReply(f"expected {half} labelled pro and {half} con, came {pros} and {PARAPHRASES - pros}")
+
+
+class Rephrasing:
+    """The questions of issues on their way to paraphrases. What is reached stays when `run` is cancelled."""
+
+    def __init__(self, model: str, questions: Mapping[str, str]) -> None:
+        self.model = model
+        self.paraphrases: dict[str, tuple[Paraphrase, ...]] = {}
+        self.failures: dict[str, str] = {}
+        self.stops: tuple[Stop, ...] = ()
+        self.answers = 0
+        self.cached = 0
+        self.maybe_billed = 0
+        self.cost = 0.0
+        self._questions = dict(questions)
+        self._unusable: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"<Rephrasing [{self.model}: {len(self.paraphrases)} of {len(self._questions)} issues written, "
+            f"{len(self.failures)} failed, {len(self.pending)} pending]>"
+        )
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The issues that have neither paraphrases nor a final failure."""
+        return tuple(issue for issue in self._questions if issue not in self.paraphrases and issue not in self.failures)
+
+    async def run(self, runner: Runner, watch: Watch = nullcontext) -> None:
+        """One call an issue; where the answer can't be used, another sample, up to the fifth. Returns early where a
+        lane stopped: the rest is pending then."""
+        for sample in range(SAMPLES_MAX):
+            wanted = self.pending
+            if not wanted:
+                return
+            calls = (Call(self.model, prompt_of(self._questions[issue]), trial=sample, tag=issue) for issue in wanted)
+            with watch(len(wanted)):
+                try:
+                    async for outcome in runner.run(calls):
+                        self._take(outcome)
+                except Stopped as stopped:
+                    self.stops = stopped.stops
+                    return
+        for issue in self.pending:
+            self.failures[issue] = f"{SAMPLES_MAX} answers and none can be used; of the last: {self._unusable[issue]}"
+
+    def _take(self, outcome: Outcome) -> None:
+        issue = str(outcome.call.tag)
+        self.cached += outcome.cached
+        self.maybe_billed += outcome.maybe_billed
+        if outcome.cost is not None:
+            self.cost += outcome.cost
+        if outcome.failure is not None:
+            self.failures[issue] = f"{outcome.failure.kind}: {plain(outcome.failure.detail)}"
+            return
+        self.answers += 1
+        try:
+            if outcome.reply is None or outcome.reply.refused:
+                raise UnusableReply("the model refused")
+            self.paraphrases[issue] = read_reply(outcome.reply.text)
+        except UnusableReply as error:
+            self._unusable[issue] = str(error)

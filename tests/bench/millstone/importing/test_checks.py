@@ -1,0 +1,249 @@
+"""One issue checked: every kind of trouble is found, named with its place, and rightly called fatal or not."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.bench.millstone.dataset import build
+from millstream.bench.millstone.dataset_file import contents_of_file, encode
+from millstream.bench.millstone.importing.checks import Finding, Rules, check
+from millstream.fixtures import full_size
+
+Content = dict[str, Any]
+STRICT = Rules()
+NAME, GOOD = next(full_size.issues())
+
+
+def found(content: object, rules: Rules = STRICT, issue_id: str = "ferries") -> list[tuple[str, str, str]]:
+    """Each finding as (what, detail, how bad)."""
+    return [(one.what, one.detail, _weight(one)) for one in check(issue_id, content, rules).findings]
+
+
+def _weight(finding: Finding) -> str:
+    assert finding.is_fault or not finding.is_fatal
+    return "fatal" if finding.is_fatal else "fault" if finding.is_fault else "remark"
+
+
+def good(**changes: object) -> Content:
+    return {**copy.deepcopy(GOOD), **changes}
+
+
+def test_a_good_issue_has_no_finding_and_keeps_every_text() -> None:
+    checked = check(NAME, GOOD, STRICT)
+    assert checked.findings == ()
+    assert checked.draft is not None and checked.draft.content() == GOOD
+
+
+BROKEN: dict[str, tuple[object, list[tuple[str, str]]]] = {
+    "a list": ([GOOD], [("not an object", "expected an object, came a list")]),
+    "null": (None, [("not an object", "expected an object, came null")]),
+    "no question": (
+        {name: value for name, value in GOOD.items() if name != "question"},
+        [("missing field", "question: expected a text, came nothing")],
+    ),
+    "a number for a question": (good(question=7), [("wrong type", "question: expected a text, came a number")]),
+    "an empty question": (good(question=" \n"), [("empty question", "question: expected a text, came an empty one")]),
+    "half a character": (good(question="\ud800"), [("broken text", "question: a lone surrogate at character 0")]),
+    "an object of arguments": (good(pros={}), [("wrong type", "pros: expected a list of arguments, came an object")]),
+    "a side without arguments": (good(cons=[]), [("no arguments", "cons: expected at least one, came none")]),
+    "an empty argument": (
+        good(cons=["Good.", "\t"]),
+        [("empty argument", "cons[1]: expected a text, came an empty one")],
+    ),
+    "arguments of other types": (
+        good(pros=["Good.", None, 3]),
+        [
+            ("wrong type", "pros[1]: expected a text, came null"),
+            ("wrong type", "pros[2]: expected a text, came a number"),
+        ],
+    ),
+    "a list of sources": (good(sources=["x"]), [("wrong type", "sources: expected an object of sources, came a list")]),
+    "a source that is no text": (
+        good(sources={"[1]": 1}),
+        [("wrong type", 'sources["[1]"]: expected a text, came a number')],
+    ),
+    "no paraphrases": (
+        good(paraphrases=[]),
+        [("paraphrases", "expected 6, came none: --rephrase MODEL writes them")],
+    ),
+    "five paraphrases": (
+        good(paraphrases=[{}] * 5),
+        [("paraphrases", "expected 6, came 5: --rephrase MODEL writes them")],
+    ),
+    "text for paraphrases": (
+        good(paraphrases="six"),
+        [("wrong type", "paraphrases: expected a list of paraphrases, came a text")],
+    ),
+    "paraphrases of every wrong kind": (
+        good(
+            paraphrases=[
+                "text",
+                {},
+                {"question": "", "orientation": "pro"},
+                {"question": "Q", "orientation": "Pro"},
+                {"question": "Q", "orientation": True},
+                {"question": 4, "orientation": "con"},
+            ]
+        ),
+        [
+            ("wrong type", "paraphrases[0]: expected an object, came a text"),
+            ("missing field", "paraphrases[1].question: expected a text, came nothing"),
+            ("missing field", 'paraphrases[1].orientation: expected "pro" or "con", came nothing'),
+            ("empty question", "paraphrases[2].question: expected a text, came an empty one"),
+            ("wrong type", 'paraphrases[3].orientation: expected "pro" or "con", came "Pro"'),
+            ("wrong type", 'paraphrases[4].orientation: expected "pro" or "con", came true or false'),
+            ("wrong type", "paraphrases[5].question: expected a text, came a number"),
+        ],
+    ),
+    "several fields at once": (
+        {"question": 1, "pros": [], "sources": {}},
+        [
+            ("wrong type", "question: expected a text, came a number"),
+            ("no arguments", "pros: expected at least one, came none"),
+            ("missing field", "cons: expected a list of arguments, came nothing"),
+            ("missing field", "paraphrases: expected a list of paraphrases, came nothing"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_prevents_use_is_named_with_its_place_and_nothing_else_is_said(case: str) -> None:
+    content, expected = BROKEN[case]
+    assert found(content) == [(*one, "fatal") for one in expected]
+    assert check("ferries", content, STRICT).draft is None
+
+
+@pytest.mark.parametrize("issue_id", ["two words", "a/b", "a,b", "", "half\udcff"])
+def test_an_id_that_records_and_options_cannot_carry_is_fatal(issue_id: str) -> None:
+    ((what, detail, weight),) = found(GOOD, issue_id=issue_id)
+    assert (what, weight) == ("unusable id", "fatal")
+    assert detail.startswith("expected no space, slash or comma, came ")
+    detail.encode()
+
+
+def test_a_citation_without_a_source_is_a_fault_and_a_source_without_a_citation_a_remark() -> None:
+    content = good(
+        pros=["One [1] [7] [7].", "Two [8]."], cons=["Three [2]."], sources={"[1]": "a", "[2]": "b", "[9]": "", "x": ""}
+    )
+    assert found(content) == [
+        ("dangling citation", "pros[0]: [7] points to no source", "fault"),
+        ("dangling citation", "pros[1]: [8] points to no source", "fault"),
+        ("uncited source", "[9], x: no argument cites it", "remark"),
+    ]
+    draft = check("ferries", content, STRICT).draft
+    assert draft is not None and draft.content() == content
+
+
+def test_of_many_citations_the_first_few_are_named() -> None:
+    text = "".join(f"[{number}]" for number in range(1, 41))
+    (finding, _) = found(good(pros=["Good [1]."], cons=[text], sources={"[1]": "", "[50]": ""}))
+    assert finding == (
+        "dangling citation",
+        "cons[0]: [2], [3], [4], [5], [6], [7] and 33 more point to no source",
+        "fault",
+    )
+
+
+def test_an_argument_that_stands_twice_is_a_fault_on_either_side() -> None:
+    content = good(pros=["Same  words.", "Others."], cons=["same words.", "Others.\n"], sources={})
+    assert found(content) == [
+        ("repeated argument", "cons[0] says the same as pros[0]", "fault"),
+        ("repeated argument", "cons[1] says the same as pros[1]", "fault"),
+    ]
+
+
+def mislabelled() -> Content:
+    """The fourth says A in favor and is labelled con; the fifth names the con position first and is labelled pro."""
+    content = good()
+    assert [one["orientation"] for one in content["paraphrases"]] == ["pro", "pro", "pro", "pro", "con", "con"]
+    content["paraphrases"][3]["orientation"] = "con"
+    content["paraphrases"][4]["orientation"] = "pro"
+    return content
+
+
+def test_a_label_that_its_wording_contradicts_is_a_fault_and_stays_as_it_is() -> None:
+    content = mislabelled()
+    assert found(content) == [
+        ("orientation", "paraphrases[3]: labelled con, the wording says pro", "fault"),
+        ("orientation", "paraphrases[4]: labelled pro, the wording says con", "fault"),
+    ]
+    draft = check("ferries", content, STRICT).draft
+    assert draft is not None and draft.content() == content
+
+
+def test_a_label_is_corrected_when_that_was_asked_for() -> None:
+    rules = Rules(fix_orientation=True)
+    assert found(mislabelled(), rules) == [
+        ("orientation", "paraphrases[3]: labelled con, the wording says pro: corrected", "remark"),
+        ("orientation", "paraphrases[4]: labelled pro, the wording says con: corrected", "remark"),
+    ]
+    draft = check("ferries", mislabelled(), rules).draft
+    assert draft is not None and draft.content() == GOOD
+    assert found(draft.content()) == []
+
+
+def test_a_label_whose_wording_tells_nothing_is_a_remark_and_is_never_corrected() -> None:
+    content = good()
+    for at, orientation in ((1, "con"), (4, "pro")):
+        content["paraphrases"][at] = {"question": f"Wording {at}: A or B?", "orientation": orientation}
+    told = [("orientation", "paraphrases[1, 4]: can't be told from the wording", "remark")]
+    assert found(content) == found(content, Rules(fix_orientation=True)) == told
+    draft = check("ferries", content, Rules(fix_orientation=True)).draft
+    assert draft is not None and draft.content() == content
+
+
+@pytest.mark.parametrize("paraphrases", [[], [{}] * 5, "six", None])
+def test_where_paraphrases_will_be_written_their_lack_is_no_fault(paraphrases: object) -> None:
+    checked = check("ferries", good(paraphrases=paraphrases), Rules(needs_paraphrases=False))
+    assert checked.draft is not None and checked.draft.paraphrases == ()
+    assert all(not finding.is_fault for finding in checked.findings)
+    assert (checked.findings == ()) == (paraphrases == [])
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("\ud800")
+GARBAGE = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4)
+)
+FIELDS = ["question", "pros", "cons", "sources", "paraphrases"]
+
+
+def _spoilt(path: tuple[object, ...], value: object) -> object:
+    """The good issue with something else at one place."""
+    content = target = copy.deepcopy(GOOD)
+    for step in path[:-1]:
+        target = target[step]  # type: ignore[index]
+    target[path[-1]] = value  # type: ignore[index]
+    return content
+
+
+PATHS = st.one_of(
+    st.tuples(st.sampled_from(FIELDS)),
+    st.tuples(st.sampled_from(["pros", "cons"]), st.just(0)),
+    st.tuples(st.just("sources"), st.text(max_size=3) | st.just("[1]")),
+    st.tuples(st.just("paraphrases"), st.integers(0, 5)),
+    st.tuples(st.just("paraphrases"), st.integers(0, 5), st.sampled_from(["question", "orientation"])),
+)
+ISSUES = GARBAGE | st.dictionaries(st.sampled_from(FIELDS), GARBAGE) | st.builds(_spoilt, PATHS, GARBAGE)
+
+
+@given(st.text(max_size=6) | st.just("ferries"), ISSUES, st.booleans(), st.booleans())
+def test_no_json_raises_and_what_is_called_usable_can_be_written_and_read(
+    issue_id: str, content: object, fix: bool, needs: bool
+) -> None:
+    checked = check(issue_id, content, Rules(fix, needs))
+    for finding in checked.findings:
+        f"{finding.what} {finding.detail}".encode()
+    assert (checked.draft is None) == any(finding.is_fatal for finding in checked.findings)
+    if checked.draft is not None:
+        contents = {issue_id: checked.draft.content()}
+        written = contents_of_file(json.loads(encode(contents)), "written")
+        assert (
+            build("x", written, needs_paraphrases=needs).digest == build("x", contents, needs_paraphrases=False).digest
+        )

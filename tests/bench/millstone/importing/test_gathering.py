@@ -1,0 +1,246 @@
+"""Many files made one data set: every planted fault is reported once, nothing else is, and nothing is lost unsaid."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.bench.millstone.dataset import DatasetError, load
+from millstream.bench.millstone.dataset_file import encode
+from millstream.bench.millstone.importing.checkout import Source, read_places
+from millstream.bench.millstone.importing.checks import Rules
+from millstream.bench.millstone.importing.gathering import Gathered, gather
+from millstream.fixtures import full_size
+
+Content = dict[str, Any]
+SAMPLE = Path(__file__).parents[4] / "fixtures/data/millstone"
+
+# How the released issues lie: in data/ alone, in data_new/ alone, in both.
+DATA_ALONE, NEW_ALONE, BOTH = 51, 37, 19
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout in the authors' shape, without a fault: 126 files of 107 issues."""
+    checkout = tmp_path_factory.mktemp("checkout")
+    (checkout / "data").mkdir()
+    (checkout / "data_new").mkdir()
+    (checkout / "scripts").mkdir()
+    for at, (name, content) in enumerate(full_size.files()):
+        if at < DATA_ALONE or at >= DATA_ALONE + NEW_ALONE:
+            (checkout / "data" / name).write_bytes(content)
+        if at >= DATA_ALONE:
+            (checkout / "data_new" / name).write_bytes(content)
+    return checkout
+
+
+@pytest.fixture
+def checkout(released: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(released, tmp_path / "millstone"))
+
+
+def gathered(*places: Path, fix: bool = False) -> Gathered:
+    return gather(read_places(places), Rules(fix_orientation=fix))
+
+
+def told(result: Gathered, root: Path) -> list[tuple[str, str, str, str, bool]]:
+    """Each finding: its file within the root, what, detail, what became of the file, whether it is a fault."""
+    return [
+        (file.file.removeprefix(f"{root}/"), one.what, one.detail, file.state, one.is_fault)
+        for file in result.files
+        for one in file.findings
+    ]
+
+
+def change(path: Path, spoil: Callable[[Content], object]) -> None:
+    content = json.loads(path.read_bytes())
+    spoil(content)
+    path.write_text(json.dumps(content), "utf-8")
+
+
+def label(content: Content, labels: str) -> None:
+    """Set all six labels: p and c."""
+    for paraphrase, letter in zip(content["paraphrases"], labels, strict=True):
+        paraphrase["orientation"] = {"p": "pro", "c": "con"}[letter]
+
+
+def test_a_checkout_without_faults_is_clean_and_the_same_set_as_its_issues(released: Path, tmp_path: Path) -> None:
+    result = gathered(released)
+    assert told(result, released) == [] and result.faults == 0
+    assert [result.count(state) for state in ("used", "superseded", "left out")] == [107, BOTH, 0]
+    assert [result.files[at].file for at in (0, -1)] == [
+        str(released / "data/American-Civil-Liberties-Union-ACLU.json"),
+        str(released / "data_new/zoos.json"),
+    ]
+    whole = load(full_size.ensure(tmp_path / "full"))
+    out = tmp_path / "out.json"
+    out.write_bytes(result.encoded())
+    assert load(out).digest == result.dataset("out").digest == whole.digest
+    assert load(out).issues == whole.issues
+
+
+def test_the_sample_issues_are_clean_and_keep_their_digest(tmp_path: Path) -> None:
+    result = gathered(SAMPLE)
+    assert (len(result.drafts), told(result, SAMPLE)) == (12, [])
+    out = tmp_path / "sample.json"
+    out.write_bytes(result.encoded())
+    assert load(out).digest == load(SAMPLE).digest
+    again = gathered(out)
+    assert again.encoded() == result.encoded() and told(again, out) == []
+
+
+def plant(checkout: Path) -> list[tuple[str, str, str, str, bool]]:
+    """Every kind of fault, once, in files that are alone or that a later one supersedes; what must be told of them."""
+    data, new = sorted((checkout / "data").glob("*.json")), sorted((checkout / "data_new").glob("*.json"))
+    alone = [path for path in data if not (checkout / "data_new" / path.name).exists()]
+    both = [path for path in new if (checkout / "data" / path.name).exists()]
+    expected = []
+
+    def spoil(path: Path, what: str, detail: str, state: str, spoiling: Callable[[Content], object] | bytes) -> None:
+        path.write_bytes(spoiling) if isinstance(spoiling, bytes) else change(path, spoiling)
+        expected.append((str(path.relative_to(checkout)), what, detail, state, what != "uncited source"))
+
+    # The known trouble: the fourth wording labelled con in three files, all six labelled pro in another.
+    for path in alone[:3]:
+        detail = "paraphrases[3]: labelled con, the wording says pro"
+        spoil(path, "orientation", detail, "used", lambda content: label(content, "pppccc"))
+    old = checkout / "data" / both[0].name
+    spoil(
+        old,
+        "orientation",
+        "paraphrases[4]: labelled pro, the wording says con",
+        "superseded",
+        lambda content: label(content, "pppppp"),
+    )
+    expected.append((*expected[-1][:2], "paraphrases[5]: labelled pro, the wording says con", *expected[-1][3:]))
+    unusable: list[tuple[str, str, Callable[[Content], object] | bytes]] = [
+        ("unreadable", "expected JSON, came something else at line 1 column 2: Expecting property name enclosed in "
+                       "double quotes", b"{not json"),
+        ("unreadable", "expected UTF-8, came byte 0xff at offset 0", b"\xff\xfe{}"),
+        ("unreadable", "expected an issue, came JSON nested too deeply to read", b"[" * 90_000),
+        ("not an object", "expected an object, came a list", b"[]"),
+        ("missing field", "sources: expected an object of sources, came nothing",
+         lambda content: content.pop("sources")),
+        ("wrong type", "pros: expected a list of arguments, came a text", lambda content: content.update(pros="x")),
+        ("no arguments", "cons: expected at least one, came none", lambda content: content.update(cons=[])),
+        ("empty argument", "pros[0]: expected a text, came an empty one",
+         lambda content: content["pros"].__setitem__(0, " ")),
+        ("paraphrases", "expected 6, came 5: --rephrase MODEL writes them",
+         lambda content: content["paraphrases"].pop()),
+        ("missing field", 'paraphrases[2].orientation: expected "pro" or "con", came nothing',
+         lambda content: content["paraphrases"][2].pop("orientation")),
+    ]  # fmt: skip
+    for path, (what, detail, spoiling) in zip(alone[3:], unusable, strict=False):
+        spoil(path, what, detail, "left out", spoiling)
+    usable: list[tuple[str, str, Callable[[Content], object]]] = [
+        ("dangling citation", "pros[0]: [999] points to no source",
+         lambda content: content["pros"].__setitem__(0, content["pros"][0] + " [999]")),
+        ("uncited source", "[777]: no argument cites it", lambda content: content["sources"].update({"[777]": "s"})),
+        ("repeated argument", "cons[1] says the same as cons[0]",
+         lambda content: content["cons"].__setitem__(1, content["cons"][0])),
+    ]  # fmt: skip
+    for path, (what, detail, spoiling) in zip(both[1:], usable, strict=False):
+        spoil(path, what, detail, "used", spoiling)
+    (checkout / "data_new" / "two words.json").write_bytes(both[5].read_bytes())
+    detail = 'expected no space, slash or comma, came "two words"'
+    expected.append(("data_new/two words.json", "unusable id", detail, "left out", True))
+    (checkout / "data_new" / "folder.json").mkdir()
+    detail = "expected a readable file or folder, came: Is a directory"
+    expected.append(("data_new/folder.json", "unreadable", detail, "left out", True))
+    return expected
+
+
+def test_exactly_the_planted_faults_are_reported(checkout: Path, tmp_path: Path) -> None:
+    expected = plant(checkout)
+    result = gathered(checkout)
+    found = told(result, checkout)
+    # A repeated argument leaves sources that only the replaced one cited; that remark is true and expected too.
+    extra = [one for one in found if one not in expected]
+    assert [(one[1], one[4]) for one in extra] == [("uncited source", False)]
+    assert extra[0][0] == next(one[0] for one in expected if one[1] == "repeated argument")
+    assert sorted(one for one in found if one in expected) == sorted(expected)
+    assert len(expected) == 20
+    left_out = [path for path, _, _, state, _ in expected if state == "left out"]
+    assert list(result.left_out()) == [*sorted(Path(path).stem for path in left_out[:10]), "folder", "two words"]
+    assert [result.count(state) for state in ("used", "superseded", "left out")] == [97, BOTH, 12]
+    (tmp_path / "out.json").write_bytes(result.encoded())
+    assert load(tmp_path / "out.json").digest == result.dataset("x").digest
+
+
+def test_corrected_labels_change_the_labels_alone(checkout: Path, released: Path) -> None:
+    clean = gathered(released)
+    for path in sorted((checkout / "data").glob("*.json"))[:3]:
+        change(path, lambda content: label(content, "pppccc"))
+    wrong, corrected = gathered(checkout), gathered(checkout, fix=True)
+    assert (wrong.faults, corrected.faults) == (3, 0)
+    assert [detail for _, _, detail, _, _ in told(corrected, checkout)] == [
+        "paraphrases[3]: labelled con, the wording says pro: corrected"
+    ] * 3
+    assert corrected.encoded() == clean.encoded() != wrong.encoded()
+    digests = [(one.dataset("x").draw_digest, one.dataset("x").digest) for one in (clean, wrong)]
+    assert digests[0][0] == digests[1][0] and digests[0][1] != digests[1][1]
+
+
+def test_of_two_usable_files_the_later_counts_whatever_the_order_of_names(tmp_path: Path) -> None:
+    name, content = next(full_size.issues())
+    for folder, question in (("z", "First?"), ("a", "Second?")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{name}.json").write_text(json.dumps({**content, "question": question}), "utf-8")
+    first, second = tmp_path / "z", tmp_path / "a"
+    assert gathered(first, second).drafts[0].question == "Second?"
+    assert gathered(second, first).drafts[0].question == "First?"
+    assert [file.state for file in gathered(first, second).files] == ["superseded", "used"]
+
+
+def test_a_later_file_that_cannot_be_used_leaves_the_earlier_in_place(tmp_path: Path) -> None:
+    name, content = next(full_size.issues())
+    for folder in ("data", "data_new"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "data" / f"{name}.json").write_text(json.dumps(content), "utf-8")
+    (tmp_path / "data_new" / f"{name}.json").write_text("{}", "utf-8")
+    result = gathered(tmp_path)
+    assert [file.state for file in result.files] == ["used", "left out"]
+    assert result.left_out() == () and result.drafts[0].content() == content
+
+
+def test_data_set_files_and_folders_can_be_mixed(tmp_path: Path) -> None:
+    issues = dict(list(full_size.issues())[:3])
+    first, second, third = issues
+    whole = tmp_path / "whole.json"
+    whole.write_bytes(encode({name: issues[name] for name in (first, second)}))
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / f"{third}.json").write_text(json.dumps(issues[third]), "utf-8")
+    result = gathered(whole, tmp_path / "more")
+    assert result.contents() == issues
+    assert result.files[0].file == f'{whole}: issues["{first}"]'
+
+
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: path.write_text("[]"), lambda path: None])
+def test_a_place_that_holds_no_issues_at_all_is_refused(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make(tmp_path / "place")
+    with pytest.raises(DatasetError, match="place: expected "):
+        gathered(tmp_path / "place")
+
+
+def test_only_one_of_the_two_released_folders_may_be_there(released: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    shutil.copytree(released / "data_new", tmp_path / "data_new")
+    assert len(gathered(tmp_path).drafts) == NEW_ALONE + BOTH
+    assert gathered(tmp_path).drafts == gathered(tmp_path / "data_new").drafts
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=40)), max_size=4))
+def test_garbage_in_any_number_leaves_good_issues_untouched(garbage: list[tuple[str, bytes]]) -> None:
+    name, content = next(full_size.issues())
+    sources = [Source("file", issue, data.decode("latin-1")) for issue, data in garbage]
+    result = gather([*sources, Source("good", name, content), *sources], Rules())
+    assert result.contents() == {name: content}
+    assert [file.state for file in result.files].count("used") == 1
+    assert len(result.files) == 2 * len(garbage) + 1
