@@ -7,7 +7,7 @@ never depend on what was already sent. Knows no provider and sends nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec import Struct
@@ -151,6 +151,14 @@ class Grid:
                         item_id, issue.id, template, config.name, trial, orientation, arguments, text_of(parts), sample
                     )
 
+    def some(self, issue: Issue, places: Iterable[tuple[int, Config, int]]) -> Iterator[tuple[str, Draw, list[Part]]]:
+        """Single prompts of one issue, by template, configuration and trial: their ids, draws and parts."""
+        sheet, pros, cons = Sheet(issue, self.citations), issue.count("pro"), issue.count("con")
+        for template, config, trial in places:
+            cell = _Cell(issue, sheet, template, config)
+            drawn, parts = self._drawn(cell, trial, pros, cons)
+            yield cell.id(trial), drawn, parts
+
     def ids(self) -> Iterator[str]:
         """Every item's id, in order, with nothing drawn."""
         return (cell.id(trial) for cell in self._cells() for trial in range(self.trials))
@@ -176,12 +184,15 @@ class Grid:
                     yield _Cell(issue, sheet, template, config)
 
     def _trials(self, cell: _Cell) -> Iterator[tuple[int, Draw, list[Part]]]:
-        issue, sheet, template, config = cell
-        pros, cons = issue.count("pro"), issue.count("con")
+        pros, cons = cell.issue.count("pro"), cell.issue.count("con")
         for trial in range(self.trials):
-            stream = Stream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
-            drawn = draw(stream, config.shape, pros, cons)
-            yield trial, drawn, sheet.parts(template, config.wrapping, drawn)
+            yield trial, *self._drawn(cell, trial, pros, cons)
+
+    def _drawn(self, cell: _Cell, trial: int, pros: int, cons: int) -> tuple[Draw, list[Part]]:
+        issue, sheet, template, config = cell
+        stream = Stream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
+        drawn = draw(stream, config.shape, pros, cons)
+        return drawn, sheet.parts(template, config.wrapping, drawn)
 
 
 def calls(
