@@ -131,8 +131,9 @@ def access_to(model: str, settings: Settings) -> Access:
     base_url = (found or _filled(row, name, {"region": region, "project": project})).rstrip("/")
     if not base_url.startswith(("http://", "https://")):
         raise ConfigurationError(f"base URL {base_url!r} of {name} must begin with http:// or https://")
-    is_required = settings.base_url is None and (not found or not row.base_url)
-    key = _key_of(model, row, settings, is_required=is_required)
+    wanted = {variable: variables[variable] for variable in kind.variables if variables.get(variable)}
+    is_required = settings.base_url is None and (not found or not row.base_url) and not wanted
+    key = _key_of(model, row, settings, is_required=is_required and row.key_variable is not None)
     target = Target(
         base_url,
         row.identity or base_url,
@@ -145,7 +146,6 @@ def access_to(model: str, settings: Settings) -> Access:
         project,
         region,
     )
-    wanted = {variable: variables[variable] for variable in kind.variables if variables.get(variable)}
     return Access(target, row.kind, Credentials(key, wanted))
 
 

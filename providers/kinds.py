@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from .authorizer import Authorizer, bearer
-from .llm import openai_chat
+from .authorizer import Authorizer, bearer, key_in
+from .llm import azure, openai_chat, openai_responses
 from .llm.protocol import Target, WireProtocol
+
+_ENTRA_TOKEN = "AZURE_OPENAI_AD_TOKEN"
 
 
 class Credentials(Struct, frozen=True):
@@ -25,8 +27,8 @@ class Credentials(Struct, frozen=True):
 
 
 class Kind(Struct, frozen=True):
-    """`protocol` is chosen by the model's name. `authorizer` raises CredentialsError where something is missing;
-    `variables` are those of the environment that it wants to see besides the key."""
+    """`protocol` is chosen by the model's name. `authorizer` raises CredentialsError where something is missing.
+    `variables` are those of the environment that it wants to see besides the key; where one is set, none is needed."""
 
     protocol: Callable[[str], WireProtocol]
     authorizer: Callable[[Credentials, Target], Authorizer]
@@ -41,6 +43,15 @@ def by_bearer(credentials: Credentials, target: Target) -> Authorizer:
     return bearer(credentials.key)
 
 
+def by_azure(credentials: Credentials, target: Target) -> Authorizer:
+    """A key of the resource, else a token of Entra that the user has fetched."""
+    if credentials.key is not None:
+        return key_in("api-key", credentials.key)
+    return bearer(credentials.variables.get(_ENTRA_TOKEN))
+
+
 KINDS: dict[str, Kind] = {
     "openai": Kind(always(openai_chat.PROTOCOL), by_bearer),
+    "openai-responses": Kind(always(openai_responses.PROTOCOL), by_bearer),
+    "azure": Kind(always(azure.PROTOCOL), by_azure, (_ENTRA_TOKEN,)),
 }

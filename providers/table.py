@@ -11,7 +11,8 @@ from msgspec import Struct
 
 
 class Provider(Struct, frozen=True):
-    """`key_variable` None: no key is needed. `identity` None: the base URL itself stands in keys of calls.
+    """`key_variable` None: no key is needed, but one in `key_variables_too` is sent. `identity` None: the base URL
+    itself stands in keys of calls.
 
     `kind` is one of kinds.KINDS. `{region}` and `{project}` in `base_url` are filled in. `version`, `region` and
     `project` come from the configuration, else from the first of their variables that is set, else from here.
@@ -35,15 +36,38 @@ class Provider(Struct, frozen=True):
 OPENAI_URL = "https://api.openai.com/v1"
 SIM_PORT = 8099
 
+_NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
+
 PROVIDERS: dict[str, Provider] = {
-    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names={"max_tokens": "max_completion_tokens"}),
-    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names=_NEWER_NAMES),
+    "openai-responses": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-responses"),
+    "azure": Provider(
+        "",
+        "AZURE_OPENAI_API_KEY",
+        "AZURE_OPENAI_ENDPOINT",
+        kind="azure",
+        names=_NEWER_NAMES,
+        fact_variables={"version": ("OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION")},
+    ),
     "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", refuses=frozenset({"logprobs"})),
+    "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY", names={"top_logprobs": "logprobs"}),
+    "openrouter": Provider(
+        "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", names={"reasoning_effort": "reasoning.effort"}
+    ),
+    # It takes a seed without a word and does nothing with it.
+    "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", refuses=frozenset({"seed"})),
+    # It refuses whatever its schema does not name.
+    "mistral": Provider(
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
+        names={"seed": "random_seed"},
+        refuses=frozenset({"logprobs", "stream_options"}),
+    ),
+    "fireworks": Provider("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
     "ollama": Provider("http://127.0.0.1:11434/v1", None, "OLLAMA_BASE_URL"),
-    "vllm": Provider("http://127.0.0.1:8000/v1", None),
-    "llamacpp": Provider("http://127.0.0.1:8080/v1", None),
+    "vllm": Provider("http://127.0.0.1:8000/v1", None, key_variables_too=("VLLM_API_KEY",)),
+    "llamacpp": Provider("http://127.0.0.1:8080/v1", None, key_variables_too=("LLAMA_API_KEY",)),
     "sim": Provider(f"http://127.0.0.1:{SIM_PORT}/v1", None, None, identity="sim"),
 }
 

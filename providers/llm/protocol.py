@@ -107,13 +107,15 @@ def refuse_known(call: Call, target: Target) -> None:
     for name in target.refuses:
         value = getattr(call, name, None)
         if value is not None:
-            raise EncodeError(refusal_of(name, target.full_name))
+            raise EncodeError(
+                f"{target.full_name} is known to take no {name}: leave it out, or put it into extra if it does by now"
+            )
 
 
-def refusal_of(name: str, model: str) -> str:
-    """The words for a parameter that was set and is not taken."""
-    flag = f" (--{name.replace('_', '-')})" if name in ("temperature", "max_tokens") else ""
-    return f"{model} refuses {name}: leave it out{flag}"
+def advice_on(name: str) -> str:
+    """What to do about a parameter that was set and is not taken."""
+    flag = f"--{name.replace('_', '-')}" if name in ("temperature", "max_tokens") else ""
+    return f"the model refuses {name}: leave {flag or 'it'} out"
 
 
 def put(params: dict[str, Any], name: str, value: Any) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.faults import DETAIL_MAX, EMPTY_ACCOUNT_CODES, ErrorBody, fault_of, retry_after_s
+from millstream.providers.llm.errors import DETAIL_MAX, EMPTY_ACCOUNT_CODES, ErrorBody
+from millstream.providers.llm.faults import fault_of, retry_after_s
 from millstream.providers.llm.openai_chat import decode
 
 

@@ -1,0 +1,248 @@
+"""What the body of an error says of itself, in whichever of the shapes that providers have for it.
+
+Owns the words and codes that tell an empty account, a dead key, a content filter and a refused parameter from what
+looks like them. What follows from it: faults. Pure: bytes in, never an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .repair import mended, object_of, parse_leniently
+
+DETAIL_MAX = 400
+
+# Answers to an account that can't pay: they look like rate limits, and waiting does not help.
+EMPTY_ACCOUNT_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "spend_cap",
+        "spend_cap_reached",
+        "spending_limit_reached",
+        "spend_limit_exceeded",
+        "insufficient_credits",
+        "insufficient_balance",
+        "credit_balance_too_low",
+        "credit_limit",
+        "payment_required",
+    }
+)
+# xAI (403, 429), Fireworks (412), Anthropic (400), OpenRouter (403) have no code for it.
+_EMPTY_ACCOUNT = re.compile(
+    r"used all available credits|monthly spending limit|doesn't have any credits|credit balance is too low"
+    r"|billing hard limit|insufficient (?:credits?|balance|funds)|key limit exceeded|account \S+ is suspended",
+    re.IGNORECASE,
+)
+_EMPTY_ACCOUNT_STATUSES = (200, 400, 402, 403, 412, 429)
+
+DEAD_KEY_CODES = frozenset(
+    {
+        "invalid_api_key",
+        "api_key_invalid",
+        "expired_api_key",
+        "authentication_error",
+        "invalid_authentication",
+        "account_deactivated",
+        "organization_restricted",
+    }
+)
+# xAI answers 400 to a wrong key, and so does Gemini.
+_DEAD_KEY = re.compile(r"incorrect api key provided|api key not valid|invalid api key", re.IGNORECASE)
+
+CONTENT_FILTER_CODES = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "responsible_ai_policy_violation",
+        "responsibleaipolicyviolation",
+        "invalid_prompt",
+        "moderation_blocked",
+        "data_inspection_failed",
+    }
+)
+# xAI (403) and DeepSeek (400) have no code for it.
+_CONTENT_FILTER = re.compile(
+    r"content violates usage guidelines|safety_check_type_|^content exists risk|content management policy",
+    re.IGNORECASE,
+)
+
+_TOO_LARGE = re.compile(r"^request too large|must be reduced in order to run", re.IGNORECASE)
+_AGAIN_IN = re.compile(r"try again in ((?:\d+d)?(?:\d+h)?(?:\d+m(?!s))?(?:[\d.]+m?s)?)", re.IGNORECASE)
+_SPAN = re.compile(r"([\d.]+)(ms|[dhms])", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+
+# Everyone's names of a call's parameters.
+_OURS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "topp": "top_p",
+    "max_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "max_output_tokens": "max_tokens",
+    "maxtokens": "max_tokens",
+    "maxoutputtokens": "max_tokens",
+    "stop": "stop",
+    "stop_sequences": "stop",
+    "stopsequences": "stop",
+    "seed": "seed",
+    "random_seed": "seed",
+    "reasoning_effort": "reasoning_effort",
+    "reasoning.effort": "reasoning_effort",
+    "reasoningeffort": "reasoning_effort",
+    "response_format": "json_schema",
+    "response_format.json_schema": "json_schema",
+    "text.format": "json_schema",
+    "logprobs": "logprobs",
+    "top_logprobs": "logprobs",
+}
+_REFUSED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "extra_forbidden"})
+_REFUSED = re.compile(
+    r"unsupported|not supported|n.t support|not permitted|not allowed|unrecognized|deprecated|unavailable",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"[A-Za-z][A-Za-z_.]*[A-Za-z]")
+
+
+class ErrorBody:
+    """An error as it was told: its codes, in the order of how much they tell, and its message."""
+
+    def __init__(self, body: bytes) -> None:
+        self.codes: tuple[str, ...] = ()
+        self.metadata: dict[str, Any] = {}
+        self._param: str | None = None
+        message = body[:DETAIL_MAX].decode("utf-8", "replace").strip()
+        parsed = object_of(parse_leniently(body))
+        if parsed is not None:
+            error = parsed.get("error", parsed)
+            fields = error if isinstance(error, dict) else parsed
+            # A type is often no more than `invalid_request_error`.
+            self.codes = tuple(_codes(fields))
+            message = _message(error, fields) or message
+            metadata, param = fields.get("metadata"), fields.get("param")
+            self.metadata = metadata if isinstance(metadata, dict) else {}
+            self._param = param if isinstance(param, str) else _misplaced(fields)
+        self.message = mended(message[:DETAIL_MAX])
+
+    @property
+    def status(self) -> int | None:
+        """A status that the body names for itself, as some gateways do with 200."""
+        for code in self.codes:
+            if len(code) == 3 and code.isdecimal() and 400 <= int(code) < 600:
+                return int(code)
+            if code in _STATUS_OF_CODE:
+                return _STATUS_OF_CODE[code]
+        return None
+
+    @property
+    def is_content_filter(self) -> bool:
+        if not CONTENT_FILTER_CODES.isdisjoint(self.codes) or "flagged_input" in self.metadata:
+            return True
+        return _CONTENT_FILTER.search(self.message) is not None
+
+    @property
+    def is_dead_key(self) -> bool:
+        return not DEAD_KEY_CODES.isdisjoint(self.codes) or _DEAD_KEY.search(self.message) is not None
+
+    def is_empty_account(self, status: int) -> bool:
+        if not EMPTY_ACCOUNT_CODES.isdisjoint(self.codes):
+            return True
+        return status in _EMPTY_ACCOUNT_STATUSES and _EMPTY_ACCOUNT.search(self.message) is not None
+
+    @property
+    def is_budget_in_flight(self) -> bool:
+        """OpenRouter holds back what the calls on their way may cost: it frees itself."""
+        return self.metadata.get("limit_source") == "openrouter_in_flight_budget"
+
+    @property
+    def is_too_large_for_quota(self) -> bool:
+        """More tokens in one call than a minute's quota: looks like a rate limit, and no waiting helps."""
+        return _TOO_LARGE.search(self.message) is not None
+
+    @property
+    def again_in_s(self) -> float | None:
+        """How long the message asks to wait, as in `Please try again in 1m7.5s`."""
+        found = _AGAIN_IN.search(self.message)
+        spans = _SPAN.findall(found[1]) if found is not None else []
+        try:
+            seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in spans)
+        except ValueError:
+            return None
+        return seconds if spans and seconds < 1e9 else None
+
+    @property
+    def refused_parameter(self) -> str | None:
+        """Our name of the parameter that the model does not take, or not with this value."""
+        if _REFUSED_CODES.isdisjoint(self.codes) and not _REFUSED.search(self.message):
+            return None
+        for name in (self._param or "", *_NAME.findall(self.message)):
+            ours = _OURS.get(name.lower())
+            if ours is not None:
+                return ours
+        return None
+
+
+def _codes(fields: dict[str, Any]) -> Iterator[str]:
+    for name in ("code", "status", "type"):
+        value = fields.get(name)
+        if value and isinstance(value, str | int | float):
+            yield str(value).lower()
+    inner = fields.get("innererror")
+    if isinstance(inner, dict) and isinstance(inner.get("code"), str):
+        yield inner["code"].lower()
+    for each in _complaints(fields):
+        if isinstance(each.get("type"), str):
+            yield each["type"].lower()
+
+
+def _message(error: Any, fields: dict[str, Any]) -> str:
+    if isinstance(error, str):
+        return error
+    complaints = _complaints(fields)
+    if complaints:
+        return "; ".join(f"{_place(each)}: {each.get('msg')}" for each in complaints)
+    return str(fields.get("message") or fields.get("detail") or "")
+
+
+def _complaints(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """What servers that check requests against a schema list: where, and what is wrong there."""
+    for holder in (fields, fields.get("message")):
+        listed = holder.get("detail") if isinstance(holder, dict) else None
+        if isinstance(listed, list):
+            return [each for each in listed if isinstance(each, dict) and "msg" in each]
+    return []
+
+
+def _place(complaint: dict[str, Any]) -> str:
+    place = complaint.get("loc")
+    return ".".join(str(part) for part in place) if isinstance(place, list) else ""
+
+
+def _misplaced(fields: dict[str, Any]) -> str | None:
+    """The field of the body that a schema complains of."""
+    for each in _complaints(fields):
+        return _place(each).removeprefix("body.")
+    return None
+
+
+_STATUS_OF_CODE = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "too_many_requests": 429,
+    "invalid_api_key": 401,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "model_not_found": 404,
+    "not_found_error": 404,
+    "overloaded_error": 529,
+    "server_error": 500,
+    "internal_error": 500,
+    "api_error": 500,
+    "unavailable_error": 503,
+    "timeout": 504,
+}

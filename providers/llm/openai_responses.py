@@ -1,0 +1,168 @@
+"""The wire protocol of OpenAI Responses: pure encode and decode.
+
+Whole only with a status that ends it, streamed only with the event that holds the whole answer. What was thought
+aloud is no part of the text. There is neither a seed nor a stop sequence.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from ...engine.call import Call, Citation, Reply, TokenLogprob, Usage
+from ...engine.endpoint import EncodeError, Fault, Request, Response
+from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from .openai_shapes import citations_of, counted, logprobs_of
+from .protocol import Target, WireProtocol, add_extra, finite, named_schema, refuse_known, request_of
+from .repair import is_strict, mended, object_of, parse_leniently
+from .sse import events_of
+
+PATH = "/responses"
+_STREAM = {"stream": True}
+_NOT_EXTRA = ("input", "model", "stream")
+_ENDS = {"response.completed", "response.incomplete", "response.failed"}
+# Why an answer ended early, in the words that a reply has for it.
+_FINISHES = {"max_output_tokens": "length", "max_tokens": "length"}
+
+
+def encode(call: Call, target: Target) -> Request:
+    params = _params_of(call, target)
+    messages = [{"content": message.content, "role": message.role} for message in call.messages()]
+    return request_of(call, target, PATH, params, {"input": messages}, streamed=_STREAM)
+
+
+def _params_of(call: Call, target: Target) -> dict[str, Any]:
+    refuse_known(call, target)
+    for name in ("seed", "stop"):
+        if getattr(call, name) is not None:
+            raise EncodeError(f"{call.model}: OpenAI Responses has no {name}: leave it out, or use kind openai")
+    params: dict[str, Any] = {"model": target.model}
+    if call.temperature is not None:
+        params["temperature"] = finite(call, "temperature", call.temperature)
+    if call.max_tokens is not None:
+        params["max_output_tokens"] = call.max_tokens
+    if call.top_p is not None:
+        params["top_p"] = finite(call, "top_p", call.top_p)
+    if call.reasoning_effort is not None:
+        params["reasoning"] = {"effort": call.reasoning_effort}
+    if call.json_schema is not None:
+        params["text"] = {"format": {"type": "json_schema", **named_schema(call.json_schema)}}
+    if call.logprobs is not None:
+        params["include"] = ["message.output_text.logprobs"]
+        if call.logprobs:
+            params["top_logprobs"] = call.logprobs
+    add_extra(call, params, _NOT_EXTRA)
+    return params
+
+
+def decode(response: Response) -> Reply | Fault:
+    """A reply, or the fault that the bytes amount to."""
+    if response.status != 200:
+        return refusal_or_fault(response, response.body)
+    if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
+        return _decode_stream(response)
+    answer = object_of(parse_leniently(response.body))
+    if answer is None:
+        what = "is empty" if not response.body else "ends in the middle or is none"
+        return bad_json(f"200 with JSON that {what}")
+    return _reply(answer, "", response, None if is_strict(response.body) else response.body)
+
+
+def _decode_stream(response: Response) -> Reply | Fault:
+    """The last event holds the answer; the pieces are needed where a server leaves its text out there."""
+    pieces: list[str] = []
+    raw: bytes | None = None
+    for data in events_of(response.body):
+        if data == b"[DONE]":
+            break
+        event = object_of(parse_leniently(data))
+        if event is None:
+            return bad_json("a stream with an event that is no JSON")
+        if not is_strict(data):
+            raw = response.body
+        kind = event.get("type")
+        if kind == "response.output_text.delta" and isinstance(event.get("delta"), str):
+            pieces.append(event["delta"])
+        elif kind == "error" or (kind is None and event.get("error")):
+            # The error stands in the event itself, or where every other one stands.
+            return error_within(response, event.get("error") or {**event, "type": None})
+        elif kind in _ENDS and isinstance(event.get("response"), dict):
+            return _reply(event["response"], "".join(pieces), response, raw)
+    return cut_stream("the event that completes it")
+
+
+def _reply(answer: dict[str, Any], pieces: str, response: Response, raw: bytes | None) -> Reply | Fault:
+    if answer.get("error"):
+        return error_within(response, answer["error"])
+    status = answer.get("status")
+    output = answer.get("output")
+    if not isinstance(output, list) or not isinstance(status, str):
+        return bad_json("200 with JSON that is no response")
+    usage = _usage_of(answer.get("usage"))
+    if status not in ("completed", "incomplete"):
+        return broken_answer(f"status is `{mended(status[:40])}`")
+    finish = _finish_of(answer) if status == "incomplete" else "stop"
+    parts = [part for item in output for part in _parts_of(item)]
+    refusal = "".join(_texts(parts, "refusal", "refusal"))
+    if not parts and not pieces and finish == "stop":
+        return empty_answer("an empty list of outputs", usage)
+    text = "".join(_texts(parts, "output_text", "text")) or pieces or refusal
+    return Reply(
+        mended(text),
+        usage,
+        finish,
+        bool(refusal) or finish == "content_filter",
+        sha256(response.body).hexdigest(),
+        raw,
+        _logprobs_of(parts),
+        _citations_of(parts),
+    )
+
+
+def _finish_of(answer: dict[str, Any]) -> str:
+    details = answer.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    return _FINISHES.get(reason, mended(reason)) if isinstance(reason, str) else "incomplete"
+
+
+def _parts_of(item: Any) -> list[dict[str, Any]]:
+    """What a message holds; reasoning and calls of tools hold nothing that is said."""
+    if not isinstance(item, dict) or item.get("type") != "message":
+        return []
+    content = item.get("content")
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _texts(parts: list[dict[str, Any]], kind: str, field: str) -> list[str]:
+    return [part[field] for part in parts if part.get("type") == kind and isinstance(part.get(field), str)]
+
+
+def _logprobs_of(parts: list[dict[str, Any]]) -> tuple[TokenLogprob, ...] | None:
+    tokens: list[TokenLogprob] = []
+    for part in parts:
+        if isinstance(part.get("logprobs"), list):
+            tokens += logprobs_of({"content": part["logprobs"]}, None) or []
+    return tuple(tokens) or None
+
+
+def _citations_of(parts: list[dict[str, Any]]) -> tuple[Citation, ...]:
+    notes = [part["annotations"] for part in parts if isinstance(part.get("annotations"), list)]
+    return citations_of([one for some in notes for one in some], None, None)
+
+
+def _usage_of(usage: Any) -> Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    read, written = usage.get("input_tokens"), usage.get("output_tokens")
+    if not isinstance(read, int) or not isinstance(written, int):
+        return None
+    reasoning = _detail(usage.get("output_tokens_details"), "reasoning_tokens")
+    return counted(read, written, reasoning, _detail(usage.get("input_tokens_details"), "cached_tokens"))
+
+
+def _detail(details: Any, name: str) -> int:
+    value = details.get(name) if isinstance(details, dict) else None
+    return value if isinstance(value, int) else 0
+
+
+PROTOCOL = WireProtocol("openai-responses", encode, decode)

@@ -1,0 +1,214 @@
+"""What the JSON of a chat completion may hold, as OpenAI writes it and as others do.
+
+The usual shape is decoded straight into structs; any other is read field by field, and what has another type than it
+should is not there. Pure: values in, values out, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from ...engine.call import Citation, TokenLogprob, Usage
+from .faults import TOKENS_MAX
+from .repair import mended
+
+
+class Message(Struct, frozen=True):
+    content: str | None = None
+    refusal: str | None = None
+    annotations: list[Any] | None = None
+
+
+class Choice(Struct, frozen=True):
+    """`message` in a whole answer, `delta` in a chunk of a stream."""
+
+    index: int = 0
+    message: Message | None = None
+    delta: Message | None = None
+    finish_reason: str | None = None
+    logprobs: Any = None
+    error: Any = None
+
+
+class OutputDetails(Struct, frozen=True):
+    reasoning_tokens: int | None = None
+
+
+class InputDetails(Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class RawUsage(Struct, frozen=True):
+    """The last two are DeepSeek's and Mistral's words for cached tokens."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int | None = None
+    completion_tokens_details: OutputDetails | None = None
+    prompt_tokens_details: InputDetails | None = None
+    prompt_cache_hit_tokens: int | None = None
+    num_cached_tokens: int | None = None
+
+
+class Answer(Struct, frozen=True):
+    """A whole body or one chunk of a stream: as much of it as means something here."""
+
+    choices: list[Choice] | None = None
+    usage: RawUsage | None = None
+    error: Any = None
+    citations: list[Any] | None = None
+    search_results: list[Any] | None = None
+
+
+def usage_of(usage: RawUsage | None) -> Usage | None:
+    if usage is None:
+        return None
+    details, given = usage.completion_tokens_details, usage.prompt_tokens_details
+    reasoning = details.reasoning_tokens if details is not None else 0
+    cached = given.cached_tokens if given is not None else 0
+    cached = cached or usage.prompt_cache_hit_tokens or usage.num_cached_tokens
+    return counted(usage.prompt_tokens, usage.completion_tokens, reasoning or 0, cached or 0, usage.total_tokens)
+
+
+def counted(read: int, written: int, reasoning: int = 0, cached: int = 0, total: int | None = None) -> Usage | None:
+    """A usage that makes sense, or none."""
+    if not (0 <= read < TOKENS_MAX and 0 <= written < TOKENS_MAX):
+        return None
+    if not reasoning and not cached:
+        return Usage(read, written)
+    if reasoning and total == read + written + reasoning:
+        written += reasoning  # xAI counts them beside the answer, where others count them in
+    return Usage(read, written, min(max(reasoning, 0), written), min(max(cached, 0), read))
+
+
+def logprobs_of(given: Any, text: str | None) -> list[TokenLogprob] | None:
+    """OpenAI's list of tokens, or the parallel lists of others, or (in a chunk, whose token is its `text`) a number."""
+    if _is_number(given):
+        return None if text is None else [TokenLogprob(text, float(given))]
+    if not isinstance(given, dict):
+        return None
+    content, tokens = given.get("content"), given.get("tokens")
+    if isinstance(content, list):
+        return [_token_of(one) for one in content if isinstance(one, dict) and _is_number(one.get("logprob"))]
+    values, tops = given.get("token_logprobs"), given.get("top_logprobs")
+    if isinstance(tokens, list) and isinstance(values, list):
+        rows = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)
+        return [
+            TokenLogprob(mended(str(token)), float(value), _alternatives(row))
+            for token, value, row in zip(tokens, values, rows, strict=False)
+            if _is_number(value)
+        ]
+    return None
+
+
+def _token_of(one: dict[str, Any]) -> TokenLogprob:
+    return TokenLogprob(
+        mended(str(one.get("token", ""))), float(one["logprob"]), _alternatives(one.get("top_logprobs"))
+    )
+
+
+def _alternatives(given: Any) -> tuple[tuple[str, float], ...]:
+    pairs: Iterable[tuple[Any, Any]] = ()
+    if isinstance(given, dict):
+        pairs = given.items()
+    elif isinstance(given, list):
+        pairs = ((one.get("token", ""), one.get("logprob")) for one in given if isinstance(one, dict))
+    return tuple((mended(str(token)), float(value)) for token, value in pairs if _is_number(value))
+
+
+def _is_number(value: Any) -> bool:
+    # JSON's integers have no end, and lenient readers know infinities.
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e308 < value < 1e308
+
+
+def citations_of(notes: Any, listed: Any, results: Any) -> tuple[Citation, ...]:
+    """Every address once, in the order in which it is given: from a message's annotations, from a list beside the
+    choices, and, for titles, from the search results."""
+    titles: dict[str, str | None] = {}
+    for one in notes or ():
+        if isinstance(one, dict):
+            _note(titles, one.get("url_citation") if isinstance(one.get("url_citation"), dict) else one)
+    for one in listed or ():
+        _note(titles, {"url": one} if isinstance(one, str) else one)
+    for one in results or ():
+        if isinstance(one, dict) and (not titles or one.get("url") in titles):
+            _note(titles, one)
+    return tuple(Citation(url, title) for url, title in titles.items())
+
+
+def _note(titles: dict[str, str | None], one: Any) -> None:
+    url = one.get("url") if isinstance(one, dict) else None
+    if isinstance(url, str) and url:
+        title = one.get("title")
+        titles[mended(url)] = titles.get(mended(url)) or (mended(title) if isinstance(title, str) and title else None)
+
+
+def answer_of(parsed: dict[str, Any]) -> Answer:
+    """The same from JSON of a less usual shape."""
+    choices, usage = parsed.get("choices"), parsed.get("usage")
+    return Answer(
+        [_choice_of(one) for one in choices if isinstance(one, dict)] if isinstance(choices, list) else None,
+        _usage_of(usage) if isinstance(usage, dict) else None,
+        parsed.get("error"),
+        _list_of(parsed.get("citations")),
+        _list_of(parsed.get("search_results")),
+    )
+
+
+def _choice_of(choice: dict[str, Any]) -> Choice:
+    index, finish = choice.get("index"), choice.get("finish_reason")
+    return Choice(
+        index if isinstance(index, int) else 0,
+        _message_of(choice.get("message")),
+        _message_of(choice.get("delta")),
+        mended(finish) if isinstance(finish, str) else None,
+        choice.get("logprobs"),
+        choice.get("error"),
+    )
+
+
+def _message_of(message: Any) -> Message | None:
+    if not isinstance(message, dict):
+        return None
+    notes = _list_of(message.get("annotations"))
+    return Message(_text_of(message.get("content")), _text_of(message.get("refusal")), notes)
+
+
+def _list_of(value: Any) -> list[Any] | None:
+    return value if isinstance(value, list) else None
+
+
+def _text_of(value: Any) -> str | None:
+    """A text, or the texts of a list of parts: what a model thought aloud is no part of them."""
+    if isinstance(value, list):
+        parts = [part.get("text") for part in value if isinstance(part, dict)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return value if isinstance(value, str) else None
+
+
+def _usage_of(usage: dict[str, Any]) -> RawUsage | None:
+    counts = [usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")]
+    if not all(_is_count(count) for count in counts):
+        return None
+    details, given = usage.get("completion_tokens_details"), usage.get("prompt_tokens_details")
+    return RawUsage(
+        int(counts[0]),
+        int(counts[1]),
+        _count_of(usage, "total_tokens"),
+        OutputDetails(_count_of(details, "reasoning_tokens")),
+        InputDetails(_count_of(given, "cached_tokens")),
+        _count_of(usage, "prompt_cache_hit_tokens"),
+        _count_of(usage, "num_cached_tokens"),
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and 0 <= value < TOKENS_MAX
+
+
+def _count_of(holder: Any, name: str) -> int | None:
+    value: Any = holder.get(name) if isinstance(holder, dict) else None
+    return int(value) if _is_count(value) else None
