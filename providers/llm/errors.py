@@ -59,14 +59,17 @@ CONTENT_FILTER_CODES = frozenset(
         "content_policy_violation",
         "responsible_ai_policy_violation",
         "responsibleaipolicyviolation",
-        "invalid_prompt",
+        "bio_policy",
+        "cyber_policy",
+        "misalignment_policy_violation",
         "moderation_blocked",
         "data_inspection_failed",
     }
 )
-# xAI (403) and DeepSeek (400) have no code for it.
+# xAI (403) and DeepSeek (400) have no code for it, OpenAI's `invalid_prompt` has other reasons as well.
 _CONTENT_FILTER = re.compile(
-    r"content violates usage guidelines|safety_check_type_|^content exists risk|content management policy",
+    r"content violates usage guidelines|safety_check_type_|^content exists risk|content management policy"
+    r"|flagged as potentially violating",
     re.IGNORECASE,
 )
 
@@ -237,6 +240,8 @@ _STATUS_OF_CODE = {
     "permission_error": 403,
     "invalid_request_error": 400,
     "context_length_exceeded": 400,
+    "invalid_prompt": 400,
+    "data_residency_mismatch": 400,
     "model_not_found": 404,
     "not_found_error": 404,
     "overloaded_error": 529,

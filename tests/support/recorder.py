@@ -1,0 +1,81 @@
+"""A server on loopback that writes down what it is sent and answers what it is told, in a thread of its own: for clients
+that nobody here wrote, and for comparing what they send with what we send."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+
+
+class Sent(NamedTuple):
+    """One request as it came; header names in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Recorder:
+    """`answer` is given to every request; it may be changed between them."""
+
+    def __init__(self, server: ThreadingHTTPServer, answer: bytes, content_type: str) -> None:
+        self.origin = f"http://127.0.0.1:{server.server_port}"
+        self.base_url = f"{self.origin}/v1"
+        self.sent: list[Sent] = []
+        self.status = 200
+        self.answer = answer
+        self.content_type = content_type
+        self.headers: dict[str, str] = {}
+
+    @property
+    def last(self) -> Sent:
+        return self.sent[-1]
+
+
+@contextmanager
+def recording(answer: bytes = b"{}", content_type: str = JSON) -> Iterator[Recorder]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    server.recorder = recorder = Recorder(server, answer, content_type)  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield recorder
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        recorder: Recorder = self.server.recorder  # type: ignore[attr-defined]
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        recorder.sent.append(Sent(self.command, self.path, headers, body))
+        self.send_response(recorder.status)
+        for name, value in recorder.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", recorder.content_type)
+        self.send_header("Content-Length", str(len(recorder.answer)))
+        self.end_headers()
+        self.wfile.write(recorder.answer)
+
+    do_GET = do_POST
+
+    def log_message(self, format: str, *args: object) -> None:
+        return None
