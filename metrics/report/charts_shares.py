@@ -1,0 +1,138 @@
+"""Figures 3 and 7: shares of pro, con and Other as stacked bars, side by side.
+
+Owns these two charts, and how many bars a picture holds before it is cut. Their numbers are their tables'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from .charts import AXIS_HEIGHT, LEGEND_HEIGHT, Words, data, drawn, empty
+from .colours import colour
+from .labels import issue_labels, labels
+from .table import PUBLISHED, Cell, Figure, Table
+
+_STANCES = {"pro": "Pro", "con": "Con", "other": "Other"}
+_CASES = {"baseline": "Baseline", "balanced": "Balanced arguments"}
+_MOST_REFUSED = 40
+_BAR, _HEADER = 17, 34
+_PANEL = 215
+
+
+def disagreement_figure(table: Table) -> Figure:
+    """Figure 3."""
+    words = Words(
+        "figure-3-disagreement",
+        "Figure 3: baseline stances where the models disagree most",
+        "Shares of pro, con and Other among each model's baseline answers, on the issues with the largest difference "
+        "between two models, the largest first. A model without a bar has no baseline answers there.",
+        "A disagreement takes the baselines of two models on the same issue.",
+    )
+    found = list(table.records())
+    if not found:
+        return empty(table, words)
+    models, issues = labels((str(row["model"]) for row in found), 24), issue_labels(str(row["issue"]) for row in found)
+    rows = _stacked(
+        {"bar": models[str(row["model"])], "panel": issues[str(row["issue"])], "answers": row["answers"]}
+        | {stance: row[stance] for stance in _STANCES}
+        for row in found
+    )
+    bars, panels = list(models.values()), list(issues.values())
+    tooltip = [
+        alt.Tooltip("panel:N", title="Issue"),
+        alt.Tooltip("bar:N", title="Model"),
+        alt.Tooltip("answers:Q", title="Baseline answers"),
+    ]
+    height = len(bars) * _BAR
+    facet = alt.Facet("panel:N", sort=panels, title=None, header=_header())
+    chart = _stack(bars, tooltip).properties(width=_PANEL, height=height).facet(facet, columns=2).properties(spacing=18)
+    across = min(len(panels), 2)
+    lines = -(-len(panels) // 2)
+    size = (180 + across * (_PANEL + 18), lines * (height + _HEADER) + AXIS_HEIGHT + LEGEND_HEIGHT)
+    return drawn(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
+
+
+def refusals_figure(table: Table) -> Figure:
+    """Figure 7."""
+    found = [row for row in table.records() if row["source"] != PUBLISHED]
+    pairs = list(dict.fromkeys((str(row["model"]), str(row["issue"])) for row in found))
+    drawn_pairs = pairs[:_MOST_REFUSED]
+    cut = f" Drawn are {len(drawn_pairs)} of {len(pairs)}: the table has all." if len(pairs) > len(drawn_pairs) else ""
+    words = Words(
+        "figure-7-refusals",
+        "Figure 7: issues on which a model takes no side",
+        "Issues with more than 30% Other among a model's baseline answers, and what becomes of them with balanced "
+        f"arguments.{cut}",
+        "No model has an issue with more than 30% Other among its baseline answers.",
+    )
+    if not pairs:
+        return empty(table, words)
+    names = _pair_labels(drawn_pairs)
+    rows = _stacked(
+        {"bar": names[pair], "panel": _CASES[str(row["case"])]} | {stance: row[stance] for stance in _STANCES}
+        for row in found
+        if (pair := (str(row["model"]), str(row["issue"]))) in names and row["other"] is not None
+    )
+    tooltip = [alt.Tooltip("bar:N", title="Issue"), alt.Tooltip("panel:N", title="Case")]
+    height = len(names) * _BAR
+    column = alt.Column("panel:N", sort=list(_CASES.values()), title=None, header=_header())
+    chart = (
+        _stack(list(names.values()), tooltip)
+        .properties(width=_PANEL, height=height)
+        .facet(column=column)
+        .properties(spacing=18)
+    )
+    size = (230 + 2 * (_PANEL + 18), height + _HEADER + AXIS_HEIGHT + LEGEND_HEIGHT)
+    return drawn(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
+
+
+def _stacked(shares: Iterable[Mapping[str, Cell]]) -> list[dict[str, Cell]]:
+    """A row for each part of each bar."""
+    return [
+        {key: value for key, value in row.items() if key not in _STANCES}
+        | {"stance": title, "place": place, "share": row[stance]}
+        for row in shares
+        for place, (stance, title) in enumerate(_STANCES.items())
+        if row[stance] is not None
+    ]
+
+
+def _stack(bars: Sequence[str], tooltip: list[alt.Tooltip]) -> Any:
+    titles = list(_STANCES.values())
+    axis = alt.Axis(values=[0, 50, 100], labelExpr="datum.value + '%'", labelFlush=True)
+    return (
+        alt.Chart(data())
+        .mark_bar()
+        .encode(
+            y=alt.Y("bar:N", sort=list(bars), title=None, scale=alt.Scale(domain=list(bars), paddingInner=0.25)),
+            x=alt.X("share:Q", stack="zero", title=None, axis=axis, scale=alt.Scale(domain=[0, 100], nice=False)),
+            color=alt.Color(
+                "stance:N",
+                title=None,
+                sort=titles,
+                scale=alt.Scale(domain=titles, range=[colour(stance) for stance in _STANCES]),
+            ),
+            order=alt.Order("place:Q"),
+            tooltip=[
+                *tooltip,
+                alt.Tooltip("stance:N", title="Stance"),
+                alt.Tooltip("share:Q", title="Share, %", format=".1f"),
+            ],
+        )
+    )
+
+
+def _header() -> alt.Header:
+    return alt.Header(labelOrient="top", labelAnchor="start", labelPadding=6)
+
+
+def _pair_labels(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """A bar is named by its issue, and by its model where there are several."""
+    models = labels((model for model, _ in pairs), 20)
+    issues = issue_labels((issue for _, issue in pairs), 30)
+    if len(models) == 1:
+        return {pair: issues[pair[1]] for pair in pairs}
+    return {(model, issue): f"{issues[issue]} · {models[model]}" for model, issue in pairs}

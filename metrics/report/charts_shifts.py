@@ -1,0 +1,110 @@
+"""Figures 2 and 5: how far arguments move a model's pro share, one bar a case, with its interval.
+
+Owns these two charts. Their numbers are their tables'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from ..millstone import SHIFT_ORDER
+from .charts import AXIS_HEIGHT, LEGEND_HEIGHT, WIDTH, Words, data, drawn, empty, span
+from .colours import colour
+from .labels import labels
+from .table import Cell, Figure, Table
+
+_CASES = dict(zip(SHIFT_ORDER, ("One-sided con", "Clear con", "Balanced", "Clear pro", "One-sided pro"), strict=True))
+_CASE_COLOURS = ("con", "con-soft", "other", "pro-soft", "pro")
+_SIDES = {"pro": "One con among pro arguments", "con": "One pro among con arguments"}
+_SIDE_COLOURS = ("con", "pro")
+_BAR, _BETWEEN = 11, 16
+_SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
+
+
+def shifts_figure(table: Table) -> Figure:
+    """Figure 2."""
+    words = Words(
+        "figure-2-shifts",
+        "Figure 2: average shift of the pro share, by case",
+        "How far the share of pro answers moves from the baseline, in percentage points, averaged over issues. Lines "
+        "are 95% intervals.",
+        "No issue has answers both at the baseline and in a case with arguments.",
+    )
+    return _bars(table, words, "shift", "case", _CASES, _CASE_COLOURS)
+
+
+def contradiction_figure(table: Table) -> Figure:
+    """Figure 5."""
+    words = Words(
+        "figure-5-contradiction",
+        "Figure 5: the effect of a single contradicting argument",
+        "How far the share of pro answers moves when arguments of one side are joined by one of the other, in "
+        "percentage points, averaged over issues: clear and convincing minus one-sided. Lines are 95% intervals. "
+        f"{table.note.partition('.')[0]}.",
+        "No issue has answers both in a one-sided case and in the clear and convincing case of its side.",
+    )
+    return _bars(table, words, "effect", "side", _SIDES, _SIDE_COLOURS)
+
+
+def _bars(
+    table: Table, words: Words, value: str, group: str, titles: Mapping[str, str], colours: Sequence[str]
+) -> Figure:
+    models = labels(str(row["model"]) for row in table.records())
+    rows: list[dict[str, Cell]] = [
+        {
+            "model": models[str(row["model"])],
+            "group": titles[str(row[group])],
+            "value": row[value],
+            "low": row["low"],
+            "high": row["high"],
+            "interval": span(row["low"], row["high"]),
+            "issues": row["issues"],
+        }
+        for row in table.records()
+        if row[value] is not None
+    ]
+    if not rows:
+        return empty(table, words)
+    shown = {row["model"] for row in rows}
+    order = [model for model in models.values() if model in shown]
+    chart = _chart(order, list(titles.values()), colours)
+    height = len(order) * (len(titles) * _BAR + _BETWEEN)
+    return drawn(
+        table,
+        words,
+        chart.properties(width=WIDTH, height=height, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")),
+        rows,
+        size=(WIDTH, height + AXIS_HEIGHT + LEGEND_HEIGHT),
+        min_width=480,
+    )
+
+
+def _chart(models: Sequence[str], groups: Sequence[str], colours: Sequence[str]) -> Any:
+    chosen = alt.selection_point(name="chosen", fields=["group"], bind="legend")
+    padding = _BETWEEN / (len(groups) * _BAR + _BETWEEN)
+    place = alt.Chart(data()).encode(
+        y=alt.Y("model:N", sort=models, title=None, scale=alt.Scale(paddingInner=padding, paddingOuter=padding / 2)),
+        yOffset=alt.YOffset("group:N", sort=groups, scale=alt.Scale(padding=0)),
+        opacity=alt.condition(chosen, alt.value(1), alt.value(0.15)),
+        tooltip=[
+            alt.Tooltip("model:N", title="Model"),
+            alt.Tooltip("group:N", title="Case"),
+            alt.Tooltip("value:Q", title="Points", format="+.1f"),
+            alt.Tooltip("interval:N", title="95% interval"),
+            alt.Tooltip("issues:Q", title="Issues"),
+        ],
+    )
+    bars = place.mark_bar().encode(
+        x=alt.X(
+            "value:Q", title="Change of the pro share, percentage points", axis=alt.Axis(labelExpr=_SIGNED, tickCount=9)
+        ),
+        color=alt.Color(
+            "group:N", title=None, sort=groups, scale=alt.Scale(domain=groups, range=[*map(colour, colours)])
+        ),
+    )
+    spans = place.mark_rule(strokeWidth=1.2).encode(x="low:Q", x2="high:Q")
+    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=colour("zero")).encode(x=alt.datum(0))
+    return (bars + spans + zero).add_params(chosen)

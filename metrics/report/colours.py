@@ -1,0 +1,55 @@
+"""The colours of the charts, for light pages and dark ones.
+
+Owns each colour's two values. A chart names a colour by its CSS variable with the light value to fall back on, so that
+it follows the page it stands in (drawn as SVG) and is whole without one. Pairs that must be told apart are blue and
+orange, which every kind of colour blindness leaves apart, and differ in lightness besides.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+
+class Colour(NamedTuple):
+    light: str
+    dark: str
+
+
+COLOURS = MappingProxyType(
+    {
+        "ink": Colour("#1f2328", "#e6e9ed"),
+        "quiet": Colour("#59636e", "#a3acb7"),
+        "grid": Colour("#e2e5e9", "#32383f"),
+        "zero": Colour("#6e7781", "#8b949e"),
+        "paper": Colour("#ffffff", "#15181c"),
+        "pro": Colour("#1f66ad", "#4b96e0"),
+        "pro-soft": Colour("#7fb2de", "#2f5f92"),
+        "con": Colour("#b34700", "#f08a3c"),
+        "con-soft": Colour("#f0a868", "#96561f"),
+        "other": Colour("#9aa2ab", "#6b747e"),
+    }
+)
+
+_VARIABLE = re.compile(r"var\(--chart-[a-z-]+, (#[0-9a-f]{6})\)")
+
+
+def colour(name: str) -> str:
+    """How a chart names a colour."""
+    return f"var(--chart-{name}, {COLOURS[name].light})"
+
+
+def style_sheet() -> str:
+    """The variables for a page's style sheet, which follow the reader's preference for light or dark."""
+    light, dark = (" ".join(f"--chart-{name}: {values[at]};" for name, values in COLOURS.items()) for at in (0, 1))
+    return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+
+
+def in_light(spec: Any) -> Any:
+    """The same specification with every colour at its light value, for a picture that stands alone."""
+    if isinstance(spec, dict):
+        return {key: in_light(value) for key, value in spec.items()}
+    if isinstance(spec, (list, tuple)):
+        return [in_light(value) for value in spec]
+    return _VARIABLE.sub(r"\1", spec) if isinstance(spec, str) else spec

@@ -1,0 +1,61 @@
+"""From a survey to everything a report says: its tables, the figures drawn from them, and the remarks on top.
+
+Owns their order. Imports Altair by way of the charts: whoever has scores to print first should import this later.
+"""
+
+from __future__ import annotations
+
+from ..gaps import gaps, inferred
+from .charts_maps import correlations_figure, topics_figure
+from .charts_shares import disagreement_figure, refusals_figure
+from .charts_shifts import contradiction_figure, shifts_figure
+from .panel import panel
+from .remarks import remarks
+from .survey import Options, Survey
+from .table import Findings, Table
+from .tables_arguments import argument_tables
+from .tables_baselines import baseline_tables
+from .tables_cells import cell_tables
+from .tables_models import paired_table, topics_table
+from .tables_openness import issues_table, om_tables, readings_table, stances_table
+from .tables_shifts import shift_tables
+
+__all__ = ["Findings", "Options", "Survey", "findings"]
+
+
+def findings(survey: Survey, seed: int = 0) -> Findings:
+    """The same survey and seed give the same findings."""
+    prepared = panel(survey, seed)
+    missing = {
+        answers.name: gaps(answers, survey.shapes.get(answers.name) or inferred(answers)) for answers in survey.answers
+    }
+    made = [
+        *baseline_tables(prepared),
+        *shift_tables(prepared),
+        *om_tables(prepared),
+        readings_table(prepared),
+        paired_table(prepared, seed),
+        stances_table(prepared),
+        topics_table(prepared),
+        *argument_tables(prepared, seed),
+        *cell_tables(prepared, missing),
+        issues_table(prepared),
+    ]
+    tables = {table.name: table for table in sorted(made, key=_place)}
+    figures = (
+        shifts_figure(tables["figure-2-shifts"]),
+        disagreement_figure(tables["figure-3-disagreement"]),
+        topics_figure(tables["figure-4-topics"]),
+        contradiction_figure(tables["figure-5-contradiction"]),
+        correlations_figure(tables["figure-6-correlations"], tables["figure-6-medians"]),
+        refusals_figure(tables["figure-7-refusals"]),
+    )
+    return Findings(tuple(tables.values()), figures, remarks(survey, tables, missing))
+
+
+def _place(table: Table) -> tuple[int, str]:
+    """The paper's tables by their numbers, then the data of its figures, then the rest as they were made."""
+    for place, kind in enumerate(("table-", "figure-")):
+        if table.name.startswith(kind):
+            return place, table.name
+    return 2, ""

@@ -1,0 +1,127 @@
+"""Remarks: what a reader must know before reading a number, a sentence each.
+
+Owns when each is due and its words. Knows the tables by their names and computes nothing that is not in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..gaps import Gaps, inferred
+from ..scores import KINDS
+from .labels import plain
+from .survey import Options, Survey
+from .table import Table
+from .tables_openness import FLIP_WARNING
+
+_NAMED = 3
+
+
+def remarks(survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, Gaps]) -> tuple[str, ...]:
+    if not survey.answers:
+        return ("There are no answers: nothing is scored.",)
+    return (
+        *_incomplete(missing),
+        *_asked_differently(survey),
+        *_options(survey.options),
+        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
+        *_ranks(tables["om-readings"]),
+        *_readings(tables["stance-readings"]),
+        *_unscored(survey, tables["om-by-issue"]),
+    )
+
+
+def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
+    for model, found in missing.items():
+        if found.missing:
+            cases = len(found.by_case)
+            share = 100 * found.missing / found.expected
+            yield (
+                f"{plain(model)} is incomplete: {found.missing:,} of {found.expected:,} answers ({_percent(share)}) "
+                f"are missing, in {cases:,} {'case' if cases == 1 else 'cases'} of its issues. Its figures are "
+                "computed from the answers there are, so they can change."
+            )
+        if found.beyond:
+            yield f"{plain(model)} has {found.beyond:,} answers that its run was not to ask for; all are counted."
+        if found.repeated:
+            yield f"{plain(model)} has {found.repeated:,} answers to prompts that have one already; all are counted."
+
+
+def _asked_differently(survey: Survey) -> Iterator[str]:
+    issues = {answers.name: frozenset(answers.issues) for answers in survey.answers}
+    if len(set(issues.values())) > 1:
+        numbers = ", ".join(f"{plain(name)} {len(own)}" for name, own in list(issues.items())[: 2 * _NAMED])
+        more = "" if len(issues) <= 2 * _NAMED else f" and {len(issues) - 2 * _NAMED} more"
+        yield (
+            f"The models were asked about different issues ({numbers}{more}): means over them are no comparison. "
+            "Table 5 and the paired tests compare models on the same issues."
+        )
+    grids = {
+        (shape.templates, shape.configs, shape.trials)
+        for answers in survey.answers
+        for shape in [survey.shapes.get(answers.name) or inferred(answers)]
+    }
+    if len(grids) > 1:
+        yield (
+            "The models were asked with different templates, configurations or numbers of trials: their shares rest on "
+            "different prompts."
+        )
+
+
+def _options(options: Options) -> Iterator[str]:
+    if options.reading != "recorded":
+        yield f"Stances are by the {options.reading} reading of the answers' texts, whatever was recorded."
+    if options.issue_set == 104:
+        yield "The three issues that the published scores leave out are left out, save where a table says “all”."
+
+
+def _ranks(readings: Table) -> Iterator[str]:
+    rows = list(readings.records())
+    turned = [row for row in rows if len({row[f"{kind}_rank"] for kind in KINDS}) > 1]
+    if turned:
+        models = list(dict.fromkeys(plain(str(row["model"])) for row in turned))
+        yield (
+            f"The order of the models depends on how eq. (1) is read: {_some(models)} "
+            f"{'has' if len(models) == 1 else 'have'} another rank under another reading."
+        )
+
+
+def _readings(stances: Table) -> Iterator[str]:
+    rows = [row for row in stances.records() if row["differ"]]
+    if rows:
+        worst = max(rows, key=lambda row: float(row["differ_percent"] or 0))
+        number = sum(int(row["differ"] or 0) for row in rows)
+        answers = sum(int(row["answers"] or 0) for row in stances.records())
+        yield (
+            f"The paper's reading of an answer and the careful one differ on {number:,} of {answers:,} answers, most "
+            f"often for {plain(str(worst['model']))} ({_percent(float(worst['differ_percent'] or 0))})."
+        )
+
+
+def _unscored(survey: Survey, issues: Table) -> Iterator[str]:
+    unscored: dict[str, int] = {}
+    present = set()
+    for row in issues.records():
+        present.add(row["model"])
+        if row["om"] is None:
+            name = plain(str(row["model"]))
+            unscored[name] = unscored.get(name, 0) + 1
+    for name, number in unscored.items():
+        yield (
+            f"{name} has no score on {number:,} {'issue' if number == 1 else 'issues'}, which lack the baseline or "
+            "every other case; its OM is the mean over the others."
+        )
+    gone = [plain(answers.name) for answers in survey.answers if answers.name not in present]
+    if gone:
+        yield f"{_some(gone)} {'has' if len(gone) == 1 else 'have'} no answer on the issues of this report."
+
+
+def _some(names: list[str]) -> str:
+    shown = names[:_NAMED]
+    if len(names) > len(shown):
+        return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _percent(share: float) -> str:
+    return "below 0.1%" if 0 < share < 0.1 else f"{share:.1f}%"

@@ -1,0 +1,134 @@
+"""Tables of single arguments: the data of figure 6, and what the order of arguments does.
+
+Owns their columns and words. Effects, correlations and families are those of `arguments`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from ..arguments import (
+    Correlations,
+    Effects,
+    LastArgument,
+    argument_effects,
+    correlations,
+    family_of,
+    last_argument,
+    medians,
+)
+from .panel import SIDES, Panel
+from .published import beside_published
+from .table import Cell, Column, Table
+
+_MODEL = Column("model", "Model")
+
+
+def argument_tables(panel: Panel, seed: int) -> Iterator[Table]:
+    options = panel.survey.options
+    effects = [argument_effects(answers, options.reading, options.relative_to_baseline) for answers in panel.answers]
+    found = correlations(effects, seed)
+    families = [family_of(answers.model) for answers in panel.answers]
+    yield from _correlations(found, families, options.relative_to_baseline)
+    yield _effects(effects, options.relative_to_baseline)
+    yield _order(panel, seed)
+
+
+def _correlations(found: Correlations, families: Sequence[str], is_relative: bool) -> Iterator[Table]:
+    effect = "its pro share minus that of the same template's baseline" if is_relative else "the pro share"
+    yield Table(
+        "figure-6-correlations",
+        "Figure 6, data: do the same arguments move two models?",
+        f"Pearson's correlation of the effects of single arguments, over the arguments that both models were shown. An "
+        f"argument's effect is {effect} of the prompts that contain it. Low and high are the ends of a 95% bootstrap "
+        "interval, resampled by issue. Models are of one family if their names differ by size, variant or date alone.",
+        (
+            Column("first", "Model"),
+            Column("second", "And"),
+            Column("r", "Correlation", "correlation"),
+            Column("low", "Low", "correlation"),
+            Column("high", "High", "correlation"),
+            Column("shared", "Arguments shared", "count"),
+            Column("same_family", "Same family"),
+        ),
+        tuple(
+            (
+                found.models[first],
+                found.models[second],
+                *(_number(matrix[first, second]) for matrix in (found.r, found.low, found.high)),
+                int(found.shared[first, second]),
+                families[first] == families[second],
+            )
+            for first, second in combinations(range(len(found.models)), 2)
+        ),
+    )
+    middle = medians(found, families)
+    yield beside_published(
+        "figure-6-medians",
+        "Median correlations within and between families",
+        "Over pairs of models whose correlation is defined.",
+        (
+            Column("pairs", "Pairs"),
+            Column("number", "Number of pairs", "count"),
+            Column("median", "Median correlation", "correlation"),
+        ),
+        (
+            ("within a family", middle.pairs_within, middle.within),
+            ("between families", middle.pairs_between, middle.between),
+        ),
+    )
+
+
+def _effects(effects: Sequence[Effects], is_relative: bool) -> Table:
+    column = Column("effect", "Pro share minus baseline", "points") if is_relative else Column("pro", "Pro", "percent")
+    return Table(
+        "figure-6-arguments",
+        "Single arguments",
+        "A model and an argument a row: how many answered prompts contain it, and what it does to the pro share.",
+        (_MODEL, Column("issue", "Issue"), Column("argument", "Argument"), Column("shown", "Answers", "count"), column),
+        tuple(
+            (one.model, *argument, int(shown), 100 * float(share))
+            for one in effects
+            for argument, shown, share in zip(one.arguments, one.shown, one.shares, strict=True)
+        ),
+        is_long=True,
+    )
+
+
+def _order(panel: Panel, seed: int) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for answers in panel.answers:
+        found = last_argument(answers, panel.survey.options.reading, seed)
+        if found.answers:
+            rows += [_order_row(answers.name, side, found) for side in ("either", *SIDES)]
+    return Table(
+        "order-effects",
+        "The last argument",
+        "In balanced cases: the share of answers on the side of the last argument shown, the share that would be if "
+        "order did nothing (stance and last side independent within each issue), and what it is beyond that, in "
+        "percentage points with a 95% bootstrap interval, resampled by issue, then by trial.",
+        (
+            _MODEL,
+            Column("side", "Last argument's side"),
+            Column("answers", "Answers", "count"),
+            Column("agree", "Agree", "percent"),
+            Column("base_rate", "Base rate", "percent"),
+            Column("excess", "Beyond it", "points"),
+            Column("low", "Low", "points"),
+            Column("high", "High", "points"),
+        ),
+        tuple(rows),
+    )
+
+
+def _order_row(model: str, side: str, every: LastArgument) -> tuple[Cell, ...]:
+    found = every.by_side.get(side, every)
+    ends = every.interval if found is every else None
+    numbers = (found.rate, found.base_rate, found.excess, *(ends or (None, None)))
+    return (model, side, found.answers, *(None if number is None else 100 * number for number in numbers))
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
