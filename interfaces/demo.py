@@ -1,4 +1,4 @@
-"""The demo behind `make run`: a full grid and two small ones against the simulated provider, on loopback.
+"""The demo behind `make run`: a full grid and small ones against the simulated provider, on loopback.
 
 Owns the run file it writes and the provider's process, which ends with this one however that ends. The run itself is
 what `millstream run FILE` does.
@@ -42,7 +42,7 @@ dataset = {dataset}
 {limit}
 [[run.millstone]]
 name = "controversial"
-model = ["sim/stubborn", "sim/contrary"]
+model = ["sim/stubborn", "sim/contrary", "sim/refusing"]
 dataset = {dataset}
 issues = "controversial"
 {limit}
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m millstream.interfaces.demo",
-        description="Run the full grid of one simulated model and ten issues of two more, on loopback.",
+        description="Run the full grid of one simulated model and ten issues of three more, on loopback.",
     )
     parser.add_argument(
         "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where run folders go (default: %(default)s)"
@@ -121,18 +121,18 @@ def _run_file(path: Path, dataset: Path, base_url: str, limit: int | None) -> st
     told = "" if limit is None else f"limit = {limit}\n"
     lanes = (
         _LANE.format(model=f"sim/{persona}", rpm=RPM, tpm=TPM, concurrency=CONCURRENCY)
-        for persona in ("open", "stubborn", "contrary")
+        for persona in ("open", "stubborn", "contrary", "refusing")
     )
     quoted = json.dumps(str(dataset), ensure_ascii=False)
     return _RUN_FILE.format(path=path, dataset=quoted, base_url=base_url, limit=told) + "".join(lanes)
 
 
 def _announced(folder: Path, limit: int | None) -> str:
-    what = "the full grid of 105,930 prompts to sim/open, then ten issues to sim/stubborn and sim/contrary"
+    what = "the full grid of 105,930 prompts to sim/open, then ten issues to sim/stubborn, contrary and refusing"
     # Measured on two cores that provider and client share: 49 to 64 s; 7 to 11 s from the cache.
     lasts = "about half a minute; a few seconds where the cache has the answers"
     if limit is not None:
-        what = f"{limit} of the issues to sim/open, then as many to sim/stubborn and sim/contrary"
+        what = f"{limit} of the issues to sim/open, then as many to sim/stubborn, contrary and refusing"
         lasts = "a part of a minute"
     return f"demo: {what}, over HTTP on loopback ({lasts}); files: {folder}"
 

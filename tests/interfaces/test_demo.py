@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from command_line import Done, environment, finish, ids_of, lines_of, scores_of
 
-MODELS = ("sim/open", "sim/stubborn", "sim/contrary")
+MODELS = ("sim/open", "sim/stubborn", "sim/contrary", "sim/refusing")
 ISSUE_PROMPTS = 990
 
 
@@ -73,12 +73,12 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Done]:
     return home, demo(home, "--limit", "1"), demo(home, "--limit", "1")
 
 
-def test_every_prompt_of_three_models_is_answered_once(twice: tuple[Path, Done, Done]) -> None:
+def test_every_prompt_of_four_models_is_answered_once(twice: tuple[Path, Done, Done]) -> None:
     home, done, _ = twice
     assert done.code == 0, done.err
     folder = folders(home)[0]
     ids = ids_of(folder / "open") + ids_of(folder / "controversial")
-    assert len(ids) == len(set(ids)) == 3 * ISSUE_PROMPTS
+    assert len(ids) == len(set(ids)) == len(MODELS) * ISSUE_PROMPTS
     assert {model for model, _, _ in ids} == set(MODELS)
 
 
