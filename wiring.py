@@ -34,7 +34,7 @@ from .providers.authorizer import NO_CREDENTIALS, CredentialsError
 from .providers.endpoint import ModelEndpoint
 from .providers.kinds import KINDS, Credentials
 from .providers.llm.protocol import Target
-from .providers.table import OPENAI_URL, PROVIDERS, Provider
+from .providers.table import OPENAI_NAMES, OPENAI_URL, PROVIDERS, Provider
 from .providers.transport import Transport
 
 FILES_WANTED = 65_536
@@ -139,8 +139,7 @@ def access_to(model: str, settings: Settings) -> Access:
         row.identity or base_url,
         own,
         name,
-        # Servers that only speak OpenAI's protocol know the older names of parameters best.
-        row.names if name != "openai" or base_url == OPENAI_URL else {},
+        {} if row.names is OPENAI_NAMES and base_url != OPENAI_URL else row.names,
         row.refuses,
         version,
         project,

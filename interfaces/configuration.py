@@ -143,12 +143,13 @@ def _providers(document: Document) -> dict[str, Provider]:
         # A known provider keeps what the file does not say; what it says goes before any variable.
         own_url = "base_url" in found
         said = {fact: found[fact] for fact in _FACTS if fact in found}
-        names = {"max_tokens": found["max_tokens_name"]} if "max_tokens_name" in found else {}
         providers[name] = structs.replace(
             known,
             **said,
             kind=found.get("kind", known.kind),
-            names={**known.names, **names},
+            names={**known.names, "max_tokens": found["max_tokens_name"]}
+            if "max_tokens_name" in found
+            else known.names,
             base_url=found.get("base_url", known.base_url),
             url_variable=None if own_url else known.url_variable,
             key_variable=found.get("key", known.key_variable),

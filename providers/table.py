@@ -36,17 +36,18 @@ class Provider(Struct, frozen=True):
 OPENAI_URL = "https://api.openai.com/v1"
 SIM_PORT = 8099
 
-_NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
+# Only for its own address: servers that merely speak its protocol know the older name best.
+OPENAI_NAMES = {"max_tokens": "max_completion_tokens"}
 
 PROVIDERS: dict[str, Provider] = {
-    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names=_NEWER_NAMES),
+    "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names=OPENAI_NAMES),
     "openai-responses": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-responses"),
     "azure": Provider(
         "",
         "AZURE_OPENAI_API_KEY",
         "AZURE_OPENAI_ENDPOINT",
         kind="azure",
-        names=_NEWER_NAMES,
+        names={"max_tokens": "max_completion_tokens"},
         fact_variables={"version": ("OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION")},
     ),
     "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),

@@ -1,5 +1,7 @@
-"""A server on loopback that writes down what it is sent and answers what it is told, in a thread of its own: for clients
-that nobody here wrote, and for comparing what they send with what we send."""
+"""A server on loopback, in a thread of its own, that writes down what it is sent and answers what it is told.
+
+For clients that nobody here wrote, and for comparing what they send with what we send.
+"""
 
 from __future__ import annotations
 
