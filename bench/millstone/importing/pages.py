@@ -105,7 +105,7 @@ def _prepare(page: Any) -> None:
             anchor.text = f"[{match[1]}]"
             anchor.drop_tag()
     for block in page.iter(*_BLOCKS):
-        block.tail = f" {block.tail or ''}"
+        block.text, block.tail = f" {block.text or ''}", f" {block.tail or ''}"
 
 
 def _words(element: Any) -> str:
@@ -217,13 +217,15 @@ def _extracted(page: Any) -> Iterator[Block]:
     """The page's main text as trafilatura finds it: paragraphs without p, headings that are only bold."""
     page = copy.deepcopy(page)
     etree.strip_tags(page, *_INLINE)  # each would begin a line of its own
+    for element in page.iter("b", "strong", "dt", "div"):
+        if len(element) == 0 and looks_like_heading(_words(element)):
+            element.tag = "h2"  # else the extractor drops it
     text = trafilatura.extract(
         page,
         output_format="markdown",
         include_formatting=True,
         include_comments=False,
         include_tables=False,
-        favor_recall=True,
         fast=True,
     )
     for line in (text or "").splitlines():

@@ -216,10 +216,11 @@ FIELDS = ["question", "pros", "cons", "sources", "paraphrases"]
 
 def _spoilt(path: tuple[object, ...], value: object) -> object:
     """The good issue with something else at one place."""
-    content = target = copy.deepcopy(GOOD)
+    content = copy.deepcopy(GOOD)
+    target: Any = content
     for step in path[:-1]:
-        target = target[step]  # type: ignore[index]
-    target[path[-1]] = value  # type: ignore[index]
+        target = target[step]
+    target[path[-1]] = value
     return content
 
 

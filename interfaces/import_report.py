@@ -1,0 +1,166 @@
+"""What importing a data set found, told to a person as a table and a few sentences, or to a program as one JSON object.
+
+Pure functions of what was gathered. Says what became of every file with a finding, and what to do next.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ..bench.millstone.dataset import Dataset
+from ..bench.millstone.importing.gathering import Gathered, State
+from ..bench.millstone.importing.rephrase import Rephrasing
+
+_STATES: Mapping[State, str] = {
+    "used": "used",
+    "superseded": "superseded by a later folder",
+    "left out": "left out",
+}
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """Everything there is to tell of one import. `dataset`: what a reader makes of the file; None: there is no file."""
+
+    gathered: Gathered
+    exit_code: int
+    out: str
+    dataset: Dataset | None = None
+    is_written: bool = False
+    rephrasing: Rephrasing | None = None
+    interrupted_by: int | None = None
+    keeps_answers: bool = True
+
+
+def tell(told: Told) -> str:
+    parts = [_findings(told.gathered), _failures(told.rephrasing), "\n".join(_summary(told))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _findings(gathered: Gathered) -> str:
+    rows = [
+        (file.file, finding.what if finding.is_fault else f"{finding.what} (remark)", finding.detail, file.state)
+        for file in gathered.files
+        for finding in file.findings
+    ]
+    return columns([("file", "what", "detail", "the file was"), *rows]) if rows else ""
+
+
+def _failures(rephrasing: Rephrasing | None) -> str:
+    if rephrasing is None or not rephrasing.failures:
+        return ""
+    return columns([("issue", "not rephrased"), *rephrasing.failures.items()])
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Texts under each other, all leaning left."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+def _summary(told: Told) -> list[str]:
+    gathered = told.gathered
+    states = ", ".join(
+        f"{gathered.count(state):,} {words}" for state, words in _STATES.items() if gathered.count(state)
+    )
+    faults, remarks = _counts(gathered)
+    lines = [f"{len(gathered.files):,} issue files: {states}; {faults:,} faults, {remarks:,} remarks"]
+    if gathered.left_out():
+        lines.append(f"left out: {', '.join(gathered.left_out())}")
+    if told.rephrasing is not None:
+        lines += _of_rephrasing(told, told.rephrasing)
+    if told.dataset is None:
+        lines.append("nothing was written")
+        return lines
+    figures = _figures(told.dataset, gathered)
+    lines.append(
+        f"{figures['issues']:,} issues with {figures['pros']:,} pro and {figures['cons']:,} con arguments, "
+        f"{figures['sources']:,} sources, {figures['citations']:,} citations"
+    )
+    lines.append(f"digest {told.dataset.digest}")
+    lines.append(told.out if told.is_written else f"{told.out}: holds the same already, and was left as it is")
+    lacking = len(gathered.without_paraphrases())
+    if lacking:
+        lines.append(
+            f"{lacking:,} issues have no paraphrases, so this set can't be run yet: a model writes them with "
+            f"`millstream data millstone {told.out} --rephrase MODEL --out FILE`"
+        )
+    return lines
+
+
+def _of_rephrasing(told: Told, rephrasing: Rephrasing) -> list[str]:
+    lines = [
+        f"{len(rephrasing.paraphrases):,} issues rephrased by {rephrasing.model}, {len(rephrasing.failures):,} failed: "
+        f"{rephrasing.answers:,} answers, {rephrasing.cached:,} of them from the cache, ${rephrasing.cost:,.4f}"
+    ]
+    if rephrasing.maybe_billed:
+        unsure = rephrasing.maybe_billed
+        lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
+    if rephrasing.pending:
+        why = "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in rephrasing.stops))
+        if told.interrupted_by is not None:
+            why = f"interrupted by {signal.Signals(told.interrupted_by).name}"
+        kept = "what was answered is in the cache, and the same command asks for the rest alone"
+        if not told.keeps_answers:
+            kept = "mode live keeps no answer for another command"
+        lines.append(f"{len(rephrasing.pending):,} issues are pending: {why}; {kept}")
+    return lines
+
+
+def _counts(gathered: Gathered) -> tuple[int, int]:
+    total = sum(len(file.findings) for file in gathered.files)
+    return gathered.faults, total - gathered.faults
+
+
+def _figures(dataset: Dataset, gathered: Gathered) -> dict[str, int]:
+    return {
+        "issues": len(dataset.issues),
+        "pros": sum(issue.count("pro") for issue in dataset.issues),
+        "cons": sum(issue.count("con") for issue in dataset.issues),
+        "sources": sum(len(draft.sources) for draft in gathered.drafts),
+        "citations": sum(len(argument.citations) for issue in dataset.issues for argument in issue.arguments),
+    }
+
+
+def as_json(told: Told) -> dict[str, Any]:
+    gathered, rephrasing = told.gathered, told.rephrasing
+    faults, remarks = _counts(gathered)
+    return {
+        "exit_code": told.exit_code,
+        "out": None if told.dataset is None else told.out,
+        "written": told.is_written,
+        "digest": None if told.dataset is None else told.dataset.digest,
+        "totals": None if told.dataset is None else _figures(told.dataset, gathered),
+        "without_paraphrases": [draft.id for draft in gathered.without_paraphrases()],
+        "left_out": list(gathered.left_out()),
+        "faults": faults,
+        "remarks": remarks,
+        "files": [
+            {
+                "file": file.file,
+                "issue": file.issue,
+                "state": file.state,
+                "findings": [{"what": one.what, "detail": one.detail, "fault": one.is_fault} for one in file.findings],
+            }
+            for file in gathered.files
+        ],
+        "rephrased": None if rephrasing is None else _rephrased_as_json(rephrasing, told.interrupted_by),
+    }
+
+
+def _rephrased_as_json(rephrasing: Rephrasing, interrupted_by: int | None) -> dict[str, Any]:
+    return {
+        "model": rephrasing.model,
+        "issues": sorted(rephrasing.paraphrases),
+        "failed": rephrasing.failures,
+        "pending": list(rephrasing.pending),
+        "answers": rephrasing.answers,
+        "cached": rephrasing.cached,
+        "cost": rephrasing.cost,
+        "maybe_billed": rephrasing.maybe_billed,
+        "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in rephrasing.stops],
+        "signal": interrupted_by,
+    }

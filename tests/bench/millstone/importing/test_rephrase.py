@@ -1,0 +1,265 @@
+"""Paraphrases written by a model: what counts as an answer, how often it is asked, and what a stop leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paraphrasing import FAVOR, good_answer, question_in, six
+from scripted import ScriptedProvider, engine_over
+from virtual_time import run_virtually
+
+from millstream.bench.millstone.importing.rephrase import (
+    SAMPLES_MAX,
+    Rephrasing,
+    UnusableReply,
+    prompt_of,
+    read_reply,
+)
+from millstream.engine.admission import StopReason
+from millstream.engine.call import Call, Outcome, Reply, Usage
+from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.run import run_calls
+from millstream.engine.scheduler import Scheduler
+from millstream.engine.sink import Sink
+
+MODEL = "script/m"
+SIX = six("ferries")
+PLAIN = json.dumps(SIX)
+
+
+def test_the_prompt_is_the_papers_to_the_letter() -> None:
+    text = prompt_of("{social_issue_question}")
+    assert hashlib.sha256(text.encode()).hexdigest() == (
+        "f8afaf01b755138b6069295c8d5fcef3b11e185edcab7c597f4755358c2c607f"
+    )
+    assert prompt_of("Should it {be}?") == text.replace("{social_issue_question}", "Should it {be}?")
+
+
+def test_the_prompts_own_example_is_a_usable_answer() -> None:
+    example = prompt_of("Q?").partition("should be something like:\n")[2]
+    assert [one.orientation for one in read_reply(example)] == ["pro"] * 3 + ["con"] * 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        PLAIN,
+        f"```json\n{json.dumps(SIX, indent=2)}\n```",
+        f"Of course! Here they are [1]:\n{PLAIN}\nI hope [these] help.",
+        json.dumps({"paraphrases": SIX}),
+        json.dumps([{**one, "orientation": f" {one['orientation'].title()}\n", "number": 1} for one in SIX]),
+        f"A draft: {json.dumps(SIX[:2])} and the whole: {PLAIN}",
+        f"[{{broken {PLAIN}",
+        PLAIN.replace("ferries. ", "ferries.\n\t"),
+    ],
+    ids=[
+        "bare",
+        "fenced",
+        "with words around",
+        "in an object",
+        "spelt",
+        "after a draft",
+        "after junk",
+        "with line ends",
+    ],
+)
+def test_the_list_is_found_in_whatever_stands_around_it(reply: str) -> None:
+    read = read_reply(reply)
+    assert [one.orientation for one in read] == [one["orientation"] for one in SIX]
+    assert [" ".join(one.question.split()) for one in read] == [one["question"] for one in SIX]
+
+
+def test_four_pro_are_taken_only_where_every_wording_says_so() -> None:
+    printed = six("ferries", fourth=FAVOR)
+    assert [one.orientation for one in read_reply(json.dumps(printed))].count("pro") == 4
+    vague = [*printed[:2], {"question": "Pick A or B.", "orientation": "pro"}, *printed[3:]]
+    with pytest.raises(UnusableReply, match="expected 3 labelled pro and 3 con, came 4 and 2"):
+        read_reply(json.dumps(vague))
+
+
+def swapped(*numbers: int) -> list[dict[str, str]]:
+    """With the labels of these turned round."""
+    other = {"pro": "con", "con": "pro"}
+    return [
+        {**one, "orientation": other[one["orientation"]]} if number in numbers else one
+        for number, one in enumerate(SIX, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("", "expected a list of dictionaries, came none"),
+        ("I can't do that.", "expected a list of dictionaries, came none"),
+        ("[1, 2, 3, 4, 5, 6]", "expected a list of dictionaries, came none"),
+        (PLAIN[:-20], "expected a list of dictionaries, came none"),
+        (json.dumps(SIX[:5]), "expected 6 paraphrases, came 5"),
+        (json.dumps([*SIX, SIX[0]]), "expected 6 paraphrases, came 7"),
+        (json.dumps([*SIX[:5], "text"]), r"paraphrases\[5\]: expected an object, came a text"),
+        (json.dumps([*SIX[:5], {"question": "Q"}]), r"paraphrases\[5\]\.orientation: expected .*, came nothing"),
+        (json.dumps([{**SIX[0], "question": " "}, *SIX[1:]]), r"paraphrases\[0\]\.question: .* an empty one"),
+        (json.dumps([{**SIX[0], "orientation": "neutral"}, *SIX[1:]]), "came \"neutral\""),
+        (json.dumps([SIX[1], *SIX[1:]]), "expected 6 different paraphrases, came one twice"),
+        (json.dumps(swapped(4)), "paraphrase 4 is labelled pro, its wording says con"),
+        (json.dumps(swapped(2, 5)), "paraphrase 2 is labelled con, its wording says pro"),
+        (json.dumps([{"question": f"Q{n}", "orientation": "pro"} for n in range(6)]), "3 con, came 6 and 0"),
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused_with_the_reason(reply: str, said: str) -> None:
+    with pytest.raises(UnusableReply, match=said):
+        read_reply(reply)
+
+
+@given(st.text(alphabet='[]{}",:pro question\\u0041', max_size=200) | st.text(max_size=50))
+def test_no_answer_raises_anything_else(reply: str) -> None:
+    with pytest.raises(UnusableReply):
+        read_reply(reply)
+
+
+def test_a_long_hostile_answer_is_refused_quickly() -> None:
+    with pytest.raises(UnusableReply):
+        read_reply("[{" * 200_000)
+
+
+class Writer(ScriptedProvider):
+    """Answers with what `text` gives for a question and the number of times it was asked."""
+
+    def __init__(
+        self, text: Callable[[str, int], str], script: Callable[[str, float], Fault | None] | None = None
+    ) -> None:
+        super().__init__(script)
+        self.text = text
+
+    async def send(self, request: Request) -> Response:
+        await super().send(request)
+        prompt = request.body.decode()
+        return Response(200, self.text(question_in(prompt), self.counts()[prompt]).encode())
+
+    def decode(self, response: Response) -> Reply | Fault:
+        text = response.body.decode()
+        return Reply(text, Usage(1, 1), "stop", refused=text == "REFUSED")
+
+    def asked(self) -> dict[str, int]:
+        return {question_in(prompt): count for prompt, count in self.counts().items()}
+
+
+class Over:
+    """A scheduler as a runner."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+
+    def run(self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]:
+        return run_calls(self.scheduler, calls, sink)
+
+    def halt(self, reason: StopReason, detail: str) -> None:
+        self.scheduler.halt(reason, detail)
+
+
+QUESTIONS = {f"issue-{number}": f"Should topic {number} be free?" for number in range(12)}
+
+
+def rephrased(provider: Writer, folder: Path, **options: Any) -> tuple[Rephrasing, list[int]]:
+    work, rounds = Rephrasing(MODEL, QUESTIONS), list[int]()
+
+    @contextmanager
+    def watch(calls: int) -> Iterator[None]:
+        rounds.append(calls)
+        yield
+
+    async def main() -> None:
+        async with engine_over({MODEL: provider}, folder, **options) as bench:
+            await work.run(Over(bench.scheduler), watch)
+
+    run_virtually(main())
+    return work, rounds
+
+
+def test_every_issue_is_asked_once_and_a_second_run_pays_nothing(tmp_path: Path) -> None:
+    provider = Writer(lambda question, time: good_answer(question))
+    work, rounds = rephrased(provider, tmp_path)
+    assert rounds == [12] and set(provider.asked().values()) == {1}
+    assert (work.failures, work.pending, work.answers, work.cached) == ({}, (), 12, 0)
+    assert [one.orientation for one in work.paraphrases["issue-3"]] == ["pro"] * 3 + ["con"] * 3
+    assert "topic 3 should be free" in work.paraphrases["issue-3"][0].question
+    again, _ = rephrased(provider, tmp_path)
+    assert again.paraphrases == work.paraphrases
+    assert (again.cached, set(provider.asked().values())) == (12, {1})
+    assert repr(again) == "<Rephrasing [script/m: 12 of 12 issues written, 0 failed, 0 pending]>"
+
+
+def test_an_unusable_answer_is_asked_again_as_another_sample_and_remembered(tmp_path: Path) -> None:
+    def text(question: str, time: int) -> str:
+        needed = {"Should topic 1 be free?": 3, "Should topic 2 be free?": SAMPLES_MAX}.get(question, 1)
+        return good_answer(question) if time >= needed else "REFUSED" if time == 2 else "Sorry?"
+
+    provider = Writer(text)
+    work, rounds = rephrased(provider, tmp_path)
+    assert rounds == [12, 2, 2, 1, 1]
+    assert len(work.paraphrases) == 12 and work.failures == {}
+    again, rounds = rephrased(provider, tmp_path)
+    assert (again.paraphrases, again.cached, again.answers) == (work.paraphrases, 18, 18)
+    assert sum(provider.asked().values()) == 18
+
+
+def test_after_the_fifth_unusable_answer_the_issue_has_failed_and_the_rest_goes_on(tmp_path: Path) -> None:
+    bad = "Should topic 7 be free?"
+    provider = Writer(lambda question, time: json.dumps(swapped(4)) if question == bad else good_answer(question))
+    work, rounds = rephrased(provider, tmp_path)
+    assert rounds == [12, 1, 1, 1, 1] and provider.asked()[bad] == SAMPLES_MAX
+    assert work.failures == {
+        "issue-7": "5 answers and none can be used; of the last: paraphrase 4 is labelled pro, its wording says con"
+    }
+    assert len(work.paraphrases) == 11 and work.pending == ()
+
+
+def test_a_call_that_fails_is_not_asked_as_another_sample(tmp_path: Path) -> None:
+    rejected = Fault("rejected", "prompt\ntoo long", "never", 400)
+    provider = Writer(
+        lambda question, time: good_answer(question), lambda prompt, at: rejected if "topic 4" in prompt else None
+    )
+    work, rounds = rephrased(provider, tmp_path)
+    assert rounds == [12] and set(provider.asked().values()) == {1}
+    ((issue, reason),) = work.failures.items()
+    assert issue == "issue-4" and reason.startswith("rejected: ") and "\n" not in reason
+
+
+def test_a_stop_leaves_the_rest_pending_and_keeps_what_was_answered(tmp_path: Path) -> None:
+    empty = Fault("rate_limited", "insufficient_quota", "stop", 429)
+    provider = Writer(
+        lambda question, time: good_answer(question), lambda prompt, at: empty if len(provider.arrivals) > 9 else None
+    )
+    work, rounds = rephrased(provider, tmp_path)
+    assert rounds == [12]
+    assert [stop.reason for stop in work.stops] == ["empty_account"]
+    assert work.failures == {} and 0 < len(work.pending) == 12 - len(work.paraphrases)
+    provider.script = None
+    kept = len(work.paraphrases)
+    again, _ = rephrased(provider, tmp_path)
+    assert (again.pending, again.cached, len(again.paraphrases)) == ((), kept, 12)
+
+
+def test_what_is_reached_stays_when_it_is_cancelled(tmp_path: Path) -> None:
+    provider = Writer(lambda question, time: good_answer(question) if "topic 1" in question else "no")
+    work = Rephrasing(MODEL, QUESTIONS)
+
+    async def main() -> None:
+        async with engine_over({MODEL: provider}, tmp_path) as bench:
+            task = asyncio.create_task(work.run(Over(bench.scheduler)))
+            await asyncio.sleep(0.35)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    run_virtually(main())
+    assert sorted(work.paraphrases) == ["issue-1", "issue-10", "issue-11"]
+    assert len(work.pending) == 9 and work.failures == {}

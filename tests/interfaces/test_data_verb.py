@@ -1,0 +1,428 @@
+"""`millstream data`: one data set file is written, whole or not at all; every fault is told; a model is paid once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Done, Provider, finish, start
+from paraphrasing import good_answer, writing_server
+
+from millstream.bench.millstone.dataset import load
+from millstream.bench.millstone.dataset_file import encode
+from millstream.fixtures import full_size
+from millstream.interfaces.preparation import SAMPLE
+
+CommandLine = Callable[..., Done]
+DATA = ("data", "millstone")
+
+
+def issues(count: int = 3, **changes: object) -> dict[str, dict[str, Any]]:
+    return {
+        f"issue-{n}": {**content, **changes} for n, (_, content) in zip(range(count), full_size.issues(), strict=False)
+    }
+
+
+def write(folder: Path, contents: dict[str, dict[str, Any]]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        (folder / f"{name}.json").write_text(json.dumps(content), "utf-8")
+    return folder
+
+
+def refused(done: Done, code: int = 2) -> str:
+    *_, line = done.err.splitlines()
+    assert done.code == code and line.startswith("millstream: "), done
+    assert "Traceback" not in done.err
+    return line.removeprefix("millstream: ")
+
+
+# Importing
+
+
+def test_a_clean_folder_becomes_a_data_set_that_runs(cli: CommandLine, tmp_path: Path) -> None:
+    done = cli(*DATA, str(SAMPLE), "--out", "new/sample.json")
+    assert (done.code, done.err) == (0, "")
+    dataset = load(tmp_path / "new/sample.json")
+    assert done.out.splitlines() == [
+        "12 issue files: 12 used; 0 faults, 0 remarks",
+        "12 issues with 48 pro and 48 con arguments, 68 sources, 94 citations",
+        f"digest {dataset.digest}",
+        "new/sample.json",
+    ]
+    assert dataset.digest == load(SAMPLE).digest
+    plan = cli("plan", "millstone", "--model", "sim/open", "--dataset", "new/sample.json", "--limit", "1", "--json")
+    assert plan.code == 0 and json.loads(plan.out)["runs"][0]["models"][0]["prompts"] == 990
+
+
+def test_a_fault_is_told_with_its_file_and_what_became_of_it_and_the_rest_is_written(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    contents = issues(5)
+    contents["issue-1"]["pros"] = ["Good [1] [900]."]
+    contents["issue-2"]["cons"] = []
+    contents["issue-3"]["paraphrases"][3]["orientation"] = "con"
+    write(tmp_path / "repo/data", contents)
+    write(tmp_path / "repo/data_new", {"issue-3": issues(4)["issue-3"], "issue-4": contents["issue-4"]})
+    done = cli(*DATA, "repo", "--out", "out.json")
+    assert done.code == 3 and done.err == ""
+    header, *rows = done.out.partition("\n\n")[0].splitlines()
+    assert header.split() == ["file", "what", "detail", "the", "file", "was"]
+    assert [" ".join(row.split()) for row in rows if "remark" not in row] == [
+        "repo/data/issue-1.json dangling citation pros[0]: [900] points to no source used",
+        "repo/data/issue-2.json no arguments cons: expected at least one, came none left out",
+        "repo/data/issue-3.json orientation paraphrases[3]: labelled con, the wording says pro superseded",
+    ]
+    assert "7 issue files: 4 used, 2 superseded by a later folder, 1 left out; 3 faults, 1 remarks" in done.out
+    assert "\nleft out: issue-2\n" in done.out
+    assert [issue.id for issue in load(tmp_path / "out.json").issues] == ["issue-0", "issue-1", "issue-3", "issue-4"]
+
+
+def test_the_same_is_told_to_a_program(cli: CommandLine, tmp_path: Path) -> None:
+    contents = issues(2)
+    contents["issue-0"]["sources"]["[901]"] = "never cited"
+    write(tmp_path / "in", {**contents, "two words": contents["issue-1"]})
+    done = cli(*DATA, "in", "--out", "out.json", "--json")
+    told = json.loads(done.out)
+    dataset = load(tmp_path / "out.json")
+    assert (done.code, told["exit_code"], told["written"], told["out"]) == (3, 3, True, "out.json")
+    assert told["digest"] == dataset.digest
+    assert told["totals"] == {
+        "issues": 2,
+        "pros": sum(issue.count("pro") for issue in dataset.issues),
+        "cons": sum(issue.count("con") for issue in dataset.issues),
+        "sources": sum(len(content["sources"]) for content in contents.values()),
+        "citations": sum(len(argument.citations) for issue in dataset.issues for argument in issue.arguments),
+    }
+    assert (told["faults"], told["remarks"], told["left_out"]) == (1, 1, ["two words"])
+    assert (told["without_paraphrases"], told["rephrased"]) == ([], None)
+    uncited = {"what": "uncited source", "detail": "[901]: no argument cites it", "fault": False}
+    assert told["files"][0] == {"file": "in/issue-0.json", "issue": "issue-0", "state": "used", "findings": [uncited]}
+    assert [file["state"] for file in told["files"]] == ["used", "used", "left out"]
+
+
+def test_remarks_alone_are_no_failure_and_corrected_labels_are_remarks(cli: CommandLine, tmp_path: Path) -> None:
+    contents = issues(1)
+    contents["issue-0"]["paraphrases"][4]["orientation"] = "pro"
+    write(tmp_path / "in", contents)
+    assert cli(*DATA, "in", "--out", "as-it-is.json").code == 3
+    done = cli(*DATA, "in", "--out", "fixed.json", "--fix-orientation")
+    assert done.code == 0
+    assert "orientation (remark)  paraphrases[4]: labelled pro, the wording says con: corrected" in done.out
+    labels = [load(tmp_path / name).issues[0].paraphrases[4].orientation for name in ("as-it-is.json", "fixed.json")]
+    assert labels == ["pro", "con"]
+
+
+def test_a_file_that_is_there_is_left_alone_and_never_overwritten(cli: CommandLine, tmp_path: Path) -> None:
+    write(tmp_path / "in", issues(2))
+    assert cli(*DATA, "in", "--out", "out.json").code == 0
+    before = (tmp_path / "out.json").stat()
+    again = cli(*DATA, "in", "--out", "out.json")
+    assert again.code == 0 and "out.json: holds the same already, and was left as it is" in again.out
+    write(tmp_path / "in", issues(3))
+    assert "--out out.json exists and holds something else: nothing was overwritten" in refused(
+        cli(*DATA, "in", "--out", "out.json")
+    )
+    after = (tmp_path / "out.json").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name != "home") == ["in", "out.json"]
+
+
+def test_names_and_texts_of_files_are_inert_on_the_terminal(cli: CommandLine, tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", issues(1))
+    (folder / "esc\x1b[31m.json").write_bytes(b"[]")
+    (folder / "two\nlines.json").write_bytes(b"{}")
+    (folder / b"half\xff.json".decode("utf-8", "surrogateescape")).write_bytes(b"{}")
+    done = cli(*DATA, "in", "--out", "out.json")
+    assert done.code == 3 and "\x1b" not in done.out
+    assert "in/two lines.json" in done.out and "left out: esc�[31m, half?, two lines" in done.out
+    assert json.loads(cli(*DATA, "in", "--out", "out.json", "--json").out)["left_out"][1] == "half?"
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "no place": (("--out", "o.json"), "expected at least one DIR, or --from-pages DIR, got none"),
+    "no file": (("in",), "--out: expected the data set file to write, got none"),
+    "nothing there": (("gone", "--out", "o.json"), "gone: expected a folder of issues or a data set file, got nothing"),
+    "an empty folder": (("empty", "--out", "o.json"), "empty: expected a folder of issue files, or one that"),
+    "a file of one issue": (("in/issue-0.json", "--out", "o.json"), "came an object without millstone_dataset"),
+    "pages and folders": (("in", "--from-pages", "in", "--out", "o.json"), "or --from-pages DIR, got both"),
+    "no pages": (("--from-pages", "in", "--out", "o.json"), "in: expected a folder of saved pages, came one without"),
+    "pages nowhere": (("--from-pages", "gone", "--out", "o.json"), "gone: expected a folder of saved pages, got none"),
+    "a folder to write": (("in", "--out", "empty"), "--out empty: expected a file, got a folder"),
+    "sending nothing": (("in", "--out", "o.json", "--rpm", "5"), "--rpm belongs to --rephrase: nothing is sent"),
+    "no provider": (("bare", "--out", "o.json", "--rephrase", "nobody/x"), "no provider 'nobody'; known are"),
+    "no model": (("bare", "--out", "o.json", "--rephrase", "x"), "--rephrase: expected a model as provider/model"),
+    "no key": (("bare", "--out", "o.json", "--rephrase", "openai/x"), "needs a key: set OPENAI_API_KEY"),
+    "an unknown option": (("in", "--out", "o.json", "--fix"), "data: unknown option --fix"),
+    "a word behind": (("in", "--out", "o.json", "more"), "'more' is one word too many"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_usage_is_one_line_and_nothing_is_written(cli: CommandLine, tmp_path: Path, case: str) -> None:
+    arguments, said = WRONG[case]
+    write(tmp_path / "in", issues(1))
+    write(tmp_path / "bare", issues(1, paraphrases=[]))
+    (tmp_path / "empty").mkdir()
+    done = cli(*DATA, *arguments)
+    assert said in refused(done)
+    assert done.out == "" and done.err.count("\n") == 1
+    assert not (tmp_path / "o.json").exists() and list((tmp_path / "empty").iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [(), ("chameleon",), ("millstne",)])
+def test_the_benchmark_must_be_named(cli: CommandLine, arguments: tuple[str, ...]) -> None:
+    assert "millstone" in refused(cli("data", *arguments))
+
+
+def test_where_nothing_can_be_used_the_faults_are_told_and_nothing_is_written(cli: CommandLine, tmp_path: Path) -> None:
+    write(tmp_path / "in", issues(2, cons=[]))
+    done = cli(*DATA, "in", "--out", "out.json")
+    assert refused(done) == "no issue of 2 files can be used: out.json was not written"
+    assert done.out.count("no arguments") == 2 and done.out.endswith("nothing was written\n")
+    told = json.loads(cli(*DATA, "in", "--out", "out.json", "--json").out)
+    assert (told["exit_code"], told["digest"], told["out"]) == (2, None, None)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_a_local_fault(cli: CommandLine, tmp_path: Path) -> None:
+    write(tmp_path / "in", issues(1))
+    (tmp_path / "file").write_text("")
+    assert "file can't be made" in refused(cli(*DATA, "in", "--out", "file/out.json"), 5)
+
+
+def test_importing_neither_loads_the_parser_of_pages_nor_a_client(tmp_path: Path) -> None:
+    heavy = ("trafilatura", "lxml", "aiohttp", "lmdb")
+    probe = (
+        "import sys; from millstream.interfaces.command import main; code = main(sys.argv[1:]); "
+        f"print(code, sorted(set(sys.modules) & set({heavy})), file=sys.stderr)"
+    )
+    command = [sys.executable, "-P", "-c", probe, *DATA, str(SAMPLE), "--out", str(tmp_path / "out.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == "0 []\n"
+
+
+# Pages
+
+PAGE = """<html><body><div class="topic-identifier">Should {0} be free?</div>
+<section class="pro"><h2>Pro 1: It helps.</h2>
+<p class="topic-paragraph">Much <a href="#pcref-1-1">[1]</a>.</p></section>
+<section class="con"><h2>Con 1: It costs.</h2><p class="topic-paragraph">More.</p></section>
+<h2>Sources</h2><ol><li>One</li></ol></body></html>"""
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    for name in ("ferries", "trams", "boats"):
+        (folder / f"{name}.html").write_text(PAGE.format(name), "utf-8")
+    return folder
+
+
+def test_pages_become_a_set_that_says_what_it_lacks(cli: CommandLine, tmp_path: Path, pages: Path) -> None:
+    done = cli(*DATA, "--from-pages", "pages", "--out", "bare.json")
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == (
+        "3 issues have no paraphrases, so this set can't be run yet: a model writes them with "
+        "`millstream data millstone bare.json --rephrase MODEL --out FILE`"
+    )
+    content = json.loads((tmp_path / "bare.json").read_bytes())["issues"]["ferries"]
+    assert content == {
+        "question": "Should ferries be free?",
+        "pros": ["It helps.\nMuch [1]."],
+        "cons": ["It costs.\nMore."],
+        "sources": {"[1]": "One"},
+        "paraphrases": [],
+    }
+    run = cli("plan", "millstone", "--model", "sim/open", "--dataset", "bare.json")
+    assert "paraphrases: expected 6, came none: a model writes them with `millstream data millstone" in refused(run)
+    again = cli(*DATA, "bare.json", "--out", "other.json")
+    assert again.code == 2 and again.out.count("expected 6, came none: --rephrase MODEL writes them") == 3
+
+
+def test_a_page_that_holds_nothing_is_told_and_the_others_are_written(
+    cli: CommandLine, tmp_path: Path, pages: Path
+) -> None:
+    (pages / "empty.html").write_bytes(b"<p>nothing</p>")
+    done = cli(*DATA, "--from-pages", "pages", "--out", "bare.json")
+    assert done.code == 3 and "left out: empty" in done.out
+    assert sorted(json.loads((tmp_path / "bare.json").read_bytes())["issues"]) == ["boats", "ferries", "trams"]
+
+
+# Paraphrases
+
+
+def rephrase(cli: CommandLine, base_url: str, *arguments: str, out: str = "whole.json") -> Done:
+    sending = ("--rephrase", "vllm/writer", "--base-url", base_url, "--cache", "cache", "--no-progress")
+    return cli(*DATA, *arguments, "--out", out, *sending)
+
+
+def test_a_model_completes_pages_at_once_or_later_and_is_paid_once(
+    cli: CommandLine, tmp_path: Path, pages: Path
+) -> None:
+    with writing_server() as server:
+        done = rephrase(cli, server.base_url, "--from-pages", "pages")
+        assert done.code == 0, done
+        assert "3 issues rephrased by vllm/writer, 0 failed: 3 answers, 0 of them from the cache" in done.out
+        assert set(server.asked.values()) == {1} and len(server.asked) == 3
+        assert cli(*DATA, "--from-pages", "pages", "--out", "bare.json").code == 0
+        later = rephrase(cli, server.base_url, "bare.json", out="later.json")
+        assert later.code == 0 and "3 answers, 3 of them from the cache" in later.out
+        assert sum(server.asked.values()) == 3
+    assert (tmp_path / "later.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert [len(issue.paraphrases) for issue in load(tmp_path / "whole.json").issues] == [6, 6, 6]
+    assert cli(*DATA, "whole.json", "--out", "checked.json").code == 0
+    assert (tmp_path / "checked.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
+
+
+def test_only_issues_without_paraphrases_are_asked_and_the_others_stay_as_they_are(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    contents = issues(3)
+    contents["issue-0"]["paraphrases"][3]["orientation"] = "con"
+    contents["issue-1"] |= {"paraphrases": contents["issue-1"]["paraphrases"][:4], "question": "Should tea be free?"}
+    write(tmp_path / "in", contents)
+    with writing_server() as server:
+        done = rephrase(cli, server.base_url, "in")
+    assert done.code == 3  # the label of issue-0
+    assert server.asked == {"Should tea be free?": 1}
+    written = json.loads((tmp_path / "whole.json").read_bytes())["issues"]
+    assert (written["issue-0"], written["issue-2"]) == (contents["issue-0"], contents["issue-2"])
+    assert written["issue-1"] == {**contents["issue-1"], "paraphrases": json.loads(good_answer("Should tea be free?"))}
+
+
+def test_where_every_issue_has_its_paraphrases_nobody_is_asked(cli: CommandLine, tmp_path: Path) -> None:
+    write(tmp_path / "in", issues(2))
+    done = rephrase(cli, "http://127.0.0.1:9/v1", "in")
+    assert done.code == 0
+    assert done.err == "millstream: every issue has its paraphrases: nothing was asked\n"
+    assert load(tmp_path / "whole.json").digest == load(tmp_path / "in").digest
+
+
+def test_a_model_that_writes_no_paraphrases_fails_after_five_answers_an_issue(
+    cli: CommandLine, provider: Provider, tmp_path: Path, pages: Path
+) -> None:
+    sending = ("--rephrase", "sim/open", "--base-url", provider.base_url, "--cache", "cache", "--no-progress")
+    done = cli(*DATA, "--from-pages", "pages", "--out", "whole.json", *sending)
+    assert done.code == 3
+    assert provider.calls() == 15
+    assert "0 issues rephrased by sim/open, 3 failed: 15 answers" in done.out and "nothing was written" in done.out
+    assert (
+        done.out.count("5 answers and none can be used; of the last: expected a list of dictionaries, came none") == 3
+    )
+    assert not (tmp_path / "whole.json").exists()
+    assert cli(*DATA, "--from-pages", "pages", "--out", "whole.json", *sending).code == 3
+    assert provider.calls() == 15
+
+
+def test_an_issue_that_failed_is_left_out_and_told_and_a_later_command_asks_for_it_alone(
+    cli: CommandLine, tmp_path: Path, pages: Path
+) -> None:
+    with writing_server(lambda question: "No." if "trams" in question else good_answer(question)) as server:
+        done = rephrase(cli, server.base_url, "--from-pages", "pages")
+        assert (done.code, sum(server.asked.values())) == (3, 7)
+        assert [issue.id for issue in load(tmp_path / "whole.json").issues] == ["boats", "ferries"]
+        assert "trams  5 answers and none can be used" in done.out and "left out: trams" in done.out
+        (tmp_path / "whole.json").unlink()
+        (tmp_path / "cache/data.mdb").rename(tmp_path / "aside")
+        server.text = good_answer
+        assert rephrase(cli, server.base_url, "--from-pages", "pages").code == 0
+        assert sum(server.asked.values()) == 10
+
+
+def test_nothing_is_sent_for_a_file_that_is_there(cli: CommandLine, tmp_path: Path, pages: Path) -> None:
+    with writing_server() as server:
+        assert rephrase(cli, server.base_url, "--from-pages", "pages").code == 0
+        before = (tmp_path / "whole.json").read_bytes()
+        again = rephrase(cli, server.base_url, "--from-pages", "pages")
+        assert again.code == 0 and "whole.json: holds the same already" in again.out
+        (pages / "kites.html").write_text(PAGE.format("kites"), "utf-8")
+        said = refused(rephrase(cli, server.base_url, "--from-pages", "pages"))
+        assert said.startswith("--out whole.json exists, and 1 issues would have to be asked: nothing was sent or over")
+        live = refused(rephrase(cli, server.base_url, "--from-pages", "pages", "--mode", "live"))
+        assert live.startswith("--out whole.json exists, and mode live would ask again")
+        assert sum(server.asked.values()) == 3
+    assert (tmp_path / "whole.json").read_bytes() == before
+
+
+def test_money_without_a_price_is_refused_and_a_limit_holds(cli: CommandLine, tmp_path: Path, pages: Path) -> None:
+    with writing_server() as server:
+        limit = ("--from-pages", "pages", "--max-cost", "0.01", "--config", "prices.toml")
+        (tmp_path / "prices.toml").write_text("")
+        assert "has no price, so --max-cost can't be kept" in refused(rephrase(cli, server.base_url, *limit))
+        (tmp_path / "prices.toml").write_text('[prices."vllm/writer"]\ninput = 1.0\noutput = 10.0\n')
+        done = rephrase(cli, server.base_url, *limit)
+        assert done.code == 4 and sum(server.asked.values()) == 0
+        assert "3 issues are pending: " in done.out and "the same command asks for the rest alone" in done.out
+        assert not (tmp_path / "whole.json").exists()
+        done = rephrase(cli, server.base_url, *limit, "--max-cost", "5")
+        assert done.code == 0 and f"${3 * (900 * 1 + 400 * 10) / 1e6:,.4f}" in done.out
+
+
+def test_what_was_rephrased_is_told_to_a_program(cli: CommandLine, tmp_path: Path, pages: Path) -> None:
+    with writing_server(lambda question: "No." if "trams" in question else good_answer(question)) as server:
+        told = json.loads(rephrase(cli, server.base_url, "--from-pages", "pages", "--json").out)
+    rephrased = told["rephrased"]
+    assert (told["exit_code"], told["left_out"], told["totals"]["issues"]) == (3, ["trams"], 2)
+    assert (rephrased["model"], rephrased["issues"], rephrased["pending"]) == ("vllm/writer", ["boats", "ferries"], [])
+    assert (list(rephrased["failed"]), rephrased["answers"], rephrased["signal"]) == (["trams"], 7, None)
+    assert {file["issue"]: file["state"] for file in told["files"]} == {
+        "boats": "used",
+        "ferries": "used",
+        "trams": "left out",
+    }
+
+
+def test_an_interrupted_command_keeps_what_was_answered(tmp_path: Path, pages: Path) -> None:
+    for number in range(40):
+        (pages / f"topic-{number}.html").write_text(PAGE.format(f"topic {number}"), "utf-8")
+
+    def slowly(question: str) -> str:
+        time.sleep(0.05)
+        return good_answer(question)
+
+    with writing_server(slowly) as server:
+        command = (
+            *DATA,
+            "--from-pages",
+            "pages",
+            "--out",
+            "whole.json",
+            "--rephrase",
+            "vllm/writer",
+            "--cache",
+            "cache",
+        )
+        sending = ("--base-url", server.base_url, "--concurrency", "1")
+        process = start(tmp_path, *command, *sending)
+        deadline = time.monotonic() + 20
+        while sum(server.asked.values()) < 3:
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+        assert done.code == 130, done
+        sent = sum(server.asked.values())
+        assert 3 <= sent < 43
+        assert f"{43 - sent} issues are pending: interrupted by SIGINT; what was answered is in the cache" in done.out
+        assert "nothing was written" in done.out and not (tmp_path / "whole.json").exists()
+        again = finish(start(tmp_path, *command, "--base-url", server.base_url, "--no-progress"))
+        assert again.code == 0, again
+        assert set(server.asked.values()) == {1} and len(server.asked) == 43
+    assert len(load(tmp_path / "whole.json").issues) == 43
+
+
+def test_a_data_set_file_is_the_same_whichever_way_it_came(cli: CommandLine, tmp_path: Path) -> None:
+    contents = issues(4)
+    write(tmp_path / "in", contents)
+    (tmp_path / "file.json").write_bytes(encode(contents))
+    assert cli(*DATA, "in", "--out", "one.json").code == cli(*DATA, "file.json", "--out", "two.json").code == 0
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes() == encode(contents)
