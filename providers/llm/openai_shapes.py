@@ -133,17 +133,20 @@ def citations_of(notes: Any, listed: Any, results: Any) -> tuple[Citation, ...]:
             _note(titles, one.get("url_citation") if isinstance(one.get("url_citation"), dict) else one)
     for one in listed or ():
         _note(titles, {"url": one} if isinstance(one, str) else one)
+    # Where nothing says which of them are cited, they are what an answer's numbers refer to.
+    wanted = frozenset(titles)
     for one in results or ():
-        if isinstance(one, dict) and (not titles or one.get("url") in titles):
-            _note(titles, one)
+        _note(titles, one, wanted)
     return tuple(Citation(url, title) for url, title in titles.items())
 
 
-def _note(titles: dict[str, str | None], one: Any) -> None:
+def _note(titles: dict[str, str | None], one: Any, wanted: frozenset[str] = frozenset()) -> None:
     url = one.get("url") if isinstance(one, dict) else None
-    if isinstance(url, str) and url:
-        title = one.get("title")
-        titles[mended(url)] = titles.get(mended(url)) or (mended(title) if isinstance(title, str) and title else None)
+    if not isinstance(url, str) or not url:
+        return
+    url, title = mended(url), one.get("title")
+    if not wanted or url in wanted:
+        titles[url] = titles.get(url) or (mended(title) if isinstance(title, str) and title else None)
 
 
 def answer_of(parsed: dict[str, Any]) -> Answer:
