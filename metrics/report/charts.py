@@ -20,6 +20,7 @@ WIDTH = 640
 # What a labelled axis and a legend add to the height of a plot.
 AXIS_HEIGHT, LEGEND_HEIGHT = 38, 28
 _SMALL, _PLAIN = 11, 12
+_LABEL_LIMIT = 300
 
 
 def data() -> alt.NamedData:
@@ -55,6 +56,11 @@ def empty(table: Table, words: Words) -> Figure:
     return Figure(words.name, words.title, words.caption, table.name, None, words.empty)
 
 
+def label_width(shown: Iterable[str]) -> int:
+    """About how wide the longest label of an axis is, which nobody can know before it is drawn."""
+    return min(_LABEL_LIMIT, 12 + round(6.4 * max(map(len, shown), default=0)))
+
+
 def span(low: Cell, high: Cell, form: str = "+.1f") -> str:
     """An interval in words, for a tooltip."""
     if low is None or high is None:
@@ -76,7 +82,7 @@ def _look() -> dict[str, Any]:
             "titleFontSize": _PLAIN,
             "titleFontWeight": "normal",
             "titlePadding": 8,
-            "labelLimit": 300,
+            "labelLimit": _LABEL_LIMIT,
             "gridColor": grid,
             "domainColor": grid,
             "tickColor": grid,
@@ -94,7 +100,7 @@ def _look() -> dict[str, Any]:
             "direction": "horizontal",
             "symbolType": "square",
             "symbolStrokeWidth": 0,
-            "labelLimit": 300,
+            "labelLimit": _LABEL_LIMIT,
             "padding": 0,
             "offset": 10,
         },
@@ -103,7 +109,7 @@ def _look() -> dict[str, Any]:
             "titleColor": quiet,
             "labelFontSize": _PLAIN,
             "labelFontWeight": "bold",
-            "labelLimit": 300,
+            "labelLimit": _LABEL_LIMIT,
             "labelPadding": 4,
         },
         "text": {"color": ink, "fontSize": _SMALL},

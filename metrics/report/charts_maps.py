@@ -5,12 +5,13 @@ Owns these two charts and how dark a cell must be for its number to be light. Th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 
-from .charts import WIDTH, Words, data, drawn, empty, span
+from .charts import LEGEND_HEIGHT, WIDTH, Words, data, drawn, empty, label_width, span
 from .colours import colour
 from .labels import labels
 from .table import Cell, Figure, Table
@@ -21,7 +22,7 @@ _SCORES = ("#edf3fa", "#a9cbe8", "#4a90c8", "#1a5a9a", "#0b2f5c")
 _CORRELATIONS = ("#b34700", "#f0a868", "#f5f5f3", "#7fb2de", "#1f66ad")
 _CELL_HEIGHT = 30
 _CELL_WIDTHS = (44, 110)
-_ANGLED_BELOW = 90
+_CHARACTER = 7
 
 
 def topics_figure(table: Table) -> Figure:
@@ -29,8 +30,8 @@ def topics_figure(table: Table) -> Figure:
     words = Words(
         "figure-4-topics",
         "Figure 4: open-mindedness by topic and model",
-        "Mean OM over the issues of a topic, with the number of issues behind the topic's name. The darker, the more "
-        "open-minded; a cell without number has no scored issue.",
+        "Mean OM over the issues of a topic, the darker the more open-minded. In brackets stands how many issues of "
+        "the topic are scored, of the model with the most; a model with none there has no cell.",
         "No topic is known for any issue of this data set: topics are known for the issues of the published one.",
     )
     found = [row for row in table.records() if row["om"] is not None]
@@ -41,26 +42,26 @@ def topics_figure(table: Table) -> Figure:
     for row in found:
         counts.setdefault(str(row["topic"]), []).append(int(row["issues"] or 0))
     topics = {topic: f"{label} ({max(counts[topic])})" for topic, label in labels(counts, 40).items()}
-    largest = max(float(row["om"] or 0) for row in found)
+    top = max(1, math.ceil(max(float(row["om"] or 0) for row in found)))
     rows: list[dict[str, Cell]] = [
         {
             "x": models[str(row["model"])],
             "y": topics[str(row["topic"])],
             "value": row["om"],
-            "is_dark": float(row["om"] or 0) > 0.6 * largest,
+            "is_dark": float(row["om"] or 0) > 0.6 * top,
             "issues": row["issues"],
         }
         for row in found
     ]
-    scale = alt.Scale(domain=[0, largest or 1], range=list(_SCORES), interpolate="rgb")
     tooltip = [
         alt.Tooltip("x:N", title="Model"),
         alt.Tooltip("y:N", title="Topic"),
         alt.Tooltip("value:Q", title="OM", format=".2f"),
         alt.Tooltip("issues:Q", title="Scored issues"),
     ]
-    cells = _cells(list(models.values()), list(topics.values()), scale, tooltip, ".1f", "OM")
-    return _map(table, words, cells, rows, list(models.values()), list(topics.values()))
+    grid = _Grid(tuple(models.values()), tuple(topics.values()))
+    cells = _cells(grid, _Scale("OM", (0, top), _SCORES, ".1f"), tooltip)
+    return _map(table, words, cells, rows, grid)
 
 
 def correlations_figure(table: Table, medians: Table) -> Figure:
@@ -89,8 +90,8 @@ def correlations_figure(table: Table, medians: Table) -> Figure:
         }
         for row in found
     ]
-    order = list(models.values())
-    scale = alt.Scale(domain=[-1, -0.5, 0, 0.5, 1], range=list(_CORRELATIONS), interpolate="rgb")
+    order = tuple(models.values())
+    grid = _Grid(order[:-1], order[1:])
     tooltip = [
         alt.Tooltip("y:N", title="Model"),
         alt.Tooltip("x:N", title="And"),
@@ -99,62 +100,73 @@ def correlations_figure(table: Table, medians: Table) -> Figure:
         alt.Tooltip("shared:Q", title="Arguments shared"),
         alt.Tooltip("family:N", title="Same family"),
     ]
-    cells = _cells(order[:-1], order[1:], scale, tooltip, ".2f", "Correlation")
+    cells = _cells(grid, _Scale("Correlation", (-1, 0, 1), _CORRELATIONS, ".2f"), tooltip)
     border = (
-        _place(order[:-1], order[1:])
-        .mark_rect(filled=False, stroke=colour("ink"), strokeWidth=2.5)
-        .transform_filter("datum.is_family")
+        _place(grid).mark_rect(filled=False, stroke=colour("ink"), strokeWidth=2.5).transform_filter("datum.is_family")
     )
-    return _map(table, words, cells + border, rows, order[:-1], order[1:])
+    return _map(table, words, cells + border, rows, grid)
 
 
-def _place(across: Sequence[str], down: Sequence[str]) -> alt.Chart:
-    angle = -40 if _cell_width(across) < _ANGLED_BELOW else 0
-    axis = alt.Axis(orient="top", labelAngle=angle, grid=False)
+class _Grid(NamedTuple):
+    """The labels of columns and rows, in their order."""
+
+    across: tuple[str, ...]
+    down: tuple[str, ...]
+
+    @property
+    def cell_width(self) -> int:
+        least, most = _CELL_WIDTHS
+        return max(least, min(most, (WIDTH - 220) // len(self.across)))
+
+    @property
+    def is_angled(self) -> bool:
+        return max(map(len, self.across)) * _CHARACTER > self.cell_width
+
+
+class _Scale(NamedTuple):
+    """What a cell's colour and number mean: `ticks` are the numbers written at the legend, from end to end."""
+
+    title: str
+    ticks: tuple[int, ...]
+    colours: tuple[str, ...]
+    form: str
+
+
+def _place(grid: _Grid) -> alt.Chart:
+    top = alt.Axis(orient="top", labelAngle=-40 if grid.is_angled else 0, grid=False)
     return alt.Chart(data()).encode(
-        x=alt.X("x:N", sort=list(across), title=None, axis=axis, scale=alt.Scale(domain=list(across))),
-        y=alt.Y("y:N", sort=list(down), title=None, axis=alt.Axis(grid=False), scale=alt.Scale(domain=list(down))),
+        x=alt.X("x:N", title=None, axis=top, scale=alt.Scale(domain=list(grid.across))),
+        y=alt.Y("y:N", title=None, axis=alt.Axis(grid=False), scale=alt.Scale(domain=list(grid.down))),
     )
 
 
-def _cells(
-    across: Sequence[str], down: Sequence[str], scale: alt.Scale, tooltip: list[alt.Tooltip], form: str, title: str
-) -> Any:
-    place = _place(across, down).encode(tooltip=tooltip)
+def _cells(grid: _Grid, scale: _Scale, tooltip: list[alt.Tooltip]) -> Any:
+    place = _place(grid).encode(tooltip=tooltip)
     legend = alt.Legend(
-        title=title,
+        title=scale.title,
+        values=list(scale.ticks),
+        format="d",
         gradientLength=160,
         gradientThickness=10,
         orient="bottom",
         titleOrient="left",
-        tickCount=2,
-        format="~g",
     )
-    rects = place.mark_rect(stroke=colour("paper"), strokeWidth=1).encode(
-        color=alt.Color("value:Q", scale=scale, legend=legend)
+    first, last, colours = scale.ticks[0], scale.ticks[-1], len(scale.colours) - 1
+    stops = [first + (last - first) * at / colours for at in range(colours + 1)]
+    shade = alt.Color(
+        "value:Q", scale=alt.Scale(domain=stops, range=list(scale.colours), interpolate="rgb"), legend=legend
     )
-    numbers = place.mark_text().encode(
-        text=alt.Text("value:Q", format=form),
-        color=alt.condition("datum.is_dark", alt.value(_LIGHT_TEXT), alt.value(_DARK_TEXT)),
+    ink = alt.condition("datum.is_dark", alt.value(_LIGHT_TEXT), alt.value(_DARK_TEXT))
+    rects = place.mark_rect(stroke=colour("paper"), strokeWidth=1).encode(color=shade)
+    return rects + place.mark_text().encode(text=alt.Text("value:Q", format=scale.form), color=ink)
+
+
+def _map(table: Table, words: Words, chart: Any, rows: Sequence[Mapping[str, Cell]], grid: _Grid) -> Figure:
+    width, height = len(grid.across) * grid.cell_width, len(grid.down) * _CELL_HEIGHT
+    size = (
+        width + label_width(grid.down) + (50 if grid.is_angled else 10),
+        height + (label_width(grid.across) * 2 // 3 if grid.is_angled else 20) + LEGEND_HEIGHT + 30,
     )
-    return rects + numbers
-
-
-def _cell_width(across: Sequence[str]) -> int:
-    least, most = _CELL_WIDTHS
-    return max(least, min(most, (WIDTH - 220) // max(len(across), 1)))
-
-
-def _map(
-    table: Table,
-    words: Words,
-    chart: Any,
-    rows: Sequence[Mapping[str, Cell]],
-    across: Sequence[str],
-    down: Sequence[str],
-) -> Figure:
-    width, height = len(across) * _cell_width(across), len(down) * _CELL_HEIGHT
-    size = (width + 230, height + 130)
     return drawn(
         table, words, chart.properties(width=width, height=height), rows, size=size, min_width=size[0] * 3 // 4
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import altair as alt
 
-from .charts import AXIS_HEIGHT, LEGEND_HEIGHT, Words, data, drawn, empty
+from .charts import LEGEND_HEIGHT, Words, data, drawn, empty, label_width
 from .colours import colour
 from .labels import issue_labels, labels
 from .table import PUBLISHED, Cell, Figure, Table
@@ -18,7 +18,7 @@ from .table import PUBLISHED, Cell, Figure, Table
 _STANCES = {"pro": "Pro", "con": "Con", "other": "Other"}
 _CASES = {"baseline": "Baseline", "balanced": "Balanced arguments"}
 _MOST_REFUSED = 40
-_BAR, _HEADER = 17, 34
+_BAR, _HEADER, _AXIS_HEIGHT = 17, 34, 20
 _PANEL = 215
 
 
@@ -35,11 +35,18 @@ def disagreement_figure(table: Table) -> Figure:
     if not found:
         return empty(table, words)
     models, issues = labels((str(row["model"]) for row in found), 24), issue_labels(str(row["issue"]) for row in found)
-    rows = _stacked(
-        {"bar": models[str(row["model"])], "panel": issues[str(row["issue"])], "answers": row["answers"]}
-        | {stance: row[stance] for stance in _STANCES}
+    places = {issue: place for place, issue in enumerate(issues)}
+    shared: list[dict[str, Cell]] = [
+        {
+            "bar": models[str(row["model"])],
+            "panel": issues[str(row["issue"])],
+            "panel_place": places[str(row["issue"])],
+            "answers": row["answers"],
+            **{stance: row[stance] for stance in _STANCES},
+        }
         for row in found
-    )
+    ]
+    rows = _stacked(shared)
     bars, panels = list(models.values()), list(issues.values())
     tooltip = [
         alt.Tooltip("panel:N", title="Issue"),
@@ -47,11 +54,12 @@ def disagreement_figure(table: Table) -> Figure:
         alt.Tooltip("answers:Q", title="Baseline answers"),
     ]
     height = len(bars) * _BAR
-    facet = alt.Facet("panel:N", sort=panels, title=None, header=_header())
+    # By a number and not by a list of names, which would put the names into expressions.
+    facet = alt.Facet("panel:N", sort=alt.EncodingSortField("panel_place", op="min"), title=None, header=_header())
     chart = _stack(bars, tooltip).properties(width=_PANEL, height=height).facet(facet, columns=2).properties(spacing=18)
     across = min(len(panels), 2)
     lines = -(-len(panels) // 2)
-    size = (180 + across * (_PANEL + 18), lines * (height + _HEADER) + AXIS_HEIGHT + LEGEND_HEIGHT)
+    size = (label_width(bars) + across * (_PANEL + 18), lines * (height + _HEADER) + _AXIS_HEIGHT + LEGEND_HEIGHT)
     return drawn(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
 
 
@@ -85,7 +93,7 @@ def refusals_figure(table: Table) -> Figure:
         .facet(column=column)
         .properties(spacing=18)
     )
-    size = (230 + 2 * (_PANEL + 18), height + _HEADER + AXIS_HEIGHT + LEGEND_HEIGHT)
+    size = (label_width(names.values()) + 2 * (_PANEL + 18), height + _HEADER + _AXIS_HEIGHT + LEGEND_HEIGHT)
     return drawn(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
 
 
@@ -107,7 +115,7 @@ def _stack(bars: Sequence[str], tooltip: list[alt.Tooltip]) -> Any:
         alt.Chart(data())
         .mark_bar()
         .encode(
-            y=alt.Y("bar:N", sort=list(bars), title=None, scale=alt.Scale(domain=list(bars), paddingInner=0.25)),
+            y=alt.Y("bar:N", title=None, scale=alt.Scale(domain=list(bars), paddingInner=0.25)),
             x=alt.X("share:Q", stack="zero", title=None, axis=axis, scale=alt.Scale(domain=[0, 100], nice=False)),
             color=alt.Color(
                 "stance:N",

@@ -85,8 +85,10 @@ def _bars(
 def _chart(models: Sequence[str], groups: Sequence[str], colours: Sequence[str]) -> Any:
     chosen = alt.selection_point(name="chosen", fields=["group"], bind="legend")
     padding = _BETWEEN / (len(groups) * _BAR + _BETWEEN)
+    # By domain and not by sort, which would put the names into expressions.
+    rows = alt.Scale(domain=list(models), paddingInner=padding, paddingOuter=padding / 2)
     place = alt.Chart(data()).encode(
-        y=alt.Y("model:N", sort=models, title=None, scale=alt.Scale(paddingInner=padding, paddingOuter=padding / 2)),
+        y=alt.Y("model:N", title=None, scale=rows),
         yOffset=alt.YOffset("group:N", sort=groups, scale=alt.Scale(padding=0)),
         opacity=alt.condition(chosen, alt.value(1), alt.value(0.15)),
         tooltip=[

@@ -5,7 +5,10 @@ Owns their order. Imports Altair by way of the charts: whoever has scores to pri
 
 from __future__ import annotations
 
-from ..gaps import gaps, inferred
+from collections import Counter
+
+from ..gaps import Gaps, Shape, gaps, inferred
+from ..millstone import CASES, case_of
 from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
@@ -26,9 +29,7 @@ __all__ = ["Findings", "Options", "Survey", "findings"]
 def findings(survey: Survey, seed: int = 0) -> Findings:
     """The same survey and seed give the same findings."""
     prepared = panel(survey, seed)
-    missing = {
-        answers.name: gaps(answers, survey.shapes.get(answers.name) or inferred(answers)) for answers in survey.answers
-    }
+    missing = _missing(survey)
     made = [
         *baseline_tables(prepared),
         *shift_tables(prepared),
@@ -51,6 +52,22 @@ def findings(survey: Survey, seed: int = 0) -> Findings:
         refusals_figure(tables["figure-7-refusals"]),
     )
     return Findings(tuple(tables.values()), figures, remarks(survey, tables, missing))
+
+
+def _missing(survey: Survey) -> dict[str, Gaps]:
+    found = {
+        answers.name: gaps(answers, survey.shapes.get(answers.name) or inferred(answers)) for answers in survey.answers
+    }
+    return found | {name: _unanswered(shape) for name, shape in survey.shapes.items() if name not in found}
+
+
+def _unanswered(shape: Shape) -> Gaps:
+    """What is missing of a model without any answer."""
+    configs = Counter(case_of(config) or "" for config in shape.configs)
+    prompts = len(shape.templates) * len(shape.trials)
+    cases = {case: configs[case] * prompts for case in CASES if configs[case]}
+    by_case = {(issue, case): number for issue in shape.issues for case, number in cases.items()}
+    return Gaps(len(shape), 0, len(shape), by_case, beyond=0, repeated=0)
 
 
 def _place(table: Table) -> tuple[int, str]:

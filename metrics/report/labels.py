@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-_SLUG = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)+")
+_SLUG = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 # Controls, signs that turn the direction of writing or show nothing, half a pair, separators of lines.
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _LONGEST = 300
@@ -45,15 +45,17 @@ def labels(names: Iterable[str], longest: int = 28) -> dict[str, str]:
 def issue_labels(issues: Iterable[str], longest: int = 34) -> dict[str, str]:
     """The same for issues, whose ids are words joined by hyphens."""
     every = list(dict.fromkeys(issues))
-    words = [issue.replace("-", " ") if _SLUG.fullmatch(issue) else issue for issue in every]
-    # Ids that differ in their hyphens alone stay as they are.
-    if len(set(words)) < len(words):
-        words = every
-    spoken = [word[:1].upper() + word[1:] for word in words]
+    spoken = [_spoken(issue) if _SLUG.fullmatch(issue) else issue for issue in every]
+    # Ids that differ in their hyphens or first letters alone stay as they are.
     if len(set(spoken)) < len(spoken):
-        spoken = words
+        spoken = every
     shown = labels(spoken, longest)
     return {issue: shown[word] for issue, word in zip(every, spoken, strict=True)}
+
+
+def _spoken(slug: str) -> str:
+    words = slug.replace("-", " ")
+    return words[:1].upper() + words[1:]
 
 
 def _seen(sign: str) -> str:

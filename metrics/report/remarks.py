@@ -5,8 +5,12 @@ Owns when each is due and its words. Knows the tables by their names and compute
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
 
+import numpy as np
+
+from ..answers import Answers
 from ..gaps import Gaps, inferred
 from ..scores import KINDS
 from .labels import plain
@@ -15,11 +19,13 @@ from .table import Table
 from .tables_openness import FLIP_WARNING
 
 _NAMED = 3
+_READINGS: tuple[Literal["paper", "careful"], ...] = ("paper", "careful")
+_LONGEST_NAME = 60
 
 
 def remarks(survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, Gaps]) -> tuple[str, ...]:
     if not survey.answers:
-        return ("There are no answers: nothing is scored.",)
+        return ("There are no answers: nothing is scored.", *_incomplete(missing))
     return (
         *_incomplete(missing),
         *_asked_differently(survey),
@@ -37,25 +43,29 @@ def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
             cases = len(found.by_case)
             share = 100 * found.missing / found.expected
             yield (
-                f"{plain(model)} is incomplete: {found.missing:,} of {found.expected:,} answers ({_percent(share)}) "
+                f"{_name(model)} is incomplete: {found.missing:,} of {found.expected:,} answers ({_percent(share)}) "
                 f"are missing, in {cases:,} {'case' if cases == 1 else 'cases'} of its issues. Its figures are "
                 "computed from the answers there are, so they can change."
+                if found.answered
+                else f"{_name(model)} has no answers: all {found.expected:,} are missing."
             )
         if found.beyond:
-            yield f"{plain(model)} has {found.beyond:,} answers that its run was not to ask for; all are counted."
+            yield f"{_name(model)} has {found.beyond:,} answers that its run was not to ask for; all are counted."
         if found.repeated:
-            yield f"{plain(model)} has {found.repeated:,} answers to prompts that have one already; all are counted."
+            yield f"{_name(model)} has {found.repeated:,} answers to prompts that have one already; all are counted."
 
 
 def _asked_differently(survey: Survey) -> Iterator[str]:
     issues = {answers.name: frozenset(answers.issues) for answers in survey.answers}
     if len(set(issues.values())) > 1:
-        numbers = ", ".join(f"{plain(name)} {len(own)}" for name, own in list(issues.items())[: 2 * _NAMED])
+        numbers = ", ".join(f"{_name(name)} {len(own)}" for name, own in list(issues.items())[: 2 * _NAMED])
         more = "" if len(issues) <= 2 * _NAMED else f" and {len(issues) - 2 * _NAMED} more"
         yield (
             f"The models were asked about different issues ({numbers}{more}): means over them are no comparison. "
             "Table 5 and the paired tests compare models on the same issues."
         )
+    if len({survey.data_sets[name] for name in issues if name in survey.data_sets}) > 1:
+        yield "The models were asked from different data sets: the same issue can have other arguments and other words."
     grids = {
         (shape.templates, shape.configs, shape.trials)
         for answers in survey.answers
@@ -66,6 +76,21 @@ def _asked_differently(survey: Survey) -> Iterator[str]:
             "The models were asked with different templates, configurations or numbers of trials: their shares rest on "
             "different prompts."
         )
+    if survey.options.reading == "recorded" and len(_recorded_readings(survey.answers)) > 1:
+        yield (
+            "The recorded stances of some models are the paper's reading and those of others the careful one: choose "
+            "one of the two readings for all."
+        )
+
+
+def _recorded_readings(every: Iterable[Answers]) -> set[str]:
+    """Which readings the records of a model show it was run with, where they show it."""
+    found: set[str] = set()
+    for answers in every:
+        recorded = answers.stances["recorded"]
+        same = [reading for reading in _READINGS if np.array_equal(recorded, answers.stances[reading])]
+        found.update(same if len(same) == 1 else ())
+    return found
 
 
 def _options(options: Options) -> Iterator[str]:
@@ -79,7 +104,7 @@ def _ranks(readings: Table) -> Iterator[str]:
     rows = list(readings.records())
     turned = [row for row in rows if len({row[f"{kind}_rank"] for kind in KINDS}) > 1]
     if turned:
-        models = list(dict.fromkeys(plain(str(row["model"])) for row in turned))
+        models = list(dict.fromkeys(_name(str(row["model"])) for row in turned))
         yield (
             f"The order of the models depends on how eq. (1) is read: {_some(models)} "
             f"{'has' if len(models) == 1 else 'have'} another rank under another reading."
@@ -94,7 +119,7 @@ def _readings(stances: Table) -> Iterator[str]:
         answers = sum(int(row["answers"] or 0) for row in stances.records())
         yield (
             f"The paper's reading of an answer and the careful one differ on {number:,} of {answers:,} answers, most "
-            f"often for {plain(str(worst['model']))} ({_percent(float(worst['differ_percent'] or 0))})."
+            f"often for {_name(str(worst['model']))} ({_percent(float(worst['differ_percent'] or 0))})."
         )
 
 
@@ -104,16 +129,20 @@ def _unscored(survey: Survey, issues: Table) -> Iterator[str]:
     for row in issues.records():
         present.add(row["model"])
         if row["om"] is None:
-            name = plain(str(row["model"]))
+            name = _name(str(row["model"]))
             unscored[name] = unscored.get(name, 0) + 1
     for name, number in unscored.items():
         yield (
             f"{name} has no score on {number:,} {'issue' if number == 1 else 'issues'}, which lack the baseline or "
             "every other case; its OM is the mean over the others."
         )
-    gone = [plain(answers.name) for answers in survey.answers if answers.name not in present]
+    gone = [_name(answers.name) for answers in survey.answers if answers.name not in present]
     if gone:
         yield f"{_some(gone)} {'has' if len(gone) == 1 else 'have'} no answer on the issues of this report."
+
+
+def _name(model: str) -> str:
+    return plain(model, _LONGEST_NAME)
 
 
 def _some(names: list[str]) -> str:

@@ -46,8 +46,9 @@ class Options(Struct, frozen=True):
 class Survey(Struct, frozen=True):
     """The answers of the models to be compared, in the order they should stand in; a model's `name` is its own alone.
 
-    `shapes` has by name what each model was to be asked; what a model without one lacks is seen from its own answers.
-    `topics` are those of each issue, `left_out` the ids that the set of 104 lacks, `controversial` the ten of table 5.
+    `shapes` has by name what each model was to be asked, whether or not it has any answer; what a model without one
+    lacks is seen from its own answers. `topics` are those of each issue, `left_out` the ids that the set of 104 lacks,
+    `controversial` the ten of table 5. `data_sets` has by name the digest of what each was asked from, where known.
     """
 
     answers: tuple[Answers, ...]
@@ -56,6 +57,7 @@ class Survey(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     controversial: tuple[str, ...] = ()
     options: Options = Options()
+    data_sets: Mapping[str, str] = MappingProxyType({})
 
     def __post_init__(self) -> None:
         names = [answers.name for answers in self.answers]
