@@ -162,7 +162,7 @@ def tell(found: Mapping[str, Any]) -> str:
     piloted = [model for model in found["models"] if model["pilot"] is not None]
     for model in piloted:
         lines += ["", pilot_figures.tell(model["model"], model["pilot"])]
-    if piloted:
+    if any(model["pilot"]["pending"] < model["pilot"]["calls"] for model in piloted):
         lines += ["", pilot_figures.MEANING]
     if found["pilot"] is not None and found["pilot"]["maybe_billed_pending"]:
         unsure = found["pilot"]["maybe_billed_pending"]
