@@ -74,8 +74,10 @@ _CONTENT_FILTER = re.compile(
 )
 
 _TOO_LARGE = re.compile(r"^request too large|must be reduced in order to run", re.IGNORECASE)
-_AGAIN_IN = re.compile(r"try again in ((?:\d+d)?(?:\d+h)?(?:\d+m(?!s))?(?:[\d.]+m?s)?)", re.IGNORECASE)
-_SPAN = re.compile(r"([\d.]+)(ms|[dhms])", re.IGNORECASE)
+_AGAIN_IN = re.compile(
+    r"(?:try again in ((?:\d+d)?(?:\d+h)?(?:\d+m(?!s))?(?:[\d.]+m?s)?)|retry after (\d+ s(?=econd)))", re.IGNORECASE
+)
+_SPAN = re.compile(r"([\d.]+) ?(ms|[dhms])", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 # Everyone's names of a call's parameters.
@@ -169,7 +171,7 @@ class ErrorBody:
     def again_in_s(self) -> float | None:
         """How long the message asks to wait, as in `Please try again in 1m7.5s`."""
         found = _AGAIN_IN.search(self.message)
-        spans = _SPAN.findall(found[1]) if found is not None else []
+        spans = _SPAN.findall(found[1] or found[2] or "") if found is not None else []
         try:
             seconds = sum(float(number) * _SECONDS[unit.lower()] for number, unit in spans)
         except ValueError:

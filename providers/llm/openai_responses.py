@@ -22,7 +22,7 @@ _STREAM = {"stream": True}
 _NOT_EXTRA = ("input", "model", "stream")
 _ENDS = {"response.completed", "response.incomplete", "response.failed"}
 # Why an answer ended early, in the words that a reply has for it.
-_FINISHES = {"max_output_tokens": "length", "max_tokens": "length"}
+_FINISHES = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 def encode(call: Call, target: Target) -> Request:
@@ -99,9 +99,9 @@ def _reply(answer: dict[str, Any], pieces: str, response: Response, raw: bytes |
     if not isinstance(output, list) or not isinstance(status, str):
         return bad_json("200 with JSON that is no response")
     usage = _usage_of(answer.get("usage"))
-    if status not in ("completed", "incomplete"):
+    finish = "stop" if status == "completed" else _end_of(answer) if status == "incomplete" else None
+    if finish is None:
         return broken_answer(f"status is `{mended(status[:40])}`")
-    finish = _finish_of(answer) if status == "incomplete" else "stop"
     parts = [part for item in output for part in _parts_of(item)]
     refusal = "".join(_texts(parts, "refusal", "refusal"))
     if not parts and not pieces and finish == "stop":
@@ -119,10 +119,11 @@ def _reply(answer: dict[str, Any], pieces: str, response: Response, raw: bytes |
     )
 
 
-def _finish_of(answer: dict[str, Any]) -> str:
+def _end_of(answer: dict[str, Any]) -> str | None:
+    """None where it is not said, or for no reason that makes what there is an answer."""
     details = answer.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    return _FINISHES.get(reason, mended(reason)) if isinstance(reason, str) else "incomplete"
+    return _FINISHES.get(reason) if isinstance(reason, str) else None
 
 
 def _parts_of(item: Any) -> list[dict[str, Any]]:
