@@ -120,10 +120,11 @@ def _reply(answer: dict[str, Any], pieces: str, response: Response, raw: bytes |
 
 
 def _end_of(answer: dict[str, Any]) -> str | None:
-    """None where it is not said, or for no reason that makes what there is an answer."""
+    """None for a reason that makes what there is no answer. Where none is said, tokens ran out: some servers know no
+    other."""
     details = answer.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
-    return _FINISHES.get(reason) if isinstance(reason, str) else None
+    return "length" if reason is None else _FINISHES.get(str(reason))
 
 
 def _parts_of(item: Any) -> list[dict[str, Any]]:

@@ -149,3 +149,49 @@ def test_a_prompt_beyond_the_context_is_rejected_with_the_servers_words(asking: 
     assert outcome.failure is not None
     assert (outcome.status, outcome.failure.status, outcome.attempts) == ("rejected", 400, 1)
     assert "context" in outcome.failure.detail
+
+
+SCHEMA = {
+    "title": "Letter",
+    "type": "object",
+    "properties": {"letter": {"enum": ["A", "B"]}},
+    "required": ["letter"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_an_answer_under_a_schema_is_json_of_its_shape(asking: Asking, stream: bool) -> None:
+    call = Call(MODEL, "Say A or B.", temperature=0, max_tokens=64, json_schema=SCHEMA, stream=stream)
+    reply = asking.reply(call)
+    assert msgspec.json.decode(reply.text)["letter"] in ("A", "B")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_log_probabilities_are_those_of_the_tokens_of_the_answer(asking: Asking, stream: bool) -> None:
+    call = Call(MODEL, "Say A or B.", temperature=0, max_tokens=8, logprobs=3, stream=stream)
+    reply = asking.reply(call)
+    assert reply.logprobs is not None and reply.usage is not None
+    assert len(reply.logprobs) == reply.usage.output
+    assert "".join(one.token for one in reply.logprobs).startswith(reply.text)
+    for one in reply.logprobs:
+        assert one.logprob <= 0 and len(one.top) == 3
+        assert one.top[0] == (one.token, one.logprob)  # temperature 0 takes the likeliest
+
+
+def test_responses_are_the_same_text_as_chat_completions(server: str, tmp_path: Path) -> None:
+    model = "openai-responses/tiny"
+    texts = []
+    for stream in (False, True):
+        settings = Settings(base_url=server, cache=tmp_path / str(stream), policy=FAST, environment={})
+
+        async def once(settings: Settings = settings, stream: bool = stream) -> Outcome:
+            async with Engine(settings=settings) as engine:
+                return await engine.ask(Call(model, "Say A or B.", temperature=0, max_tokens=8, stream=stream))
+
+        outcome = asyncio.run(once())
+        assert outcome.reply is not None and outcome.reply.usage is not None, outcome.failure
+        assert outcome.reply.usage.output == 8
+        texts.append(outcome.reply.text)
+    chat = Asking(server, tmp_path / "chat").reply(Call(MODEL, "Say A or B.", temperature=0, max_tokens=8))
+    assert texts == [chat.text] * 2
