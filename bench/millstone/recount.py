@@ -58,10 +58,12 @@ def recount(
     source: str = "records.jsonl",
     *,
     is_each_once: bool = False,
+    seen: Callable[[Record], None] | None = None,
 ) -> Recount:
     """Count lines of both journals. Blank lines are passed over; a failure among the records counts as one.
 
-    `is_each_once`: an answer that stands there twice is a RecordError; our own runs never write one.
+    `is_each_once`: an answer that stands there twice is a RecordError; our own runs never write one. `seen` gets every
+    answer that the tally got, in its order.
     """
     counted = Recount()
     letters = _letters()
@@ -96,6 +98,8 @@ def recount(
             record.status == "refused",
             record.arguments,
         )
+        if seen is not None:
+            seen(record)
     if is_each_once:
         for answers in counted.tally.models():
             for repeated in answers.repeated():

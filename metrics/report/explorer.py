@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ..millstone import CASES, STANCES
+from .labels import issue_labels, labels
 
 
 class Said(Struct, frozen=True, array_like=True):
@@ -73,6 +74,18 @@ class Explorer(Struct, frozen=True):
     stances: tuple[str, ...] = STANCES
 
 
+class _Packed(Struct, frozen=True):
+    explorer: Explorer
+    model_labels: tuple[str, ...]
+    issue_labels: tuple[str, ...]
+
+
 def packed(explorer: Explorer) -> str:
     """As the page holds it: JSON, compressed, in base64. The same bytes for the same contents."""
-    return base64.b64encode(gzip.compress(msgspec.json.encode(explorer), compresslevel=9, mtime=0)).decode("ascii")
+    models, issues = labels([model.name for model in explorer.models], 80), issue_labels(explorer.issues, 80)
+    whole = _Packed(
+        explorer,
+        tuple(models[model.name] for model in explorer.models),
+        tuple(issues[issue] for issue in explorer.issues),
+    )
+    return base64.b64encode(gzip.compress(msgspec.json.encode(whole), compresslevel=9, mtime=0)).decode("ascii")

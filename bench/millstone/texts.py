@@ -1,0 +1,108 @@
+"""Where the text of every answer stands in its file, so that a few can be shown without keeping a million.
+
+Owns sixteen bytes an answer, in the order of the tally's rows: what tells texts apart, and the line to read one from.
+Knows no score and no page.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from ...metrics.report.inert import shown
+from .records import Record, RecordError
+from .sweep import Pair
+
+LONGEST = 300
+
+
+class Texts(Struct, frozen=True):
+    """One model's answers at one temperature: equal texts have equal `marks`, within one process."""
+
+    path: Path
+    marks: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+class TextPlaces:
+    """Follows a pass over a file: lines go through `lines`, and each record made of the latest one into `add`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._columns: dict[Pair, tuple[array[int], array[int]]] = {}
+
+    def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The same lines, every one of the file from its first, without their newlines."""
+        following = 0
+        for line in lines:
+            self._offset = following
+            yield line
+            following += len(line) + 1
+
+    def add(self, record: Record) -> None:
+        pair = Pair(record.model, record.temperature)
+        columns = self._columns.get(pair)
+        if columns is None:
+            columns = self._columns[pair] = (array("q"), array("q"))
+        marks, offsets = columns
+        marks.append(hash(record.text))
+        offsets.append(self._offset)
+
+    def texts(self) -> Mapping[Pair, Texts]:
+        return {
+            pair: Texts(self._path, np.array(marks, dtype=np.int64), np.array(offsets, dtype=np.int64))
+            for pair, (marks, offsets) in self._columns.items()
+        }
+
+
+class Excerpt(Struct, frozen=True):
+    """The two ends of a text, and its whole length; a short one's `head` is all of it."""
+
+    head: str
+    tail: str
+    chars: int
+
+    @classmethod
+    def of(cls, text: str) -> Excerpt:
+        # Cut before it is looked at sign by sign: a text may have a million of them.
+        is_short = len(text) <= LONGEST
+        head = text if is_short else text[: LONGEST * 2 // 3]
+        return cls(shown(head), "" if is_short else shown(text[-LONGEST // 3 :]), len(text))
+
+    def cut(self, longest: int) -> tuple[str, int]:
+        """The text in at most so many characters, its middle left out, and its whole length where that was needed."""
+        if not self.tail and len(self.head) <= longest:
+            return self.head, 0
+        last = longest // 3
+        return f"{self.head[: longest - last]} […] {(self.tail or self.head)[-last:]}", self.chars
+
+
+class TextReader:
+    """Reads single texts of one file again; each different one once."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decode = msgspec.json.Decoder(Record).decode
+        self._known: dict[int, Excerpt] = {}
+
+    def excerpt(self, mark: int, offset: int) -> Excerpt:
+        """Empty where the record has no text."""
+        found = self._known.get(mark)
+        if found is None:
+            self._file.seek(offset)
+            try:
+                text = self._decode(self._file.readline()).text
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                raise RecordError(
+                    f"{self._file.name} changed while it was read: ask again once its run has ended"
+                ) from error
+            found = self._known[mark] = Excerpt.of(text or "")
+        return found

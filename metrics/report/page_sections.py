@@ -1,0 +1,189 @@
+"""The page's sections that are no tables of the findings: the summary, the explorer's frame, how it was made.
+
+Owns their words. Scores are taken from the findings' table of readings, so that the page says nothing twice
+differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .contents import Contents, Origin, Standing
+from .explorer import Explorer
+from .html_tables import shown_value, table_html
+from .inert import in_html
+from .labels import plain
+from .table import Cell, Column, Findings, Table
+
+_READINGS = "om-readings"
+# Where a model stands in several sets of issues, the one that the report was asked for, then the largest.
+_SETS = {107: ("all", "all but three", "controversial"), 104: ("all but three", "all", "controversial")}
+
+
+def summary_html(contents: Contents) -> str:
+    return "".join(
+        (
+            _state(contents.standings),
+            table_html(_scores(contents), "scores"),
+            '<p class="note">OM is eq. (1) read literally, from 0 to 100, with its 95% interval; higher is more '
+            "open-minded. Its two companions read the equation otherwise, as told under “Read with care”. Ranks are "
+            "those by OM and by each companion, among models asked about the same set of issues.</p>",
+            table_html(_answers(contents.standings), "answers"),
+            _facts(contents.choices),
+        )
+    )
+
+
+def _state(standings: Iterable[Standing]) -> str:
+    """What is incomplete, with its numbers, or that nothing is."""
+    every = list(standings)
+    lacking = [standing for standing in every if not standing.is_complete]
+    if not lacking:
+        answered = sum(standing.answered for standing in every)
+        if all(standing.is_told for standing in every):
+            return f"<p>Nothing is missing: all {answered:,} answers of {_models(len(every))} are there.</p>"
+        return f"<p>{answered:,} answers of {_models(len(every))}; as far as they show, none is missing.</p>"
+    items = "".join(f"<li>{in_html(_lack(standing))}</li>" for standing in lacking)
+    return (
+        f'<div class="alert" role="note" id="incomplete"><strong>Incomplete: {len(lacking)} of {_models(len(every))}.'
+        f"</strong> Figures are computed from the answers there are.<ul>{items}</ul></div>"
+    )
+
+
+def _lack(standing: Standing) -> str:
+    parts = [f"{standing.answered:,} of {standing.expected:,} answered"]
+    if standing.failures:
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in standing.failed.items())
+        parts.append(f"{standing.failures:,} failed ({kinds})")
+    if standing.pending:
+        parts.append(f"{standing.pending:,} {'pending' if standing.is_told else 'missing'}")
+    return f"{plain(standing.model)}: {', '.join(parts)}"
+
+
+def _models(number: int) -> str:
+    return "1 model" if number == 1 else f"{number:,} models"
+
+
+def _scores(contents: Contents) -> Table:
+    kinds = ("om", "om_pro_share", "om_no_flip")
+    columns = (
+        Column("model", "Model"),
+        Column("set", "Issues"),
+        Column("om", "OM", "score"),
+        Column("interval", "95% interval"),
+        Column("om_pro_share", "By pro share", "score"),
+        Column("om_no_flip", "Without the flip", "score"),
+        Column("ranks", "Ranks"),
+    )
+    found: dict[str, dict[str, Cell]] = {}
+    for row in _readings(contents.findings):
+        model, name = str(row["model"]), str(row["issue_set"])
+        order = _SETS[contents.issue_set]
+        known = found.get(model)
+        if known is None or order.index(name) < order.index(str(known["issue_set"])):
+            found[model] = row
+    rows: list[tuple[Cell, ...]] = []
+    for standing in contents.standings:
+        row = found.get(standing.model, {})
+        issues = f"{row['issues']} ({row['issue_set']})" if row else None
+        ranks = (
+            " / ".join("–" if row[f"{kind}_rank"] is None else str(row[f"{kind}_rank"]) for kind in kinds)
+            if row
+            else None
+        )
+        rows.append(
+            (
+                standing.model,
+                issues,
+                row.get("om"),
+                _interval(row.get("om_low"), row.get("om_high")),
+                row.get("om_pro_share"),
+                row.get("om_no_flip"),
+                ranks,
+            )
+        )
+    return Table("scores", "Scores", "", columns, tuple(rows))
+
+
+def _interval(low: Cell, high: Cell) -> str | None:
+    return None if low is None or high is None else f"{shown_value('score', low)} to {shown_value('score', high)}"
+
+
+def _readings(findings: Findings) -> Iterator[dict[str, Cell]]:
+    for table in findings.tables:
+        if table.name == _READINGS:
+            yield from table.records()
+
+
+def _answers(standings: Iterable[Standing]) -> Table:
+    columns = (
+        Column("model", "Model"),
+        Column("expected", "Expected", "count"),
+        Column("answered", "Answered", "count"),
+        Column("refused", "Of these refused", "count"),
+        Column("failed", "Failed", "count"),
+        Column("kinds", "Kinds of failure"),
+        Column("pending", "Pending or missing", "count"),
+    )
+    rows = tuple(
+        (
+            standing.model,
+            standing.expected,
+            standing.answered,
+            standing.refused,
+            standing.failures,
+            ", ".join(f"{kind} {number:,}" for kind, number in standing.failed.items()) or None,
+            standing.pending,
+        )
+        for standing in standings
+    )
+    return Table("answers", "Answers", "", columns, rows)
+
+
+def explorer_html(explorer: Explorer) -> str:
+    remarks = "".join(f'<p class="note">{in_html(remark)}</p>' for remark in explorer.remarks)
+    if not explorer.models:
+        return '<p class="empty">There is no answer to look into.</p>'
+    chooses = "".join(
+        f'<div><label for="explorer-{name}">{title}</label><select id="explorer-{name}"></select></div>'
+        for name, title in (("model", "Model"), ("issue", "Issue"), ("case", "Configuration"))
+    )
+    numbers = "".join(
+        f'<th scope="col" class="number">{title}</th>' for title in ("Pro", "Con", "Other", "Refused", "Answers")
+    )
+    return f"""<p>Choose a number to see the prompts and answers that it was counted from.</p>
+<p class="note" id="explorer-told">Opening needs JavaScript; everything else on this page does not.</p>{remarks}
+<div id="explorer" data-state="closed"><div class="needs-data">
+<div class="choose">{chooses}</div>
+<p class="sentence" id="explorer-sentence" aria-live="polite"></p>
+<div class="table" role="region" tabindex="0" aria-label="Shares of all configurations">
+<table class="shares"><caption>Shares of all configurations</caption>
+<thead><tr><th scope="col">Configuration</th>{numbers}</tr></thead><tbody id="explorer-shares"></tbody></table></div>
+<ul class="key-of" aria-hidden="true"><li class="pro">pro</li><li class="con">con</li><li class="other">other</li></ul>
+<h3>Answers</h3><p class="note" id="explorer-different"></p>
+<div class="table" id="explorer-said-box" role="region" tabindex="0" aria-label="The most frequent answers">
+<table><caption>The most frequent answers</caption><thead><tr><th scope="col">Answer</th><th scope="col">Read as</th>
+<th scope="col" class="number">Times</th><th scope="col" class="number">Share</th></tr></thead>
+<tbody id="explorer-said"></tbody></table></div>
+<h3>Prompts</h3><p class="note">To the letter; of each configuration the first trial, in a wording in which answering A
+means pro and one in which it means con.</p><div id="explorer-prompts"></div>
+</div></div>"""
+
+
+def origins_html(contents: Contents) -> str:
+    again = _command("This report again", contents.command)
+    return "".join(map(_origin, contents.origins)) + again
+
+
+def _origin(origin: Origin) -> str:
+    command = _command("The same prompts again", origin.command)
+    return f"<h3>{in_html(plain(origin.name))}</h3>{_facts(origin.facts)}{command}"
+
+
+def _command(title: str, command: str) -> str:
+    return f"<h4>{title}</h4><pre>{in_html(command)}</pre>" if command else ""
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    rows = "".join(f"<dt>{in_html(label)}</dt><dd>{in_html(plain(value, 2_000))}</dd>" for label, value in facts)
+    return f'<dl class="facts">{rows}</dl>' if rows else ""
