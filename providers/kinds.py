@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from .authorizer import Authorizer, bearer, key_in
-from .llm import azure, openai_chat, openai_responses
+from .llm import azure, gemini, openai_chat, openai_responses
 from .llm.protocol import Target, WireProtocol
 
 _ENTRA_TOKEN = "AZURE_OPENAI_AD_TOKEN"
@@ -43,6 +43,10 @@ def by_bearer(credentials: Credentials, target: Target) -> Authorizer:
     return bearer(credentials.key)
 
 
+def by_goog_api_key(credentials: Credentials, target: Target) -> Authorizer:
+    return key_in("x-goog-api-key", credentials.key)
+
+
 def by_azure(credentials: Credentials, target: Target) -> Authorizer:
     """A key of the resource, else a token of Entra that the user has fetched."""
     if credentials.key is not None:
@@ -53,5 +57,6 @@ def by_azure(credentials: Credentials, target: Target) -> Authorizer:
 KINDS: dict[str, Kind] = {
     "openai": Kind(always(openai_chat.PROTOCOL), by_bearer),
     "openai-responses": Kind(always(openai_responses.PROTOCOL), by_bearer),
+    "gemini": Kind(always(gemini.PROTOCOL), by_goog_api_key),
     "azure": Kind(always(azure.PROTOCOL), by_azure, (_ENTRA_TOKEN,)),
 }

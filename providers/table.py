@@ -50,6 +50,13 @@ PROVIDERS: dict[str, Provider] = {
         names={"max_tokens": "max_completion_tokens"},
         fact_variables={"version": ("OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION")},
     ),
+    "gemini": Provider(
+        "https://generativelanguage.googleapis.com",
+        "GEMINI_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
+        kind="gemini",
+        key_variables_too=("GOOGLE_API_KEY",),
+    ),
     "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
     "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", refuses=frozenset({"logprobs"})),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY", names={"top_logprobs": "logprobs"}),

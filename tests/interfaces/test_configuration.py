@@ -77,7 +77,7 @@ WRONG = {
     "a lane without provider": ("[lanes.gpt]\nrpm = 1", "line 1: [lanes] gpt: expected a model as provider/model"),
     "no table": ("lanes = 3", "line 1: [lanes]: expected a table, got int"),
     "an unknown kind": (
-        '[providers.x]\nkind = "gemini"\nbase_url = "http://h"',
+        '[providers.x]\nkind = "telepathy"\nbase_url = "http://h"',
         "line 2: [providers.x] kind: expected one of openai",
     ),
     "no address": ('[providers.x]\nkind = "openai"', "line 1: [providers] x: expected base_url, got none: add it"),

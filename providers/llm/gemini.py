@@ -1,0 +1,218 @@
+"""The wire protocol of Gemini, generateContent: pure encode and decode.
+
+Whole only with a finish reason. What was thought aloud is no part of the text. The same bodies go through Vertex AI
+(vertex). What errors mean: google_errors. What answers hold: gemini_shapes.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+from ...engine.call import Call, Reply
+from ...engine.endpoint import EncodeError, Fault, Request, Response
+from .faults import bad_json, broken_answer, cut_stream, empty_answer
+from .gemini_shapes import Joined, joined
+from .google_errors import google_error_within, google_refusal_or_fault
+from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of
+from .repair import is_strict, mended, parse_leniently
+from .sse import events_of
+
+# What Google's own client asks since its third version.
+VERSION = "v1"
+_NOT_EXTRA = ("contents", "model", "systemInstruction", "system_instruction")
+_ROLES = {"user": "user", "assistant": "model", "model": "model"}
+_SYSTEM = ("system", "developer")
+_HAS_VERSION = re.compile(r"/v\d+[a-z0-9]*$")
+# Gemini 2 takes a number of tokens; Google's own layer for OpenAI's clients reads the words so.
+_BUDGETS = {"none": 0, "minimal": 1_024, "low": 1_024, "medium": 8_192, "high": 24_576}
+_GEMINI_2 = re.compile(r"gemini-2\.")
+_NUMBER = re.compile(r"-?\d{1,9}")
+
+_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length"}
+_FILTERED = {
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "MODEL_ARMOR",
+    "ESCALATION",
+}
+# Google's words for an answer that it could not give.
+_BROKEN = {
+    "FINISH_REASON_UNSPECIFIED",
+    "OTHER",
+    "MALFORMED_FUNCTION_CALL",
+    "MALFORMED_RESPONSE",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+    "MISSING_THOUGHT_SIGNATURE",
+    "IMAGE_OTHER",
+    "NO_IMAGE",
+}
+_LIMITED_ACCOUNT = "PUP_LIMITED_DISABLED"
+_NO_ANSWER = "200 with JSON that is no answer of Gemini's"
+
+
+def encode(call: Call, target: Target) -> Request:
+    model = target.model if target.model.startswith(("models/", "tunedModels/")) else f"models/{target.model}"
+    path = f"{version_of(target, VERSION)}/{quote(model, safe='/@')}"
+    return encode_to(call, target, path, path)
+
+
+def version_of(target: Target, default: str) -> str:
+    """The beginning of the path; nothing where the address has one already, as people give it."""
+    return "" if _HAS_VERSION.search(target.base_url) else f"/{target.version or default}"
+
+
+def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
+    """The same for a model that has another path, and another name in keys of calls."""
+    return request_of(
+        call,
+        target,
+        f"{path}:generateContent",
+        _params_of(call, target),
+        _prompt_of(call),
+        stream_path=f"{path}:streamGenerateContent?alt=sse",
+        identity=f"{identity}:generateContent",
+    )
+
+
+def _prompt_of(call: Call) -> dict[str, Any]:
+    contents: list[dict[str, Any]] = []
+    system: list[dict[str, Any]] = []
+    for message in call.messages():
+        part = {"text": message.content}
+        if message.role in _SYSTEM:
+            system.append(part)
+            continue
+        role = _ROLES.get(message.role)
+        if role is None:
+            raise EncodeError(
+                f"{call.model}: Gemini has no role {message.role!r}, only system, user and assistant: mend the messages"
+            )
+        contents.append({"parts": [part], "role": role})
+    if not contents:
+        raise EncodeError(f"{call.model}: Gemini wants at least one message of a user besides the system prompt")
+    return {"contents": contents, "systemInstruction": {"parts": system}} if system else {"contents": contents}
+
+
+def _params_of(call: Call, target: Target) -> dict[str, Any]:
+    """Everything in the body but what is said. The caller's own generationConfig is added to ours."""
+    refuse_known(call, target)
+    config: dict[str, Any] = {}
+    if call.temperature is not None:
+        config["temperature"] = finite(call, "temperature", call.temperature)
+    if call.max_tokens is not None:
+        config["maxOutputTokens"] = call.max_tokens
+    if call.top_p is not None:
+        config["topP"] = finite(call, "top_p", call.top_p)
+    if call.stop is not None:
+        config["stopSequences"] = call.stop
+    if call.seed is not None:
+        config["seed"] = call.seed
+    if call.reasoning_effort is not None:
+        config["thinkingConfig"] = _thinking(call.reasoning_effort, target.model)
+    if call.json_schema is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = call.json_schema
+    if call.logprobs is not None:
+        config["responseLogprobs"] = True
+        if call.logprobs:
+            config["logprobs"] = call.logprobs
+    params: dict[str, Any] = {}
+    add_extra(call, params, _NOT_EXTRA)
+    own = params.pop("generationConfig", {})
+    if not isinstance(own, dict):
+        raise EncodeError(f"{call.model}: generationConfig in extra must be an object")
+    if config or own:
+        params["generationConfig"] = {**config, **own}
+    return params
+
+
+def _thinking(effort: str, model: str) -> dict[str, Any]:
+    """A level, or a number of tokens: -1 leaves it to the model."""
+    if _NUMBER.fullmatch(effort):
+        return {"thinkingBudget": int(effort)}
+    if effort == "none" or (_GEMINI_2.search(model) and effort in _BUDGETS):
+        return {"thinkingBudget": _BUDGETS[effort]}
+    return {"thinkingLevel": effort.upper()}
+
+
+def decode(response: Response) -> Reply | Fault:
+    """A reply, or the fault that the bytes amount to."""
+    if response.status != 200:
+        return google_refusal_or_fault(response)
+    is_strict_all = True
+    chunks: list[Any] = []
+    body = response.body
+    is_stream = response.stream and not body.lstrip().startswith((b"{", b"["))
+    if is_stream:
+        for data in events_of(body):
+            chunks.append(parse_leniently(data))
+            is_strict_all = is_strict_all and is_strict(data)
+    else:
+        parsed = parse_leniently(body)
+        if parsed is None:
+            what = "is empty" if not body else "ends in the middle or is none"
+            return bad_json(f"200 with JSON that {what}")
+        # A stream without alt=sse is one list of chunks.
+        chunks = parsed if isinstance(parsed, list) else [parsed]
+        is_strict_all = is_strict(body)
+    for chunk in chunks:
+        if not isinstance(chunk, dict):
+            what = (
+                "a stream with an event that is no JSON" if is_stream else "200 with JSON that is no answer of Gemini's"
+            )
+            return bad_json(what)
+        if chunk.get("error"):
+            return google_error_within(response, chunk["error"])
+    return _answer(joined(chunks), response, is_stream, None if is_strict_all else body)
+
+
+def _answer(answer: Joined, response: Response, is_stream: bool, raw: bytes | None) -> Reply | Fault:
+    finish = answer.finish
+    if answer.blocked is not None and finish is None:
+        return _reply(answer, answer.blocked, "content_filter", True, response, raw)
+    if finish is None:
+        if is_stream:
+            return cut_stream("its finish reason")
+        if not answer.is_known:
+            return bad_json(_NO_ANSWER)
+        if not answer.has_candidate:
+            return empty_answer("no candidates", answer.usage)
+        return broken_answer("candidate has no finish reason")
+    if finish == _LIMITED_ACCOUNT:
+        return Fault(
+            "rejected", f"200 whose finish reason is `{finish}`: Google has limited this account", "confirm", 200
+        )
+    if finish in _BROKEN:
+        return broken_answer(f"finish reason is `{finish}`")
+    if finish == "STOP" and not answer.has_parts:
+        return empty_answer("a candidate that says nothing", answer.usage)
+    is_refused = finish in _FILTERED
+    known = "content_filter" if is_refused else _FINISHES.get(finish, mended(finish))
+    return _reply(answer, answer.text, known, is_refused, response, raw)
+
+
+def _reply(answer: Joined, text: str, finish: str, is_refused: bool, response: Response, raw: bytes | None) -> Reply:
+    return Reply(
+        mended(text),
+        answer.usage,
+        finish,
+        is_refused,
+        sha256(response.body).hexdigest(),
+        raw,
+        None if answer.logprobs is None else tuple(answer.logprobs),
+        answer.citations,
+    )
+
+
+PROTOCOL = WireProtocol("gemini", encode, decode)

@@ -1,0 +1,226 @@
+"""What every error of Google's means: the table of faults, row by row, for Gemini and for what Vertex answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from gemini_shapes import STREAM, error, event, quota, reason, retry_in
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.engine.call import Reply
+from millstream.engine.endpoint import Fault, Response
+from millstream.providers.llm.gemini import decode
+
+DAY, MINUTE = "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "GenerateRequestsPerMinutePerProjectPerModel"
+CHECK = "You exceeded your current quota, please check your plan and billing details."
+
+
+def fault_of(status: int, body: bytes, **more: Any) -> Fault:
+    result = decode(Response(status, body, **more))
+    assert isinstance(result, Fault), result
+    return result
+
+
+# kind, action, maybe billed, cuts the rate
+ROWS: dict[tuple[int, str], tuple[str, str, bool, bool]] = {
+    (400, "INVALID_ARGUMENT"): ("rejected", "never", False, False),
+    (400, "FAILED_PRECONDITION"): ("rejected", "never", False, False),
+    (400, "OUT_OF_RANGE"): ("rejected", "never", False, False),
+    (401, "UNAUTHENTICATED"): ("rejected", "confirm", False, False),
+    (403, "PERMISSION_DENIED"): ("rejected", "confirm", False, False),
+    (404, "NOT_FOUND"): ("rejected", "never", False, False),
+    (409, "ABORTED"): ("server_error", "retry", False, False),
+    (413, "INVALID_ARGUMENT"): ("rejected", "never", False, False),
+    (429, "RESOURCE_EXHAUSTED"): ("rate_limited", "throttle", False, True),
+    (500, "INTERNAL"): ("server_error", "retry", False, False),
+    (501, "UNIMPLEMENTED"): ("server_error", "retry", False, False),
+    (502, "UNAVAILABLE"): ("server_error", "retry", True, False),
+    (503, "UNAVAILABLE"): ("server_error", "retry", False, False),
+    (504, "DEADLINE_EXCEEDED"): ("server_error", "retry", True, False),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(("status", "name"), ROWS)
+def test_a_status_gets_what_the_table_gives_it(status: int, name: str, stream: bool) -> None:
+    for body in (error(status, name), b"[" + error(status, name) + b"]"):
+        fault = fault_of(status, body, stream=stream)
+        assert (fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate) == ROWS[status, name]
+        assert (fault.quota, fault.status, fault.detail) == ("keep", status, f"{status}: No.")
+
+
+@pytest.mark.parametrize(("status", "name"), [row for row in ROWS if row[0] not in (413, 502)])
+def test_an_error_in_a_200_is_what_it_calls_itself_by_number_or_by_name(status: int, name: str) -> None:
+    told = orjson.loads(error(status, name))["error"]
+    nameless = {key: value for key, value in told.items() if key != "code"}
+    for one in (told, nameless):
+        body = orjson.dumps({"error": one})
+        for response in (
+            Response(200, body),
+            Response(200, b"data: " + body + b"\r\n\r\n", stream=True),
+            Response(200, b"".join(STREAM[:2]) + b"data: " + body + b"\r\n\r\n", stream=True),
+        ):
+            fault = decode(response)
+            assert isinstance(fault, Fault)
+            assert (fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate) == ROWS[status, name]
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'{"error":"no"}', b'{"error":[]}', b"\xff"])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
+def test_an_error_that_is_none_of_googles_goes_by_its_status(status: int, body: bytes) -> None:
+    kinds = {400: "rejected", 401: "rejected", 403: "rejected", 404: "rejected", 429: "rate_limited"}
+    assert fault_of(status, body).kind == kinds.get(status, "server_error")
+
+
+@pytest.mark.parametrize("told", [{}, {"code": "x"}, {"status": "NEW"}, {"code": 200}, {"status": 7}, "no", [1]])
+def test_an_error_in_a_200_that_calls_itself_nothing_is_the_servers(told: Any) -> None:
+    fault = decode(Response(200, orjson.dumps({"error": told or {"x": 1}})))
+    assert isinstance(fault, Fault) and (fault.kind, fault.action) == ("server_error", "retry")
+
+
+# --- how long to wait, and whether waiting helps ---
+
+
+@pytest.mark.parametrize(("delay", "seconds"), [("26s", 26.0), ("39.837252829s", 39.837252829), ("0s", 0.0)])
+def test_the_wait_that_google_asks_for_is_kept(delay: str, seconds: float) -> None:
+    fault = fault_of(429, error(429, "RESOURCE_EXHAUSTED", CHECK, quota(MINUTE), retry_in(delay)))
+    assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", seconds, False)
+
+
+def test_a_header_that_says_how_long_comes_first() -> None:
+    body = error(429, "RESOURCE_EXHAUSTED", CHECK, retry_in("26s"))
+    assert fault_of(429, body, headers={"retry-after": "3"}).retry_after_s == 3.0
+
+
+@pytest.mark.parametrize("delay", ["", "s", "-1s", "soon", "1e9s", 26, None, "99999999999s"])
+def test_a_wait_that_makes_no_sense_is_none(delay: Any) -> None:
+    fault = fault_of(429, error(429, "RESOURCE_EXHAUSTED", CHECK, {"retryDelay": delay}))
+    assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", None, True)
+
+
+def test_a_shared_quota_that_is_full_says_nothing_and_cuts_the_rate() -> None:
+    fault = fault_of(429, error(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later."))
+    assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", None, True)
+
+
+@pytest.mark.parametrize("ids", [(DAY,), (MINUTE, DAY), (MINUTE, "generate_requests_per_day")])
+def test_a_days_quota_that_is_used_up_stops_the_lane_whatever_wait_is_named(ids: tuple[str, ...]) -> None:
+    fault = fault_of(429, error(429, "RESOURCE_EXHAUSTED", CHECK, quota(*ids), retry_in("26s")))
+    assert (fault.kind, fault.action, fault.retry_after_s) == ("rate_limited", "stop", None)
+    assert ids[-1] in fault.detail and "the day's quota" in fault.detail and CHECK in fault.detail
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "message", "details"),
+    [
+        (403, "PERMISSION_DENIED", "No.", [reason("BILLING_DISABLED")]),
+        (403, "PERMISSION_DENIED", "This API method requires billing to be enabled.", []),
+        (400, "FAILED_PRECONDITION",
+         "Gemini API free tier is not available in your country. Please enable billing on your project.", []),
+        (429, "RESOURCE_EXHAUSTED", "Your prepayment credits are depleted.", [retry_in("5s")]),
+        (429, "RESOURCE_EXHAUSTED", "Your project has exceeded its monthly spending cap.", []),
+        (403, "PERMISSION_DENIED", "The billing account for the owning project is disabled in state closed", []),
+    ],
+)  # fmt: skip
+def test_an_empty_account_stops_the_lane_however_it_is_said(
+    status: int, name: str, message: str, details: list[Any]
+) -> None:
+    fault = fault_of(status, error(status, name, message, *details))
+    assert (fault.kind, fault.action, fault.retry_after_s) == ("rate_limited", "stop", None)
+    assert "can't pay" in fault.detail and message in fault.detail
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "details"),
+    [
+        (400, "API key not valid. Please pass a valid API key.", [reason("API_KEY_INVALID")]),
+        (400, "API key not valid. Please pass a valid API key.", []),
+        (400, "API key expired. Please renew the API key.", []),
+        (400, "No.", [reason("API_KEY_EXPIRED")]),
+        (400, "API Key not found. Please pass a valid API key.", []),
+        (403, "Your API key was reported as leaked. Please use another API key.", []),
+        (403, "No.", [reason("SERVICE_DISABLED")]),
+        (403, "No.", [reason("CONSUMER_SUSPENDED")]),
+        (403, "No.", [reason("IAM_PERMISSION_DENIED")]),
+        (401, "Request had invalid authentication credentials.", [reason("ACCESS_TOKEN_EXPIRED")]),
+    ],
+)
+def test_a_dead_key_is_confirmed_whatever_its_status(status: int, message: str, details: list[Any]) -> None:
+    fault = fault_of(status, error(status, "INVALID_ARGUMENT", message, *details))
+    assert (fault.kind, fault.action, fault.detail) == ("rejected", "confirm", f"{status}: {message}")
+
+
+# --- what a model does not take ---
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ("Logprobs is not enabled for models/gemini-2.5-flash-lite", "logprobs"),
+        ("Thinking level is not supported for this model.", "reasoning_effort"),
+        ("Thinking budget is not supported for this model.", "reasoning_effort"),
+        ("The model does not support setting thinking_budget to 0.", "reasoning_effort"),
+        ("Unable to submit request because thinking is not configurable in this model", "reasoning_effort"),
+        ("Unable to submit request because Thinking can't be disabled for this model.", "reasoning_effort"),
+        ("Invalid JSON payload received. Unknown name \"seed\" at 'generation_config': Cannot find field.", "seed"),
+        ('Invalid JSON payload received. Unknown name "responseJsonSchema" at x: Cannot find field.', "json_schema"),
+        ("JSON mode is not enabled for models/gemma-3-27b-it", "json_schema"),
+        ("temperature is not supported by this model", "temperature"),
+        ("topP is not supported by this model", "top_p"),
+        ("stopSequences are unsupported", "stop"),
+    ],
+)
+def test_a_parameter_that_a_model_refuses_is_named_in_our_words(message: str, name: str) -> None:
+    fault = fault_of(400, error(400, "INVALID_ARGUMENT", message))
+    assert (fault.kind, fault.action) == ("rejected", "never")
+    assert message in fault.detail and f"the model refuses {name}: leave" in fault.detail
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Request contains an invalid argument.", "User location is not supported for the API use.",
+     "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576)."],
+)  # fmt: skip
+def test_no_parameter_is_blamed_for_anything_else(message: str) -> None:
+    fault = fault_of(400, error(400, "INVALID_ARGUMENT", message))
+    assert (fault.action, fault.detail) == ("never", f"400: {message}")
+
+
+def test_a_redirect_stops_the_lane_and_says_where_it_leads() -> None:
+    fault = fault_of(302, error(302, "X"), headers={"location": "https://elsewhere.example"})
+    assert (fault.kind, fault.action) == ("redirect", "stop") and "https://elsewhere.example" in fault.detail
+
+
+_TOLD = st.dictionaries(
+    st.sampled_from(["code", "status", "message", "details"]),
+    st.none()
+    | st.integers(-5, 700)
+    | st.text(max_size=20)
+    | st.lists(
+        st.none()
+        | st.dictionaries(
+            st.sampled_from(["retryDelay", "violations", "reason"]),
+            st.text(max_size=10) | st.lists(st.dictionaries(st.just("quotaId"), st.text(max_size=9) | st.none())),
+            max_size=3,
+        ),
+        max_size=3,
+    ),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.sampled_from([200, 400, 401, 403, 429, 500]), _TOLD)
+def test_any_error_is_a_fault_that_can_be_written(status: int, told: dict[str, Any]) -> None:
+    body = b'{"error":' + orjson.dumps({**told, "x": 1}) + b"}"
+    result = decode(Response(status, body))
+    detail = result.detail if isinstance(result, Fault) else result.text
+    assert orjson.loads(orjson.dumps(detail)) == detail
+
+
+def test_an_error_after_the_text_began_leaves_nothing_of_it() -> None:
+    body = b"".join(STREAM[:3]) + event({"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}})
+    result = decode(Response(200, body, stream=True))
+    assert not isinstance(result, Reply) and result.detail == "200: Overloaded."
