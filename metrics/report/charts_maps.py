@@ -174,7 +174,7 @@ def _map(table: Table, words: Words, chart: Any, rows: Sequence[Mapping[str, Cel
 
 def _told(medians: Table) -> str:
     parts = [
-        f"{row['pairs']} {float(row['median']):.3f} ({row['number']} pairs)"
+        f"{row['pairs']} {float(row['median']):.3f} ({row['number']} {'pair' if row['number'] == 1 else 'pairs'})"
         for row in medians.records()
         if row["median"] is not None and row["source"] != "published"
     ]

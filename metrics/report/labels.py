@@ -17,10 +17,9 @@ _LONGEST = 300
 
 def plain(text: str, longest: int = _LONGEST) -> str:
     """The text on one line, what can't be seen replaced by a mark that can, cut in the middle of what is too long."""
-    head = text[: longest + 1]
-    if len(text) > len(head):
-        head = head[: longest - longest // 3 - 1] + "…" + text[-(longest // 3) :]
-    shown = "".join(_seen(sign) for sign in head)
+    if len(text) > longest:
+        text = text[: longest - longest // 3 - 1] + "…" + text[-(longest // 3) :]
+    shown = "".join(_seen(sign) for sign in text)
     return " ".join(shown.split()) or "(empty)"
 
 

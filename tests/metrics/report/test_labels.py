@@ -1,0 +1,52 @@
+"""Claims about names on axes: one line, nothing unseen, cut, and never two the same."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.metrics.report.labels import issue_labels, labels, plain
+
+# Lone surrogates too, which no JSON holds but a program may hand over.
+hostile = st.text(st.characters(categories=None), max_size=60)
+
+
+@given(hostile)
+def test_a_label_holds_nothing_that_cannot_be_seen(text: str) -> None:
+    shown = plain(text, 20)
+    assert 0 < len(shown) <= 20
+    assert not any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for sign in shown)
+
+
+@given(st.lists(hostile | st.just("x" * 400) | st.just("x" * 401), max_size=12))
+def test_every_name_has_a_label_of_its_own(names: list[str]) -> None:
+    for found in (labels(names, 10), issue_labels(names, 10)):
+        assert list(found) == list(dict.fromkeys(names))
+        assert len(set(found.values())) == len(found)
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
+    shown = plain("provider/" + "a" * 300 + "-8b", 24)
+    assert len(shown) == 24
+    assert shown.startswith("provider/")
+    assert shown.endswith("a-8b")
+    assert "…" in shown
+
+
+def test_a_million_signs_are_cut_before_they_are_looked_at() -> None:
+    assert len(plain("x" * 1_000_000, 30)) == 30
+
+
+def test_an_issue_reads_as_words_and_an_odd_one_stays_as_it_is() -> None:
+    found = issue_labels(["US-penny", "MAID-medical-aid-in-dying", "golf", "<b>-x", "a--b"])
+    assert list(found.values()) == ["US penny", "MAID medical aid in dying", "Golf", "<b>-x", "a--b"]
+
+
+def test_issues_that_would_read_alike_keep_their_ids() -> None:
+    assert list(issue_labels(["Golf", "golf"]).values()) == ["Golf", "golf"]
+
+
+def test_no_name_at_all_is_said() -> None:
+    assert plain(" \n") == "(empty)"
