@@ -61,7 +61,7 @@ def params_of(call: Call, target: Target) -> dict[str, Any]:
     if call.reasoning_effort is not None:
         put(params, names.get("reasoning_effort", "reasoning_effort"), call.reasoning_effort)
     if call.json_schema is not None:
-        params["response_format"] = {"type": "json_schema", "json_schema": named_schema(call.json_schema)}
+        params["response_format"] = {"type": "json_schema", "json_schema": named_schema(call)}
     if call.logprobs is not None:
         _ask_for_logprobs(params, call.logprobs, names.get("top_logprobs", "top_logprobs"))
     add_extra(call, params, _NOT_EXTRA)

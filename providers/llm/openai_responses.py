@@ -46,7 +46,7 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
     if call.reasoning_effort is not None:
         params["reasoning"] = {"effort": call.reasoning_effort}
     if call.json_schema is not None:
-        params["text"] = {"format": {"type": "json_schema", **named_schema(call.json_schema)}}
+        params["text"] = {"format": {"type": "json_schema", **named_schema(call)}}
     if call.logprobs is not None:
         params["include"] = ["message.output_text.logprobs"]
         if call.logprobs:

@@ -136,11 +136,20 @@ def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> Non
     params.update(call.extra)
 
 
-def named_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON schema as OpenAI wants it: under a name, which is its title where it has one, and strictly kept."""
-    title = schema.get("title")
+def schema_of(call: Call) -> orjson.Fragment:
+    """The call's JSON schema with its properties in their own order, in which answers will have them: what else stands
+    in a body is sorted."""
+    try:
+        return orjson.Fragment(orjson.dumps(call.json_schema))
+    except (orjson.JSONEncodeError, TypeError) as error:
+        raise EncodeError(f"json_schema of the call to {call.model} can't be written as JSON ({error})") from error
+
+
+def named_schema(call: Call) -> dict[str, Any]:
+    """As OpenAI wants it: under a name, which is its title where it has one, and strictly kept."""
+    title = None if call.json_schema is None else call.json_schema.get("title")
     name = _NO_NAME.sub("_", title)[:64] if isinstance(title, str) and title else "answer"
-    return {"name": name, "schema": schema, "strict": True}
+    return {"name": name, "schema": schema_of(call), "strict": True}
 
 
 def finite(call: Call, name: str, value: float) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from millstream.engine.call import Call, Failure, Message, Outcome, Reply
+from millstream.engine.call import Call, Failure, Message, Outcome, Reply, Usage
 
 
 def test_a_bare_prompt_is_one_user_message() -> None:
@@ -16,7 +17,8 @@ def test_a_bare_prompt_is_one_user_message() -> None:
 def test_nothing_is_set_that_was_not_asked_for() -> None:
     call = Call("a/b", "hi")
     unset = (call.temperature, call.max_tokens, call.top_p, call.stop, call.seed, call.extra, call.tag)
-    assert unset == (None,) * 7 and call.trial == 0 and call.stream is False
+    newer = (call.reasoning_effort, call.json_schema, call.logprobs)
+    assert unset + newer == (None,) * 10 and call.trial == 0 and call.stream is False
 
 
 @pytest.mark.parametrize("name", ["model", "input", "temperature", "trial", "tag"])
@@ -32,6 +34,7 @@ def test_a_call_can_not_be_changed(name: str) -> None:
         ({"trial": -1}, r"trial \(-1\) must be >= 0"),
         ({"max_tokens": 0}, r"max_tokens \(0\) must be >= 1"),
         ({"temperature": -0.1}, r"temperature \(-0\.1\) must be >= 0"),
+        ({"logprobs": -1}, r"logprobs \(-1\) must be >= 0, the number of alternatives for each token"),
     ],
 )
 def test_what_can_not_be_asked_is_refused_with_what_came_and_what_is_allowed(
@@ -50,6 +53,12 @@ def test_the_status_of_an_outcome_is_ok_refused_or_the_kind_of_failure() -> None
     assert Outcome(call, reply=Reply("A")).status == "ok"
     assert Outcome(call, reply=Reply("", refused=True)).status == "refused"
     assert Outcome(call, failure=Failure("timeout", "no answer within 600 s")).status == "timeout"
+
+
+def test_a_usage_is_written_with_its_parts_only_where_there_are_any() -> None:
+    assert msgspec.json.encode(Usage(0, 0)) == b'{"input":0,"output":0}'
+    assert msgspec.json.encode(Usage(9, 5, 3, 2)) == b'{"input":9,"output":5,"reasoning":3,"cached_input":2}'
+    assert msgspec.json.decode(b'{"input":9,"output":5}', type=Usage) == Usage(9, 5)
 
 
 @pytest.mark.parametrize(("reason", "truncated"), [("length", True), ("stop", False), (None, False)])

@@ -10,18 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.engine.endpoint import Fault, Response
+from millstream.providers.llm import openai_chat, openai_responses
 from millstream.providers.llm.errors import DETAIL_MAX, EMPTY_ACCOUNT_CODES, ErrorBody
 from millstream.providers.llm.faults import fault_of, retry_after_s
-from millstream.providers.llm.openai_chat import decode
+
+# Every protocol whose errors are JSON with a status, as OpenAI's are.
+DECODERS = {"openai": openai_chat.decode, "openai-responses": openai_responses.decode}
+in_each_protocol = pytest.mark.parametrize("protocol", DECODERS)
 
 
 def error(code: Any = None, kind: Any = "x", message: Any = "what went wrong") -> bytes:
     return orjson.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
 
-def decoded(response: Response) -> Fault:
+def decoded(response: Response, protocol: str = "openai") -> Fault:
     """As the engine gets it: through the protocol, which must add nothing of its own."""
-    fault = decode(response)
+    fault = DECODERS[protocol](response)
     assert isinstance(fault, Fault)
     assert fault == fault_of(response)
     return fault
@@ -46,6 +50,9 @@ ROWS: dict[int, tuple[str, str, bool, bool]] = {
     503: ("server_error", "retry", False, False),
     504: ("server_error", "retry", True, False),
     507: ("server_error", "retry", False, False),
+    498: ("server_error", "retry", False, True),
+    520: ("server_error", "retry", True, False),
+    524: ("server_error", "retry", True, False),
     529: ("server_error", "retry", False, True),
     301: ("redirect", "stop", False, False),
     302: ("redirect", "stop", False, False),
@@ -56,26 +63,31 @@ ROWS: dict[int, tuple[str, str, bool, bool]] = {
 BODIES = [error(), b"", b"<html><title>oops</title></html>", b'{"detail":"no"}', b"\xff\xfe", b"[]", b"null"]
 
 
+@in_each_protocol
 @pytest.mark.parametrize("body", BODIES, ids=["openai", "empty", "html", "detail", "bytes", "list", "null"])
 @pytest.mark.parametrize("status", ROWS)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
-def test_a_status_gets_what_the_table_gives_it_whatever_its_body(status: int, body: bytes, stream: bool) -> None:
-    fault = decoded(Response(status, body, stream))
+def test_a_status_gets_what_the_table_gives_it_whatever_its_body(
+    status: int, body: bytes, stream: bool, protocol: str
+) -> None:
+    fault = decoded(Response(status, body, stream), protocol)
     assert (fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate) == ROWS[status]
     assert (fault.quota, fault.status, fault.is_immediate, fault.attempts_max) == ("keep", status, False, None)
     assert fault.detail.startswith(str(status)) or status == 402
     assert fault.retry_after_s is None
 
 
+@in_each_protocol
 @pytest.mark.parametrize("code", sorted(EMPTY_ACCOUNT_CODES))
 @pytest.mark.parametrize("status", [200, 400, 403, 429])
-def test_an_empty_account_stops_the_lane_however_it_is_said(status: int, code: str) -> None:
+def test_an_empty_account_stops_the_lane_however_it_is_said(status: int, code: str, protocol: str) -> None:
     for body in (error(code), error(None, code), error(code.upper()), b"[" + error(code) + b"]"):
-        fault = decoded(Response(status, body, headers={"retry-after": "20"}))
+        fault = decoded(Response(status, body, headers={"retry-after": "20"}), protocol)
         assert (fault.kind, fault.action, fault.quota, fault.retry_after_s) == ("rate_limited", "stop", "keep", None)
         assert "can't pay" in fault.detail and "what went wrong" in fault.detail
 
 
+@in_each_protocol
 @pytest.mark.parametrize(
     ("code", "status", "kind", "action"),
     [
@@ -98,9 +110,11 @@ def test_an_empty_account_stops_the_lane_however_it_is_said(status: int, code: s
         ("²²²", 500, "server_error", "retry"),
     ],
 )
-def test_a_200_with_an_error_is_what_the_code_in_its_body_says(code: Any, status: int, kind: str, action: str) -> None:
+def test_a_200_with_an_error_is_what_the_code_in_its_body_says(
+    code: Any, status: int, kind: str, action: str, protocol: str
+) -> None:
     for response in (Response(200, error(code)), Response(200, b"data: " + error(code) + b"\n\n", stream=True)):
-        fault = decode(response)
+        fault = DECODERS[protocol](response)
         assert isinstance(fault, Fault)
         assert (fault.status, fault.kind, fault.action) == (status, kind, action)
 

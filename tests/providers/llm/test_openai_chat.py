@@ -71,6 +71,25 @@ def test_the_callers_own_stream_options_are_kept() -> None:
     assert orjson.loads(encoded(call).wire)["stream_options"] == {"include_usage": False}
 
 
+SCHEMA = {"title": "Stance", "type": "object", "properties": {"z": {"type": "string"}, "a": {"type": "string"}}}
+
+
+def test_effort_schema_and_log_probabilities_are_sent_where_they_were_set() -> None:
+    body = orjson.loads(encoded(Call(MODEL, "x", reasoning_effort="low", json_schema=SCHEMA, logprobs=2)).body)
+    assert body == {
+        "messages": [{"content": "x", "role": "user"}],
+        "model": "gpt-4o-mini",
+        "reasoning_effort": "low",
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "Stance", "schema": SCHEMA, "strict": True},
+        },
+        "logprobs": True,
+        "top_logprobs": 2,
+    }
+    assert b"top_logprobs" not in encoded(Call(MODEL, "x", logprobs=0)).body
+
+
 @pytest.mark.parametrize("zero", [0, 0.0, -0.0])
 def test_every_zero_is_one_temperature(zero: float) -> None:
     assert encoded(Call(MODEL, "x", temperature=zero)).body == encoded(Call(MODEL, "x", temperature=0.0)).body
@@ -152,6 +171,9 @@ _FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "seed": st.none() | st.integers(-(2**63), 2**63 - 1),
     "extra": st.none() | st.dictionaries(_TEXT.map(lambda name: f"x_{name}"), _JSON, min_size=1, max_size=3),
     "trial": st.integers(0, 10_000),
+    "reasoning_effort": st.none() | st.sampled_from(["none", "low", "high"]),
+    "json_schema": st.none() | st.dictionaries(_TEXT, _JSON, max_size=3),
+    "logprobs": st.none() | st.integers(0, 20),
 }
 
 
@@ -160,7 +182,8 @@ def meaning(call: Call) -> str:
     messages = [(one.role, one.content) for one in call.messages()]
     extra = None if call.extra is None else orjson.dumps(call.extra, option=orjson.OPT_SORT_KEYS)
     fields = (call.model, messages, call.temperature, call.max_tokens, call.top_p, call.stop, call.seed, extra)
-    return repr((*fields, call.trial))
+    schema = None if call.json_schema is None else orjson.dumps(call.json_schema)
+    return repr((*fields, call.trial, call.reasoning_effort, schema, call.logprobs))
 
 
 @settings(max_examples=2_000, deadline=None)

@@ -10,7 +10,7 @@ import pytest
 from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError
 from millstream.engine.key import key_of
-from millstream.providers.llm.protocol import Target, named_schema, put, refuse_known, request_of
+from millstream.providers.llm.protocol import Target, named_schema, put, refuse_known, request_of, schema_of
 
 TARGET = Target("http://h/v1", "lab", "m", "mylab")
 CALL = Call("mylab/m", "x")
@@ -88,7 +88,23 @@ def test_dots_in_a_name_lead_into_an_object() -> None:
     ],
 )
 def test_a_schema_has_a_name_that_openai_takes(schema: dict[str, Any], name: str) -> None:
-    assert named_schema(schema) == {"name": name, "schema": schema, "strict": True}
+    named = named_schema(Call("mylab/m", "x", json_schema=schema))
+    assert orjson.loads(orjson.dumps(named)) == {"name": name, "schema": schema, "strict": True}
+
+
+def test_the_properties_of_a_schema_keep_their_order_and_another_order_is_another_question() -> None:
+    def made(*names: str) -> Any:
+        call = Call("mylab/m", "x", json_schema={"properties": {name: {} for name in names}})
+        return request_of(call, TARGET, "/m", {"z": 1, "a": schema_of(call)}, {})
+
+    one, other = made("reason", "answer"), made("answer", "reason")
+    assert one.body == one.params == b'{"a":{"properties":{"reason":{},"answer":{}}},"z":1}'
+    assert key_of(one, 0) != key_of(other, 0)
+
+
+def test_a_schema_that_is_no_json_is_refused() -> None:
+    with pytest.raises(EncodeError, match="json_schema of the call to mylab/m can't be written as JSON"):
+        schema_of(Call("mylab/m", "x", json_schema={"a": object()}))
 
 
 def test_a_target_is_told_by_its_full_name_and_its_version() -> None:
