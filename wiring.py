@@ -22,9 +22,10 @@ from .engine.cache import MODES, Cache, Mode
 from .engine.call import Call, Outcome
 from .engine.estimate import TokenEstimate
 from .engine.events import Events
-from .engine.fault import LocalFault
+from .engine.group import LaneGroup
 from .engine.lane import Lane
-from .engine.ledger import Ledger
+from .engine.lane_files import lane_stem, open_lane_files
+from .engine.lane_note import LaneNote
 from .engine.money import Price, Prices, Purse, bundled_prices
 from .engine.retry import RetryPolicy
 from .engine.run import run_calls
@@ -51,7 +52,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     lanes: tuple[Lane, ...] = ()
     default_lane: Lane | None = None
     providers: Mapping[str, Provider] = {}
-    key_variables: Mapping[str, str] = {}
+    key_variables: Mapping[str, tuple[str, ...]] = {}
+    needs_keys: bool = True
     prices: Mapping[str, Price] = {}
     base_url: str | None = None
     cache: Path | None = None
@@ -84,6 +86,10 @@ class Settings(Struct, frozen=True, kw_only=True):
                 return lane
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
 
+    def keys_of(self, model: str) -> int:
+        """How many keys a model's lane has; each may send what the lane declares."""
+        return len(self.key_variables.get(model, ("",)))
+
     def price_table(self) -> Prices:
         return bundled_prices().replaced_by(self.prices)
 
@@ -92,11 +98,12 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class Access(Struct, frozen=True):
-    """How one model is reached, and with what."""
+    """How one model is reached, and with what. `variable` names where the key stands, empty where there is none."""
 
     target: Target
     kind: str
     credentials: Credentials
+    variable: str = ""
 
     def __repr__(self) -> str:
         target = self.target
@@ -116,7 +123,13 @@ def default_cache_folder(variables: Mapping[str, str]) -> Path:
 
 
 def access_to(model: str, settings: Settings) -> Access:
-    """Where a model string leads and with which key, or a ConfigurationError that says what is missing."""
+    """Where a model string leads and with which key, the first where there are several, or a ConfigurationError that
+    says what is missing."""
+    return accesses_to(model, settings)[0]
+
+
+def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
+    """The ways to one model, one for each key; two variables that hold the same key are one way."""
     name, _, own = model.partition("/")
     rows = {**PROVIDERS, **settings.providers}
     row = rows.get(name)
@@ -133,7 +146,7 @@ def access_to(model: str, settings: Settings) -> Access:
         raise ConfigurationError(f"base URL {base_url!r} of {name} must begin with http:// or https://")
     wanted = {variable: variables[variable] for variable in kind.variables if variables.get(variable)}
     is_required = settings.base_url is None and (not found or not row.base_url) and not wanted
-    key = _key_of(model, row, settings, is_required=is_required and row.key_variable is not None)
+    keys = _keys_of(model, row, settings, is_required=is_required and row.key_variable is not None)
     target = Target(
         base_url,
         row.identity or base_url,
@@ -145,7 +158,7 @@ def access_to(model: str, settings: Settings) -> Access:
         project,
         region,
     )
-    return Access(target, row.kind, Credentials(key, wanted))
+    return tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
 
 
 def endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
@@ -183,20 +196,34 @@ def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
     return row.base_url.format(**facts)
 
 
-def _key_of(model: str, row: Provider, settings: Settings, *, is_required: bool) -> str | None:
+def _keys_of(model: str, row: Provider, settings: Settings, *, is_required: bool) -> dict[str | None, str]:
+    """Every key that a model is asked with, each with the variable that holds it."""
+    if not settings.needs_keys:
+        return {None: ""}
     own = settings.key_variables.get(model)
-    names = [own] if own is not None else [name for name in (row.key_variable, *row.key_variables_too) if name]
+    if own is not None:
+        found: dict[str | None, str] = {}
+        for name in own:
+            found.setdefault(_key_in((name,), model, settings)[0], name)
+        return found
+    names = tuple(name for name in (row.key_variable, *row.key_variables_too) if name)
+    if not names or not (is_required or any(settings.variables.get(name, "").strip() for name in names)):
+        return {None: ""}
+    key, name = _key_in(names, model, settings)
+    return {key: name}
+
+
+def _key_in(names: tuple[str, ...], model: str, settings: Settings) -> tuple[str, str]:
+    """The first key that stands in one of these variables, and the name of that one."""
     for name in names:
         key = settings.variables.get(name, "").strip()
+        if key and not (key.isascii() and key.isprintable()):
+            raise ConfigurationError(f"the key in {name} has characters that no header can carry")
         if key:
-            if not key.isascii() or not key.isprintable():
-                raise ConfigurationError(f"the key in {name} has characters that no header can carry")
-            return key
-    if names and (is_required or own is not None):
-        raise ConfigurationError(
-            f"model {model!r} needs a key: set {' or '.join(names)}, or give its server with --base-url"
-        )
-    return None
+            return key, name
+    raise ConfigurationError(
+        f"model {model!r} needs a key: set {' or '.join(names)}, or give its server with --base-url"
+    )
 
 
 class Engine:
@@ -225,7 +252,7 @@ class Engine:
         self._cache: Cache | None = None
         self._scheduler: Scheduler | None = None
         for lane in settings.lanes:
-            access_to(lane.model, settings)
+            accesses_to(lane.model, settings)
 
     def __repr__(self) -> str:
         return f"<Engine {self._scheduler or 'closed'} {self.purse}>"
@@ -286,35 +313,34 @@ class Engine:
 
     def _route(self, model: str) -> Route:
         settings = self.settings
-        access = access_to(model, settings)
-        lane = capped_by_files(settings.lane_of(model))
+        accesses = accesses_to(model, settings)
+        lane = capped_by_files(settings.lane_of(model), len(accesses))
         price = self._prices.get(model)
         if settings.max_cost is not None and price is None:
             raise ConfigurationError(
                 f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"
             )
-        ledger = None
-        if lane.rpm is not None or lane.tpm is not None:
-            ledger = _open_ledger(lane, settings.cache_folder() / "lanes" / ledger_name(access))
-        admission = Admission(lane, ledger=ledger, purse=self.purse, policy=settings.policy, events=self.events)
-        endpoint = endpoint_to(access, self._transport, lane.timeout_s)
-        return Route(endpoint, admission, price, TokenEstimate())
+        endpoints = tuple(endpoint_to(access, self._transport, lane.timeout_s) for access in accesses)
+        keys = [self._open_key(access, lane) for access in accesses]
+        return Route(endpoints, LaneGroup(keys, purse=self.purse, events=self.events), price, TokenEstimate())
+
+    def _open_key(self, access: Access, lane: Lane) -> Admission:
+        note = LaneNote(lane.model, access.variable, access.target.base_url, lane)
+        ledger, memory = open_lane_files(stem_of(access, self.settings), note)
+        return Admission(
+            lane,
+            ledger=ledger,
+            purse=self.purse,
+            policy=self.settings.policy,
+            events=self.events,
+            key=access.variable,
+            memory=memory,
+        )
 
 
-def ledger_name(access: Access) -> str:
-    """One file for each (address, model, key); the name tells none of them."""
-    marks = (access.target.base_url, access.target.model, access.account)
-    return hashlib.sha256("\0".join(marks).encode()).hexdigest()[:32] + ".ledger"
-
-
-def _open_ledger(lane: Lane, path: Path) -> Ledger:
-    try:
-        return Ledger(lane.rpm, lane.tpm, path)
-    except OSError as error:
-        raise LocalFault(
-            f"{path.parent} can't be written ({error.strerror}): the quota of {lane.model} is kept there; mend it, "
-            f"or use another folder with --cache"
-        ) from error
+def stem_of(access: Access, settings: Settings) -> Path:
+    """Where a lane's files lie, without their suffixes."""
+    return lane_stem(settings.cache_folder(), access.target.base_url, access.target.model, access.account)
 
 
 def raise_file_limit() -> None:
@@ -327,9 +353,9 @@ def raise_file_limit() -> None:
             return  # then lanes stay below the limit there is
 
 
-def capped_by_files(lane: Lane) -> Lane:
-    """Calls in flight kept below the number of files this process may open."""
+def capped_by_files(lane: Lane, keys: int = 1) -> Lane:
+    """Calls in flight, of all its keys together, kept below the number of files this process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return lane
-    return structs.replace(lane, concurrency=min(lane.concurrency, max(1, soft - FILES_SPARED)))
+    return structs.replace(lane, concurrency=min(lane.concurrency, max(1, (soft - FILES_SPARED) // keys)))

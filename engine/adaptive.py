@@ -15,10 +15,10 @@ _SENDS_SEEN = 256
 
 
 class AdaptiveRate:
-    """Calls a second, or None while nothing limits the lane."""
+    """Calls a second, or None while nothing limits the lane. `declared`: the quota's own rate, where one is known."""
 
     def __init__(self, declared: float | None) -> None:
-        self._declared = declared
+        self.declared = declared
         self._sends: deque[float] = deque(maxlen=_SENDS_SEEN)
         self._full = 0.0
         self._failed_at = 0.0
@@ -54,7 +54,7 @@ class AdaptiveRate:
             return False
         current = self._rate_at(now) if self._cut_at is not None else None
         if current is None:
-            current = self._full = self._declared or self._measured(now)
+            current = self._full = self.declared or self._measured(now)
         self._failed_at = current
         self._low = max(RATE_MIN, current * CUT)
         self._cut_at = now

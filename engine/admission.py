@@ -1,27 +1,29 @@
-"""The queue to one quota, and its one decision: may this attempt be sent now?
+"""One key's way to one quota, and its one decision: may this attempt be sent now?
 
-Slot, then (first come, first served) breaker, pause, adaptive rate, money, pacing and the last minute's
-ledger. Learns from every answer. Knows no call's content: only tokens and dollars.
+Slot, breaker, pause, adaptive rate, then the last minute's ledger, which paces. Learns from every answer. Never waits:
+it says for how long and for what. Who waits, and with which key: group. Knows no call's content.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
-from aiolimiter import AsyncLimiter
 from msgspec import Struct
 
 from .adaptive import AdaptiveRate
 from .endpoint import Fault
 from .events import Events
 from .lane import Lane
-from .ledger import BURST_SHARE, REQUESTS_SHARE, Ledger
+from .lane_note import LaneMemory, LaneNote
+from .ledger import Ledger
+from .limits import Limit, Tokens, declared_quota, quota_of
 from .money import Purse
 from .retry import Breaker, RetryBudget, RetryPolicy
 
 StopReason = Literal["dead_key", "empty_account", "redirect", "budget", "patience", "interrupted", "local_fault"]
+
+_NO_TOKENS = Tokens()
 
 
 class Stop(Struct, frozen=True):
@@ -32,20 +34,24 @@ class Stop(Struct, frozen=True):
     detail: str
 
 
-class LaneStopped(Exception):
-    """Raised to whoever waits for a lane that has stopped: the call was not sent."""
+class Hold(NamedTuple):
+    """Why an attempt can't go now: seconds to wait, for what. Infinite: until something is told; no reason: a slot."""
 
-    def __init__(self, stop: Stop) -> None:
-        super().__init__(stop.detail)
-        self.stop = stop
+    seconds: float
+    reason: str
+
+
+FULL = Hold(float("inf"), "")
+STOPPED = Hold(float("inf"), "stopped")
 
 
 class Permit:
     """The right to make one attempt. Held from admission until the answer is safe on disk."""
 
-    __slots__ = ("cost", "is_probe", "is_settled", "sent_at", "tokens")
+    __slots__ = ("cost", "is_probe", "is_settled", "lane", "sent_at", "tokens")
 
-    def __init__(self, tokens: int, cost: float, sent_at: float, *, is_probe: bool = False) -> None:
+    def __init__(self, lane: Admission, tokens: Tokens, cost: float, sent_at: float, *, is_probe: bool = False) -> None:
+        self.lane = lane
         self.tokens = tokens
         self.cost = cost
         self.sent_at = sent_at
@@ -54,175 +60,83 @@ class Permit:
 
 
 class Admission:
-    """One lane at work. `repr` tells its state."""
+    """One key at work. `key` names the variable that holds it; `number` is its place in its group. `repr` tells its
+    state."""
 
-    def __init__(self, lane: Lane, *, ledger: Ledger | None, purse: Purse, policy: RetryPolicy, events: Events) -> None:
+    def __init__(
+        self,
+        lane: Lane,
+        *,
+        ledger: Ledger,
+        purse: Purse,
+        policy: RetryPolicy,
+        events: Events,
+        key: str = "",
+        memory: LaneMemory | None = None,
+    ) -> None:
         self.lane = lane
-        self.purse = purse
+        self.key = key
+        self.number = 0
         self.in_flight = 0
-        self.waiting_for = ""
         self.stopped: Stop | None = None
         self.budget = RetryBudget(policy)
         self.breaker = Breaker(policy)
-        self._policy = policy
+        self.on_change: Callable[[], None] = lambda: None
         self._ledger = ledger
+        self._purse = purse
+        self._policy = policy
         self._events = events
-        self._limiter = _pacer(lane.rpm)
-        self._adaptive = AdaptiveRate(lane.rpm / 60 if lane.rpm else None)
-        self._gate = asyncio.Lock()
-        self._at_gate = 0
-        self._slot_waiters: deque[asyncio.Future[None]] = deque()
-        self._sleeper: asyncio.Future[None] | None = None
-        self._stop_signal = asyncio.Event()
+        self._memory = memory if memory is not None else LaneMemory(LaneNote(lane.model, key, "", lane))
+        self.quota = declared_quota(lane)
+        self._adaptive = AdaptiveRate(None)
         self._paused_until = 0.0
         self._trouble_since: float | None = None
         self._is_suspect = False
         self._latest_fault = ""
-        purse.watch(self._wake)
+        self._least_tokens = self.quota.least_tokens
+        self._obey(self._memory.limits)
 
     def __repr__(self) -> str:
-        state = self.stopped.reason if self.stopped else (self.waiting_for or "open")
-        return f"<Lane {self.lane.model} [{self.in_flight} in flight, {len(self._slot_waiters)} queued, {state}]>"
+        state = self.stopped.reason if self.stopped else ("in trouble" if self._trouble_since is not None else "open")
+        return f"<Key {self.key or 'none'} of {self.lane.model} [{self.in_flight} in flight, {state}]>"
 
-    async def admit(self, tokens: int = 0, cost: float = 0.0) -> Permit:
-        """Wait until one attempt may be sent. Every permit must come back through `release`."""
-        if self.in_flight < self.lane.concurrency and self.stopped is None:
-            self.in_flight += 1
-        else:
-            await self._wait_for_slot()
-        try:
-            loop = asyncio.get_running_loop()
-            now = loop.time()
-            if self._may_pass_at_once(now, tokens):
-                if self._limiter is not None:
-                    await self._limiter.acquire()  # has room, so this never suspends
-                self._adaptive.note_send(now)
-                return Permit(tokens, cost, now)
-            # Counted before the lock is asked for: between its release and the next one's turn nobody may slip in.
-            self._at_gate += 1
-            try:
-                async with self._gate:
-                    return await self._pass_gate(tokens, cost, loop)
-            finally:
-                self._at_gate -= 1
-        except BaseException:
-            self._free_slot()
-            raise
+    @property
+    def is_healthy(self) -> bool:
+        """Nothing is known against sending here but its quota."""
+        return self.stopped is None and self._trouble_since is None and not self.breaker.is_open
 
-    def release(self, permit: Permit, now: float) -> None:
-        """Free the slot. A permit never settled was cancelled: what was taken stays taken."""
-        if not permit.is_settled:
-            if permit.is_probe:
-                self.breaker.abandon_probe(now)
-            self._pay(permit, permit.cost)
-        self._free_slot()
-
-    def succeeded(self, permit: Permit, now: float, *, tokens: int, cost: float) -> None:
-        self._trouble_since = None
-        self._is_suspect = False
-        if self.breaker.record_success():
-            self._wake()
-        self.budget.record(success=True)
-        self._settle_tokens(permit, tokens)
-        self._pay(permit, cost)
-
-    def failed(self, permit: Permit, fault: Fault, now: float) -> None:
-        """Learn from a fault: give back what it gives back, pause, cut, open the breaker or stop."""
-        if fault.quota == "refund" and self._ledger is not None:
-            self._ledger.settle(permit.sent_at, permit.tokens, 0, requests=0)
-        elif fault.quota == "settle":
-            self._settle_tokens(permit, fault.usage_tokens)
-        if fault.action == "never":
-            self._trouble_since = None
-            self.breaker.record_success()
-            self.budget.record(success=True)
-        elif fault.action == "stop":
-            self.stop("redirect" if fault.kind == "redirect" else "empty_account", fault.detail)
-        elif fault.action == "confirm":
-            self._confirm(permit, fault, now)
-        elif fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
-            self._pause(permit, fault.retry_after_s or 1.0, fault, now)
-        else:
-            self._count_failure(permit, fault, now)
-        if permit.is_probe and fault.action in ("wait", "throttle", "never"):
-            self.breaker.abandon_probe(now)
-        self._pay(permit, permit.cost if fault.is_billed_maybe else 0.0)
-        self._wake()
-
-    def stop(self, reason: StopReason, detail: str) -> None:
-        """Send nothing more. Calls in flight go on; everyone waiting is told."""
-        if self.stopped is not None:
-            return
-        self.stopped = Stop(self.lane.model, reason, detail)
-        self._events.tell("stopped", self.lane.model, detail=reason)
-        self._stop_signal.set()
-        while self._slot_waiters:
-            waiter = self._slot_waiters.popleft()
-            if not waiter.done():
-                waiter.set_exception(LaneStopped(self.stopped))
-        self._wake()
-
-    async def back_off(self, seconds: float) -> None:
-        """Sleep before a retry, or until the lane stops."""
-        began = asyncio.get_running_loop().time()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stop_signal.wait()
-        except TimeoutError:
-            self._events.tell("waited", self.lane.model, asyncio.get_running_loop().time() - began, "retry")
-        if self.stopped is not None:
-            raise LaneStopped(self.stopped)
-
-    def used(self, now: float) -> tuple[int, int]:
-        """Requests and tokens of the last minute under a declared quota."""
-        return self._ledger.used(now) if self._ledger is not None else (0, 0)
-
-    def close(self) -> None:
-        if self._ledger is not None:
-            self._ledger.close()
-            self._ledger = None
+    def holds(self, tokens: Tokens) -> bool:
+        """Whether a minute can hold such a call at all."""
+        return self.quota.lacks(tokens) is None
 
     # The decision
 
-    def _may_pass_at_once(self, now: float, tokens: int) -> bool:
-        """The whole decision where nobody waits, nothing is wrong and there is room. Takes from the ledger last,
-        since that can't be undone."""
-        if self._trouble_since is not None or self.purse.limit is not None or self._at_gate:
-            return False
-        if self._adaptive.is_limiting or self.stopped is not None or now < self._paused_until:
-            return False
-        if self._limiter is not None and not self._limiter.has_capacity():
-            return False
-        return self._ledger is None or self._ledger.take(now, tokens)[0] <= 0
-
-    async def _pass_gate(self, tokens: int, cost: float, loop: asyncio.AbstractEventLoop) -> Permit:
-        # Only the head of the queue stands here, so the largest call is never overtaken by smaller ones.
-        is_paced = self._limiter is None
-        while True:
-            now = loop.time()
-            wait, why = self._held(now, cost)
-            if self.stopped is not None:
-                raise LaneStopped(self.stopped)
-            if wait <= 0 and not is_paced and self._limiter is not None:
-                await self._limiter.acquire()
-                self._tell_wait(loop.time() - now, "requests")
-                is_paced = True
-                continue
-            # Nothing awaits between the last check and the record in the ledger.
-            if wait <= 0 and self._ledger is not None:
-                wait, why = self._ledger.take(now, tokens)
-            if wait <= 0:
-                break
-            await self._sleep(wait, why, loop)
-        self.purse.reserve(cost)
+    def try_take(self, now: float, tokens: Tokens = _NO_TOKENS, cost: float = 0.0) -> Permit | Hold:
+        """One attempt's permit, or why it has to wait. Every permit must come back through `release`."""
+        if self.stopped is not None:
+            return STOPPED
+        if self.in_flight >= self.lane.concurrency:
+            return FULL
+        if self._trouble_since is not None or self._adaptive.is_limiting or now < self._paused_until:
+            hold = self._held(now)
+            if hold.seconds > 0:
+                return hold
+        if tokens.total > self._least_tokens:
+            tokens = self.quota.cut_to_fit(tokens)
+        # The ledger comes last, since what it gave can't be undone.
+        seconds, reason = self._ledger.take(now, tokens)
+        if seconds > 0:
+            return Hold(seconds, reason)
+        self.in_flight += 1
+        self._purse.reserve(cost)
         self._adaptive.note_send(now)
         is_probe = self.breaker.is_open
         if is_probe:
             self.breaker.begin_probe()
-        return Permit(tokens, cost, now, is_probe=is_probe)
+        return Permit(self, tokens, cost, now, is_probe=is_probe)
 
-    def _held(self, now: float, cost: float) -> tuple[float, str]:
-        """Seconds to wait for what, before quotas are asked. Ends the lane where waiting can't help."""
+    def _held(self, now: float) -> Hold:
+        """What has to be waited for before the quota is asked. Ends the lane where waiting can't help."""
         wait, why = max(
             (self.breaker.wait_s(now), "breaker"),
             (self._paused_until - now, "pause"),
@@ -232,33 +146,105 @@ class Admission:
             left = self._trouble_since + self._policy.patience_s - now
             if left <= 0:
                 return self._give_up()
-            return min(wait, left), why
-        if wait <= 0 and not self.purse.fits(cost):
-            if self.purse.is_idle:
-                self.stop("budget", self._budget_detail(cost))
-            return float("inf"), "budget"
-        return wait, why
+            return Hold(min(wait, left), why)
+        return Hold(wait, why)
 
-    def _give_up(self) -> tuple[float, str]:
+    def _give_up(self) -> Hold:
         minutes = self._policy.patience_s / 60
         what = "gave no valid answer" if self.breaker.is_open else "kept refusing calls"
         said = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
         detail = f"{self.lane.model} {what} for {minutes:.2g} min (--patience): resume when it is back{said}"
         self.stop("patience", detail)
-        return float("inf"), "pause"
+        return STOPPED
 
-    def _budget_detail(self, cost: float) -> str:
-        return (
-            f"the next call to {self.lane.model} may cost ${cost:.4f}; ${self.purse.spent:.4f} of "
-            f"--max-cost ${self.purse.limit or 0:.4f} is spent: raise --max-cost and resume"
-        )
+    # What becomes of an attempt
+
+    def release(self, permit: Permit, now: float) -> None:
+        """Free the slot. A permit never settled was cancelled: what was taken stays taken."""
+        self.in_flight -= 1
+        if not permit.is_settled:
+            self._pay(permit, permit.cost)
+            if permit.is_probe:
+                self.breaker.abandon_probe(now)
+                self.on_change()
+
+    def succeeded(self, permit: Permit, tokens: Tokens, cost: float) -> None:
+        self._trouble_since = None
+        self._is_suspect = False
+        if self.breaker.record_success():
+            self.on_change()
+        self.budget.record(success=True)
+        self._settle_tokens(permit, tokens)
+        self._pay(permit, cost)
+
+    def failed(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool = False) -> None:
+        """Learn from a fault: give back what it gives back, pause, cut, open the breaker or stop. `is_alone`: no other
+        call is in flight or waits."""
+        if fault.quota == "refund":
+            self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
+        elif fault.quota == "settle":
+            # A fault tells one sum: its input was as long as reserved, as far as it goes.
+            read = min(permit.tokens.input, fault.usage_tokens)
+            self._settle_tokens(permit, Tokens(read, fault.usage_tokens - read))
+        if fault.action == "never":
+            self._trouble_since = None
+            self.breaker.record_success()
+            self.budget.record(success=True)
+        elif fault.action == "stop":
+            self.stop("redirect" if fault.kind == "redirect" else "empty_account", fault.detail)
+        elif fault.action == "confirm":
+            self._confirm(permit, fault, now)
+        elif fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
+            self._pause(permit, fault, now, is_alone=is_alone)
+        else:
+            self._count_failure(permit, fault, now)
+        if permit.is_probe and fault.action in ("wait", "throttle", "never"):
+            self.breaker.abandon_probe(now)
+        self._pay(permit, permit.cost if fault.is_billed_maybe else 0.0)
+        self.on_change()
+
+    def stop(self, reason: StopReason, detail: str) -> None:
+        """Send nothing more with this key. Calls in flight go on."""
+        if self.stopped is None:
+            self.stopped = Stop(self.lane.model, reason, detail)
+            self._events.tell("stopped", self.lane.model, detail=reason)
+            self.on_change()
+
+    def learn(self, limits: tuple[Limit, ...], now: float) -> None:
+        """Take in what an answer says of the provider's limits, and wait where it says that nothing is left."""
+        self._memory.see(limits)
+        self._obey(self._memory.limits)
+        wait_s = max((limit.wait_s for limit in limits), default=0.0)
+        if wait_s > 0:
+            # No longer than patience: whether it is right, the next answer tells.
+            self._paused_until = max(self._paused_until, now + min(wait_s, self._policy.patience_s))
+
+    def used(self, now: float) -> tuple[int, Tokens]:
+        """Requests and tokens of the last minute."""
+        return self._ledger.used(now)
+
+    def close(self) -> None:
+        self._memory.close()
+        self._ledger.close()
 
     # What was learned
 
-    def _pause(self, permit: Permit, seconds: float, fault: Fault, now: float) -> None:
+    def _obey(self, limits: tuple[Limit, ...]) -> None:
+        """Hold to the smaller of what was declared and what is told."""
+        quota = declared_quota(self.lane).lowered_by(quota_of(limits))
+        self._adaptive.declared = None if quota.rpm is None else quota.rpm / 60
+        if quota != self.quota:
+            self.quota = quota
+            self._least_tokens = quota.least_tokens
+            self._ledger.set_quota(quota)
+            self._events.tell("learned", self.lane.model, detail=self.key)
+            self.on_change()
+
+    def _pause(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool) -> None:
+        seconds = fault.retry_after_s or 1.0
         # A second pause with no answer since the first: the many that were let go after it were too many, so fewer go
         # next time. One alone comes back as it was told.
-        is_again = self._trouble_since is not None and permit.sent_at >= self._paused_until and self.in_flight > 1
+        is_again = self._trouble_since is not None and permit.sent_at >= self._paused_until and not is_alone
         if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at):
             self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         self._paused_until = max(self._paused_until, now + seconds)
@@ -284,7 +270,8 @@ class Admission:
 
     def _confirm(self, permit: Permit, fault: Fault, now: float) -> None:
         if self._is_suspect and permit.is_probe:
-            self.stop("dead_key", f"{self.lane.model} refuses the key ({fault.detail}): mend it and resume")
+            key = f"the key in {self.key}" if self.key else "the key"
+            self.stop("dead_key", f"{self.lane.model} refuses {key} ({fault.detail}): mend it and resume")
         elif not self._is_suspect:
             self._is_suspect = True
             self._trouble_since = now if self._trouble_since is None else self._trouble_since
@@ -292,67 +279,15 @@ class Admission:
         elif permit.is_probe:
             self.breaker.abandon_probe(now)
 
-    def _settle_tokens(self, permit: Permit, tokens: int) -> None:
-        if self._ledger is not None and tokens != permit.tokens:
+    def _settle_tokens(self, permit: Permit, tokens: Tokens) -> None:
+        if tokens != permit.tokens:
             self._ledger.settle(permit.sent_at, permit.tokens, tokens)
-            if tokens < permit.tokens:
-                self._wake()
+            if tokens.total < permit.tokens.total:
+                self.on_change()
 
     def _pay(self, permit: Permit, cost: float) -> None:
         if not permit.is_settled:
             permit.is_settled = True
             if permit.cost or cost:
-                self.purse.settle(permit.cost, cost)
+                self._purse.settle(permit.cost, cost)
                 self._events.tell("spent", self.lane.model, cost)
-
-    # Waiting
-
-    async def _wait_for_slot(self) -> None:
-        if self.stopped is not None:
-            raise LaneStopped(self.stopped)
-        waiter = asyncio.get_running_loop().create_future()
-        self._slot_waiters.append(waiter)
-        try:
-            await waiter
-        except asyncio.CancelledError:
-            # A slot handed over in the same instant as the cancellation must be handed on, or it is lost.
-            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._free_slot()
-            raise
-
-    def _free_slot(self) -> None:
-        while self._slot_waiters:
-            waiter = self._slot_waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
-        self.in_flight -= 1
-
-    async def _sleep(self, seconds: float, why: str, loop: asyncio.AbstractEventLoop) -> None:
-        began = loop.time()
-        sleeper = self._sleeper = loop.create_future()
-        timer = loop.call_later(seconds, self._wake) if seconds != float("inf") else None
-        self.waiting_for = why
-        try:
-            await sleeper
-        finally:
-            self._sleeper = None
-            self.waiting_for = ""
-            if timer is not None:
-                timer.cancel()
-            self._tell_wait(loop.time() - began, why)
-
-    def _wake(self) -> None:
-        if self._sleeper is not None and not self._sleeper.done():
-            self._sleeper.set_result(None)
-
-    def _tell_wait(self, seconds: float, why: str) -> None:
-        if seconds > 0:
-            self._events.tell("waited", self.lane.model, seconds, why)
-
-
-def _pacer(rpm: float | None) -> AsyncLimiter | None:
-    if rpm is None:
-        return None
-    burst = 1 + rpm * BURST_SHARE
-    return AsyncLimiter(burst, burst / (rpm * REQUESTS_SHARE))

@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from .call import Call, FailureKind, Reply
+from .limits import Limit
 
 Action = Literal["retry", "never", "throttle", "wait", "confirm", "stop"]
 """What a fault asks of the lane.
@@ -43,8 +44,9 @@ class Request(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True, array_like=True):
-    """Bytes that came back, with the few headers that mean something where the status is not 200. A stream may
-    be cut: whether it was whole all the same, its own marks tell."""
+    """Bytes that came back, with the few headers that mean something: always where the status is not 200, now and then
+    those of the provider's quotas where it is. A stream may be cut: whether it was whole all the same, its own marks
+    tell."""
 
     status: int
     body: bytes
@@ -84,7 +86,8 @@ class EncodeError(Exception):
 
 
 class Endpoint(Protocol):
-    """One address that speaks one wire protocol with one key."""
+    """One address that speaks one wire protocol with one key. `limits`: what an answer's headers tell of the provider's
+    quotas."""
 
     @property
     def base_url(self) -> str: ...
@@ -94,3 +97,5 @@ class Endpoint(Protocol):
     async def send(self, request: Request) -> Response: ...
 
     def decode(self, response: Response) -> Reply | Fault: ...
+
+    def limits(self, response: Response) -> tuple[Limit, ...]: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from .call import Call, Usage
+from .limits import Tokens
 
 TOKENS_PER_CHAR = 0.25
 OUTPUT_FIRST = 256
@@ -44,8 +45,9 @@ class TokenEstimate:
     def output_of(self, call: Call) -> int:
         return call.max_tokens if call.max_tokens is not None else self.output_p95
 
-    def of(self, call: Call) -> int:
-        return self.input_of(call) + self.output_of(call)
+    def tokens_of(self, call: Call) -> Tokens:
+        """What is reserved for a call before it is sent."""
+        return Tokens(self.input_of(call), self.output_of(call))
 
     def observe(self, call: Call, usage: Usage) -> None:
         chars = chars_of(call)

@@ -12,7 +12,18 @@ from typing import Literal
 from msgspec import Struct
 
 Kind = Literal[
-    "cached", "sent", "answered", "retried", "failed", "unsent", "throttled", "cut", "stopped", "waited", "spent"
+    "cached",
+    "sent",
+    "answered",
+    "retried",
+    "failed",
+    "unsent",
+    "throttled",
+    "cut",
+    "learned",
+    "stopped",
+    "waited",
+    "spent",
 ]
 
 

@@ -11,17 +11,20 @@ CONCURRENCY_DEFAULT = 128
 
 
 class Lane(Struct, frozen=True):
-    """What may be sent to `model`: requests and tokens a minute, calls in flight. None: not declared,
-    so the lane adapts to what the provider says."""
+    """What may be sent to `model` with each of its keys: requests a minute, tokens a minute (`tpm` of both kinds,
+    `itpm` of input, `otpm` of output), calls in flight. None: not declared, so the lane adapts to what the provider
+    says."""
 
     model: str
     rpm: float | None = None
     tpm: float | None = None
     concurrency: int = CONCURRENCY_DEFAULT
     timeout_s: float = 600.0
+    itpm: float | None = None
+    otpm: float | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("rpm", self.rpm), ("tpm", self.tpm)):
+        for name, value in (("rpm", self.rpm), ("tpm", self.tpm), ("itpm", self.itpm), ("otpm", self.otpm)):
             if value is not None and not 1 <= value < 1e12:
                 raise ValueError(f"lane {self.model}: {name} ({value:g}) must be at least 1 a minute")
         if self.concurrency < 1:

@@ -1,4 +1,4 @@
-"""The last minute's sends of one lane, so that no sliding 60 s exceeds the declared quota.
+"""The last minute's sends of one lane, so that no sliding 60 s exceeds its quota.
 
 Held in memory, or in a small file that several processes share and that outlives a kill. Owns the
 arithmetic of the window; it never waits: it says how long to wait. Times are the system's monotonic
@@ -12,26 +12,41 @@ import mmap
 import os
 from pathlib import Path
 
+from .limits import Quota, Tokens
+
 TICK_S = 0.25
 # A send may arrive up to a tick late and stands up to a tick early in its slot: 60.5 s cover a true minute.
 TICKS_COUNTED = 242
 _SLOTS = 256
-_TAIL, _HEAD, _REQUESTS, _TOKENS, _NEXT_REQUEST_US, _NEXT_TOKENS_US, _BOOT = range(7)
-_FIELDS = 8
-_WORDS = _FIELDS + 2 * _SLOTS
+# What a slot counts, and the minute's sums of the same; then, until when what was taken has to be paced.
+_REQUESTS, _INPUT, _OUTPUT = range(3)
+_COUNTED = 3
+_TAIL, _HEAD, _BOOT, _SUMS, _NEXT_US = 0, 1, 2, 3, 6
+_TOKENS = 3  # input and output together, which have a pace and no sum of their own
+_PACED = 4
+_FIELDS = 16
+_WORDS = _FIELDS + _COUNTED * _SLOTS
 _MINUTE_US = 61_000_000
+_LAYOUT = 2
 
 REQUESTS_SHARE = 0.995 / 60.5
 TOKENS_SHARE = 1 / 60.2
 BURST_SHARE = 1 / 200
+_BURST_US = int(1e6 * BURST_SHARE / REQUESTS_SHARE)
+_TOKEN_BURST_US = int(1e6 * BURST_SHARE / TOKENS_SHARE)
+# How early a request may go where a quota asks for a distance between two.
+_SPACED_BURST_US = 50_000
+_NO_LIMIT = float("inf")
 
 
 def _boot_mark() -> int:
-    """Differs after a reboot, where monotonic time starts again; 0 where the system does not tell."""
+    """Differs after a reboot, where monotonic time starts again, and where a file is laid out in another way; the
+    boot counts as 0 where the system does not tell."""
     try:
-        return int(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:15], 16)
+        boot = int(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:15], 16)
     except (OSError, ValueError):
-        return 0
+        boot = 0
+    return boot ^ _LAYOUT
 
 
 def _open_file(path: Path, size: int) -> int:
@@ -50,27 +65,23 @@ def _open_file(path: Path, size: int) -> int:
 
 def _is_sound(words: memoryview) -> bool:
     """Whether a ledger can have been written by one; a damaged one could make a lane wait for ever."""
-    tail, head, requests, tokens, *next_us = (words[place] for place in range(_BOOT))
+    tail, head = words[_TAIL], words[_HEAD]
+    sums, next_us = words[_SUMS : _SUMS + _COUNTED].tolist(), words[_NEXT_US : _NEXT_US + _PACED].tolist()
     slots = words[_FIELDS:].tolist()
     return (
         0 <= tail <= head + 1 <= tail + _SLOTS
         and min(slots) >= 0
-        and (sum(slots[0::2]), sum(slots[1::2])) == (requests, tokens)
+        and [sum(slots[kind::_COUNTED]) for kind in range(_COUNTED)] == sums
         and max(next_us) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
     )
 
 
 class Ledger:
-    """A sliding minute of requests and tokens under a declared quota."""
+    """A sliding minute of requests and tokens under a quota, which may change meanwhile."""
 
-    def __init__(self, rpm: float | None, tpm: float | None, path: Path | None = None) -> None:
-        self._rpm = rpm if rpm is not None else float("inf")
-        self._tpm = tpm if tpm is not None else float("inf")
-        self._request_us = round(1e6 / (rpm * REQUESTS_SHARE)) if rpm is not None else 0
-        self._burst_us = int(1e6 * BURST_SHARE / REQUESTS_SHARE) if rpm is not None else 0
-        self._token_us = 1e6 / (tpm * TOKENS_SHARE) if tpm is not None else 0.0
-        self._token_burst_us = int(1e6 * BURST_SHARE / TOKENS_SHARE) if tpm is not None else 0
-        self._owed: list[tuple[int, int, int]] = []
+    def __init__(self, quota: Quota, path: Path | None = None) -> None:
+        self.set_quota(quota)
+        self._owed: list[tuple[int, int, int, int]] = []
         self._fd: int | None = None
         self._map: mmap.mmap | None = None
         if path is None:
@@ -81,6 +92,19 @@ class Ledger:
             self._words = memoryview(self._map).cast("q")
         self._open(_boot_mark() if path is not None else 0)
 
+    def set_quota(self, quota: Quota) -> None:
+        """Hold to another quota from now on; what the minute holds already counts under it too."""
+        self._rpm, self._tpm, self._itpm, self._otpm = (
+            _NO_LIMIT if amount is None else amount for amount in (quota.rpm, quota.tpm, quota.itpm, quota.otpm)
+        )
+        paced_us = 0.0 if quota.rpm is None else 1e6 / (quota.rpm * REQUESTS_SHARE)
+        self._request_us = round(max(paced_us, 1e6 * quota.spacing_s))
+        self._burst_us = _SPACED_BURST_US if quota.spacing_s else _BURST_US
+        self._token_us, self._input_us, self._output_us = (
+            0.0 if amount is None else 1e6 / (amount * TOKENS_SHARE) for amount in (quota.tpm, quota.itpm, quota.otpm)
+        )
+        self._is_split = quota.itpm is not None or quota.otpm is not None
+
     def _open(self, boot: int) -> None:
         self._lock()
         try:
@@ -90,44 +114,53 @@ class Ledger:
         finally:
             self._unlock()
 
-    def take(self, now: float, tokens: int) -> tuple[float, str]:
+    def take(self, now: float, tokens: Tokens) -> tuple[float, str]:
         """Record a send now, or say how many seconds to wait for what: (0.0, "") means taken."""
         self._lock()
         try:
             words = self._words
             tick = self._catch_up(words, now)
             now_us = int(now * 1e6)
-            next_request, next_tokens = words[_NEXT_REQUEST_US], words[_NEXT_TOKENS_US]
+            read, written = tokens.input, tokens.output
             if (
-                next_request - self._burst_us > now_us
-                or next_tokens - self._token_burst_us > now_us
-                or words[_REQUESTS] + 1 > self._rpm
-                or words[_TOKENS] + tokens > self._tpm
+                words[_NEXT_US + _REQUESTS] - self._burst_us > now_us
+                or words[_NEXT_US + _TOKENS] - _TOKEN_BURST_US > now_us
+                or words[_SUMS + _REQUESTS] + 1 > self._rpm
+                or words[_SUMS + _INPUT] + words[_SUMS + _OUTPUT] + read + written > self._tpm
+                or (self._is_split and self._lacks_one(words, now_us, read, written))
             ):
-                return self._wait(words, now, tokens)
-            slot = _FIELDS + 2 * (tick % _SLOTS)
+                return self._wait(words, now, read, written)
+            slot = _FIELDS + _COUNTED * (tick % _SLOTS)
             words[slot] += 1
-            words[slot + 1] += tokens
-            words[_REQUESTS] += 1
-            words[_TOKENS] += tokens
-            words[_NEXT_REQUEST_US] = (next_request if next_request > now_us else now_us) + self._request_us
-            words[_NEXT_TOKENS_US] = (next_tokens if next_tokens > now_us else now_us) + int(self._token_us * tokens)
+            words[slot + _INPUT] += read
+            words[slot + _OUTPUT] += written
+            words[_SUMS] += 1
+            words[_SUMS + _INPUT] += read
+            words[_SUMS + _OUTPUT] += written
+            words[_NEXT_US] = max(words[_NEXT_US], now_us) + self._request_us
+            words[_NEXT_US + _TOKENS] = max(words[_NEXT_US + _TOKENS], now_us) + int(self._token_us * (read + written))
+            if self._is_split:
+                words[_NEXT_US + _INPUT] = max(words[_NEXT_US + _INPUT], now_us) + int(self._input_us * read)
+                words[_NEXT_US + _OUTPUT] = max(words[_NEXT_US + _OUTPUT], now_us) + int(self._output_us * written)
             return 0.0, ""
         finally:
             self._unlock()
 
-    def settle(self, sent_at: float, reserved: int, used: int, *, requests: int = 1) -> None:
+    def settle(self, sent_at: float, reserved: Tokens, used: Tokens, *, requests: int = 1) -> None:
         """Replace a reservation by what was used. Less is given back to the minute it was taken from; more
         is a debt on the minute that begins now. `requests=0` gives the request back too. Takes effect with the next
         question, so that an answer costs no lock of its own."""
-        self._owed.append((int(sent_at / TICK_S), used - reserved, requests - 1))
+        self._owed.append(
+            (int(sent_at / TICK_S), requests - 1, used.input - reserved.input, used.output - reserved.output)
+        )
 
-    def used(self, now: float) -> tuple[int, int]:
+    def used(self, now: float) -> tuple[int, Tokens]:
         """Requests and tokens of the last minute."""
         self._lock()
         try:
             self._catch_up(self._words, now)
-            return self._words[_REQUESTS], self._words[_TOKENS]
+            requests, read, written = self._words[_SUMS : _SUMS + _COUNTED].tolist()
+            return requests, Tokens(read, written)
         finally:
             self._unlock()
 
@@ -153,24 +186,30 @@ class Ledger:
         if tick != words[_HEAD]:
             self._advance(words, tick)
         if self._owed:
-            for sent, tokens, requests in self._owed:
-                self._correct(words, tick, sent, tokens, requests, int(now * 1e6))
+            now_us = int(now * 1e6)
+            for owed in self._owed:
+                self._correct(words, tick, owed, now_us)
             self._owed.clear()
         return tick
 
-    def _correct(self, words: memoryview, tick: int, sent: int, tokens: int, requests: int, now_us: int) -> None:
-        if tokens > 0:
-            words[_FIELDS + 2 * (tick % _SLOTS) + 1] += tokens
-            words[_TOKENS] += tokens
-        elif sent >= words[_TAIL]:
-            words[_FIELDS + 2 * (sent % _SLOTS) + 1] += tokens
-            words[_TOKENS] += tokens
-        if requests and sent >= words[_TAIL]:
-            words[_FIELDS + 2 * (sent % _SLOTS)] += requests
-            words[_REQUESTS] += requests
-        # A debt holds back the next minute, however large it is, and no more than that one.
-        next_tokens = words[_NEXT_TOKENS_US] + int(self._token_us * tokens)
-        words[_NEXT_TOKENS_US] = min(next_tokens, max(words[_NEXT_TOKENS_US], now_us + _MINUTE_US))
+    def _correct(self, words: memoryview, tick: int, owed: tuple[int, int, int, int], now_us: int) -> None:
+        sent, *changes = owed
+        for kind, change in enumerate(changes):
+            # More than was reserved counts from now on; less, where it was taken, if the minute still holds that.
+            if change and (change > 0 or sent >= words[_TAIL]):
+                words[_FIELDS + _COUNTED * ((tick if change > 0 else sent) % _SLOTS) + kind] += change
+                words[_SUMS + kind] += change
+        _, read, written = changes
+        self._put_off(words, _TOKENS, self._token_us * (read + written), now_us)
+        if self._is_split:
+            self._put_off(words, _INPUT, self._input_us * read, now_us)
+            self._put_off(words, _OUTPUT, self._output_us * written, now_us)
+
+    @staticmethod
+    def _put_off(words: memoryview, kind: int, by_us: float, now_us: int) -> None:
+        """A debt holds back the next minute, however large it is, and no more than that one."""
+        before = words[_NEXT_US + kind]
+        words[_NEXT_US + kind] = min(before + int(by_us), max(before, now_us + _MINUTE_US))
 
     def _advance(self, words: memoryview, tick: int) -> None:
         """Drop what is older than the window. A file from another epoch starts empty."""
@@ -180,30 +219,45 @@ class Ledger:
             words[_BOOT] = boot
             words[_TAIL] = max(0, tick - TICKS_COUNTED + 1)
         while words[_TAIL] <= tick - TICKS_COUNTED:
-            slot = _FIELDS + 2 * (words[_TAIL] % _SLOTS)
-            words[_REQUESTS] -= words[slot]
-            words[_TOKENS] -= words[slot + 1]
-            words[slot] = words[slot + 1] = 0
+            slot = _FIELDS + _COUNTED * (words[_TAIL] % _SLOTS)
+            for kind in range(_COUNTED):
+                words[_SUMS + kind] -= words[slot + kind]
+                words[slot + kind] = 0
             words[_TAIL] += 1
         words[_HEAD] = max(words[_HEAD], tick)
 
-    def _wait(self, words: memoryview, now: float, tokens: int) -> tuple[float, str]:
+    def _lacks_one(self, words: memoryview, now_us: int, read: int, written: int) -> bool:
+        """Whether input or output by itself stands in the way."""
+        return (
+            words[_NEXT_US + _INPUT] - _TOKEN_BURST_US > now_us
+            or words[_NEXT_US + _OUTPUT] - _TOKEN_BURST_US > now_us
+            or words[_SUMS + _INPUT] + read > self._itpm
+            or words[_SUMS + _OUTPUT] + written > self._otpm
+        )
+
+    def _wait(self, words: memoryview, now: float, read: int, written: int) -> tuple[float, str]:
         """The longest of all waits. A microsecond at least, since times are kept in whole ones."""
-        paced_tokens = (words[_NEXT_TOKENS_US] - self._token_burst_us) / 1e6 - now
-        paced_requests = (words[_NEXT_REQUEST_US] - self._burst_us) / 1e6 - now
+        requests, read_so_far, written_so_far = words[_SUMS : _SUMS + _COUNTED].tolist()
+        over = read_so_far + written_so_far + read + written - self._tpm
+        paced_us = max(
+            words[_NEXT_US + kind] for kind in ((_TOKENS, _INPUT, _OUTPUT) if self._is_split else (_TOKENS,))
+        )
         return max(
-            (self._until_free(words, now, 1, words[_TOKENS] + tokens - self._tpm), "tokens"),
-            (paced_tokens, "tokens"),
-            (self._until_free(words, now, 0, words[_REQUESTS] + 1 - self._rpm), "requests"),
-            (paced_requests, "requests"),
+            (self._until_free(words, now, (_INPUT, _OUTPUT), over), "tokens"),
+            (self._until_free(words, now, (_INPUT,), read_so_far + read - self._itpm), "tokens"),
+            (self._until_free(words, now, (_OUTPUT,), written_so_far + written - self._otpm), "tokens"),
+            ((paced_us - _TOKEN_BURST_US) / 1e6 - now, "tokens"),
+            (self._until_free(words, now, (_REQUESTS,), requests + 1 - self._rpm), "requests"),
+            ((words[_NEXT_US] - self._burst_us) / 1e6 - now, "requests"),
             (1e-6, "requests"),
         )
 
-    def _until_free(self, words: memoryview, now: float, column: int, excess: float) -> float:
+    def _until_free(self, words: memoryview, now: float, kinds: tuple[int, ...], excess: float) -> float:
         """Seconds until at least `excess` has left the window, oldest first."""
         tick = words[_TAIL]
         while excess > 0 and tick <= words[_HEAD]:
-            excess -= words[_FIELDS + 2 * (tick % _SLOTS) + column]
+            slot = _FIELDS + _COUNTED * (tick % _SLOTS)
+            excess -= sum(words[slot + kind] for kind in kinds)
             tick += 1
             if excess <= 0:
                 return float((tick - 1 + TICKS_COUNTED) * TICK_S - now)

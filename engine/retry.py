@@ -6,11 +6,13 @@ never sends. The policy is a frozen struct; the rest keeps counts and answers qu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .endpoint import Fault
+from .limits import Limit
 
 
 class RetryPolicy(Struct, frozen=True):
@@ -38,29 +40,42 @@ class RetryPolicy(Struct, frozen=True):
         return random.uniform(self.wait_min_s, max(self.wait_min_s, ceiling))
 
 
+def told_to_wait(fault: Fault, limits: Iterable[Limit]) -> Fault:
+    """A refusal that names no pause, with the one that the limits beside it tell: of what has run out, else of what
+    tells nothing but when it is whole again."""
+    if fault.action != "throttle" or fault.retry_after_s is not None:
+        return fault
+    told = tuple(limits)
+    wait_s = max((limit.wait_s for limit in told), default=0.0)
+    if wait_s <= 0:
+        wait_s = max((limit.reset_s or 0.0 for limit in told if limit.remaining is None), default=0.0)
+    return fault if wait_s <= 0 else structs.replace(fault, retry_after_s=wait_s, cuts_rate=False)
+
+
 class Tries:
-    """The attempts of one call. A call held back by its lane spends none."""
+    """The attempts of one call. A call held back by its lane spends none. `refused_by` has a bit for each key that has
+    refused it."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
         self.attempts = 0
         self.uncounted = 0
-        self._is_doubtful = False
+        self.refused_by = 0
         self.maybe_billed = 0
+        self._doubted_by = 0
 
     @property
     def sent(self) -> int:
         return self.attempts + self.uncounted
 
-    def may_repeat(self, fault: Fault) -> bool:
-        """Count this failed attempt; whether the call may be sent once more."""
+    def may_repeat(self, fault: Fault, key: int = 0, *, is_first_elsewhere: bool = False) -> bool:
+        """Count this failed attempt; whether the call may be sent once more. `key` is the number of the key that it was
+        made with; `is_first_elsewhere`: that one had not refused the call before, and another key may take it."""
         if fault.is_billed_maybe:
             self.maybe_billed += 1
-        # Where the confirming probe found the key alive, it is this call alone that is forbidden: that one counts.
-        is_first_doubt = fault.action == "confirm" and not self._is_doubtful
-        if fault.action == "confirm":
-            self._is_doubtful = True
-        if is_first_doubt or fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
+        if fault.action in ("throttle", "confirm", "stop"):
+            self.refused_by |= 1 << key
+        if self._is_uncounted(fault, key) or (is_first_elsewhere and fault.action in ("throttle", "confirm", "stop")):
             self.uncounted += 1
             return True
         self.attempts += 1
@@ -70,6 +85,14 @@ class Tries:
         if self.attempts >= limit:
             return False
         return self.maybe_billed <= self._policy.billed_repeats_max
+
+    def _is_uncounted(self, fault: Fault, key: int) -> bool:
+        if fault.action == "confirm":
+            # Where the confirming probe found the key alive, it is this call alone that is forbidden: that one counts.
+            is_first_doubt = not self._doubted_by >> key & 1
+            self._doubted_by |= 1 << key
+            return is_first_doubt
+        return fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None)
 
 
 class RetryBudget:

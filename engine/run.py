@@ -10,9 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 
-from .admission import LaneStopped, Stop
+from .admission import Stop
 from .call import Call, Outcome
 from .fault import LocalFault, Stopped
+from .group import LaneStopped
 from .intake import Intake
 from .scheduler import Scheduler
 from .sink import Sink
@@ -95,7 +96,7 @@ class Run:
 
     def _begin_lane(self, model: str) -> None:
         lane = self._scheduler.route_of(model).lane
-        for number in range(lane.lane.concurrency):
+        for number in range(lane.concurrency):
             worker = asyncio.create_task(self._work(model), name=f"{model} worker {number}")
             self._workers.add(worker)
             worker.add_done_callback(self._worker_done)

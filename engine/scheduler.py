@@ -10,28 +10,38 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from .admission import Admission, LaneStopped, Permit, StopReason
+from .admission import Permit, StopReason
 from .cache import Cache, Mode
 from .call import Call, Failure, Outcome, Reply
 from .endpoint import EncodeError, Endpoint, Fault, Request, Response, SendError
 from .estimate import TokenEstimate
 from .events import Events
 from .fault import LocalFault, Stopped
+from .group import LaneGroup, LaneStopped
 from .key import key_of
+from .limits import Tokens
 from .money import Price, cost_of, worst_cost
-from .retry import RetryPolicy, Tries
+from .retry import RetryPolicy, Tries, told_to_wait
 from .sink import Sink
+
+_TOKENS_OF = {"tpm": "tokens", "itpm": "input tokens", "otpm": "output tokens"}
 
 
 class Route(Struct):
-    """Everything one model string needs: where it goes, under which quota, at what price."""
+    """Everything one model string needs: where it goes (an endpoint for each of the lane's keys), under which quota, at
+    what price."""
 
-    endpoint: Endpoint
-    lane: Admission
+    endpoints: tuple[Endpoint, ...]
+    lane: LaneGroup
     price: Price | None
     estimate: TokenEstimate
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """For what no key matters to."""
+        return self.endpoints[0]
 
 
 class Wanted(Struct):
@@ -41,7 +51,7 @@ class Wanted(Struct):
     route: Route
     request: Request
     key: bytes
-    tokens: int
+    tokens: Tokens
 
 
 class Scheduler:
@@ -119,12 +129,12 @@ class Scheduler:
         if self._mode == "strict":
             detail = f"call {key.hex()[:12]} to {call.model} is not in the cache and mode strict sends nothing"
             return self._unsent(call, Failure("not_cached", detail), key.hex())
-        tpm = route.lane.lane.tpm
-        tokens = 0
-        if tpm is not None and (tokens := route.estimate.of(call)) > tpm:
+        tokens, lane = route.estimate.tokens_of(call), route.lane
+        if tokens.total > lane.least_tokens and (lack := lane.declared.lacks(tokens)) is not None:
+            needed, most, name = lack
             detail = (
-                f"call {key.hex()[:12]} needs {tokens:,} tokens; lane {call.model} admits at most {tpm:,.0f} a "
-                f"minute: raise tpm or cut the prompt"
+                f"call {key.hex()[:12]} needs {needed:,} {_TOKENS_OF[name]}; lane {call.model} admits at most "
+                f"{most:,.0f} a minute: raise {name} or cut the prompt"
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
         return Wanted(call, route, request, key, tokens)
@@ -190,17 +200,17 @@ class Scheduler:
             worst = 0.0
             if lane.purse.limit is not None and route.price is not None:
                 worst = worst_cost(call, route.price, route.estimate)
-            permit = await lane.admit(wanted.tokens, worst)
+            permit = await lane.admit(wanted.tokens, worst, tries.refused_by)
             try:
                 self.events.tell("sent", call.model)
                 try:
-                    result, response = await self._attempt(route, wanted.request)
+                    result, response = await self._attempt(route, permit, wanted.request)
                 except BaseException:
                     tries.maybe_billed += 1  # cancelled on its way: the provider may finish it all the same
                     raise
                 if response is not None and isinstance(result, Reply):
-                    self._settle(route, permit, call, result, loop.time())
-                    await self._store(wanted, response, lane)
+                    self._settle(route, permit, call, result)
+                    await self._store(wanted, response)
                     tries.attempts += 1
                     outcome = self._success(wanted, result, response, tries)
                     self._write(outcome, sink)
@@ -208,21 +218,27 @@ class Scheduler:
                 assert isinstance(result, Fault)
                 now = loop.time()
                 lane.failed(permit, result, now)
-                if not tries.may_repeat(result) and not self._is_left_pending(result, lane):
+                if not self._may_repeat(result, permit, lane, tries) and not self._is_left_pending(result, lane):
                     outcome = self._final_failure(wanted, result, tries)
                     self._write(outcome, sink)
                     return outcome
             finally:
                 lane.release(permit, loop.time())
             self.events.tell("retried", call.model, detail=result.kind)
-            await self._wait_to_retry(lane, result, tries)
+            await self._wait_to_retry(lane, permit, result, tries)
 
-    async def _attempt(self, route: Route, request: Request) -> tuple[Reply | Fault, Response | None]:
+    async def _attempt(self, route: Route, permit: Permit, request: Request) -> tuple[Reply | Fault, Response | None]:
         """One try, whatever happens to it."""
+        endpoint = route.endpoints[permit.lane.number]
         self._out += 1
         try:
-            response = await route.endpoint.send(request)
-            return route.endpoint.decode(response), response
+            response = await endpoint.send(request)
+            result = endpoint.decode(response)
+            if response.headers and (limits := endpoint.limits(response)):
+                route.lane.learn(permit, limits, asyncio.get_running_loop().time())
+                if isinstance(result, Fault):
+                    result = told_to_wait(result, limits)
+            return result, response
         except SendError as error:
             return error.fault, None
         except Exception as error:  # noqa: BLE001
@@ -233,15 +249,19 @@ class Scheduler:
         finally:
             self._out -= 1
 
-    def _settle(self, route: Route, permit: Permit, call: Call, reply: Reply, now: float) -> None:
+    @staticmethod
+    def _settle(route: Route, permit: Permit, call: Call, reply: Reply) -> None:
         usage = reply.usage
-        tokens = permit.tokens if usage is None else usage.input + usage.output
+        tokens = permit.tokens if usage is None else Tokens(usage.input, usage.output)
         if usage is not None:
             route.estimate.observe(call, usage)
         cost = cost_of(usage, route.price)
-        route.lane.succeeded(permit, now, tokens=tokens, cost=permit.cost if cost is None else cost)
+        permit.lane.succeeded(permit, tokens, permit.cost if cost is None else cost)
 
-    async def _store(self, wanted: Wanted, response: Response, lane: Admission) -> None:
+    async def _store(self, wanted: Wanted, response: Response) -> None:
+        if response.headers:
+            # What they tell is of this moment.
+            response = structs.replace(response, headers={})
         try:
             # With nothing else out there is nothing to wait for: a narrow lane pays no pause for each answer.
             is_last = self._out == 0
@@ -259,7 +279,14 @@ class Scheduler:
             self.halt("local_fault", str(sink.fault))
 
     @staticmethod
-    def _is_left_pending(fault: Fault, lane: Admission) -> bool:
+    def _may_repeat(fault: Fault, permit: Permit, lane: LaneGroup, tries: Tries) -> bool:
+        key = permit.lane.number
+        is_first = not tries.refused_by >> key & 1
+        is_first_elsewhere = is_first and lane.has_another(tries.refused_by | 1 << key)
+        return tries.may_repeat(fault, key, is_first_elsewhere=is_first_elsewhere)
+
+    @staticmethod
+    def _is_left_pending(fault: Fault, lane: LaneGroup) -> bool:
         """What stops a lane leaves the call pending; a redirect alone is recorded as the call's own end."""
         if fault.action == "confirm":
             return lane.stopped is not None
@@ -288,12 +315,14 @@ class Scheduler:
             maybe_billed=tries.maybe_billed,
         )
 
-    async def _wait_to_retry(self, lane: Admission, fault: Fault, tries: Tries) -> None:
+    async def _wait_to_retry(self, lane: LaneGroup, permit: Permit, fault: Fault, tries: Tries) -> None:
         """Sleep without a slot. Pauses of the whole lane and its breaker are the lane's to wait for."""
         if fault.action != "retry" and not (fault.action == "throttle" and fault.retry_after_s is None):
+            return
+        if fault.action == "throttle" and lane.has_another(tries.refused_by):
             return
         if not (fault.is_immediate and tries.attempts == 1):
             await lane.back_off(self._policy.wait_s(tries.attempts, self._random))
         loop = asyncio.get_running_loop()
-        while (wait := lane.budget.wait_s(loop.time())) > 0:
+        while (wait := permit.lane.budget.wait_s(loop.time())) > 0:
             await lane.back_off(wait)

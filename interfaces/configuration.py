@@ -35,7 +35,7 @@ class Configuration(Struct, frozen=True):
 
     lanes: tuple[Lane, ...] = ()
     providers: dict[str, Provider] = {}
-    key_variables: dict[str, str] = {}
+    key_variables: dict[str, tuple[str, ...]] = {}
     prices: dict[str, Price] = {}
 
 
@@ -61,20 +61,22 @@ class _KeyWritten(Exception):
 class _KeyNames:
     @property
     def expected(self) -> str:
-        return 'a list of one env:NAME, as in ["env:OPENAI_API_KEY"]; this version has one key a lane'
+        return 'a list of env:NAME, each named once, as in ["env:OPENAI_API_KEY", "env:OPENAI_API_KEY_2"]'
 
-    def read(self, value: object) -> str:
+    def read(self, value: object) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
             raise _KeyWritten
-        names = [_KeyName().read(name) for name in value]
-        if len(names) > 1:
+        names = tuple(_KeyName().read(name) for name in value)
+        if len(set(names)) < len(names):
             raise ValueError(value)
-        return names[0]
+        return names
 
 
 _LANE = {
     "rpm": values.RPM,
     "tpm": values.TPM,
+    "itpm": values.ITPM,
+    "otpm": values.OTPM,
     "concurrency": values.CONCURRENCY,
     "timeout": values.TIMEOUT,
     "keys": _KeyNames(),
@@ -112,7 +114,7 @@ def read_configuration(path: str | None) -> Configuration:
     return configuration_of(document)
 
 
-def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, str]]:
+def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, ...]]]:
     lanes, key_variables = [], {}
     for model, rows in _entries(document, "lanes"):
         found = _table(document, ("lanes", model), rows, _LANE)
@@ -125,6 +127,8 @@ def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, str]]:
                 found.get("tpm"),
                 found.get("concurrency", CONCURRENCY_DEFAULT),
                 found.get("timeout", Lane(model).timeout_s),
+                found.get("itpm"),
+                found.get("otpm"),
             )
         )
     return tuple(lanes), key_variables
@@ -216,7 +220,7 @@ def settings_for(models: tuple[str, ...], sending: Sending, configuration: Confi
         return Settings(
             lanes=lanes,
             providers=configuration.providers,
-            key_variables={m: name for m, name in configuration.key_variables.items() if m in models},
+            key_variables={m: names for m, names in configuration.key_variables.items() if m in models},
             prices=configuration.prices,
             base_url=sending.base_url,
             cache=None if sending.cache is None else Path(sending.cache).expanduser(),

@@ -12,8 +12,8 @@ from typing import get_args
 
 from msgspec import Struct
 
-from ..engine.admission import Admission
 from ..engine.events import Event, Kind
+from ..engine.group import LaneGroup
 from ..engine.money import Purse
 from ..engine.scheduler import Route
 from .bottleneck import CPU_FULL, LAG_FULL_S, RETRY, Bottleneck, Share, Span, shares
@@ -151,7 +151,7 @@ class Headway:
             lane.waiting_for,
             retry_s,
             counts.in_flight,
-            lane.lane.concurrency,
+            lane.concurrency,
             # Answers from the cache wait for nobody else.
             is_cpu_full or (counts.in_flight == 0 and counts.looks[-1][1] > counts.looks[-2][1]),
             is_only_retrying=counts.latest == "retried" and lane.in_flight == 0 and lane.stopped is None,
@@ -193,7 +193,7 @@ class Headway:
             counts.done,
             counts.per_s(),
             counts.in_flight,
-            0 if route is None else route.lane.lane.concurrency,
+            0 if route is None else route.lane.concurrency,
             shares([counts.bottleneck.seconds()]),
             "" if stop is None else stop.reason,
         )
@@ -227,7 +227,7 @@ class Headway:
         return left / per_s if per_s > 0 else None
 
     @staticmethod
-    def _per_s_to_come(counts: _Counts, lane: Admission, now: float) -> float:
+    def _per_s_to_come(counts: _Counts, lane: LaneGroup, now: float) -> float:
         """The rate seen; the quota's own, where waiting for the quota is what limits the lane."""
         if lane.stopped is not None:
             return 0.0
@@ -236,11 +236,12 @@ class Headway:
         is_at_quota = waits.get("requests", 0.0) + waits.get("tokens", 0.0) >= _QUOTA_SHARE
         if seen > 0 and not is_at_quota:
             return seen
-        caps = [] if lane.lane.rpm is None else [lane.lane.rpm]
-        if lane.lane.tpm is not None:
-            requests, tokens = lane.used(now)
-            if requests and tokens:
-                caps.append(lane.lane.tpm * requests / tokens)
+        quota = lane.quota
+        requests, used = lane.used(now)
+        caps = [] if quota.rpm is None else [quota.rpm]
+        for most, tokens in ((quota.tpm, used.total), (quota.itpm, used.input), (quota.otpm, used.output)):
+            if most is not None and requests and tokens:
+                caps.append(most * requests / tokens)
         return min(caps) * _QUOTA_USED / 60 if caps else seen
 
 

@@ -190,6 +190,8 @@ class CacheFolder:
 
 RPM = Number("a number of requests a minute", 1)
 TPM = Number("a number of tokens a minute", 1)
+ITPM = Number("a number of input tokens a minute", 1)
+OTPM = Number("a number of output tokens a minute", 1)
 CONCURRENCY = Whole("calls in flight", 1, 100_000)
 MAX_COST = Number("a number of dollars", 0, 1e9)
 PRICE = Number("a number of dollars a million tokens", 0, 1e6)

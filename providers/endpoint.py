@@ -6,6 +6,7 @@ protocol, or what kind of credentials there are.
 
 from __future__ import annotations
 
+import time
 from base64 import b64encode
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -14,7 +15,9 @@ from msgspec import structs
 
 from ..engine.call import Call, Reply
 from ..engine.endpoint import Fault, Request, Response, SendError
+from ..engine.limits import Limit
 from .authorizer import Authorizer
+from .limits import limits_of
 from .llm.protocol import Target, WireProtocol
 from .transport import Channel, Transport
 
@@ -65,6 +68,9 @@ class ModelEndpoint:
 
     def decode(self, response: Response) -> Reply | Fault:
         return self._protocol.decode(response)
+
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return limits_of(response.headers, time.time(), self._target.provider)
 
     async def _made_anew(self, request: Request) -> Mapping[str, str]:
         try:

@@ -23,6 +23,7 @@ from yarl import URL
 from ..engine.endpoint import Fault, Request, Response, SendError
 from .connections import StrictConnector
 from .deadlines import Deadlines
+from .limits import is_told_in
 
 BODY_MAX = 16 << 20
 CONNECT_S = 30.0
@@ -31,7 +32,9 @@ KEEPALIVE_S = 4.0
 # llama.cpp closes after a streamed reply and promises not to: where that was seen, streams get a connection of
 # their own for so long, the one sent again first of all.
 FICKLE_S = 60.0
-_HEADERS_KEPT = ("retry-after", "retry-after-ms", "date", "location", "x-request-id")
+# How often a sound answer's headers are looked at for what they tell of quotas: a look costs a hundredth of a call.
+LOOK_EVERY_S = 0.1
+_HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-request-id"})
 _NO_HEADERS: Mapping[str, str] = {}
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
@@ -120,6 +123,7 @@ class Channel:
         self._heads: dict[tuple[str, bool], Head] = {}
         self._pools: dict[tuple[URL, bool], Pool] = {}
         self._hung_up_at: dict[str, float] = {}
+        self._look_at = 0.0
 
     async def send(self, request: Request, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
         """Send and read to the end. `headers` are this attempt's own. Raises SendError where no response came whole."""
@@ -148,7 +152,7 @@ class Channel:
             while 100 <= message.code < 200:
                 message, payload = await protocol.read()
             progress.is_answered = True
-            response = await _read(message, payload, request, began)
+            response = await _read(message, payload, request, began, self._headers_of(message, began))
         except BaseException:
             # Closed, not given back: what is still to come on it belongs to nobody.
             connection.close()
@@ -158,6 +162,13 @@ class Channel:
         else:
             head.pool.give_back(connection)
         return response
+
+    def _headers_of(self, message: RawResponseMessage, began: float) -> dict[str, str]:
+        if message.code == 200:
+            if began < self._look_at:
+                return {}
+            self._look_at = began + LOOK_EVERY_S
+        return _kept(message.headers)
 
     def _head_of(self, request: Request) -> Head:
         is_alone = False
@@ -201,7 +212,13 @@ class _Progress:
     is_answered = False
 
 
-async def _read(message: RawResponseMessage, payload: aiohttp.StreamReader, request: Request, began: float) -> Response:
+async def _read(
+    message: RawResponseMessage,
+    payload: aiohttp.StreamReader,
+    request: Request,
+    began: float,
+    headers: dict[str, str],
+) -> Response:
     chunks: list[bytes] = []
     size = 0
     first_byte_ms: float | None = None
@@ -223,14 +240,19 @@ async def _read(message: RawResponseMessage, payload: aiohttp.StreamReader, requ
         if not request.stream and message.code == 200:
             raise
         is_cut = True
-    headers = {} if message.code == 200 else _kept(message.headers)
     elapsed_ms = (time.perf_counter() - began) * 1000
     body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
     return Response(message.code, body, request.stream, is_cut, elapsed_ms, first_byte_ms, headers)
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: headers[name] for name in _HEADERS_KEPT if name in headers}
+    """Those that mean something, by their names in lower case; where one comes twice, the first."""
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        name = name.lower()
+        if name in _HEADERS_KEPT or is_told_in(name):
+            found.setdefault(name, value)
+    return found
 
 
 def _fault_of(error: BaseException, timeout_s: float, *, is_answered: bool) -> Fault:

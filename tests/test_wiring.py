@@ -62,11 +62,11 @@ def test_a_providers_identity_stands_in_keys_for_its_address() -> None:
     assert wiring.access_to("mylab/m", settings(providers=rows)).target.identity == "lab"
 
 
-def test_a_ledgers_name_tells_accounts_apart_and_tells_no_key() -> None:
+def test_the_name_of_a_lanes_files_tells_accounts_apart_and_tells_no_key() -> None:
     one = wiring.access_to("openai/m", settings())
     other = wiring.access_to("openai/m", settings(environment={"OPENAI_API_KEY": "sk-other-key-for-tests"}))
-    assert wiring.ledger_name(one) != wiring.ledger_name(other)
-    assert KEY not in wiring.ledger_name(one)
+    assert wiring.stem_of(one, settings()) != wiring.stem_of(other, settings())
+    assert KEY not in str(wiring.stem_of(one, settings()))
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,10 @@ from ...engine.collector import calm_collector
 from ...engine.endpoint import Endpoint
 from ...engine.estimate import TokenEstimate
 from ...engine.events import Event, Events
+from ...engine.group import LaneGroup
 from ...engine.lane import Lane
 from ...engine.ledger import Ledger
+from ...engine.limits import declared_quota
 from ...engine.money import Purse
 from ...engine.retry import RetryPolicy
 from ...engine.run import run_calls
@@ -98,9 +100,9 @@ def build(endpoint: Callable[[], Endpoint], folder: Path) -> Scheduler:
 
     def route(model: str) -> Route:
         lane = Lane(model, rpm=RPM, tpm=TPM, concurrency=IN_FLIGHT)
-        ledger = Ledger(lane.rpm, lane.tpm, folder / "lanes" / "lane.ledger")
-        admission = Admission(lane, ledger=ledger, purse=purse, policy=policy, events=events)
-        return Route(endpoint(), admission, None, TokenEstimate())
+        ledger = Ledger(declared_quota(lane), folder / "lanes" / "lane.ledger")
+        key = Admission(lane, ledger=ledger, purse=purse, policy=policy, events=events)
+        return Route((endpoint(),), LaneGroup([key], purse=purse, events=events), None, TokenEstimate())
 
     cache = Cache(folder / "cache")
     return Scheduler(route, cache=cache, mode="record", policy=policy, events=events, random=random.Random(1))

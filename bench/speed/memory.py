@@ -14,6 +14,7 @@ import uvloop
 
 from ...engine.call import Call, Reply, Usage
 from ...engine.endpoint import Fault, Request, Response
+from ...engine.limits import Limit
 from ...engine.run import run_calls
 from ...engine.run_folder import RunFolder
 from .clients import MODEL, build, row
@@ -33,6 +34,9 @@ class ScriptedProvider:
 
     def decode(self, response: Response) -> Reply | Fault:
         return Reply(response.body.decode(), Usage(10, 10), "stop")
+
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return ()
 
 
 async def run(count: int, folder: Path) -> None:

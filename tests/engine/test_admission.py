@@ -17,8 +17,10 @@ from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Fault
 from millstream.engine.estimate import TokenEstimate
 from millstream.engine.events import Event, Events
+from millstream.engine.group import LaneGroup
 from millstream.engine.lane import Lane
 from millstream.engine.ledger import Ledger
+from millstream.engine.limits import Quota, Tokens
 from millstream.engine.money import Price, Purse
 from millstream.engine.retry import RetryPolicy
 from millstream.engine.run import run_calls
@@ -55,7 +57,9 @@ async def token_sends(sizes: list[int], tpm: int, seconds: float, jitter: random
 
     events = Events()
     lane = Lane("script/m", tpm=tpm, concurrency=16)
-    admission = Admission(lane, ledger=Ledger(None, tpm), purse=Purse(), policy=RetryPolicy(), events=events)
+    ledger, purse = Ledger(Quota(tpm=tpm)), Purse()
+    key = Admission(lane, ledger=ledger, purse=purse, policy=RetryPolicy(), events=events)
+    group = LaneGroup([key], purse=purse, events=events)
     loop = asyncio.get_running_loop()
     sends: list[tuple[float, int]] = []
     cursor = iter(range(10**9))
@@ -63,14 +67,14 @@ async def token_sends(sizes: list[int], tpm: int, seconds: float, jitter: random
     async def work() -> None:
         while loop.time() < seconds:
             size = sizes[next(cursor) % len(sizes)]
-            permit = await admission.admit(size)
+            permit = await group.admit(Tokens(size))
             sends.append((loop.time(), size))
             await asyncio.sleep(jitter.uniform(0.05, 2))
-            admission.succeeded(permit, loop.time(), tokens=size, cost=0.0)
-            admission.release(permit, loop.time())
+            key.succeeded(permit, Tokens(size), 0.0)
+            group.release(permit, loop.time())
 
     await asyncio.gather(*(work() for _ in range(16)))
-    assert admission.in_flight == 0
+    assert group.in_flight == 0
     return [(at, size) for at, size in sends if at <= seconds]
 
 
@@ -293,7 +297,7 @@ def test_an_estimate_learns_from_the_reported_usage() -> None:
 
     estimate = TokenEstimate()
     call = Call("script/m", "x" * 4000)
-    assert estimate.of(call) == 1000 + 256
+    assert estimate.tokens_of(call) == Tokens(1000, 256)
     for _ in range(64):
         estimate.observe(call, Usage(2000, 40))
     assert estimate.input_of(call) == pytest.approx(2000, rel=0.05)

@@ -43,7 +43,7 @@ def written(tmp_path: Path, text: str, name: str = "c.toml") -> Path:
 def test_everything_that_a_file_declares_is_taken(tmp_path: Path) -> None:
     found = configuration_of(Document(written(tmp_path, GOOD)))
     assert found.lanes == (Lane("openai/gpt-4o-mini", 10_000, 2_000_000, 64, 90.0),)
-    assert found.key_variables == {"openai/gpt-4o-mini": "LAB_KEY"}
+    assert found.key_variables == {"openai/gpt-4o-mini": ("LAB_KEY",)}
     assert found.providers == {"mylab": Provider("http://127.0.0.1:8000/v1", "LAB_KEY", None, "lab")}
     assert found.prices == {"mylab/tiny": Price(0.5, 1)}
 
@@ -142,9 +142,16 @@ def test_a_key_that_is_written_out_is_refused_and_never_shown(tmp_path: Path, te
         error = error.__cause__
 
 
-def test_two_keys_of_a_lane_are_refused_in_this_version(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="this version has one key a lane"):
-        configuration_of(Document(written(tmp_path, '[lanes."a/b"]\nkeys = ["env:ONE", "env:TWO"]')))
+def test_a_lane_may_have_several_keys_and_input_and_output_apart(tmp_path: Path) -> None:
+    text = '[lanes."a/b"]\nkeys = ["env:ONE", "env:TWO"]\nitpm = 80_000\notpm = 16_000'
+    found = configuration_of(Document(written(tmp_path, text)))
+    assert found.key_variables == {"a/b": ("ONE", "TWO")}
+    assert found.lanes == (Lane("a/b", itpm=80_000, otpm=16_000),)
+
+
+def test_a_key_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"keys: expected a list of env:NAME, each named once"):
+        configuration_of(Document(written(tmp_path, '[lanes."a/b"]\nkeys = ["env:ONE", "env:ONE"]')))
 
 
 def test_a_configuration_holds_no_runs(tmp_path: Path) -> None:

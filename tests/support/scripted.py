@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from millstream.engine.endpoint import Fault, Request, Response, SendError
 from millstream.engine.estimate import TokenEstimate
 from millstream.engine.events import Events
 from millstream.engine.fault import LocalFault
+from millstream.engine.group import LaneGroup
 from millstream.engine.lane import Lane
 from millstream.engine.ledger import Ledger
+from millstream.engine.limits import Limit, declared_quota
 from millstream.engine.money import Price, Purse
 from millstream.engine.retry import RetryPolicy
 from millstream.engine.scheduler import Route, Scheduler
@@ -64,6 +66,9 @@ class ScriptedProvider:
         text = response.body.decode()
         return Reply(text, Usage(len(text) // 4, 1), "stop")
 
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return ()
+
     def counts(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for _, prompt in self.arrivals:
@@ -90,20 +95,20 @@ class ListSink:
 
 
 class Bench:
-    """A scheduler over scripted providers, one for each model string."""
+    """A scheduler over scripted providers: one for each model string, or one for each of its keys."""
 
     def __init__(self, scheduler: Scheduler, purse: Purse, events: Events) -> None:
         self.scheduler = scheduler
         self.purse = purse
         self.events = events
 
-    def lane(self, model: str) -> Admission:
+    def lane(self, model: str) -> LaneGroup:
         return self.scheduler.route_of(model).lane
 
 
 @asynccontextmanager
 async def engine_over(
-    providers: dict[str, ScriptedProvider],
+    providers: Mapping[str, ScriptedProvider | Sequence[ScriptedProvider]],
     folder: Path,
     *lanes: Lane,
     mode: Mode = "record",
@@ -120,9 +125,20 @@ async def engine_over(
 
     def route(model: str) -> Route:
         lane = declared.get(model, Lane(model, concurrency=8))
-        ledger = Ledger(lane.rpm, lane.tpm) if lane.rpm or lane.tpm else None
-        admission = Admission(lane, ledger=ledger, purse=purse, policy=policy, events=events)
-        return Route(providers[model], admission, price, TokenEstimate())
+        served = providers[model]
+        endpoints = (served,) if isinstance(served, ScriptedProvider) else tuple(served)
+        keys = [
+            Admission(
+                lane,
+                ledger=Ledger(declared_quota(lane)),
+                purse=purse,
+                policy=policy,
+                events=events,
+                key=f"KEY_{number}" if len(endpoints) > 1 else "",
+            )
+            for number, _ in enumerate(endpoints, 1)
+        ]
+        return Route(endpoints, LaneGroup(keys, purse=purse, events=events), price, TokenEstimate())
 
     cache = Cache(folder, scope=scope)
     scheduler = Scheduler(route, cache=cache, mode=mode, policy=policy, events=events, random=random.Random(seed))

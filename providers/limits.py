@@ -1,0 +1,195 @@
+"""What an answer's headers say of the provider's quotas: names and numbers in many dialects become limits.
+
+Pure: no clock but the one that is passed in, beside the answer's own Date. A header that is not understood says
+nothing; none is ever an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+
+from ..engine.limits import DAY_S, MINUTE_S, Amount, Limit
+
+_HOUR_S, _MONTH_S = 3_600.0, 30 * DAY_S
+_WINDOWS = {"second": 1.0, "minute": MINUTE_S, "hour": _HOUR_S, "day": DAY_S, "month": _MONTH_S}
+_ROLES = frozenset({"limit", "remaining", "reset", "renewalperiod", "policy"})
+_AMOUNTS: dict[tuple[str, ...], Amount] = {
+    ("requests",): "requests",
+    ("req",): "requests",
+    ("tokens",): "tokens",
+    ("input", "tokens"): "input",
+    ("tokens", "input"): "input",
+    ("output", "tokens"): "output",
+    ("tokens", "output"): "output",
+    ("tokens", "prompt"): "input",
+    ("tokens", "generated"): "output",
+}
+# What stands before the words that tell role, amount and window, and what is meant where these tell no amount.
+_FAMILIES: tuple[tuple[re.Pattern[str], Amount | None], ...] = (
+    (re.compile(r"anthropic-ratelimit-(.+)"), None),
+    (re.compile(r"x-tokenlimit-(.+)"), "tokens"),
+    (re.compile(r"(?:x-)?ratelimitbysize-(.+)"), "tokens"),
+    (re.compile(r"(?:x-)?rate-?limit-(.+)"), "requests"),
+)
+# Groq's limit of requests is one for a day; Fireworks' tokens are told a second and counted a minute.
+_REQUESTS_A_DAY = frozenset({"groq"})
+_SPOKEN_A_SECOND = frozenset({"tokens-prompt", "tokens-generated"})
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+_DURATION_S = (DAY_S, _HOUR_S, MINUTE_S, 1.0, 0.001)
+_WINDOW = re.compile(r";\s*w(?:indow)?=(\d{1,9})\b")
+# From here on a number is a date: seconds since 1970, or milliseconds.
+_EPOCH_S, _EPOCH_MS = 1e9, 1e12
+# How well a bucket's own figures must agree with a window to be taken as telling it.
+_CLOSE = 0.05
+
+
+def is_told_in(name: str) -> bool:
+    """Whether a header, its name in lower case, can be about quotas."""
+    return "ratelimit" in name or "rate-limit" in name or "tokenlimit" in name
+
+
+def limits_of(headers: Mapping[str, str], now: float, provider: str = "") -> tuple[Limit, ...]:
+    """Every limit that headers, their names in lower case, tell. `now` is the time (seconds since 1970) that dates
+    among them are held against where the answer has no Date of its own."""
+    told: dict[tuple[Amount, str], dict[str, str]] = {}
+    for name, value in headers.items():
+        if is_told_in(name) and (meant := _meaning_of(name)) is not None:
+            role, amount, words = meant
+            told.setdefault((amount, words), {})[role] = value
+    now = _date(headers.get("date", "")) or now
+    found = [
+        limit for (amount, words), values in told.items() for limit in _limits(amount, words, values, now, provider)
+    ]
+    return tuple(limit for limit in found if limit.limit is not None or limit.reset_s is not None)
+
+
+def _meaning_of(name: str) -> tuple[str, Amount, str] | None:
+    """The role of a header, the amount that it is about, and the words that say which limit of that amount."""
+    for pattern, default in _FAMILIES:
+        match = pattern.fullmatch(name)
+        if match is None:
+            continue
+        words = match[1].split("-")
+        roles = [word for word in words if word in _ROLES]
+        others = tuple(word for word in words if word not in _ROLES)
+        amount = _AMOUNTS.get(tuple(word for word in others if word not in _WINDOWS), default if not others else None)
+        if amount is None and others and others[0] in _WINDOWS:
+            amount = default
+        if len(roles) != 1 or amount is None:
+            return None
+        return roles[0], amount, "-".join(others)
+    return None
+
+
+def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, provider: str) -> list[Limit]:
+    """The limits of one family of headers: several, where these hold lists."""
+    items = _items(values.get("limit", ""))
+    if any(window_s is not None for _, window_s in items):
+        # The first of such a list repeats the one that is nearest to its end.
+        items = [item for item in items if item[1] is not None]
+    count = max(1, len(items))
+    windows = [window_s for _, window_s in items]
+    if items and windows[0] is None:
+        windows = _windows_beside(words, values, count)
+    left = [number for number, _ in _items(values.get("remaining", ""))]
+    resets = [_reset_s(text, now) for text in values["reset"].split(",")] if "reset" in values else []
+    found = []
+    for place in range(count):
+        limit = items[place][0] if items else None
+        if limit is not None and limit <= 0:
+            continue  # says that there is none
+        remaining, reset_s = (each[place] if place < len(each) else None for each in (left, resets))
+        if remaining is not None and remaining < 0:
+            remaining = None
+        window_s = windows[place] if place < len(windows) else None
+        if words in _SPOKEN_A_SECOND and limit is not None:
+            limit, window_s = limit * MINUTE_S, MINUTE_S
+        if window_s is None:
+            window_s = _guessed_window(amount, words, Limit(amount, 0.0, limit, remaining, reset_s), provider)
+        found.append(Limit(amount, window_s, limit, remaining, reset_s))
+    return found
+
+
+def _windows_beside(words: str, values: Mapping[str, str], count: int) -> list[float | None]:
+    """The windows that stand in the header's name or in another header, one for each limit; None: nobody says."""
+    named = [_WINDOWS[word] for word in words.split("-") if word in _WINDOWS]
+    if named:
+        return [named[0]] * count
+    stated = [window_s for _, window_s in _items(values.get("policy", ""))]
+    if len(stated) == count and None not in stated:
+        return stated
+    period = _number(values.get("renewalperiod", ""))
+    if period is not None and period > 0:
+        return [period] * count
+    # Two without a word of explanation: the shorter one first, the other a month's.
+    return [1.0, *[_MONTH_S] * (count - 1)] if count > 1 else [None]
+
+
+def _items(text: str) -> list[tuple[float | None, float | None]]:
+    """The numbers of a list, each with the window that stands behind it."""
+    if not text:
+        return []
+    found = []
+    for part in text.split(","):
+        window = _WINDOW.search(part)
+        found.append((_number(part.partition(";")[0]), float(window[1]) if window and int(window[1]) else None))
+    return found
+
+
+def _guessed_window(amount: Amount, words: str, told: Limit, provider: str) -> float:
+    """The window where nothing names it: a minute, as nearly everyone means, unless the figures say otherwise; a
+    second for those who say no more than `x-ratelimit-limit`."""
+    limit, remaining, reset_s = told.limit, told.remaining, told.reset_s
+    if amount == "requests" and provider in _REQUESTS_A_DAY:
+        return DAY_S
+    if limit is not None and remaining is not None and reset_s and limit > remaining:
+        # A bucket that fills evenly is whole again after the share of its window that was taken.
+        whole_s = reset_s * limit / (limit - remaining)
+        for window_s in (_HOUR_S, DAY_S):
+            if abs(whole_s - window_s) <= _CLOSE * window_s:
+                return window_s
+    if reset_s is not None and reset_s > 1.5 * MINUTE_S:
+        return next((window_s for window_s in (_HOUR_S, DAY_S) if reset_s <= window_s), _MONTH_S)
+    return MINUTE_S if words or (reset_s is not None and reset_s > 1) else 1.0
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if -1e15 < number < 1e15 else None
+
+
+def _reset_s(text: str, now: float) -> float | None:
+    """Seconds from now: as a number, a duration such as 6m0s or 20ms, or a date in any of its forms."""
+    text = text.strip()
+    number = _number(text)
+    if number is not None:
+        if number >= _EPOCH_MS:
+            number = number / 1000 - now
+        elif number >= _EPOCH_S:
+            number -= now
+        return max(0.0, number)
+    match = _DURATION.fullmatch(text)
+    if match is not None and text:
+        return sum(float(part) * unit for part, unit in zip(match.groups(), _DURATION_S, strict=True) if part)
+    date = _date(text)
+    return None if date is None else max(0.0, date - now)
+
+
+def _date(text: str) -> float | None:
+    """Seconds since 1970 of a date as RFC 3339 or as HTTP writes it."""
+    if not text:
+        return None
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            date = read(text)
+            if date.tzinfo is not None:
+                return date.timestamp()
+        except (ValueError, TypeError, OverflowError, IndexError):
+            continue
+    return None
