@@ -86,9 +86,12 @@ class Settings(Struct, frozen=True, kw_only=True):
                 return lane
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
 
-    def keys_of(self, model: str) -> int:
-        """How many keys a model's lane has; each may send what the lane declares."""
-        return len(self.key_variables.get(model, ("",)))
+    def whole_lane_of(self, model: str) -> Lane:
+        """What all keys of a model may send together: each may send what its lane declares."""
+        lane, keys = self.lane_of(model), len(self.key_variables.get(model, ("",)))
+        declared = ((name, getattr(lane, name)) for name in ("rpm", "tpm", "itpm", "otpm", "concurrency"))
+        whole = structs.replace(lane, **{name: amount * keys for name, amount in declared if amount is not None})
+        return capped_by_files(whole)
 
     def price_table(self) -> Prices:
         return bundled_prices().replaced_by(self.prices)

@@ -6,7 +6,7 @@ Pure arithmetic: reads no header, no clock and no file. How headers are read: pr
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -56,6 +56,15 @@ class Limit(Struct, frozen=True):
         return self.reset_s
 
 
+class Lack(NamedTuple):
+    """An amount of which a call needs more than any minute holds: its option, its words, and both numbers."""
+
+    name: str
+    what: str
+    needed: int
+    most: float
+
+
 class Quota(Struct, frozen=True):
     """The most that any sliding minute may hold, and the least time between two requests where a limit holds for less
     than a minute. None: no limit."""
@@ -81,15 +90,15 @@ class Quota(Struct, frozen=True):
             max(self.spacing_s, other.spacing_s),
         )
 
-    def lacks(self, tokens: Tokens) -> tuple[int, float, str] | None:
-        """The first amount of which no minute holds enough: what is needed, what there is, and its name."""
-        for needed, amount, name in (
-            (tokens.total, self.tpm, "tpm"),
-            (tokens.input, self.itpm, "itpm"),
-            (tokens.output, self.otpm, "otpm"),
+    def lacks(self, tokens: Tokens) -> Lack | None:
+        """The first amount of which no minute holds enough."""
+        for name, what, needed, most in (
+            ("tpm", "tokens", tokens.total, self.tpm),
+            ("itpm", "input tokens", tokens.input, self.itpm),
+            ("otpm", "output tokens", tokens.output, self.otpm),
         ):
-            if amount is not None and needed > amount:
-                return needed, amount, name
+            if most is not None and needed > most:
+                return Lack(name, what, needed, most)
         return None
 
     def cut_to_fit(self, tokens: Tokens) -> Tokens:

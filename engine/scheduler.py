@@ -26,8 +26,6 @@ from .money import Price, cost_of, worst_cost
 from .retry import RetryPolicy, Tries, told_to_wait
 from .sink import Sink
 
-_TOKENS_OF = {"tpm": "tokens", "itpm": "input tokens", "otpm": "output tokens"}
-
 
 class Route(Struct):
     """Everything one model string needs: where it goes (an endpoint for each of the lane's keys), under which quota, at
@@ -131,10 +129,9 @@ class Scheduler:
             return self._unsent(call, Failure("not_cached", detail), key.hex())
         tokens, lane = route.estimate.tokens_of(call), route.lane
         if tokens.total > lane.least_tokens and (lack := lane.declared.lacks(tokens)) is not None:
-            needed, most, name = lack
             detail = (
-                f"call {key.hex()[:12]} needs {needed:,} {_TOKENS_OF[name]}; lane {call.model} admits at most "
-                f"{most:,.0f} a minute: raise {name} or cut the prompt"
+                f"call {key.hex()[:12]} needs {lack.needed:,} {lack.what}; lane {call.model} admits at most "
+                f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
         return Wanted(call, route, request, key, tokens)

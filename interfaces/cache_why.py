@@ -18,11 +18,9 @@ from ..engine.call import Call, Reply
 from ..engine.endpoint import EncodeError, Request
 from ..engine.key import key_of
 from ..providers.endpoint import ModelEndpoint
-from ..providers.table import PROVIDERS
 from ..wiring import Settings, access_to, keyless_endpoint_to
 from .refusal import UsageError
 
-_NO_KEY = "no-key"
 _RANGES_SHOWN = 6
 _GROUPS_SHOWN = 8
 
@@ -45,20 +43,13 @@ class Alike(Struct, frozen=True):
 
 
 def asked_for(call: Call, settings: Settings) -> Asked:
-    endpoint = keyless_endpoint_to(access_to(call.model, _without_keys(settings)))
+    # No key is needed to tell what a call's key in the cache is.
+    endpoint = keyless_endpoint_to(access_to(call.model, structs.replace(settings, needs_keys=False)))
     try:
         request = endpoint.encode(call)
     except EncodeError as error:
         raise UsageError(str(error)) from error
     return Asked(call, request, key_of(request, call.trial), endpoint)
-
-
-def _without_keys(settings: Settings) -> Settings:
-    """No key is needed to tell what a call's key in the cache is."""
-    rows = {**PROVIDERS, **settings.providers}
-    names = [row.key_variable for row in rows.values() if row.key_variable is not None]
-    blank = dict.fromkeys([*names, *settings.key_variables.values()], _NO_KEY)
-    return structs.replace(settings, environment={**settings.variables, **blank})
 
 
 def explain(cache: Cache, asked: Asked) -> list[str]:

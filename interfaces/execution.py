@@ -169,7 +169,7 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
 
 def _begin_manifest(folder: RunFolder, prepared: Prepared) -> None:
     manifest = folder.manifest
-    lanes = [prepared.settings.lane_of(model) for model in prepared.asked.models]
+    lanes = [prepared.settings.whole_lane_of(model) for model in prepared.asked.models]
     # A process that was killed wrote no end: whatever it had in flight may have been billed.
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     folder.write_manifest(

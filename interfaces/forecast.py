@@ -17,7 +17,7 @@ from ..engine.cache import Cache
 from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ..engine.fault import LocalFault
 from ..engine.key import key_of
-from ..wiring import access_to, capped_by_files, keyless_endpoint_to
+from ..wiring import access_to, keyless_endpoint_to
 from . import pilot_figures
 from .output import table
 from .pilot import Pilot
@@ -101,25 +101,22 @@ def _left(missing: _Missing, pilot: Pilot, pair: Pair) -> Left:
 
 def _terms(prepared: Prepared, model: str) -> Terms:
     settings = prepared.settings
-    return Terms(capped_by_files(settings.lane_of(model)), settings.price_table().get(model))
+    return Terms(settings.whole_lane_of(model), settings.price_table().get(model))
 
 
 def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, Any]:
     settings = prepared.settings
-    lane, price = settings.lane_of(model), settings.price_table().get(model)
+    lane, price = settings.whole_lane_of(model), settings.price_table().get(model)
     prompts = missing.prompts
     tokens = round(missing.chars * TOKENS_PER_CHAR)
     limit = prepared.asked.max_tokens_of(model)
     outputs = (prompts, prompts * (limit or OUTPUT_FIRST))
     # Tokens are reserved before they are known: a declared max_tokens in full, then settled to what came.
-    minutes = [
-        max(
-            prompts / lane.rpm if lane.rpm is not None else 0.0,
-            (tokens + output) / lane.tpm if lane.tpm is not None else 0.0,
-        )
+    amounts = [
+        [(prompts, lane.rpm), (tokens + output, lane.tpm), (tokens, lane.itpm), (output, lane.otpm)]
         for output in outputs
     ]
-    has_quota = lane.rpm is not None or lane.tpm is not None
+    minutes = [max((amount / most for amount, most in each if most is not None), default=None) for each in amounts]
     return {
         "model": model,
         "prompts": prompts + (missing.cached or 0),
@@ -131,7 +128,9 @@ def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, An
         "cost": None if price is None else [price.of(tokens, output) for output in outputs],
         "rpm": lane.rpm,
         "tpm": lane.tpm,
-        "minutes": minutes if has_quota else None,
+        "itpm": lane.itpm,
+        "otpm": lane.otpm,
+        "minutes": None if None in minutes else minutes,
         "pilot": None,
     }
 

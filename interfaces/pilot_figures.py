@@ -143,17 +143,22 @@ def _tokens(seen: Mapping[Pair, Sequence[_Seen]], left: Mapping[Pair, Left], rng
 def _minutes(
     to_send: int, tokens: Totals | None, latencies: Sequence[float], lane: Lane, rng: np.random.Generator
 ) -> dict[str, Any] | None:
-    """The slowest of what bounds the run: its end is the end of all three."""
+    """The slowest of what bounds the run: its end is the end of all of them."""
     if not to_send:
         return {"estimate": 0.0, "ci95": [0.0, 0.0], "bound_by": None}
     bounds: dict[str, dict[str, Any]] = {}
     if lane.rpm is not None:
         minutes = to_send / lane.rpm
         bounds["requests"] = {"estimate": minutes, "ci95": [minutes, minutes]}
-    if lane.tpm is not None:
-        if tokens is None:
-            return None
-        bounds["tokens"] = _told(tokens.of((1 / lane.tpm, 1 / lane.tpm)))
+    for name, most, share in (
+        ("tokens", lane.tpm, (1, 1)),
+        ("input tokens", lane.itpm, (1, 0)),
+        ("output tokens", lane.otpm, (0, 1)),
+    ):
+        if most is not None:
+            if tokens is None:
+                return None
+            bounds[name] = _told(tokens.of((share[0] / most, share[1] / most)))
     if latencies:
         amounts = np.array(latencies, dtype=np.float64).reshape(-1, 1)
         busy_ms = totals(Sample(amounts, np.ones_like(amounts), to_send, np.array([float(to_send)])), rng)

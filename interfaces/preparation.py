@@ -18,8 +18,8 @@ from ..bench.millstone.grid import Grid, Protocol, largest_prompt
 from ..bench.millstone.prompts import Citations
 from ..bench.millstone.sweep import Asked, specification
 from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
+from ..engine.limits import Tokens, declared_quota
 from ..metrics.stance import Reading
-from ..providers.table import PROVIDERS
 from ..wiring import Settings, access_to
 from .configuration import Configuration, settings_for
 from .options import MillstoneOptions, Sending
@@ -53,9 +53,7 @@ def prepare(
     """Check one run to the end. Nothing is written. Without `needs_keys` it can be planned, not sent."""
     settings = settings_for(run.model, sending, configuration)
     if not needs_keys:
-        rows = {**PROVIDERS, **settings.providers}
-        keyless = {name: structs.replace(row, key_variable=None, key_variables_too=()) for name, row in rows.items()}
-        settings = structs.replace(settings, providers=keyless, key_variables={})
+        settings = structs.replace(settings, needs_keys=False)
     endpoints = {model: access_to(model, settings).target.specified for model in run.model}
     if settings.max_cost is not None:
         prices = settings.price_table()
@@ -94,17 +92,17 @@ def _load(path: Path) -> Dataset:
 
 def _refuse_what_no_minute_holds(grid: Grid, asked: Asked, settings: Settings) -> None:
     """A prompt larger than a lane's tokens a minute could never be sent."""
-    limited = [model for model in asked.models if settings.lane_of(model).tpm is not None]
+    quotas = {model: declared_quota(settings.lane_of(model)) for model in asked.models}
+    limited = {model: quota for model, quota in quotas.items() if quota.least_tokens < float("inf")}
     if not limited:
         return
     chars, where = largest_prompt(grid)
-    for model in limited:
-        needed = round(chars * TOKENS_PER_CHAR) + (asked.max_tokens_of(model) or OUTPUT_FIRST)
-        tpm = settings.lane_of(model).tpm
-        if tpm is not None and needed > tpm:
+    for model, quota in limited.items():
+        needed = Tokens(round(chars * TOKENS_PER_CHAR), asked.max_tokens_of(model) or OUTPUT_FIRST)
+        if (lack := quota.lacks(needed)) is not None:
             raise UsageError(
-                f"prompt {where} needs about {needed:,} tokens; lane {model} admits at most {tpm:,.0f} a minute: "
-                f"raise tpm or cut the prompt"
+                f"prompt {where} needs about {lack.needed:,} {lack.what}; lane {model} admits at most "
+                f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
 
 
