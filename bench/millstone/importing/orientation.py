@@ -208,8 +208,6 @@ def _order(pair: _Positions, named: Iterable[_Positions]) -> bool | None:
 
 
 def _compared(pair: _Positions, positions: _Positions) -> bool | None:
-    if not all(statement.stems for statement in (*pair, *positions)):
-        return None
     first, second = pair
     pro, con = positions
     straight, crossed = first == pro or second == con, first == con or second == pro

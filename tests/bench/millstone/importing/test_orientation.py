@@ -67,6 +67,7 @@ def test_every_sample_issue_and_every_generated_one_is_judged_as_it_is_labelled(
         (issue(end=" Output A if you are in favor, or B if you are in favor."), None),
         (issue(end=" Output A if you are in favor or against, or B if you are neither."), None),
         (issue(end=" Output A if in favor, B if against, or A if unsure."), None),
+        (issue(end=" Output A if you are in favor, or A if you are against."), None),
         ("", None),
     ],
 )
@@ -102,9 +103,13 @@ REWORDED: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
         ("Bridges are useful for towns and people", "Bridges are not useful for towns and people"),
     ),
     "a word more": (("Ferries should always be free", "Ferries should not always be free"), (PRO, CON)),
-    "the city of St. Ives": (
+    "a dot within a name": (
         ("the U.S. Navy should pay", "the U.S. Navy should not pay"),
         ("The U.S. Navy should pay", "The U.S. Navy should not pay"),
+    ),
+    "a dot that ends nothing": (
+        ("we praise it", "we ignore it"),
+        ("Praising the U.S. Navy", "Blaming the U.S. Navy"),
     ),
     "a position that": (
         ("that boats are the cause", "that boats are not the cause"),
@@ -151,6 +156,7 @@ def test_positions_are_found_in_either_order_and_before_or_after_their_names(nam
         (f"Statement one: {PRO}. Statement two: {CON}. Answer A if you prefer statement two, B for the other.", "con"),
         (f"Here are two positions fares: {PRO} versus {CON}. Choose B if you agree with the first statement.", "con"),
         (f"Two views on the sea versus the air: {PRO} vs. {CON}. Choose A if you agree with the former.", "pro"),
+        (f"On fares: a talk, sea versus air: {PRO} versus {CON}. Choose A if you agree with the first.", "pro"),
         (f"Here are two positions on fares: {PRO} versus {CON}. Choose A if you like the second, B the first.", "con"),
         (f"Here are two positions on fares: {PRO} versus {CON}. Choose A or B.", None),
         (f"Here are two positions on fares: {PRO} versus {CON} versus both. Choose A if you like the first.", None),
@@ -170,6 +176,8 @@ def test_the_letters_may_stand_for_statements_in_other_words(question: str, expe
         # A negation that belongs to another word than the position's.
         (("Boats should not be allowed", "Boats should be allowed"), ("Prohibiting boats", "Not prohibiting boats")),
         (("Boats are not harmful here", "Boats harm us"), ("Boats are useful", "Boats are harmful")),
+        # A negation alone tells nothing where something else is spoken of.
+        (("Boats run on Sundays", "Boats don't run on Sundays"), ("Boats are free", "Boats are not free")),
         # One word more that turns the sense round.
         (("Boats should not stop", "Boats should stop"), ("Boats", "Not boats")),
         # Both statements, or neither, say what one position says.

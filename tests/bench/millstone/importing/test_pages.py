@@ -161,6 +161,19 @@ def test_a_heading_of_a_whole_side_holds_headings_items_or_paragraphs(headings: 
         assert (content(page)["pros"], content(page)["cons"]) == (expected, ["Loud", "Wet"])
 
 
+def test_a_heading_of_the_other_side_ends_an_argument_whatever_its_level() -> None:
+    page = body(f"{QUESTION}<h2>Pro 1: Quick</h2><p>Fast.</p><h4>Con 1: Loud</h4><p>Loud.</p><h3>Sources</h3><p>S</p>")
+    assert (content(page)["pros"], content(page)["cons"]) == (["Quick\nFast."], ["Loud\nLoud."])
+
+
+def test_numbered_headings_under_the_heading_of_a_side_are_taken_once() -> None:
+    page = body(
+        f"{QUESTION}<h2>Pros</h2><p>Two of them.</p><h3>Pro 1: Quick</h3><p>Fast.</p><h3>Pro 2: Nice</h3><p>Nice.</p>"
+        "<h2>Cons</h2><h3>Con 1: Loud</h3><p>Loud.</p>"
+    )
+    assert (content(page)["pros"], content(page)["cons"]) == (["Quick\nFast.", "Nice\nNice."], ["Loud\nLoud."])
+
+
 def test_one_side_may_be_in_sections_and_the_other_under_headings() -> None:
     sections, _, _ = ARGUMENTS.partition('<section class="con">')
     page = body(f"{QUESTION}{sections}<h2>Con 1: Loud</h2><p>Loud.</p>")
