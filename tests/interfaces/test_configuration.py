@@ -14,6 +14,7 @@ from millstream.interfaces.options import Sending
 from millstream.interfaces.refusal import UsageError
 from millstream.interfaces.run_file import read_run_file
 from millstream.providers.table import PROVIDERS, Provider
+from millstream.wiring import Settings, access_to
 
 GOOD = """
 [lanes."openai/gpt-4o-mini"]   # a comment
@@ -174,6 +175,32 @@ def test_a_known_provider_keeps_what_the_file_does_not_say(tmp_path: Path) -> No
     assert found["openai"].key_variable == "OPENAI_API_KEY"
     assert found["openai"].url_variable is None
     assert found["sim"].base_url == PROVIDERS["sim"].base_url
+
+
+def test_a_table_that_names_a_kind_begins_with_the_provider_that_the_kind_was_made_for(tmp_path: Path) -> None:
+    text = '[providers.work]\nkind = "azure"\nkey = "env:WORK_KEY"\nversion = "2024-10-21"\n'
+    text += '[providers.openai]\nkind = "openai-responses"'
+    found = configuration_of(Document(written(tmp_path, text))).providers
+    azure, work = PROVIDERS["azure"], found["work"]
+    assert (work.kind, work.key_variable, work.url_variable) == ("azure", "WORK_KEY", azure.url_variable)
+    assert (work.version, work.names) == ("2024-10-21", azure.names)
+    assert found["openai"] == PROVIDERS["openai-responses"]
+
+
+def test_what_a_file_says_of_version_region_and_project_goes_before_any_variable(tmp_path: Path) -> None:
+    text = '[providers.azure]\nversion = "preview"\nregion = "r"\nproject = "p"'
+    found = configuration_of(Document(written(tmp_path, text))).providers["azure"]
+    assert (found.version, found.region, found.project) == ("preview", "r", "p")
+    assert "version" in PROVIDERS["azure"].fact_variables and found.fact_variables == {}
+
+
+def test_a_server_of_ones_own_may_want_the_newer_name_for_max_tokens(tmp_path: Path) -> None:
+    text = '[providers.x]\nbase_url = "http://h/v1"\nmax_tokens_name = "max_completion_tokens"\n'
+    text += '[providers.openai]\nbase_url = "http://h/v1"\nmax_tokens_name = "max_completion_tokens"'
+    found = configuration_of(Document(written(tmp_path, text))).providers
+    settings = Settings(providers=found, environment={"OPENAI_API_KEY": "k"})
+    for model in ("x/m", "openai/m"):
+        assert access_to(model, settings).target.names == {"max_tokens": "max_completion_tokens"}
 
 
 RUN_WRONG = {
