@@ -12,9 +12,19 @@ from functools import partial
 import numpy as np
 
 from ..answers import Answers, without_issues
-from ..bootstrap import Interval, Statistic, intervals, mean_openness
+from ..bootstrap import Interval, Statistic, intervals
 from ..counts import ModelCounts, counts_of
-from ..millstone import SHIFT_ORDER, Counts, Shares, contradiction, pro_majorities, pro_shift
+from ..millstone import (
+    SHIFT_ORDER,
+    Counts,
+    Openness,
+    Shares,
+    contradiction,
+    mean_over_issues,
+    openness,
+    pro_majorities,
+    pro_shift,
+)
 from ..scores import KINDS
 from .survey import Survey
 
@@ -111,7 +121,8 @@ def _intervals(
     for place, model in every.items():
         # Each model starts from the same seed, so that its interval does not depend on who stands beside it.
         rng = np.random.default_rng(seed)
-        statistics = {**_SCORES, **_MOVES} if place in moving else _SCORES
+        scores = {MAJORITY: pro_majority_share, **_Batch().means()}
+        statistics = {**scores, **_MOVES} if place in moving else scores
         found[model.model, model.issues] = intervals(model, statistics, rng)
     return found
 
@@ -125,7 +136,24 @@ def _shift(case: str, counts: Counts) -> Shares:
     return pro_shift(counts, case)
 
 
-_SCORES: Mapping[str, Statistic] = {kind: mean_openness(kind) for kind in KINDS} | {MAJORITY: pro_majority_share}
+class _Batch:
+    """The scores of one batch of replicates, worked out once for all kinds."""
+
+    def __init__(self) -> None:
+        self._counts: Counts | None = None
+        self._found: Openness | None = None
+
+    def means(self) -> dict[str, Statistic]:
+        return {kind: partial(self._mean, kind) for kind in KINDS}
+
+    def _mean(self, kind: str, counts: Counts) -> Shares:
+        if self._found is None or counts is not self._counts:
+            self._counts, self._found = counts, openness(counts)
+        found = self._found
+        means = mean_over_issues(getattr(found, kind), found.is_scored)
+        return np.where(found.is_scored.any(axis=-1), means, np.nan)
+
+
 _MOVES: Mapping[str, Statistic] = {case: partial(_shift, case) for case in SHIFT_ORDER} | {
     side: partial(_side, at) for at, side in enumerate(SIDES)
 }
