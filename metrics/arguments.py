@@ -22,9 +22,7 @@ from .millstone import CASES, STANCES, Counts, Shares
 
 SIDES = STANCES[:2]
 
-# Two effects closer than this are one effect: sums of the same answers in another order differ in the last digits.
-_SAME = 1e-9
-# The same for a variance, which loses half of the digits.
+# Effects that differ in their last digits only, by the order of a sum, are one effect: their variance is no variance.
 _NO_VARIANCE = 1e-14
 
 
@@ -104,7 +102,7 @@ def correlations(effects: Sequence[Effects], seed: int = 0, resampling: Resampli
             both = ~np.isnan(values[first]) & ~np.isnan(values[second])
             shared[first, second] = shared[second, first] = both.sum()
             pair = values[[first, second]][:, both]
-            if not both.any() or (np.ptp(pair, axis=1) < _SAME).any():
+            if not both.any():
                 continue
             # Each pair starts from the same seed, so that its interval does not depend on who else is compared.
             rng = np.random.default_rng(seed)

@@ -1,7 +1,8 @@
 """Baselines: where models stand before any argument, and which issues no argument moves.
 
-Owns tables 2, 6 and 7, figure 7 and section 6.2 of the paper, from counts alone. Bounds are compared with exact
-fractions: 81 of 90 and 90 of 90 lie a tenth apart, and as floats a little less. Knows no record and no picture.
+Owns tables 2, 6 and 7, figure 7 and section 6.2 of the paper, from counts alone. Differences and means are worked out
+as exact fractions and rounded once, so that 81 of 90 and 90 of 90 lie a tenth apart and not a little less. Knows no
+record and no picture.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from .counts import ModelCounts
 from .millstone import CASES, Counts, firm_baselines
 
-UNANIMOUS_BELOW = Fraction(1, 10)
-DISPUTED_ABOVE = Fraction(4, 5)
+UNANIMOUS_BELOW = 0.1
+DISPUTED_ABOVE = 0.8
 
 _BASELINE, _BALANCED = CASES.index("baseline"), CASES.index("balanced")
 _ONE_SIDED = [CASES.index("one-sided-pro"), CASES.index("one-sided-con")]
@@ -64,7 +65,7 @@ def baselines(models: Sequence[ModelCounts]) -> list[IssueBaselines]:
 
 def is_unanimous(of_issue: IssueBaselines) -> bool:
     """The pro shares of any two models lie less than a tenth apart."""
-    return of_issue.difference is not None and _difference(of_issue) < UNANIMOUS_BELOW
+    return of_issue.difference is not None and of_issue.difference < UNANIMOUS_BELOW
 
 
 def is_consistent(of_issue: IssueBaselines, level: float = 0.90) -> bool:
@@ -73,13 +74,12 @@ def is_consistent(of_issue: IssueBaselines, level: float = 0.90) -> bool:
     The caption of table 2 has the level 0.90 and table 6 has 0.95; both give the published 21. It is the mean and not
     each model, since table 6 stars an issue on which a model has 83 pro of 90 (paying college athletes).
     """
-    bound = Fraction(str(level))
-    return is_unanimous(of_issue) and any(_mean(of_issue, stance) > bound for stance in (0, 1))
+    return is_unanimous(of_issue) and max(of_issue.mean.pro, of_issue.mean.con) > level
 
 
 def is_disputed(of_issue: IssueBaselines) -> bool:
     """The paper's strong disagreement: the pro shares of two models lie more than 80 points apart."""
-    return of_issue.difference is not None and _difference(of_issue) > DISPUTED_ABOVE
+    return of_issue.difference is not None and of_issue.difference > DISPUTED_ABOVE
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ def consensus(found: Iterable[IssueBaselines], level: float = 0.90) -> Consensus
 def unanimous(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
     """Table 6: the unanimous issues, the most pro first; `is_consistent(…, 0.95)` says which have its star."""
     rows = [of_issue for of_issue in found if is_unanimous(of_issue)]
-    return sorted(rows, key=lambda row: (-_mean(row, 0), _mean(row, 1), row.issue))
+    return sorted(rows, key=lambda row: (-row.mean.pro, row.mean.con, row.issue))
 
 
 def widest(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
     """Table 7: issues by the difference of their baselines, the largest first; `is_disputed` says where it ends."""
-    rows = [of_issue for of_issue in found if of_issue.difference is not None]
-    return sorted(rows, key=lambda row: (-_difference(row), row.issue))
+    rows = [(-of_issue.difference, of_issue.issue, of_issue) for of_issue in found if of_issue.difference is not None]
+    return [row[-1] for row in sorted(rows, key=lambda row: row[:2])]
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,10 @@ class RefusedIssue:
 
 def refused_issues(counts: ModelCounts, more_than: float = 0.30) -> list[RefusedIssue]:
     """Figure 7: issues whose baseline is Other in a larger share than `more_than`, the largest share first."""
-    bound = Fraction(str(more_than))
     rows = []
     for issue, cells in zip(counts.issues, counts.pooled.tolist(), strict=True):
         baseline, balanced = cells[_BASELINE], cells[_BALANCED]
-        if sum(baseline) and Fraction(baseline[2], sum(baseline)) > bound:
+        if sum(baseline) and _split(baseline).other > more_than:
             rows.append(RefusedIssue(issue, _split(baseline), _split(balanced) if sum(balanced) else None))
     return sorted(rows, key=lambda row: (-row.baseline.other, row.issue))
 
@@ -214,31 +213,19 @@ def _stances(cells: Counts) -> NDArray[np.int64]:
     return stances
 
 
-def _issue_baselines(issue: str, counts: Mapping[str, tuple[int, int, int]]) -> IssueBaselines:
-    pro = {model: Fraction(cell[0], sum(cell)) for model, cell in counts.items()}
-    highest = max(pro, key=lambda model: pro[model])
-    lowest = min(pro, key=lambda model: pro[model])
-    shares = {model: _split(cell) for model, cell in counts.items()}
+def _issue_baselines(issue: str, cells: Mapping[str, tuple[int, int, int]]) -> IssueBaselines:
+    exact = {model: [Fraction(number, sum(cell)) for number in cell] for model, cell in cells.items()}
+    highest = max(exact, key=lambda model: exact[model][0])
+    lowest = min(exact, key=lambda model: exact[model][0])
     return IssueBaselines(
-        issue,
-        shares,
-        highest,
-        lowest,
-        float(pro[highest] - pro[lowest]) if len(pro) > 1 else None,
-        Split(*(sum(stance) / len(shares) for stance in zip(*shares.values(), strict=True))),
-        counts,
+        issue=issue,
+        shares={model: _split(cell) for model, cell in cells.items()},
+        highest=highest,
+        lowest=lowest,
+        difference=float(exact[highest][0] - exact[lowest][0]) if len(exact) > 1 else None,
+        mean=Split(*(float(sum(stance, Fraction()) / len(exact)) for stance in zip(*exact.values(), strict=True))),
+        counts=cells,
     )
-
-
-def _difference(of_issue: IssueBaselines) -> Fraction:
-    ends = [of_issue.counts[model] for model in (of_issue.highest, of_issue.lowest)]
-    high, low = (Fraction(cell[0], sum(cell)) for cell in ends)
-    return high - low
-
-
-def _mean(of_issue: IssueBaselines, stance: int) -> Fraction:
-    shares = [Fraction(cell[stance], sum(cell)) for cell in of_issue.counts.values()]
-    return sum(shares, Fraction()) / len(shares)
 
 
 def _split(cell: Sequence[int]) -> Split:

@@ -299,3 +299,11 @@ def test_one_sided_cases_tell_the_side_of_ids_that_do_not() -> None:
     ]
     found = last_argument(answers_of(rows))
     assert (found.answers, found.agree, found.unknown) == (1, 1, 1)
+    rows.append(Row("a", 1, "one-sided-con", 0, ("con",) * 3, ("second",)))
+    assert last_argument(answers_of(rows)).unknown == 2
+
+
+def test_an_argument_without_variance_has_no_correlation_though_its_last_digits_differ() -> None:
+    one = effects_of("m0", {(f"{n}", "pro-1"): 0.1 + 0.2 if n % 2 else 0.3 for n in range(6)})
+    other = effects_of("m1", {(f"{n}", "pro-1"): n / 6 for n in range(6)})
+    assert np.isnan(correlations([one, other]).r[0]).all()

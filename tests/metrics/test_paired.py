@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from surveys import Cell, Row, answers_of, counts_from, pooled_counts
 
-from millstream.metrics.bootstrap import Resampling
+from millstream.metrics.bootstrap import Resampling, intervals
 from millstream.metrics.counts import ModelCounts, counts_of
 from millstream.metrics.millstone import CASES, openness
 from millstream.metrics.paired import EXACT_ISSUES, Comparison, compare, holm, sign_flip
@@ -135,8 +135,8 @@ def test_a_second_implementation_gives_the_same_comparisons(found: list[Pooled],
         assert comparison.p_adjusted == (None if adjusted is None else pytest.approx(adjusted, abs=1e-9))
 
 
-def survey(seed: int, issues: range = range(8), trials: int = 6, lean: float = 0.0) -> ModelCounts:
-    """A model by its trials, whose chance of pro differs by issue and case."""
+def survey(seed: int, issues: range = range(8), trials: int = 6, lean: float = 0.0, baselines: int = 99) -> ModelCounts:
+    """A model by its trials, whose chance of pro differs by issue and case; only so many trials have a baseline."""
     source = np.random.default_rng(seed)
     configs = [case + "-1" * case.startswith(("clear", "balanced")) for case in CASES]
     rows = []
@@ -144,7 +144,8 @@ def survey(seed: int, issues: range = range(8), trials: int = 6, lean: float = 0
         chances = np.clip(source.random(len(CASES)) + lean * np.array([0, 1, -1, 1, -1, 0]), 0, 1)
         for (at, config), template, trial in product(enumerate(configs), (1, 2), range(trials)):
             side = "pro" if source.random() < chances[at] else "con"
-            rows.append(Row(f"issue-{issue:02}", template, config, trial, (side,) * 3))
+            if at or trial < baselines:
+                rows.append(Row(f"issue-{issue:02}", template, config, trial, (side,) * 3))
     return counts_of(answers_of(rows, f"m{seed}"))
 
 
@@ -155,6 +156,33 @@ def test_a_pair_does_not_depend_on_who_else_is_compared() -> None:
         beside = compare([third, one, other], resampling=FAST)[2]
         assert (beside.first, beside.second) == ("m1", "m2")
         assert (beside.difference, beside.interval, beside.p) == (alone.difference, alone.interval, alone.p)
+
+
+@pytest.mark.parametrize("kind", ["om", "om_no_flip"])
+def test_the_interval_is_that_of_the_mean_difference_over_issues_scored_in_both(kind: str) -> None:
+    # Few baseline answers, so that an issue is scored in some replicates only, of one model or of both.
+    one, other = (survey(seed, range(5), trials=4, baselines=2) for seed in (1, 2))
+    assert one.units is not None and other.units is not None
+    both = ModelCounts(
+        "both",
+        one.issues,
+        np.concatenate([one.pooled, other.pooled], axis=1),
+        np.concatenate([one.units, other.units], axis=3),
+    )
+
+    def mean_difference(replicates: np.ndarray) -> np.ndarray:
+        means = []
+        for counts in replicates:
+            found = [openness(counts[:, :6]), openness(counts[:, 6:])]
+            rows = zip(*(zip(getattr(own, kind), own.is_scored, strict=True) for own in found), strict=True)
+            apart = [float(a - b) for (a, a_scored), (b, b_scored) in rows if a_scored and b_scored]
+            means.append(fmean(apart) if apart else float("nan"))
+        return np.array(means)
+
+    expected = intervals(both, {"difference": mean_difference}, np.random.default_rng(5), FAST)["difference"]
+    [found] = compare([one, other], kind, seed=5, resampling=FAST)
+    assert expected is not None
+    assert found.interval == pytest.approx(expected, abs=1e-9)
 
 
 def test_turning_a_pair_round_turns_the_difference_round() -> None:
@@ -185,8 +213,8 @@ def test_the_interval_holds_the_difference_and_shrinks_with_more_issues() -> Non
     assert widths[1] < widths[0] / 1.7
 
 
-def test_the_interval_is_seeded() -> None:
-    pair = [survey(1), survey(2)]
+def test_the_interval_and_the_test_are_seeded() -> None:
+    pair = [survey(1, range(20)), survey(2, range(20))]
     assert compare(pair, resampling=FAST) == compare(pair, resampling=FAST)
     assert compare(pair, seed=1, resampling=FAST)[0].interval != compare(pair, resampling=FAST)[0].interval
 
@@ -214,7 +242,7 @@ def test_models_are_compared_on_the_issues_that_both_are_scored_on() -> None:
 
 
 def test_only_pairs_that_could_be_compared_count_in_the_adjustment() -> None:
-    swayed, stubborn = survey(1, range(12), lean=1), survey(2, range(12), lean=0)
+    swayed, stubborn = survey(1, range(12), lean=1), survey(2, range(12))
     found = compare([swayed, stubborn, survey(3, range(20, 30))], "om_pro_share", resampling=FAST)
     assert [comparison.issues for comparison in found] == [12, 0, 0]
-    assert found[0].p_adjusted == found[0].p
+    assert found[0].p_adjusted == found[0].p != 1
