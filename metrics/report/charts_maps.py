@@ -101,8 +101,12 @@ def correlations_figure(table: Table, medians: Table) -> Figure:
         alt.Tooltip("family:N", title="Same family"),
     ]
     cells = _cells(grid, _Scale("Correlation", (-1, 0, 1), _CORRELATIONS, ".2f"), tooltip)
+    # With the cell's tooltip, as it lies above the cell.
     border = (
-        _place(grid).mark_rect(filled=False, stroke=colour("ink"), strokeWidth=2.5).transform_filter("datum.is_family")
+        _place(grid)
+        .encode(tooltip=tooltip)
+        .mark_rect(filled=False, stroke=colour("ink"), strokeWidth=2.5)
+        .transform_filter("datum.is_family")
     )
     return _map(table, words, cells + border, rows, grid)
 

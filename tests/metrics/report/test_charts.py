@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -252,6 +252,25 @@ def channels_of(spec: Any) -> list[dict[str, Any]]:
         mine = [spec] if spec.get("field") in ("model", "bar", "x", "y") or spec.get("panel_place") else []
         return [*mine, *(one for key, value in spec.items() if key != "datasets" for one in channels_of(value))]
     return [one for value in spec for one in channels_of(value)] if isinstance(spec, list) else []
+
+
+def test_every_mark_that_stands_for_a_number_has_a_tooltip() -> None:
+    for figure in figures_of("realistic").values():
+        marks = list(marks_in(figure.spec))
+        assert marks
+        for mark in marks:
+            told = [part["title"] for part in mark["encoding"]["tooltip"]]
+            assert len(told) >= 2, figure.name
+            assert len(set(told)) == len(told)
+
+
+def marks_in(spec: Any, is_of_rows: bool = False) -> Iterator[dict[str, Any]]:
+    """The layers that are drawn from the figure's own rows, which a line at zero is not."""
+    is_of_rows = spec.get("data", {}).get("name") == "rows" if "data" in spec else is_of_rows
+    for inner in (*spec.get("layer", ()), *([spec["spec"]] if "spec" in spec else ())):
+        yield from marks_in(inner, is_of_rows)
+    if "mark" in spec and is_of_rows:
+        yield spec
 
 
 def test_many_refused_issues_are_cut_and_the_caption_says_so() -> None:
