@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from ...engine.call import Call, Citation, Reply, TokenLogprob, Usage
+from ...engine.call import Call, Citation, Reply, TokenLogprob
 from ...engine.endpoint import Fault, Request, Response
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
-from .openai_shapes import Answer, Message, answer_of, citations_of, logprobs_of, usage_of
+from .openai_shapes import Answer, Choice, Message, RawUsage, answer_of, citations_of, logprobs_of, usage_of
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, put, refuse_known, request_of
 from .repair import is_strict, mended, object_of, parse_leniently
 from .sse import events_of
@@ -98,24 +98,14 @@ def decode(response: Response) -> Reply | Fault:
         return error_within(response, choice.error)  # OpenRouter tells here what went wrong behind it
     if choice.message is None:
         return bad_json("200 with a choice that holds no message")
-    message = choice.message
-    citations: tuple[Citation, ...] = ()
-    if message.annotations or answer.citations or answer.search_results:
-        citations = citations_of(message.annotations, answer.citations, answer.search_results)
     logprobs = None if choice.logprobs is None else logprobs_of(choice.logprobs, None)
-    usage = usage_of(answer.usage)
-    return _reply(message, usage, choice.finish_reason, response, raw, logprobs, citations)
+    return _reply(choice, answer, logprobs, response, raw)
 
 
 def _reply(
-    message: Message,
-    usage: Usage | None,
-    finish: str | None,
-    response: Response,
-    raw: bytes | None,
-    logprobs: list[TokenLogprob] | None,
-    citations: tuple[Citation, ...],
+    choice: Choice, answer: Answer, logprobs: list[TokenLogprob] | None, response: Response, raw: bytes | None
 ) -> Reply | Fault:
+    message, finish = choice.message or Message(), choice.finish_reason
     text = message.content or message.refusal or ""
     is_refused = bool(message.refusal)
     if finish != "stop" and finish is not None:
@@ -123,9 +113,12 @@ def _reply(
             return broken_answer(f"finish reason is `{finish}`")
         is_refused = is_refused or finish == "content_filter"
         finish = _FINISHES.get(finish, finish)
+    citations: tuple[Citation, ...] = ()
+    if message.annotations or answer.citations or answer.search_results:
+        citations = citations_of(message.annotations, answer.citations, answer.search_results)
     return Reply(
         text if raw is None else mended(text),
-        usage,
+        usage_of(answer.usage),
         finish,
         is_refused,
         sha256(response.body).hexdigest(),
@@ -144,16 +137,44 @@ def _read(data: bytes) -> tuple[Answer | None, bytes | None]:
         return (None if parsed is None else answer_of(parsed)), (None if is_strict(data) else data)
 
 
+class _Joined:
+    """The chunks of a stream as one answer."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.refusals: list[str] = []
+        self.notes: list[Any] = []
+        self.logprobs: list[TokenLogprob] | None = None
+        self.finish: str | None = None
+        self.usage: RawUsage | None = None
+        self.citations: list[Any] | None = None
+        self.results: list[Any] | None = None
+
+    def take(self, chunk: Answer) -> None:
+        if usage_of(chunk.usage) is not None:
+            self.usage = chunk.usage
+        self.citations = chunk.citations or self.citations
+        self.results = chunk.search_results or self.results
+
+    def take_choice(self, choice: Choice) -> None:
+        delta = choice.delta or choice.message or Message()
+        self.texts.append(delta.content or "")
+        self.refusals.append(delta.refusal or "")
+        self.notes += delta.annotations or ()
+        if choice.logprobs is not None:
+            self.logprobs = [] if self.logprobs is None else self.logprobs
+            self.logprobs += logprobs_of(choice.logprobs, delta.content) or ()
+        self.finish = choice.finish_reason or self.finish
+
+    def reply(self, response: Response, raw: bytes | None) -> Reply | Fault:
+        message = Message("".join(self.texts), "".join(self.refusals), self.notes)
+        answer = Answer(usage=self.usage, citations=self.citations, search_results=self.results)
+        return _reply(Choice(message=message, finish_reason=self.finish), answer, self.logprobs, response, raw)
+
+
 def _decode_stream(response: Response) -> Reply | Fault:
-    """Chunks joined into one answer. Whole only if a finish reason came."""
-    texts: list[str] = []
-    refusals: list[str] = []
-    notes: list[Any] = []
-    listed: list[Any] = []
-    results: list[Any] = []
-    logprobs: list[TokenLogprob] | None = None
-    usage: Usage | None = None
-    finish: str | None = None
+    """Whole only if a finish reason came."""
+    joined = _Joined()
     raw: bytes | None = None
     is_ended = has_choices = False
     for data in events_of(response.body):
@@ -167,31 +188,18 @@ def _decode_stream(response: Response) -> Reply | Fault:
             return refusal_or_fault(response, data)
         if repaired is not None:
             raw = response.body
-        if chunk.usage is not None:
-            usage = usage_of(chunk.usage) or usage
-        listed = chunk.citations or listed
-        results = chunk.search_results or results
+        joined.take(chunk)
         for choice in chunk.choices or ():
             has_choices = True
-            if choice.index != 0:
-                continue
-            if choice.error:
-                return error_within(response, choice.error)
-            delta = choice.delta or choice.message or Message()
-            texts.append(delta.content or "")
-            refusals.append(delta.refusal or "")
-            notes += delta.annotations or ()
-            if choice.logprobs is not None:
-                logprobs = [] if logprobs is None else logprobs
-                logprobs += logprobs_of(choice.logprobs, delta.content) or ()
-            finish = choice.finish_reason or finish
-    if finish is None:
-        if is_ended and not has_choices:
-            return empty_answer("a stream without a choice", usage)
-        return cut_stream("its finish reason")
-    message = Message("".join(texts), "".join(refusals))
-    citations = citations_of(notes, listed, results) if notes or listed or results else ()
-    return _reply(message, usage, finish, response, raw, logprobs, citations)
+            if choice.index == 0:
+                if choice.error:
+                    return error_within(response, choice.error)
+                joined.take_choice(choice)
+    if joined.finish is not None:
+        return joined.reply(response, raw)
+    if is_ended and not has_choices:
+        return empty_answer("a stream without a choice", usage_of(joined.usage))
+    return cut_stream("its finish reason")
 
 
 PROTOCOL = WireProtocol("openai", encode, decode)

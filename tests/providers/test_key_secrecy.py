@@ -24,6 +24,9 @@ from millstream.fixtures.provider.faults import FAULTS
 from millstream.providers.endpoint import SECRET_MIN
 
 MODEL = "openai/steady"
+# One for each way to send a key, and for each shape of an answer.
+MODELS = (MODEL, "openai-responses/steady", "azure/steady")
+KEYS = {"OPENAI_API_KEY": CANARY, "AZURE_OPENAI_API_KEY": CANARY}
 POLICY = RetryPolicy(attempts_max=2, wait_min_s=0.01, wait_max_s=0.02, patience_s=0.5, probe_every_s=0.05)
 # What takes long by nature, at a size that a test can wait for.
 SHORTER = {"huge_body": "huge_body=17"}
@@ -53,24 +56,24 @@ def row(outcome: Outcome) -> bytes:
     return orjson.dumps({"id": outcome.key, "text": text, "error": detail, "all": repr(outcome)})
 
 
-async def ask_and_tell(base_url: str, folder: Path, prompt: str, *, stream: bool = False) -> str:
+async def ask_and_tell(base_url: str, folder: Path, prompt: str, *, stream: bool = False, model: str = MODEL) -> str:
     """One call through everything, and whatever is said of it: representations and tracebacks."""
     settings = Settings(
-        lanes=(Lane(MODEL, timeout_s=0.3),),
+        lanes=(Lane(model, timeout_s=0.3),),
         base_url=base_url,
         cache=folder / "cache",
-        environment={"OPENAI_API_KEY": CANARY},
+        environment=KEYS,
         policy=POLICY,
     )
     said: list[str] = []
-    with RunFolder(folder / "run", {"model": MODEL}) as run:
+    with RunFolder(folder / "run", {"model": model}) as run:
         async with Engine(settings=settings) as engine:
             said.append(repr(engine))
             try:
-                said += [repr(one) async for one in engine.run([Call(MODEL, prompt, stream=stream)], run.sink(row))]
+                said += [repr(one) async for one in engine.run([Call(model, prompt, stream=stream)], run.sink(row))]
             except Stopped as error:
                 said += ["".join(traceback.format_exception(error)), repr(error.stops)]
-            route = engine.scheduler.route_of(MODEL)
+            route = engine.scheduler.route_of(model)
             said += [repr(engine), repr(engine.scheduler), repr(route)]
             try:
                 await route.endpoint.send(Request("http://127.0.0.1:1/v1", "", b"", b"{}", b"", b""))
@@ -107,7 +110,7 @@ def test_no_fault_brings_the_key_to_light(
 async def echo(visit: Visit) -> None:
     """Gives back the key it was sent, in every form and around the place where details are cut."""
     while (request := await visit.request()) is not None:
-        assert f"Bearer {CANARY}".encode() in request
+        assert f"Authorization: Bearer {CANARY}\r\n".encode() in request or f"api-key: {CANARY}\r\n".encode() in request
         forms = f"{CANARY} {quote(CANARY, safe='')} {b64encode(CANARY.encode()).decode()}"
         said = f"{forms} {'x' * (390 - len(forms))} {CANARY} {forms}"
         chat = f'"choices":[{{"message":{{"content":"{said}"}},"delta":{{"content":"{said}"}},"finish_reason":"stop"}}]'
@@ -131,18 +134,20 @@ async def echo(visit: Visit) -> None:
             await visit.send(http(f'{{"error":{{"message":"{said}","code":"{CANARY}"}}}}'.encode(), status="400 Bad"))
 
 
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
     "place",
     ["in an answer", "in a stream", "in an error", "in plain text", "in a redirect", "in no HTTP", "in a header"],
 )
-def test_a_server_that_gives_the_key_back_does_not_bring_it_to_light(place: str, tmp_path: Path) -> None:
+def test_a_server_that_gives_the_key_back_does_not_bring_it_to_light(place: str, model: str, tmp_path: Path) -> None:
     async def scenario() -> str:
         async with RawServer(echo) as server:
-            return await ask_and_tell(server.base_url, tmp_path, place, stream=place == "in a stream")
+            return await ask_and_tell(server.base_url, tmp_path, place, stream=place == "in a stream", model=model)
 
     said = asyncio.run(scenario())
     assert_key_is_nowhere(tmp_path, said)
-    if place not in ("in no HTTP", "in a header"):
+    is_answer = place in ("in an answer", "in a stream") and model == "openai-responses/steady"
+    if place not in ("in no HTTP", "in a header") and not is_answer:  # there, chat completions are no answers
         assert "[key]" in said
 
 
