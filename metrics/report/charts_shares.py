@@ -12,7 +12,7 @@ import altair as alt
 
 from .charts import LEGEND_HEIGHT, Words, data, drawn, empty, label_width
 from .colours import colour
-from .labels import issue_labels, labels
+from .labels import issue_labels, labels, plain
 from .table import PUBLISHED, Cell, Figure, Table
 
 _STANCES = {"pro": "Pro", "con": "Con", "other": "Other"}
@@ -68,12 +68,14 @@ def refusals_figure(table: Table) -> Figure:
     found = [row for row in table.records() if row["source"] != PUBLISHED]
     pairs = list(dict.fromkeys((str(row["model"]), str(row["issue"])) for row in found))
     drawn_pairs = pairs[:_MOST_REFUSED]
+    models = list(dict.fromkeys(model for model, _ in pairs))
+    whose = f" All are {plain(models[0], 60)}'s." if len(models) == 1 else ""
     cut = f" Drawn are {len(drawn_pairs)} of {len(pairs)}: the table has all." if len(pairs) > len(drawn_pairs) else ""
     words = Words(
         "figure-7-refusals",
         "Figure 7: issues on which a model takes no side",
         "Issues with more than 30% Other among a model's baseline answers, and what becomes of them with balanced "
-        f"arguments.{cut}",
+        f"arguments.{whose}{cut}",
         "No model has an issue with more than 30% Other among its baseline answers.",
     )
     if not pairs:

@@ -273,6 +273,10 @@ def marks_in(spec: Any, is_of_rows: bool = False) -> Iterator[dict[str, Any]]:
         yield spec
 
 
+def test_a_picture_of_one_model_s_refusals_says_whose_they_are() -> None:
+    assert figures_of("realistic")["figure-7-refusals"].caption.endswith("All are other/shy-1's.")
+
+
 def test_many_refused_issues_are_cut_and_the_caption_says_so() -> None:
     issues = [f"issue-{at}" for at in range(60)]
     found = findings(survey_of(polled("shy", issues, refuses=issues, trials=1)))
