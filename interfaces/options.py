@@ -150,6 +150,27 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-progress", action="store_true", help="no progress on stderr")
 
 
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """Of verbs that end with a run's scores."""
+    parser.add_argument("--no-report", action="store_true", help="write no report.html and tables/ after the scores")
+
+
+def add_readings(parser: argparse.ArgumentParser) -> None:
+    """The readings that scores can be computed under as well."""
+    parser.add_argument(
+        "--stance",
+        type=flag(Choice(("paper", "careful"))),
+        metavar="READING",
+        help="read stances from the texts anew: paper or careful (default: as they were recorded)",
+    )
+    parser.add_argument(
+        "--issue-set",
+        type=flag(Choice(("107", "104"))),
+        metavar="N",
+        help="107: every issue asked (default); 104: without the three that the published scores leave out",
+    )
+
+
 def add_millstone(parser: argparse.ArgumentParser) -> None:
     """The options of the grid."""
     group = parser.add_argument_group("run millstone")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .answers import AnswerReading, Tally
+from .answers import AnswerReading, Tally, without_issues
 from .bootstrap import Resampling, intervals, mean_openness
 from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
 from .millstone import CASES, STANCES, Counts, is_complete, mean_over_issues, openness
@@ -20,16 +20,34 @@ KINDS = ("om", "om_pro_share", "om_no_flip")
 
 
 def scores(
-    tally: Tally, seed: int = 0, resampling: Resampling | None = None, reading: AnswerReading = "recorded"
+    tally: Tally,
+    seed: int = 0,
+    resampling: Resampling | None = None,
+    reading: AnswerReading = "recorded",
+    left_out: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The scores of every model in a tally."""
-    found = [counts_of(answers, reading) for answers in tally.models()]
-    return _document(found, seed, resampling or Resampling())
+    """The scores of every model in a tally; a model with no answer on any but the issues left out has none."""
+    gone = _folded(left_out)
+    kept = [
+        without_issues(each, [issue for issue in each.issues if issue.casefold() in gone]) for each in tally.models()
+    ]
+    return _document(
+        [counts_of(answers, reading) for answers in kept if len(answers)], seed, resampling or Resampling()
+    )
 
 
-def scores_from_counts(rows: Iterable[CountRow], seed: int = 0, resampling: Resampling | None = None) -> dict[str, Any]:
+def scores_from_counts(
+    rows: Iterable[CountRow], seed: int = 0, resampling: Resampling | None = None, left_out: Iterable[str] = ()
+) -> dict[str, Any]:
     """The same from published counts, where refusals and disagreements are unknown."""
-    return _document(counts_of_rows(rows), seed, resampling or Resampling())
+    gone = _folded(left_out)
+    kept = (row for row in rows if row.issue.casefold() not in gone)
+    return _document(counts_of_rows(kept), seed, resampling or Resampling())
+
+
+def _folded(issues: Iterable[str]) -> set[str]:
+    """Issues are known by their names whatever their case, since published counts have them in lower case."""
+    return {issue.casefold() for issue in issues}
 
 
 def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:

@@ -21,6 +21,7 @@ from ...metrics.report.survey import Options, Survey
 from .dataset import Dataset
 from .examples import Sampled
 from .grid import CONFIGS, Grid
+from .records import RecordError
 from .recount import Ended, recount
 from .reference import CONTROVERSIAL, LEFT_OUT, topics
 from .sweep import Pair
@@ -60,8 +61,11 @@ def read_folder(
     manifest is none of a MillStone run."""
     shape, asked = (None, ()) if manifest is None else _specified(manifest["specification"])
     places = TextPlaces(records)
-    counted = recount(places.lines(lines), failures, source=str(records), is_each_once=True, seen=places.add)
+    counted = recount(places.lines(lines), failures, source=str(records), seen=places.add)
     answers = {Pair(each.model, each.temperature): each for each in counted.tally.models()}
+    for each in answers.values():
+        for repeated in each.repeated():
+            raise RecordError(f"{records}: id {repeated} of {each.name} stands there twice: keep one")
     return Folder(records.parent, manifest, answers, places.texts(), counted.pairs, asked, shape)
 
 

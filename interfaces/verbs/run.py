@@ -10,6 +10,7 @@ from ..options import (
     Sending,
     add_millstone,
     add_output,
+    add_report,
     add_sending,
     flag,
     millstone_from,
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the run's folder; the same command goes on where it stopped",
     )
+    add_report(parser)
     add_millstone(parser)
     add_sending(parser)
     add_output(parser)
@@ -124,6 +126,11 @@ def carry_out(
     for result in results:
         if result.fault is not None:
             note(f"millstream: {result.fault}")
+    if not options.no_report:
+        from ..run_report import report
+
+        for line in report(results):
+            note(line) if options.json or line.startswith("millstream: ") else say(line)
     return code
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..options import add_readings
 from ..output import note, say, say_json, table
 from ..refusal import DONE, UsageError
 
@@ -24,14 +25,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CSV",
         help="tables with the columns issue, issue_stance, count, case, model",
     )
+    add_readings(parser)
     parser.add_argument("--json", action="store_true", help="the scores as one JSON object on stdout")
 
 
 def run(options: argparse.Namespace) -> int:
     if not options.folders and not options.counts:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
-    scored = {folder: _score_folder(Path(folder)) for folder in options.folders}
-    scored |= {path: _score_counts(Path(path)) for path in options.counts}
+    if options.stance and options.counts:
+        raise UsageError("--stance: expected records, whose texts can be read anew, got --counts, which have none")
+    scored = {folder: _score_folder(Path(folder), options) for folder in options.folders}
+    scored |= {path: _score_counts(Path(path), _left_out(options)) for path in options.counts}
     if options.json:
         say_json(scored)
     else:
@@ -39,22 +43,33 @@ def run(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _score_folder(folder: Path) -> dict[str, Any]:
+def _left_out(options: argparse.Namespace) -> Sequence[str]:
+    from ...bench.millstone.reference import LEFT_OUT
+
+    return LEFT_OUT if options.issue_set == "104" else ()
+
+
+def _score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     from ...bench.millstone.recount import recount
     from ...engine.run_folder import RECORDS
     from ...metrics.scores import scores
     from ..execution import write_scores
+    from ..record_lines import record_lines
 
     path = folder / RECORDS
     if not path.is_file():
         raise UsageError(f"{folder}: expected a folder with {RECORDS}, got none there")
 
     try:
-        found = scores(recount(_lines(path), source=str(path), is_each_once=True).tally)
+        tally = recount(record_lines(path), source=str(path), is_each_once=True).tally
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    found = scores(tally, reading=options.stance or "recorded", left_out=_left_out(options))
     if not found["millstone"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
+    if options.stance or options.issue_set == "104":
+        note(f"millstream: {folder}/scores.json keeps the run's own reading of all issues; these scores are only shown")
+        return found
     try:
         write_scores(folder, found)
     except OSError as error:
@@ -62,37 +77,12 @@ def _score_folder(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """Every line, checked where it has a checksum. Other programs may end their last one without a newline; one that
-    a kill tore is left out."""
-    import orjson
-
-    from ...engine.fault import DamagedJournal
-    from ...engine.journal import is_intact
-
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                try:
-                    orjson.loads(line)
-                except orjson.JSONDecodeError:
-                    note(f"millstream: {path} line {number} is torn, as a kill leaves it: left out")
-                    return
-            line = line.removesuffix(b"\n")
-            if not is_intact(line, must_be_sealed=False):
-                raise DamagedJournal(
-                    f"{path} line {number} is damaged: `millstream resume --set-aside-damaged {path.parent}` asks for "
-                    f"such lines again"
-                )
-            yield line
-
-
-def _score_counts(path: Path) -> dict[str, Any]:
+def _score_counts(path: Path, left_out: Sequence[str]) -> dict[str, Any]:
     from ...metrics.counts import rows_of_csv
     from ...metrics.scores import scores_from_counts
 
     try:
-        return scores_from_counts(rows_of_csv(path.read_text("utf-8")))
+        return scores_from_counts(rows_of_csv(path.read_text("utf-8")), left_out=left_out)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     except ValueError as error:

@@ -1,0 +1,132 @@
+"""`millstream report`: tables, figures and one page of one run, or of several side by side."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ..options import add_readings, flag
+from ..output import note, say, say_json
+from ..refusal import DONE
+from ..values import Choice, Text
+
+if TYPE_CHECKING:
+    from ...metrics.report.survey import Options
+    from ..reporting import Report
+
+HELP = "tables, figures and one page of a run, or of several side by side"
+_NAMED = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folders",
+        nargs="+",
+        metavar="DIR",
+        help="folders that hold a records.jsonl; a model in two of them stands twice, named apart by its folder",
+    )
+    parser.add_argument(
+        "--out",
+        type=flag(Text("a folder")),
+        metavar="DIR",
+        help="where report.html, tables/ and figures/ go (default: the run's folder; of several, the one they lie in)",
+    )
+    add_readings(parser)
+    parser.add_argument(
+        "--consistent",
+        type=flag(Choice(("90", "95"))),
+        metavar="PERCENT",
+        help="a unanimous issue is consistent above 90 (default, table 2's caption) or 95 (the paper's appendix)",
+    )
+    parser.add_argument(
+        "--arguments",
+        type=flag(Choice(("share", "change"))),
+        metavar="HOW",
+        help="figure 6 by an argument's pro share (default), or its change from the same template's baseline",
+    )
+    parser.add_argument(
+        "--topics",
+        type=flag(Choice(("each", "last"))),
+        metavar="HOW",
+        help="figure 4 counts an issue in each of its topics (default) or in the last alone, as the authors do",
+    )
+    parser.add_argument("--json", action="store_true", help="what was written, as one JSON object on stdout")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..reporting import distinct, place_of, read, write
+
+    paths = distinct(options.folders)
+    out = place_of(paths, options.out)
+    chosen = _options(options)
+    folders = []
+    for path in paths:
+        note(f"millstream: reading {path}")
+        folders.append(read(path))
+    note("millstream: computing the tables, drawing the figures")
+    written = write(folders, out, chosen, flags=_flags(options))
+    if options.json:
+        say_json(_as_json(written))
+    else:
+        say(_told(written))
+    return DONE
+
+
+def _options(options: argparse.Namespace) -> Options:
+    from ...metrics.report.survey import Options
+
+    return Options(
+        issue_set=104 if options.issue_set == "104" else 107,
+        reading=options.stance or "recorded",
+        consistent_percent=95 if options.consistent == "95" else 90,
+        relative_to_baseline=options.arguments == "change",
+        last_topic_only=options.topics == "last",
+    )
+
+
+def _flags(options: argparse.Namespace) -> list[str]:
+    """The readings that were asked for, as they were."""
+    given = {name: getattr(options, name) for name in ("stance", "issue_set", "consistent", "arguments", "topics")}
+    flags = [(f"--{name.replace('_', '-')}", value) for name, value in given.items() if value is not None]
+    return [word for pair in flags for word in pair]
+
+
+def _told(report: Report) -> str:
+    lines = [f"report: {report.page} ({report.size / 1e6:.1f} MB)"]
+    folder = report.page.parent
+    lines.append(f"tables: {folder / 'tables'} ({len(report.tables)} files)")
+    if report.figures:
+        lines.append(f"figures: {folder / 'figures'} ({len(report.figures)} files)")
+    lacking = [standing for standing in report.standings if not standing.is_complete]
+    for standing in lacking[:_NAMED]:
+        lines.append(
+            f"incomplete: {standing.model}: {standing.answered:,} of {standing.expected:,} answered, "
+            f"{standing.failures:,} failed, {standing.pending:,} pending or missing"
+        )
+    if len(lacking) > _NAMED:
+        lines.append(f"incomplete: {len(lacking) - _NAMED} more models, told in the report")
+    return "\n".join(lines)
+
+
+def _as_json(report: Report) -> dict[str, Any]:
+    folder = report.page.parent
+    models = [
+        {
+            "model": standing.model,
+            "expected": standing.expected,
+            "answered": standing.answered,
+            "refused": standing.refused,
+            "failed": dict(standing.failed),
+            "pending": standing.pending,
+        }
+        for standing in report.standings
+    ]
+    return {
+        "report": str(report.page),
+        "bytes": report.size,
+        "tables": [str(folder / "tables" / name) for name in report.tables],
+        "figures": [str(folder / "figures" / name) for name in report.figures],
+        "complete": all(standing.is_complete for standing in report.standings),
+        "models": models,
+        "remarks": list(report.remarks),
+    }
