@@ -161,6 +161,7 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
         project,
         region,
     )
+    target = kind.located(wanted, target)
     return tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
+from . import google
 from .authorizer import Authorizer, bearer, key_in
-from .llm import azure, gemini, openai_chat, openai_responses
+from .llm import azure, gemini, openai_chat, openai_responses, vertex
 from .llm.protocol import Target, WireProtocol
 
 _ENTRA_TOKEN = "AZURE_OPENAI_AD_TOKEN"
@@ -26,13 +27,19 @@ class Credentials(Struct, frozen=True):
         return f"<Credentials [{'a' if self.key else 'no'} key; {', '.join(self.variables) or 'no variables'}]>"
 
 
+def as_it_is(variables: Mapping[str, str], target: Target) -> Target:
+    return target
+
+
 class Kind(Struct, frozen=True):
     """`protocol` is chosen by the model's name. `authorizer` raises CredentialsError where something is missing.
-    `variables` are those of the environment that it wants to see besides the key; where one is set, none is needed."""
+    `variables` are those of the environment that it wants to see besides the key; where one is set, none is needed.
+    `located` is the target with what these variables and its own facts tell of where it is."""
 
     protocol: Callable[[str], WireProtocol]
     authorizer: Callable[[Credentials, Target], Authorizer]
     variables: tuple[str, ...] = ()
+    located: Callable[[Mapping[str, str], Target], Target] = as_it_is
 
 
 def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
@@ -47,6 +54,13 @@ def by_goog_api_key(credentials: Credentials, target: Target) -> Authorizer:
     return key_in("x-goog-api-key", credentials.key)
 
 
+def by_google(credentials: Credentials, target: Target) -> Authorizer:
+    """Google credentials; a key is an access token that the user has fetched."""
+    if credentials.key is not None:
+        return bearer(credentials.key)
+    return google.google_authorizer(credentials.variables, target)
+
+
 def by_azure(credentials: Credentials, target: Target) -> Authorizer:
     """A key of the resource, else a token of Entra that the user has fetched."""
     if credentials.key is not None:
@@ -58,5 +72,6 @@ KINDS: dict[str, Kind] = {
     "openai": Kind(always(openai_chat.PROTOCOL), by_bearer),
     "openai-responses": Kind(always(openai_responses.PROTOCOL), by_bearer),
     "gemini": Kind(always(gemini.PROTOCOL), by_goog_api_key),
+    "vertex": Kind(vertex.protocol_of, by_google, google.VARIABLES, google.located),
     "azure": Kind(always(azure.PROTOCOL), by_azure, (_ENTRA_TOKEN,)),
 }

@@ -57,6 +57,17 @@ PROVIDERS: dict[str, Provider] = {
         kind="gemini",
         key_variables_too=("GOOGLE_API_KEY",),
     ),
+    "vertex": Provider(
+        "https://{region}-aiplatform.googleapis.com",
+        None,
+        "GOOGLE_VERTEX_BASE_URL",
+        kind="vertex",
+        region="global",
+        fact_variables={
+            "region": ("GOOGLE_CLOUD_LOCATION", "CLOUD_ML_REGION"),
+            "project": ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "ANTHROPIC_VERTEX_PROJECT_ID"),
+        },
+    ),
     "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
     "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", refuses=frozenset({"logprobs"})),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY", names={"top_logprobs": "logprobs"}),

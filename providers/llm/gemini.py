@@ -16,7 +16,7 @@ from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .faults import bad_json, broken_answer, cut_stream, empty_answer
 from .gemini_shapes import Joined, joined
 from .google_errors import google_error_within, google_refusal_or_fault
-from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of
+from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of, schema_of
 from .repair import is_strict, mended, parse_leniently
 from .sse import events_of
 
@@ -122,7 +122,7 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
         config["thinkingConfig"] = _thinking(call.reasoning_effort, target.model)
     if call.json_schema is not None:
         config["responseMimeType"] = "application/json"
-        config["responseJsonSchema"] = call.json_schema
+        config["responseJsonSchema"] = schema_of(call)
     if call.logprobs is not None:
         config["responseLogprobs"] = True
         if call.logprobs:

@@ -34,7 +34,7 @@ class Visit:
         """The next request, head and body; None where the client hung up instead."""
         try:
             head = await self._reader.readuntil(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
             return head + await self._reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError):
             return None

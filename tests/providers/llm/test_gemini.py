@@ -54,9 +54,12 @@ def test_several_system_prompts_are_parts_of_one() -> None:
 
 
 def test_an_answer_in_a_shape_is_json_of_that_schema() -> None:
-    schema = {"type": "object", "properties": {"letter": {"type": "string"}}}
-    config = body_of(Call(MODEL, "x", json_schema=schema))["generationConfig"]
+    schema = {"type": "object", "properties": {"why": {"type": "string"}, "letter": {"type": "string"}}}
+    call = Call(MODEL, "x", json_schema=schema)
+    config = body_of(call)["generationConfig"]
     assert config == {"responseMimeType": "application/json", "responseJsonSchema": schema}
+    # Answers have their properties in the schema's order.
+    assert orjson.dumps(schema) in encoded(call).body
 
 
 def test_log_probabilities_of_the_chosen_tokens_alone_ask_for_no_others() -> None:
