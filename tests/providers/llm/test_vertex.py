@@ -1,0 +1,154 @@
+"""Vertex AI: which protocol a model has, its address by project and location, and errors as Google tells them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import chat_shapes
+import orjson
+import pytest
+from gemini_shapes import STREAM, TEXT, error, quota, reason, retry_in, whole
+
+from millstream.engine.call import Call, Message, Reply
+from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.key import key_of
+from millstream.providers.llm import gemini
+from millstream.providers.llm.protocol import Target
+from millstream.providers.llm.vertex import GEMINI, OPEN, protocol_of
+
+URL = "https://us-central1-aiplatform.googleapis.com"
+LLAMA = "vertex/meta/llama-3.3-70b-instruct-maas"
+
+
+def encoded(call: Call, **known: Any) -> Request:
+    provider, _, model = call.model.partition("/")
+    facts = {"base_url": URL, "identity": URL, "project": "some-project", "region": "us-central1", **known}
+    return protocol_of(model).encode(call, Target(model=model, provider=provider, **facts))
+
+
+@pytest.mark.parametrize(
+    ("model", "protocol"),
+    [
+        ("gemini-2.5-flash", GEMINI),
+        ("google/gemini-2.5-flash", GEMINI),
+        ("gemma-3-27b-it", GEMINI),
+        ("meta/llama-3.3-70b-instruct-maas", OPEN),
+        ("deepseek-ai/deepseek-r1-0528-maas", OPEN),
+        ("openai/gpt-oss-120b-maas", OPEN),
+    ],
+)
+def test_the_model_tells_the_protocol(model: str, protocol: object) -> None:
+    assert protocol_of(model) is protocol
+
+
+@pytest.mark.parametrize("model", ["gemini-2.5-flash", "google/gemini-2.5-flash"])
+def test_gemini_is_asked_at_its_project_and_location_with_the_same_body(model: str) -> None:
+    talk = (Message("system", "Be brief."), Message("user", "x"))
+    call = Call(f"vertex/{model}", talk, temperature=0, seed=7)
+    request = encoded(call)
+    path = "/projects/some-project/locations/us-central1/publishers/google/models/gemini-2.5-flash"
+    assert request.url == f"{URL}/v1beta1{path}:generateContent"
+    body = gemini.encode(call, Target("http://a", "a", "gemini-2.5-flash")).body
+    assert request.body == request.wire == body
+    stream = encoded(Call(f"vertex/{model}", talk, temperature=0, seed=7, stream=True))
+    assert stream.url == f"{URL}/v1beta1{path}:streamGenerateContent?alt=sse"
+    assert (stream.wire, key_of(stream, 0)) == (body, key_of(request, 0))
+
+
+def test_llama_is_asked_as_openais_models_are_with_its_publisher_before_its_name() -> None:
+    request = encoded(Call(LLAMA, "x", max_tokens=5))
+    assert request.url == f"{URL}/v1/projects/some-project/locations/us-central1/endpoints/openapi/chat/completions"
+    assert orjson.loads(request.body) == {
+        "model": "meta/llama-3.3-70b-instruct-maas",
+        "messages": [{"role": "user", "content": "x"}],
+        "max_tokens": 5,
+    }
+    stream = encoded(Call(LLAMA, "x", max_tokens=5, stream=True))
+    assert stream.url == request.url and orjson.loads(stream.wire)["stream"] is True
+    assert key_of(stream, 0) == key_of(request, 0)
+
+
+@pytest.mark.parametrize("model", ["vertex/gemini-2.5-flash", LLAMA])
+def test_a_project_changes_no_key_and_a_location_does(model: str) -> None:
+    def key(**known: Any) -> bytes:
+        return key_of(encoded(Call(model, "x"), **known), 0)
+
+    assert key() == key(project="another") == key(project=None)
+    assert key() != key(region="europe-west1")
+    assert "some-project" not in encoded(Call(model, "x")).identity
+
+
+@pytest.mark.parametrize("model", ["vertex/gemini-2.5-flash", LLAMA])
+def test_a_version_may_be_configured_or_stand_in_the_address(model: str) -> None:
+    assert "/v7/projects/some-project/" in encoded(Call(model, "x"), version="v7").url
+    url = encoded(Call(model, "x"), base_url="http://127.0.0.1:8/v1").url
+    assert url.startswith("http://127.0.0.1:8/v1/projects/some-project/")
+
+
+def test_odd_names_stay_in_their_place() -> None:
+    url = encoded(Call("vertex/gemini-2.5-flash@001", "x"), project="example.com:old/../x", region="a/b").url
+    assert "/projects/example.com:old%2F..%2Fx/locations/a%2Fb/publishers/google/models/gemini-2.5-flash@001:" in url
+    assert encoded(Call("vertex/gemini-2.5-flash", "x"), region=None).url.count("/locations/global/") == 1
+
+
+def test_answers_are_read_as_those_of_gemini_and_of_openai() -> None:
+    for response in (Response(200, whole()), Response(200, b"".join(STREAM), stream=True)):
+        reply = GEMINI.decode(response)
+        assert isinstance(reply, Reply) and reply.text == TEXT
+    for response in (Response(200, chat_shapes.whole()), chat_shapes.streamed(*chat_shapes.STREAM)):
+        reply = OPEN.decode(response)
+        assert isinstance(reply, Reply) and reply.finish_reason == "stop"
+
+
+def test_an_answer_of_llama_cut_at_any_byte_is_never_a_reply() -> None:
+    body = chat_shapes.whole()
+    assert all(isinstance(OPEN.decode(Response(200, body[:cut])), Fault) for cut in range(len(body)))
+    stream = b"".join(chat_shapes.STREAM)
+    finished = len(b"".join(chat_shapes.STREAM[:4])) - 1
+    for cut in range(finished):
+        assert isinstance(OPEN.decode(Response(200, stream[:cut], stream=True, is_cut=True)), Fault)
+
+
+# kind, action, seconds to wait, whether the rate is cut
+ERRORS: dict[str, tuple[int, bytes, tuple[str, str, float | None, bool]]] = {
+    "a shared quota that is full": (
+        429,
+        error(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later."),
+        ("rate_limited", "throttle", None, True),
+    ),
+    "a minute's quota": (
+        429,
+        error(429, "RESOURCE_EXHAUSTED", "No.", quota("RequestsPerMinute"), retry_in("7s")),
+        ("rate_limited", "throttle", 7.0, False),
+    ),
+    "a day's quota": (
+        429,
+        error(429, "RESOURCE_EXHAUSTED", "No.", quota("RequestsPerDay"), retry_in("7s")),
+        ("rate_limited", "stop", None, False),
+    ),
+    "no billing": (
+        403,
+        error(403, "PERMISSION_DENIED", "No.", reason("BILLING_DISABLED")),
+        ("rate_limited", "stop", None, False),
+    ),
+    "no permission": (403, error(403, "PERMISSION_DENIED"), ("rejected", "confirm", None, False)),
+    "a token that is none": (401, error(401, "UNAUTHENTICATED"), ("rejected", "confirm", None, False)),
+    "no such model": (404, error(404, "NOT_FOUND"), ("rejected", "never", None, False)),
+    "a wrong argument": (400, error(400, "INVALID_ARGUMENT"), ("rejected", "never", None, False)),
+    "a precondition": (400, error(400, "FAILED_PRECONDITION"), ("rejected", "never", None, False)),
+    "overload": (503, error(503, "UNAVAILABLE"), ("server_error", "retry", None, False)),
+    "late": (504, error(504, "DEADLINE_EXCEEDED"), ("server_error", "retry", None, False)),
+    "a page": (502, b"<html>Bad Gateway</html>", ("server_error", "retry", None, False)),
+}
+
+
+@pytest.mark.parametrize("protocol", [GEMINI, OPEN], ids=["gemini", "llama"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_is_what_the_table_says_for_gemini_and_for_llama(name: str, stream: bool, protocol: Any) -> None:
+    status, body, row = ERRORS[name]
+    for told in (body, b"[" + body + b"]"):
+        fault = protocol.decode(Response(status, told, stream=stream))
+        assert isinstance(fault, Fault)
+        assert (fault.kind, fault.action, fault.retry_after_s, fault.cuts_rate) == row
+        assert fault.is_billed_maybe == (status in (502, 504))
