@@ -29,12 +29,18 @@ EMPTY_ACCOUNT_CODES = frozenset(
         "credit_balance_too_low",
         "credit_limit",
         "payment_required",
+        "billing_error",
+        "enforced_spend_limit_reached",
+        "contract_spend_limit_reached",
+        "linked_organization_spend_limit_reached",
+        "linked_organization_billing_unavailable",
     }
 )
 # xAI (403, 429), Fireworks (412), Anthropic (400), OpenRouter (403) have no code for it.
 _EMPTY_ACCOUNT = re.compile(
     r"used all available credits|monthly spending limit|doesn't have any credits|credit balance is too low"
-    r"|billing hard limit|insufficient (?:credits?|balance|funds)|key limit exceeded|account \S+ is suspended",
+    r"|billing hard limit|insufficient (?:credits?|balance|funds)|key limit exceeded|account \S+ is suspended"
+    r"|reached your specified api usage limits",
     re.IGNORECASE,
 )
 _EMPTY_ACCOUNT_STATUSES = (200, 400, 402, 403, 412, 429)
@@ -48,10 +54,13 @@ DEAD_KEY_CODES = frozenset(
         "invalid_authentication",
         "account_deactivated",
         "organization_restricted",
+        "organization_on_hold",
     }
 )
-# xAI answers 400 to a wrong key, and so does Gemini.
-_DEAD_KEY = re.compile(r"incorrect api key provided|api key not valid|invalid api key", re.IGNORECASE)
+# xAI answers 400 to a wrong key, and so does Gemini; Anthropic to one whose organization is no more.
+_DEAD_KEY = re.compile(
+    r"incorrect api key provided|api key not valid|invalid api key|this organization has been disabled", re.IGNORECASE
+)
 
 CONTENT_FILTER_CODES = frozenset(
     {
@@ -66,10 +75,10 @@ CONTENT_FILTER_CODES = frozenset(
         "data_inspection_failed",
     }
 )
-# xAI (403) and DeepSeek (400) have no code for it, OpenAI's `invalid_prompt` has other reasons as well.
+# xAI (403), DeepSeek and Anthropic (400) have no code for it, OpenAI's `invalid_prompt` has other reasons as well.
 _CONTENT_FILTER = re.compile(
     r"content violates usage guidelines|safety_check_type_|^content exists risk|content management policy"
-    r"|flagged as potentially violating",
+    r"|flagged as potentially violating|blocked by content filtering policy",
     re.IGNORECASE,
 )
 
@@ -98,9 +107,16 @@ _OURS = {
     "reasoning_effort": "reasoning_effort",
     "reasoning.effort": "reasoning_effort",
     "reasoningeffort": "reasoning_effort",
+    "output_config.effort": "reasoning_effort",
+    "effort": "reasoning_effort",
+    "thinking": "reasoning_effort",
+    "thinking.type": "reasoning_effort",
+    "thinking.type.enabled": "reasoning_effort",
+    "thinking.type.disabled": "reasoning_effort",
     "response_format": "json_schema",
     "response_format.json_schema": "json_schema",
     "text.format": "json_schema",
+    "output_config.format": "json_schema",
     "logprobs": "logprobs",
     "top_logprobs": "logprobs",
 }
@@ -195,9 +211,11 @@ def _codes(fields: dict[str, Any]) -> Iterator[str]:
         value = fields.get(name)
         if value and isinstance(value, str | int | float):
             yield str(value).lower()
-    inner = fields.get("innererror")
-    if isinstance(inner, dict) and isinstance(inner.get("code"), str):
-        yield inner["code"].lower()
+    # Azure's and Anthropic's.
+    for holder, name in (("innererror", "code"), ("details", "error_code")):
+        inner = fields.get(holder)
+        if isinstance(inner, dict) and isinstance(inner.get(name), str):
+            yield inner[name].lower()
     for each in _complaints(fields):
         if isinstance(each.get("type"), str):
             yield each["type"].lower()
@@ -252,4 +270,8 @@ _STATUS_OF_CODE = {
     "api_error": 500,
     "unavailable_error": 503,
     "timeout": 504,
+    "timeout_error": 504,
+    "billing_error": 402,
+    "conflict_error": 409,
+    "request_too_large": 413,
 }

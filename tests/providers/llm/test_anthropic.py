@@ -1,0 +1,194 @@
+"""Anthropic Messages as bytes that are sent: what stands in them, in both versions of the API, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from msgspec import structs
+
+from millstream.engine.call import Call, Message
+from millstream.engine.endpoint import EncodeError, Request
+from millstream.engine.key import key_of
+from millstream.engine.money import OUTPUT_WORST
+from millstream.providers.llm.anthropic import OLDER_VERSION, OUTPUT_DEFAULT, PROTOCOL, VERSION, encode, is_newer
+from millstream.providers.llm.protocol import Target
+
+MODEL = "anthropic/claude-sonnet-5-5"
+TARGET = Target("http://127.0.0.1:8000", "lab", "claude-sonnet-5-5", "anthropic")
+OLDER = structs.replace(TARGET, version=OLDER_VERSION)
+PROMPTED = [{"content": "x", "role": "user"}]
+
+
+def body(call: Call, target: Target = TARGET) -> Any:
+    return orjson.loads(encode(call, target).body)
+
+
+def asked(target: Target = TARGET, /, **parameters: Any) -> Any:
+    """What stands in the body besides the model, the prompt and max_tokens."""
+    sent = body(Call(MODEL, "x", **parameters), target)
+    return {name: value for name, value in sent.items() if name not in ("model", "messages", "max_tokens")}
+
+
+def test_only_what_was_set_is_sent_and_the_most_tokens_which_must_be() -> None:
+    request = encode(Call(MODEL, "Say A or B."), TARGET)
+    prompt = b'"messages":[{"content":"Say A or B.","role":"user"}]'
+    assert request.body == request.wire == b'{"max_tokens":16384,%b,"model":"claude-sonnet-5-5"}' % prompt
+    assert (request.url, request.identity) == ("http://127.0.0.1:8000/v1/messages", "lab/v1/messages (2026-10-21)")
+
+
+def test_everything_that_was_set_is_sent_under_the_names_it_has_here() -> None:
+    schema = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "string"}}}
+    call = Call(
+        MODEL,
+        (Message("system", "Be brief."), Message("user", "x"), Message("assistant", "y"), Message("user", "z")),
+        temperature=0,
+        max_tokens=9,
+        top_p=0.5,
+        stop=("\n\n", "END"),
+        reasoning_effort="xhigh",
+        json_schema=schema,
+        extra={"top_k": 5, "metadata": {"user_id": "u"}},
+    )
+    assert body(call, OLDER) == {
+        "model": "claude-sonnet-5-5",
+        "system": "Be brief.",
+        "messages": [
+            {"content": "x", "role": "user"},
+            {"content": "y", "role": "assistant"},
+            {"content": "z", "role": "user"},
+        ],
+        "temperature": 0.0,
+        "max_tokens": 9,
+        "top_p": 0.5,
+        "stop_sequences": ["\n\n", "END"],
+        "output_config": {"effort": "xhigh", "format": {"type": "json_schema", "schema": schema}},
+        "top_k": 5,
+        "metadata": {"user_id": "u"},
+    }
+    # Answers have their properties in the schema's order.
+    assert b'"properties":{"b":{"type":"string"},"a":{"type":"string"}}' in encode(call, OLDER).body
+
+
+def test_several_system_prompts_are_blocks_and_one_between_turns_stays_there() -> None:
+    turns = (Message("system", "One."), Message("developer", "Two."), Message("user", "x"), Message("system", "Three."))
+    sent = body(Call(MODEL, turns))
+    assert sent["system"] == [{"text": "One.", "type": "text"}, {"text": "Two.", "type": "text"}]
+    assert sent["messages"] == [*PROMPTED, {"content": "Three.", "role": "system"}]
+
+
+@pytest.mark.parametrize(
+    ("effort", "sent"),
+    [
+        ("low", {"output_config": {"effort": "low"}}),
+        ("max", {"output_config": {"effort": "max"}}),
+        ("none", {"thinking": {"type": "disabled"}}),
+        ("2048", {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+    ],
+)
+def test_effort_is_a_word_or_none_or_a_number_of_tokens_to_think(effort: str, sent: Any) -> None:
+    assert asked(reasoning_effort=effort) == sent
+
+
+def test_thoughts_have_room_beside_the_answer_where_nothing_says_how_long_it_may_be() -> None:
+    assert body(Call(MODEL, "x", reasoning_effort="2048"))["max_tokens"] == OUTPUT_DEFAULT + 2048
+    assert body(Call(MODEL, "x", reasoning_effort="2048", max_tokens=4000))["max_tokens"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        ("claude-opus-5-5", 16_384),
+        ("claude-haiku-4-5-20251001", 16_384),
+        ("claude-3-7-sonnet-20250219", 16_384),
+        ("some-model", 16_384),
+        ("claude-3-5-haiku-20241022", 8_192),
+        ("claude-3-5-sonnet-v2@20241022", 8_192),
+        ("claude-3-opus-20240229", 4_096),
+        ("claude-3-haiku@20240307", 4_096),
+        ("claude-2.1", 4_096),
+        ("claude-instant-1.2", 4_096),
+    ],
+)
+def test_an_answer_may_be_as_long_as_its_model_allows_and_costs_no_more_than_is_reserved(model: str, most: int) -> None:
+    target = structs.replace(OLDER, model=model)
+    assert body(Call("anthropic/m", "x"), target)["max_tokens"] == most <= OUTPUT_WORST
+
+
+def test_the_callers_own_parameters_go_before_what_is_sent_for_want_of_them() -> None:
+    sent = body(Call(MODEL, "x", extra={"max_tokens": 50, "thinking": {"type": "adaptive"}}))
+    assert (sent["max_tokens"], sent["thinking"]) == (50, {"type": "adaptive"})
+
+
+def test_the_callers_own_output_config_is_added_to_ours() -> None:
+    format = {"type": "json_schema", "schema": {}}
+    assert asked(reasoning_effort="low", extra={"output_config": {"format": format}}) == {
+        "output_config": {"effort": "low", "format": format}
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (Call(MODEL, "x", seed=1), "Anthropic Messages has no seed: leave it out"),
+        (Call(MODEL, "x", logprobs=0), "has no logprobs"),
+        (Call(MODEL, "x", extra={"system": "y"}), "can't set system"),
+        (Call(MODEL, "x", extra={"output_config": 7}), "output_config in extra must be an object"),
+        (Call(MODEL, (Message("system", "x"),)), "at least one message of a user"),
+        (Call(MODEL, "lone \ud800"), "can't be written as JSON"),
+    ],
+)
+def test_what_the_protocol_can_not_hold_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+    with pytest.raises(EncodeError, match=said):
+        encode(call, TARGET)
+
+
+@pytest.mark.parametrize(("name", "advice"), [("temperature", "leave --temperature out"), ("top_p", "leave it out")])
+@pytest.mark.parametrize("value", [0, 0.5, 1])
+def test_the_newer_version_takes_no_sampling_and_the_older_does(name: str, advice: str, value: float) -> None:
+    with pytest.raises(EncodeError) as refused:
+        asked(**{name: value})
+    said = str(refused.value)
+    assert f"takes no {name}, not even the default: {advice}, or" in said
+    assert 'version = "2023-06-01" under [providers.anthropic] in a --config file' in said
+    assert asked(OLDER, **{name: value}) == {name: value}
+
+
+def test_no_sampling_is_infinite() -> None:
+    with pytest.raises(EncodeError, match="must be a finite number"):
+        asked(OLDER, temperature=float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("version", "newer"),
+    [("2026-10-21", True), ("2027-01-01", True), ("2023-06-01", False), ("vertex-2023-10-16", False), ("v1", False)],
+)
+def test_a_version_is_newer_by_its_date(version: str, newer: bool) -> None:
+    assert is_newer(version) == newer
+
+
+def test_what_a_provider_is_known_to_refuse_is_not_sent() -> None:
+    with pytest.raises(EncodeError, match="anthropic/claude-sonnet-5-5 is known to take no stop"):
+        asked(structs.replace(TARGET, refuses=frozenset({"stop"})), stop=("a",))
+
+
+def test_the_version_stands_in_a_header_and_in_the_key() -> None:
+    assert PROTOCOL.headers(TARGET) == {"anthropic-version": VERSION}
+    assert PROTOCOL.headers(OLDER) == {"anthropic-version": "2023-06-01"}
+    keys = {key_of(encode(Call(MODEL, "x"), target), 0) for target in (TARGET, OLDER)}
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize("base_url", ["http://h", "http://h/v1"])
+def test_the_address_is_given_with_its_version_or_without(base_url: str) -> None:
+    target = structs.replace(TARGET, base_url=base_url, identity=base_url)
+    request: Request = encode(Call(MODEL, "x"), target)
+    assert (request.url, request.identity) == ("http://h/v1/messages", "http://h/v1/messages (2026-10-21)")
+
+
+def test_streamed_and_whole_calls_have_one_key() -> None:
+    plain, stream = encode(Call(MODEL, "x"), TARGET), encode(Call(MODEL, "x", stream=True), TARGET)
+    assert key_of(plain, 0) == key_of(stream, 0)
+    assert orjson.loads(stream.wire) == {**orjson.loads(plain.wire), "stream": True}
+    assert stream.stream and stream.url == plain.url
