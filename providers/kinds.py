@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from . import google
 from .authorizer import Authorizer, bearer, key_in
-from .llm import azure, gemini, openai_chat, openai_responses, vertex
+from .llm import anthropic, azure, gemini, openai_chat, openai_responses, vertex, vertex_anthropic
 from .llm.protocol import Target, WireProtocol
 
 _ENTRA_TOKEN = "AZURE_OPENAI_AD_TOKEN"
+_ANTHROPIC_TOKEN = "ANTHROPIC_AUTH_TOKEN"
 
 
 class Credentials(Struct, frozen=True):
@@ -46,6 +47,11 @@ def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
     return lambda model: protocol
 
 
+def on_vertex(model: str) -> WireProtocol:
+    """Claude has a protocol of its own there, whether its publisher's name stands before it or not."""
+    return vertex_anthropic.PROTOCOL if vertex_anthropic.is_claude(model) else vertex.protocol_of(model)
+
+
 def by_bearer(credentials: Credentials, target: Target) -> Authorizer:
     return bearer(credentials.key)
 
@@ -61,6 +67,14 @@ def by_google(credentials: Credentials, target: Target) -> Authorizer:
     return google.google_authorizer(credentials.variables, target)
 
 
+def by_anthropic(credentials: Credentials, target: Target) -> Authorizer:
+    """A key, in the header that the version of the API has for it, else a token that a gateway gave."""
+    if credentials.key is None:
+        return bearer(credentials.variables.get(_ANTHROPIC_TOKEN))
+    is_newer = anthropic.is_newer(anthropic.version_of(target))
+    return bearer(credentials.key) if is_newer else key_in("x-api-key", credentials.key)
+
+
 def by_azure(credentials: Credentials, target: Target) -> Authorizer:
     """A key of the resource, else a token of Entra that the user has fetched."""
     if credentials.key is not None:
@@ -71,7 +85,8 @@ def by_azure(credentials: Credentials, target: Target) -> Authorizer:
 KINDS: dict[str, Kind] = {
     "openai": Kind(always(openai_chat.PROTOCOL), by_bearer),
     "openai-responses": Kind(always(openai_responses.PROTOCOL), by_bearer),
+    "anthropic": Kind(always(anthropic.PROTOCOL), by_anthropic, (_ANTHROPIC_TOKEN,)),
     "gemini": Kind(always(gemini.PROTOCOL), by_goog_api_key),
-    "vertex": Kind(vertex.protocol_of, by_google, google.VARIABLES, google.located),
+    "vertex": Kind(on_vertex, by_google, google.VARIABLES, google.located),
     "azure": Kind(always(azure.PROTOCOL), by_azure, (_ENTRA_TOKEN,)),
 }

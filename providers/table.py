@@ -50,6 +50,7 @@ PROVIDERS: dict[str, Provider] = {
         names={"max_tokens": "max_completion_tokens"},
         fact_variables={"version": ("OPENAI_API_VERSION", "AZURE_OPENAI_API_VERSION")},
     ),
+    "anthropic": Provider("https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", kind="anthropic"),
     "gemini": Provider(
         "https://generativelanguage.googleapis.com",
         "GEMINI_API_KEY",

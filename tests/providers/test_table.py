@@ -6,11 +6,12 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec import structs
 
 import millstream as ms
 from millstream.engine.call import Call
 from millstream.engine.endpoint import EncodeError
-from millstream.providers.kinds import Credentials
+from millstream.providers.kinds import KINDS, Credentials
 from millstream.providers.llm.protocol import Target
 from millstream.providers.table import OPENAI_NAMES, PROVIDERS, Provider, row_of_kind
 from millstream.providers.transport import Transport
@@ -55,6 +56,7 @@ KEYS = {
     "openai": "OPENAI_API_KEY",
     "openai-responses": "OPENAI_API_KEY",
     "azure": "AZURE_OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
     "xai": "XAI_API_KEY",
     "groq": "GROQ_API_KEY",
     "together": "TOGETHER_API_KEY",
@@ -159,6 +161,35 @@ def test_a_token_of_entra_stands_in_for_azures_key() -> None:
     assert found.credentials == Credentials(None, {"AZURE_OPENAI_AD_TOKEN": "entra-token"})
     assert "entra-token" not in repr(found) + repr(found.credentials)
     assert found.account != access("azure", environment={**environment, "AZURE_OPENAI_AD_TOKEN": "another"}).account
+
+
+def authorization(version: str | None, environment: dict[str, str]) -> Any:
+    given = {"anthropic": structs.replace(PROVIDERS["anthropic"], version=version)}
+    found = access_to("anthropic/m", Settings(environment=environment, providers=given))
+    return KINDS["anthropic"].authorizer(found.credentials, found.target).fixed
+
+
+def test_anthropics_key_stands_where_the_version_of_its_api_has_it() -> None:
+    for version in (None, "2026-10-21", "2027-01-01"):
+        assert authorization(version, {"ANTHROPIC_API_KEY": "k"}) == {"Authorization": "Bearer k"}
+    assert authorization("2023-06-01", {"ANTHROPIC_API_KEY": "k"}) == {"x-api-key": "k"}
+
+
+@pytest.mark.parametrize("version", [None, "2023-06-01"])
+def test_a_gateways_token_stands_in_for_anthropics_key(version: str | None) -> None:
+    assert authorization(version, {"ANTHROPIC_AUTH_TOKEN": "t"}) == {"Authorization": "Bearer t"}
+    both = {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k"}
+    assert authorization(version, both) == authorization(version, {"ANTHROPIC_API_KEY": "k"})
+    with pytest.raises(ms.ConfigurationError, match="'anthropic/m' needs a key: set ANTHROPIC_API_KEY"):
+        authorization(version, {})
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "anthropic/claude-opus-5-5"])
+def test_claude_has_its_own_protocol_on_vertex(model: str) -> None:
+    environment = {"GOOGLE_CLOUD_PROJECT": "p"}
+    endpoint = keyless_endpoint_to(access_to(f"vertex/{model}", Settings(environment=environment)))
+    place = "/v1/projects/p/locations/global/publishers/anthropic/models/claude-opus-5-5:rawPredict"
+    assert endpoint.encode(Call(f"vertex/{model}", "x")).url == f"https://aiplatform.googleapis.com{place}"
 
 
 def test_an_address_is_filled_with_region_and_project() -> None:
