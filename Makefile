@@ -48,6 +48,7 @@ runtime:
 tools:
 	$(if $(call stale,dev,requirements-dev.txt),$(call install,dev,requirements-dev.txt))
 	$(if $(mock_stale),$(install_mock))
+	@sh tests/browser/install-browser.sh
 
 # A set-up is known by its lock and by this folder's place, which the scripts in .venv/bin have in their first line.
 key = "$$(cksum < $(1)) $$(pwd)"

@@ -17,6 +17,7 @@ from ...metrics.answers import AnswerReading, Answers
 from ...metrics.counts import counts_of
 from ...metrics.millstone import CASES, CONFIGS
 from ...metrics.report.explorer import Cell, Explorer, Model, Said
+from ...metrics.report.inert import shown
 from .grid import Grid
 from .scripts import TRIAL, Scripts
 from .texts import LONGEST, Excerpt, TextReader, Texts
@@ -62,7 +63,13 @@ def explorer(models: Sequence[Sampled], reading: AnswerReading = "recorded") -> 
     remarks = scripts.remarks()
     if (number, longest) != LEVELS[0]:
         remarks.append(f"To keep the page small, at most {number} answers are shown, each cut to {longest} characters.")
-    return Explorer(tuple(sorted(wanted)), tuple(made), tuple(pool.texts), tuple(scripts.of_grids), tuple(remarks))
+    return Explorer(
+        tuple(sorted(wanted, key=lambda issue: (issue.casefold(), issue))),
+        tuple(made),
+        tuple(pool.texts),
+        tuple(scripts.of_grids),
+        tuple(remarks),
+    )
 
 
 class _Pool:
@@ -142,7 +149,7 @@ def _sample_rows(answers: Answers) -> dict[str, int]:
     found = {}
     for row in np.flatnonzero(answers.trial == TRIAL).tolist():
         issue, config = answers.issues[answers.issue[row]], CONFIGS[answers.config[row]]
-        found[f"{issue}/{answers.template[row]}/{config}/{TRIAL}"] = row
+        found[shown(f"{issue}/{answers.template[row]}/{config}/{TRIAL}")] = row
     return found
 
 

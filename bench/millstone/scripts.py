@@ -89,7 +89,8 @@ def _script(grid: Grid, issue: Issue, arguments: dict[str, tuple[str, ...]]) -> 
     for case in CASES:
         prompts = []
         made = grid.some(issue, [(template, configs[case], TRIAL) for template in templates])
-        for template, (prompt_id, drawn, parts) in zip(templates, made, strict=True):
+        for template, (named, drawn, parts) in zip(templates, made, strict=True):
+            prompt_id = shown(named)
             is_cut = is_cut or any(len(part.text) > PART_LONGEST for part in parts)
             texts = tuple(places.setdefault(_bearable(part.text), len(places)) for part in parts)
             prompts.append(Prompt(prompt_id, issue.paraphrases[template - 1].orientation, texts))

@@ -15,6 +15,8 @@ from msgspec import Struct
 from ..millstone import CASES, STANCES
 from .labels import issue_labels, labels
 
+LABEL_LONGEST = 80
+
 
 class Said(Struct, frozen=True, array_like=True):
     """An answer's text, a place in the texts, and its stance, a place in STANCES; `chars` is the length of the whole
@@ -38,7 +40,8 @@ class Cell(Struct, frozen=True, array_like=True):
 
 
 class Prompt(Struct, frozen=True, array_like=True):
-    """`parts`, joined, are the prompt to the letter; `a_means` is the side that answering A stands for."""
+    """`parts`, joined, are the prompt to the letter; `a_means` is the side that answering A stands for. Every text here
+    has been made harmless to look at."""
 
     id: str
     a_means: str
@@ -70,22 +73,43 @@ class Explorer(Struct, frozen=True):
     texts: tuple[str, ...]
     scripts: tuple[Mapping[str, Script], ...]
     remarks: tuple[str, ...] = ()
+
+
+class _PackedModel(Struct, frozen=True):
+    """A model as the page's script reads it; issues go by their places."""
+
+    name: str
+    cells: Mapping[int, tuple[Cell, ...]]
+    script: int | None
+    why: str
+
+
+class _Packed(Struct, frozen=True):
+    issues: tuple[str, ...]
+    models: tuple[_PackedModel, ...]
+    texts: tuple[str, ...]
+    scripts: tuple[Mapping[int, Script], ...]
     cases: tuple[str, ...] = CASES
     stances: tuple[str, ...] = STANCES
 
 
-class _Packed(Struct, frozen=True):
-    explorer: Explorer
-    model_labels: tuple[str, ...]
-    issue_labels: tuple[str, ...]
-
-
 def packed(explorer: Explorer) -> str:
     """As the page holds it: JSON, compressed, in base64. The same bytes for the same contents."""
-    models, issues = labels([model.name for model in explorer.models], 80), issue_labels(explorer.issues, 80)
+    names = labels([model.name for model in explorer.models], LABEL_LONGEST)
+    issues = issue_labels(explorer.issues, LABEL_LONGEST)
+    places = {issue: at for at, issue in enumerate(explorer.issues)}
     whole = _Packed(
-        explorer,
-        tuple(models[model.name] for model in explorer.models),
-        tuple(issues[issue] for issue in explorer.issues),
+        issues=tuple(issues[issue] for issue in explorer.issues),
+        models=tuple(
+            _PackedModel(
+                names[model.name],
+                {places[issue]: cells for issue, cells in model.cells.items()},
+                model.script,
+                model.why,
+            )
+            for model in explorer.models
+        ),
+        texts=explorer.texts,
+        scripts=tuple({places[issue]: script for issue, script in found.items()} for found in explorer.scripts),
     )
     return base64.b64encode(gzip.compress(msgspec.json.encode(whole), compresslevel=9, mtime=0)).decode("ascii")

@@ -147,12 +147,11 @@ function showPrompts(data, model, issue, at, own) {
   );
 }
 
-function explore(packed) {
-  const data = packed.explorer;
+function explore(data) {
   const [models, issues, cases] = ["model", "issue", "case"].map((name) => byId(`explorer-${name}`));
   const show = () => {
     const model = data.models[Number(models.value)];
-    const issue = data.issues[Number(issues.value)];
+    const issue = issues.value;
     const at = Number(cases.value);
     const cells = model.cells[issue];
     const [counts, refused] = cells[at];
@@ -169,11 +168,10 @@ function explore(packed) {
   };
   const chooseModel = () => {
     const own = data.models[Number(models.value)].cells;
-    const has = data.issues.map((issue, at) => [String(at), packed.issue_labels[at]]).filter(([at]) => Object.hasOwn(own, data.issues[at]));
-    fill(issues, has);
+    fill(issues, data.issues.map((label, at) => [String(at), label]).filter(([at]) => Object.hasOwn(own, at)));
     show();
   };
-  fill(models, packed.model_labels.map((label, at) => [String(at), label]));
+  fill(models, data.models.map((model, at) => [String(at), model.name]));
   fill(cases, data.cases.map((name, at) => [String(at), CASES[name] ?? name]));
   models.addEventListener("change", chooseModel);
   issues.addEventListener("change", show);

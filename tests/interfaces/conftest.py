@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from command_line import Done, Provider, environment
+from command_line import Done, Provider, simulated_provider
 
 from millstream.interfaces.command import main
 
@@ -18,19 +15,8 @@ CommandLine = Callable[..., Done]
 
 @pytest.fixture(scope="session")
 def running_provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    home = tmp_path_factory.mktemp("provider")
-    port = home / "port"
-    command = [sys.executable, "-P", "-m", "millstream.fixtures.provider", "--port-file", str(port)]
-    command += ["--latency", "constant:0.002"]
-    with subprocess.Popen(command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sim:
-        deadline = time.monotonic() + 20
-        while not port.exists():
-            assert sim.poll() is None and time.monotonic() < deadline, "the simulated provider did not start"
-            time.sleep(0.02)
-        try:
-            yield Provider(int(port.read_text()))
-        finally:
-            sim.terminate()
+    with simulated_provider(tmp_path_factory.mktemp("provider")) as provider:
+        yield provider
 
 
 @pytest.fixture

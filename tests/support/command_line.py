@@ -9,6 +9,8 @@ import sys
 import time
 import urllib.request
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,6 +97,23 @@ def finish(process: subprocess.Popen[str], within_s: float = 40.0) -> Done:
         process.communicate()
         raise
     return Done(process.returncode, out, err)
+
+
+@contextmanager
+def simulated_provider(home: Path) -> Iterator[Provider]:
+    """A simulated provider in a process of its own, while the block lasts."""
+    port = home / "port"
+    command = [sys.executable, "-P", "-m", "millstream.fixtures.provider", "--port-file", str(port)]
+    command += ["--latency", "constant:0.002"]
+    with subprocess.Popen(command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sim:
+        deadline = time.monotonic() + 20
+        while not port.exists():
+            assert sim.poll() is None and time.monotonic() < deadline, "the simulated provider did not start"
+            time.sleep(0.02)
+        try:
+            yield Provider(int(port.read_text()))
+        finally:
+            sim.terminate()
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
