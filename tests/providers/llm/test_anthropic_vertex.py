@@ -1,0 +1,167 @@
+"""Claude on Vertex AI: the model in the address, the version in the body, errors of Anthropic's and of Google's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gemini_shapes
+import orjson
+import pytest
+from anthropic_shapes import READ, START, STREAM, failed, text, whole
+
+from millstream.engine.call import Call, Message, Reply
+from millstream.engine.endpoint import EncodeError, Fault, Request, Response
+from millstream.engine.key import key_of
+from millstream.providers.llm.protocol import Target
+from millstream.providers.llm.vertex_anthropic import PROTOCOL, decode, is_claude
+
+URL = "https://us-east5-aiplatform.googleapis.com"
+MODEL = "vertex/claude-sonnet-4-5@20250929"
+PLACE = "/v1/projects/some-project/locations/us-east5/publishers/anthropic/models/"
+
+
+def encoded(call: Call, **known: Any) -> Request:
+    provider, _, model = call.model.partition("/")
+    facts = {"base_url": URL, "identity": URL, "project": "some-project", "region": "us-east5", **known}
+    return PROTOCOL.encode(call, Target(model=model, provider=provider, **facts))
+
+
+@pytest.mark.parametrize(
+    ("model", "claude"),
+    [
+        ("claude-sonnet-4-5@20250929", True),
+        ("anthropic/claude-opus-5-5", True),
+        ("gemini-2.5-flash", False),
+        ("meta/llama-3.3-70b-instruct-maas", False),
+    ],
+)
+def test_claude_is_known_by_its_name_or_its_publishers(model: str, claude: bool) -> None:
+    assert is_claude(model) == claude
+
+
+@pytest.mark.parametrize("model", [MODEL, "vertex/anthropic/claude-sonnet-4-5@20250929"])
+def test_the_model_stands_in_the_path_and_the_version_in_the_body(model: str) -> None:
+    call = Call(model, (Message("system", "Be brief."), Message("user", "x")), max_tokens=9, stop=("END",))
+    request = encoded(call)
+    assert request.url == f"{URL}{PLACE}claude-sonnet-4-5@20250929:rawPredict"
+    assert orjson.loads(request.body) == {
+        "anthropic_version": "2026-10-21",
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": "x"}],
+        "max_tokens": 9,
+        "stop_sequences": ["END"],
+    }
+    assert PROTOCOL.headers(Target(URL, URL, "m")) == {}
+
+
+def test_streamed_and_whole_calls_have_one_key_and_two_addresses() -> None:
+    plain, stream = encoded(Call(MODEL, "x")), encoded(Call(MODEL, "x", stream=True))
+    assert key_of(plain, 0) == key_of(stream, 0)
+    assert stream.url == f"{URL}{PLACE}claude-sonnet-4-5@20250929:streamRawPredict"
+    assert orjson.loads(stream.wire) == {**orjson.loads(plain.wire), "stream": True}
+
+
+def test_a_project_changes_no_key_and_a_location_a_model_and_a_version_do() -> None:
+    def key(model: str = MODEL, **known: Any) -> bytes:
+        return key_of(encoded(Call(model, "x", max_tokens=9), **known), 0)
+
+    assert key() == key(project="another") == key(project=None) == key("vertex/anthropic/claude-sonnet-4-5@20250929")
+    others = {key(region="global"), key("vertex/claude-opus-5-5"), key(version="vertex-2023-10-16"), key()}
+    assert len(others) == 4
+    assert "some-project" not in encoded(Call(MODEL, "x")).identity
+
+
+def test_a_version_is_anthropics_or_that_of_the_paths() -> None:
+    older = encoded(Call(MODEL, "x", temperature=0), version="vertex-2023-10-16")
+    assert older.url.startswith(f"{URL}/v1/projects/")
+    sent = orjson.loads(older.body)
+    assert (sent["anthropic_version"], sent["temperature"]) == ("vertex-2023-10-16", 0.0)
+    newer = encoded(Call(MODEL, "x"), version="v1beta1")
+    assert newer.url.startswith(f"{URL}/v1beta1/projects/")
+    assert orjson.loads(newer.body)["anthropic_version"] == "2026-10-21"
+    assert encoded(Call(MODEL, "x"), base_url="http://h/v1").url.startswith("http://h/v1/projects/")
+
+
+def test_the_newer_version_takes_no_sampling_and_the_older_is_told_by_its_name_here() -> None:
+    with pytest.raises(EncodeError) as refused:
+        encoded(Call(MODEL, "x", temperature=1))
+    assert 'set version = "vertex-2023-10-16" under [providers.vertex] in a --config file' in str(refused.value)
+
+
+def test_odd_names_stay_in_their_place() -> None:
+    url = encoded(Call("vertex/claude/../x:y", "x"), region="a/b").url
+    assert url.endswith("/locations/a%2Fb/publishers/anthropic/models/claude%2F..%2Fx%3Ay:rawPredict")
+
+
+def test_answers_are_read_as_anthropics() -> None:
+    for response in (Response(200, whole()), Response(200, b"".join(STREAM), stream=True)):
+        reply = decode(response)
+        assert isinstance(reply, Reply) and (reply.text, reply.finish_reason) == (READ, "stop")
+
+
+def test_an_answer_cut_at_any_byte_before_its_stop_reason_is_never_a_reply() -> None:
+    body, stream = whole(), b"".join(STREAM[:-1])
+    assert all(isinstance(decode(Response(200, body[:cut])), Fault) for cut in range(len(body)))
+    for cut in range(len(stream)):
+        assert isinstance(decode(Response(200, stream[:cut], stream=True, is_cut=True)), Fault)
+
+
+# status, body, then kind, action, seconds to wait
+ERRORS: dict[str, tuple[int, bytes, tuple[str, str, float | None]]] = {
+    "google's quota": (
+        429,
+        gemini_shapes.error(429, "RESOURCE_EXHAUSTED", "Quota exceeded for online_prediction_requests_per_base_model"),
+        ("rate_limited", "throttle", None),
+    ),
+    "google's quota with a wait": (
+        429,
+        gemini_shapes.error(429, "RESOURCE_EXHAUSTED", "No.", gemini_shapes.retry_in("26s")),
+        ("rate_limited", "throttle", 26.0),
+    ),
+    "google's token": (401, gemini_shapes.error(401, "UNAUTHENTICATED"), ("rejected", "confirm", None)),
+    "google's billing": (
+        403,
+        gemini_shapes.error(403, "PERMISSION_DENIED", "No.", gemini_shapes.reason("BILLING_DISABLED")),
+        ("rate_limited", "stop", None),
+    ),
+    "a model that is not there": (404, gemini_shapes.error(404, "NOT_FOUND"), ("rejected", "never", None)),
+    "google's outage": (503, gemini_shapes.error(503, "UNAVAILABLE"), ("server_error", "retry", None)),
+    "anthropic's bad request": (
+        400,
+        b'{"type":"error","error":{"type":"invalid_request_error","message":"messages: at least one"}}',
+        ("rejected", "never", None),
+    ),
+    "anthropic's overload": (
+        529,
+        b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
+        ("server_error", "retry", None),
+    ),
+    "no json": (502, b"<html>", ("server_error", "retry", None)),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_is_what_google_or_anthropic_says(name: str) -> None:
+    status, body, (kind, action, wait) = ERRORS[name]
+    fault = decode(Response(status, body))
+    assert isinstance(fault, Fault)
+    assert (fault.kind, fault.action, fault.retry_after_s) == (kind, action, wait)
+
+
+def test_a_refused_parameter_is_named_whoever_refuses_it() -> None:
+    said = "temperature: Extra inputs are not permitted"
+    google = gemini_shapes.error(400, "INVALID_ARGUMENT", "temperature is not supported by this model")
+    own = orjson.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": said}})
+    for body in (google, own):
+        fault = decode(Response(400, body))
+        assert isinstance(fault, Fault)
+        assert "the model refuses temperature: leave --temperature out" in fault.detail
+
+
+def test_an_error_in_a_stream_is_what_google_or_anthropic_says() -> None:
+    google = b"data: %b\n\n" % orjson.dumps(orjson.loads(gemini_shapes.error(429, "RESOURCE_EXHAUSTED")))
+    rows = ((google, "rate_limited", "throttle"), (failed("overloaded_error"), "server_error", "retry"))
+    for event, kind, action in rows:
+        fault = decode(Response(200, START + text("ha") + event, stream=True))
+        assert isinstance(fault, Fault)
+        assert (fault.kind, fault.action) == (kind, action)
