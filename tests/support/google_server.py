@@ -65,6 +65,7 @@ class TokenServer:
         self.delay_s = delay_s
         self.tokens: list[str] = []
         self.exchanges = 0
+        self.asked = asyncio.Event()
         self.bodies: list[dict[str, str]] = []
         self._server = RawServer(self._visit)
 
@@ -80,9 +81,11 @@ class TokenServer:
     async def _visit(self, visit: Visit) -> None:
         while (request := await visit.request()) is not None:
             self.exchanges += 1
+            answer = self.answer
+            self.asked.set()
             await asyncio.sleep(self.delay_s)
             head, _, body = request.partition(b"\r\n\r\n")
-            await visit.send(self.answer or self._token(head.decode(), body.decode()))
+            await visit.send(answer or self._token(head.decode(), body.decode()))
 
     def _token(self, head: str, body: str) -> bytes:
         if head.startswith("GET "):
