@@ -73,14 +73,15 @@ class Gathered:
 
     def reply(self, body: bytes, is_repaired: bool) -> Reply:
         stop = self.stop or ""
-        is_refused = stop == "refusal"
+        finish = _FINISHES.get(stop, mended(stop))
+        is_refused = finish == "content_filter"
         text = "".join(self._texts)
         if is_refused and not text:
             text = self._explanation
         return Reply(
             mended(text),
             self.usage,
-            _FINISHES.get(stop, mended(stop)),
+            finish,
             is_refused,
             sha256(body).hexdigest(),
             body if is_repaired else None,
