@@ -1,0 +1,208 @@
+"""What every error of Bedrock's means: the table of faults, row by row, by header, by body and within a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from bedrock_shapes import START, STREAM, delta, error, exception, message, named
+
+from millstream.engine.call import Reply
+from millstream.engine.endpoint import Fault, Response
+from millstream.providers.llm.bedrock import decode
+from millstream.providers.llm.bedrock_errors import STATUSES
+
+THROTTLED = ("rate_limited", "throttle", False, True)
+REJECTED = ("rejected", "never", False, False)
+DEAD_KEY = ("rejected", "confirm", False, False)
+BROKEN = ("server_error", "retry", False, False)
+# Status as it comes, and kind, action, maybe billed, cuts the rate.
+ROWS: dict[str, tuple[int, tuple[str, str, bool, bool]]] = {
+    "ThrottlingException": (429, THROTTLED),
+    "TooManyRequestsException": (429, THROTTLED),
+    "ModelNotReadyException": (429, THROTTLED),
+    "ServiceQuotaExceededException": (400, THROTTLED),
+    "ModelTimeoutException": (408, BROKEN),
+    "ConflictException": (400, BROKEN),
+    "ModelErrorException": (424, BROKEN),
+    "ModelStreamErrorException": (424, BROKEN),
+    "InternalServerException": (500, BROKEN),
+    "ServiceUnavailableException": (503, BROKEN),
+    "ValidationException": (400, REJECTED),
+    "SerializationException": (400, REJECTED),
+    "ResourceNotFoundException": (404, REJECTED),
+    "UnknownOperationException": (404, REJECTED),
+    "AccessDeniedException": (403, DEAD_KEY),
+    "SubscriptionRequiredException": (403, DEAD_KEY),
+    "UnrecognizedClientException": (403, DEAD_KEY),
+    "ExpiredTokenException": (403, DEAD_KEY),
+    "InvalidSignatureException": (403, DEAD_KEY),
+    "IncompleteSignatureException": (400, DEAD_KEY),
+    "MissingAuthenticationTokenException": (403, DEAD_KEY),
+    "RequestExpired": (400, DEAD_KEY),
+}
+
+
+def fault_of(status: int, body: bytes, name: str | None = None, **more: Any) -> Fault:
+    result = decode(Response(status, body, headers={} if name is None else named(name), **more))
+    assert isinstance(result, Fault), result
+    return result
+
+
+def row_of(fault: Fault) -> tuple[str, str, bool, bool]:
+    return fault.kind, fault.action, fault.is_billed_maybe, fault.cuts_rate
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("name", ROWS)
+def test_a_name_in_the_header_or_in_the_body_gets_what_the_table_gives_it(name: str, stream: bool) -> None:
+    status, row = ROWS[name]
+    for fault in (
+        fault_of(status, error(), name, stream=stream),
+        fault_of(status, error(__type=f"com.amazon.coral.service#{name}"), stream=stream),
+        fault_of(status, error(__type=name), stream=stream),
+        fault_of(status, orjson.dumps({"Message": "No.", "__type": name}), stream=stream),
+    ):
+        assert row_of(fault) == row
+        assert fault.quota == "keep"
+        assert f"{name}: No." in fault.detail
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_error_within_a_stream_is_what_it_calls_itself(name: str) -> None:
+    _, row = ROWS[name]
+    camel = name[0].lower() + name[1:]
+    for body in (
+        exception(camel),
+        exception(name),
+        b"".join(STREAM[:7]) + exception(camel),
+        START + delta("A") + message(b"", message_type="error", error_code=name, error_message="No."),
+    ):
+        fault = fault_of(200, body, stream=True)
+        assert row_of(fault) == row and f"{name}: No." in fault.detail
+
+
+def test_an_error_in_a_200_is_what_it_calls_itself() -> None:
+    body = orjson.dumps({"Output": {"__type": "com.amazon.coral.service#UnknownOperationException"}, "Version": "1.0"})
+    assert row_of(fault_of(200, body)) == REJECTED
+    assert row_of(fault_of(200, error(__type="ThrottlingException"))) == THROTTLED
+    assert row_of(fault_of(200, error(__type=17))) == BROKEN
+    assert row_of(fault_of(200, b'{"error":{"code":"rate_limit_exceeded","message":"No."}}')) == THROTTLED
+
+
+def test_an_exception_without_a_name_or_with_an_odd_body_is_the_servers() -> None:
+    for body in (
+        exception(""),
+        message(b"", message_type="exception"),
+        message(b"[3]", message_type="exception", exception_type="newException"),
+        message(b"", message_type="error"),
+    ):
+        assert row_of(fault_of(200, body, stream=True)) == BROKEN
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'{"message":17}', b"\xff", b'{"message":"no"}'])
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
+def test_an_error_without_a_name_goes_by_its_status(status: int, body: bytes) -> None:
+    kinds = {400: "rejected", 401: "rejected", 403: "rejected", 404: "rejected", 429: "rate_limited"}
+    assert fault_of(status, body).kind == kinds.get(status, "server_error")
+
+
+def test_a_name_that_nobody_knows_yet_goes_by_its_status() -> None:
+    for status, row in ((418, REJECTED), (429, THROTTLED), (500, BROKEN), (403, DEAD_KEY)):
+        assert row_of(fault_of(status, error(), "NewException")) == row
+    assert row_of(fault_of(200, exception("newException"), stream=True)) == BROKEN
+    assert "NewException" not in STATUSES
+
+
+@pytest.mark.parametrize("name", ["ModelErrorException", "ModelStreamErrorException"])
+def test_what_the_model_itself_rejected_is_never_sent_again(name: str) -> None:
+    for status, row in ((400, REJECTED), (422, REJECTED), (500, BROKEN), (429, BROKEN), ([], BROKEN)):
+        assert row_of(fault_of(424, error(originalStatusCode=status), name)) == row
+    camel = name[0].lower() + name[1:]
+    assert row_of(fault_of(200, exception(camel, originalStatusCode=400), stream=True)) == REJECTED
+
+
+# --- what the words of an error tell ---
+
+
+def test_the_wait_that_a_header_asks_for_is_kept() -> None:
+    headers = {**named("ThrottlingException"), "retry-after": "7"}
+    fault = decode(Response(429, error("Too many requests"), headers=headers))
+    assert isinstance(fault, Fault)
+    assert (fault.action, fault.retry_after_s, fault.cuts_rate) == ("throttle", 7.0, False)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "within a stream"])
+def test_a_days_quota_that_is_used_up_stops_the_lane(stream: bool) -> None:
+    said = "Too many tokens per day, please wait before trying again."
+    if stream:
+        fault = fault_of(200, exception("throttlingException", said), stream=True)
+    else:
+        fault = fault_of(429, error(said), "ThrottlingException")
+    assert (fault.kind, fault.action) == ("rate_limited", "stop") and "go on tomorrow" in fault.detail
+    per_minute = fault_of(429, error("Too many tokens, please wait before trying again."), "ThrottlingException")
+    assert per_minute.action == "throttle"
+
+
+def test_an_account_that_can_not_pay_stops_the_lane() -> None:
+    said = "Model access is denied due to INVALID_PAYMENT_INSTRUMENT:A valid payment instrument must be provided."
+    fault = fault_of(403, error(said), "AccessDeniedException")
+    assert (fault.kind, fault.action) == ("rate_limited", "stop") and "can't pay" in fault.detail
+
+
+@pytest.mark.parametrize(
+    "said", ["Output blocked by content filtering policy", "This request has been blocked by our content filters."]
+)
+def test_a_filters_rejection_is_a_refusal(said: str) -> None:
+    for response in (
+        Response(400, error(said), headers=named("ValidationException")),
+        Response(200, exception("validationException", said), stream=True),
+    ):
+        reply = decode(response)
+        assert isinstance(reply, Reply), reply
+        assert (reply.refused, reply.finish_reason) == (True, "content_filter") and said in reply.text
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("`temperature` and `top_p` cannot both be specified for this model. Please use only one.", "refuses top_p"),
+        ("The model returned the following errors: `temperature` is deprecated for this model.", "refuses temperature"),
+        ("This model doesn't support the stopSequences field. Remove stopSequences and try again.", "refuses stop"),
+        ("Malformed input request: #: extraneous key [topP] is not permitted", "refuses top_p"),
+        ("inferenceConfig.maxTokens is not supported by this model.", "refuses max_tokens: leave --max-tokens out"),
+        ("outputConfig.effort is not supported for this model.", "refuses reasoning_effort"),
+        ("This model doesn't support the outputConfig.textFormat field.", "refuses json_schema"),
+    ],
+)
+def test_a_parameter_that_is_not_taken_is_named_with_what_to_do(said: str, advice: str) -> None:
+    fault = fault_of(400, error(said), "ValidationException")
+    assert row_of(fault) == REJECTED
+    assert advice in fault.detail and said in fault.detail
+
+
+@pytest.mark.parametrize("said", ["Input is too long for requested model.", "The value at messages failed."])
+def test_another_complaint_comes_without_advice_on_parameters(said: str) -> None:
+    assert fault_of(400, error(said), "ValidationException").detail == f"400: ValidationException: {said}"
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "advice"),
+    [
+        ("InvalidSignatureException", "Signature expired: 20260101T000000Z is now earlier than", "clock right?"),
+        ("InvalidSignatureException", "Signature not yet current: 2030", "clock right?"),
+        ("RequestTimeTooSkewed", "", "clock right?"),
+        ("ExpiredTokenException", "The security token included in the request is expired", "set new ones"),
+    ],
+)
+def test_a_dead_key_says_why_where_that_is_known(name: str, said: str, advice: str) -> None:
+    fault = fault_of(403, error(said), name)
+    assert fault.action == "confirm" and advice in fault.detail
+    assert advice not in fault_of(403, error("No."), "InvalidSignatureException").detail
+
+
+def test_a_detail_has_a_bounded_length_and_is_text() -> None:
+    for body in (error("x" * 100_000), b'{"message":"\\ud800"}'):
+        fault = fault_of(400, body, "ValidationException" + "n" * 1_000)
+        assert len(fault.detail) < 600 and orjson.dumps(fault.detail)
