@@ -11,13 +11,15 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
+import orjson
+
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .faults import bad_json, broken_answer, cut_stream, empty_answer
 from .gemini_shapes import Joined, joined
 from .google_errors import google_error_within, google_refusal_or_fault
 from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of, schema_of
-from .repair import is_strict, mended, parse_leniently
+from .repair import mended, parse_leniently
 from .sse import events_of
 
 # What Google's own client asks since its third version.
@@ -150,22 +152,18 @@ def decode(response: Response) -> Reply | Fault:
     """A reply, or the fault that the bytes amount to."""
     if response.status != 200:
         return google_refusal_or_fault(response)
-    is_strict_all = True
-    chunks: list[Any] = []
     body = response.body
     is_stream = response.stream and not body.lstrip().startswith((b"{", b"["))
     if is_stream:
-        for data in events_of(body):
-            chunks.append(parse_leniently(data))
-            is_strict_all = is_strict_all and is_strict(data)
+        read = [_read(data) for data in events_of(body)]
+        chunks, is_sound = [chunk for chunk, _ in read], all(sound for _, sound in read)
     else:
-        parsed = parse_leniently(body)
+        parsed, is_sound = _read(body)
         if parsed is None:
             what = "is empty" if not body else "ends in the middle or is none"
             return bad_json(f"200 with JSON that {what}")
         # A stream without alt=sse is one list of chunks.
         chunks = parsed if isinstance(parsed, list) else [parsed]
-        is_strict_all = is_strict(body)
     for chunk in chunks:
         if not isinstance(chunk, dict):
             what = (
@@ -174,7 +172,15 @@ def decode(response: Response) -> Reply | Fault:
             return bad_json(what)
         if chunk.get("error"):
             return google_error_within(response, chunk["error"])
-    return _answer(joined(chunks), response, is_stream, None if is_strict_all else body)
+    return _answer(joined(chunks), response, is_stream, None if is_sound else body)
+
+
+def _read(data: bytes) -> tuple[Any, bool]:
+    """What the JSON holds, and whether the standards allow every byte of it."""
+    try:
+        return orjson.loads(data), True
+    except orjson.JSONDecodeError:
+        return parse_leniently(data), False
 
 
 def _answer(answer: Joined, response: Response, is_stream: bool, raw: bytes | None) -> Reply | Fault:

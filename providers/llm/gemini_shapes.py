@@ -16,7 +16,8 @@ from .openai_shapes import counted
 from .repair import mended
 
 # What tells an answer from any other JSON.
-_KNOWN = ("candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId")
+_KNOWN = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
+_CITING = frozenset({"groundingMetadata", "citationMetadata"})
 
 
 class Joined(Struct):
@@ -40,13 +41,15 @@ def joined(chunks: Iterable[dict[str, Any]]) -> Joined:
     texts: list[str] = []
     cited: dict[str, Citation] = {}
     for chunk in chunks:
-        whole.is_known = whole.is_known or any(name in chunk for name in _KNOWN)
-        whole.usage = usage_of(chunk.get("usageMetadata")) or whole.usage
-        whole.blocked = _blocked(chunk.get("promptFeedback")) or whole.blocked
+        if "usageMetadata" in chunk:
+            whole.usage = usage_of(chunk["usageMetadata"]) or whole.usage
+        if "promptFeedback" in chunk:
+            whole.blocked = _blocked(chunk["promptFeedback"]) or whole.blocked
         candidate = _first(chunk.get("candidates"))
         if candidate is None:
+            whole.is_known = whole.is_known or not _KNOWN.isdisjoint(chunk)
             continue
-        whole.has_candidate = True
+        whole.is_known = whole.has_candidate = True
         finish = candidate.get("finishReason")
         if isinstance(finish, str) and finish:
             whole.finish = finish
@@ -56,11 +59,11 @@ def joined(chunks: Iterable[dict[str, Any]]) -> Joined:
             whole.has_parts = True
             if isinstance(part.get("text"), str):
                 texts.append(part["text"])
-        tokens = _logprobs_of(candidate.get("logprobsResult"))
-        if tokens is not None:
+        if (tokens := _logprobs_of(candidate.get("logprobsResult"))) is not None:
             whole.logprobs = [*(whole.logprobs or ()), *tokens]
-        for citation in _citations_of(candidate):
-            cited.setdefault(citation.url, citation)
+        if not _CITING.isdisjoint(candidate):
+            for citation in _citations_of(candidate):
+                cited.setdefault(citation.url, citation)
     whole.text = "".join(texts)
     whole.citations = tuple(cited.values())
     return whole

@@ -104,7 +104,7 @@ def _meaning(status: int, message: str, reasons: set[str]) -> tuple[str | None, 
         return "billing_not_active", None
     if not reasons.isdisjoint(_DEAD_KEY) or (status in (400, 401, 403) and _DEAD_KEY_TEXT.search(message)):
         return "api_key_invalid", None
-    if status == 400 and _REFUSED_TEXT.search(message):
+    if _REFUSED_TEXT.search(message):
         for name, ours in _PARAMETERS.items():
             if re.search(rf"(?<![a-z])(?:{name})(?![a-z])", message, re.IGNORECASE):
                 return "unsupported_parameter", ours

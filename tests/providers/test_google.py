@@ -38,7 +38,7 @@ class Scripted:
 
     def __init__(self, lasts_s: float = 3600.0) -> None:
         self.lasts_s = lasts_s
-        self.fetched = 0
+        self.asked = self.fetched = 0
         self.failing: NoToken | None = None
         self.threads: set[int] = set()
         self.may_go = threading.Event()
@@ -46,6 +46,7 @@ class Scripted:
 
     def fetch(self) -> Token:
         self.may_go.wait(10)
+        self.asked += 1
         self.threads.add(threading.get_ident())
         if self.failing is not None:
             raise self.failing
@@ -102,6 +103,7 @@ def test_a_renewal_that_fails_costs_no_call_while_the_old_token_is_good_and_is_t
         for _ in range(10):
             assert await token_of(authorizer) == "token-1"
             await asyncio.sleep(0.005)
+        assert source.asked == 2
         source.failing = None
         assert await token_of(authorizer) == "token-1" and source.fetched == 1
         later(11)

@@ -15,7 +15,6 @@ import pytest
 from endpoints import transport
 from google_server import (
     ACCOUNT,
-    CLIENT_SECRET,
     PEM,
     TokenServer,
     authorized_user,
@@ -79,6 +78,18 @@ def test_a_thousand_calls_at_once_make_one_exchange_and_leave_the_loop_alone() -
 
     found, exchanges, given = run(scenario())
     assert (len(found), exchanges, given) == (1, 1, 1)
+
+
+def test_a_token_is_good_for_as_long_as_the_server_says() -> None:
+    async def scenario(after_s: float) -> int:
+        async with TokenServer(lasts_s=100) as tokens:
+            authorizer = by_account(tokens)
+            await token_of(authorizer)
+            later(after_s)
+            await token_of(authorizer)
+            return tokens.exchanges
+
+    assert run(scenario(45.0)) == 1 and run(scenario(95.0)) == 2
 
 
 def test_a_persons_login_is_refreshed_and_their_project_pays() -> None:
@@ -153,7 +164,7 @@ def test_a_server_that_gives_back_what_it_was_sent_brings_nothing_to_light() -> 
             while (request := await visit.request()) is not None:
                 said = request.decode().partition("\r\n\r\n")[2]
                 assertions.append(said)
-                await visit.send(refusal(f"I do not like {said} nor {CLIENT_SECRET} nor {PEM}"))
+                await visit.send(refusal(f"I do not like {said} nor {PEM}"))
 
         assertions: list[str] = []
         async with RawServer(echo) as server:

@@ -20,7 +20,8 @@ PEM = KEY.private_bytes(
 ).decode()
 ACCOUNT = "runner@some-project.iam.gserviceaccount.com"
 REFRESH_TOKEN = "1//0canary-refresh-token-7f3a9d2e1b8c4e5f60718293a4b5c6"
-CLIENT_SECRET = "GOCSPX-canary-secret-7f3a9d2e"
+# Shorter than what is taken for a secret wherever it stands.
+CLIENT_SECRET = "GOCSPX-canary-7f3a9d2e"
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 

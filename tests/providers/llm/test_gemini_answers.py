@@ -62,6 +62,11 @@ def test_a_stream_is_read_as_the_whole_answer_is() -> None:
     assert reply.usage == Usage(19, 22, reasoning=12)
 
 
+def test_the_last_usage_of_a_stream_is_kept_where_its_last_chunk_has_none() -> None:
+    last = event(said({"text": "!"}, finish="STOP"))
+    assert reply_of(streamed(*STREAM[:2], last)).usage == Usage(19, 0)
+
+
 def test_a_body_cut_at_any_byte_is_never_a_reply() -> None:
     body = whole()
     for cut in range(len(body)):

@@ -134,6 +134,16 @@ def test_an_empty_account_stops_the_lane_however_it_is_said(
 
 
 @pytest.mark.parametrize(
+    "message",
+    ["No spending cap could be read.", "The billing account's state is disabled?", "API key not found in our cache."],
+)
+def test_a_server_that_is_ill_says_nothing_of_keys_and_accounts_nor_of_a_days_quota(message: str) -> None:
+    for status, word in ((500, "INTERNAL"), (503, "UNAVAILABLE")):
+        fault = fault_of(status, error(status, word, message, quota(DAY)))
+        assert (fault.kind, fault.action) == ("server_error", "retry")
+
+
+@pytest.mark.parametrize(
     ("status", "message", "details"),
     [
         (400, "API key not valid. Please pass a valid API key.", [reason("API_KEY_INVALID")]),
