@@ -95,19 +95,17 @@ def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSI
         params["top_p"] = finite(call, "top_p", call.top_p)
     if call.stop is not None:
         params["stop_sequences"] = call.stop
-    thoughts = 0
+    most = call.max_tokens if call.max_tokens is not None else default_output(target.model)
+    params["max_tokens"] = most
     effort = call.reasoning_effort
     if effort is not None and _NUMBER.fullmatch(effort):
-        thoughts = int(effort)
-        params["thinking"] = {"type": "enabled", "budget_tokens": thoughts}
+        params["thinking"] = {"type": "enabled", "budget_tokens": _thoughts(call, int(effort), most)}
     elif effort == "none":
         params["thinking"] = {"type": "disabled"}
     elif effort is not None:
         config["effort"] = effort
     if call.json_schema is not None:
         config["format"] = {"type": "json_schema", "schema": schema_of(call)}
-    # Thoughts are counted in.
-    params["max_tokens"] = call.max_tokens if call.max_tokens is not None else default_output(target.model) + thoughts
     add_extra(call, params, _NOT_EXTRA)
     own = params.pop("output_config", {})
     if not isinstance(own, dict):
@@ -120,6 +118,16 @@ def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSI
 def default_output(model: str) -> int:
     """What is sent as max_tokens where none is set."""
     return next((most for name, most in _OUTPUT_OF_OLD if name.search(model)), OUTPUT_DEFAULT)
+
+
+def _thoughts(call: Call, budget: int, most: int) -> int:
+    """They are counted in max_tokens, which is not raised in silence: `--max-cost` has reserved no more."""
+    if call.max_tokens is None and budget >= most:
+        raise EncodeError(
+            f"{call.model}: {budget:,} tokens to think leave nothing for the answer of the {most:,} that are sent as "
+            "max_tokens where it is not set: set it higher"
+        )
+    return budget
 
 
 def _refuse_missing(call: Call, target: Target, version: str, older: str) -> None:

@@ -91,9 +91,12 @@ def test_effort_is_a_word_or_none_or_a_number_of_tokens_to_think(effort: str, se
     assert asked(reasoning_effort=effort) == sent
 
 
-def test_thoughts_have_room_beside_the_answer_where_nothing_says_how_long_it_may_be() -> None:
-    assert body(Call(MODEL, "x", reasoning_effort="2048"))["max_tokens"] == OUTPUT_DEFAULT + 2048
-    assert body(Call(MODEL, "x", reasoning_effort="2048", max_tokens=4000))["max_tokens"] == 4000
+def test_thoughts_never_raise_what_is_sent_for_max_tokens_in_silence() -> None:
+    assert body(Call(MODEL, "x", reasoning_effort="2048"))["max_tokens"] == OUTPUT_DEFAULT
+    assert body(Call(MODEL, "x", reasoning_effort="20000", max_tokens=30_000))["max_tokens"] == 30_000
+    for budget in (OUTPUT_DEFAULT, 20_000):
+        with pytest.raises(EncodeError, match=r"leave nothing for the answer of the 16,384 .*: set it higher"):
+            asked(reasoning_effort=str(budget))
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm import openai_chat, openai_responses
+from millstream.providers.llm import anthropic, openai_chat, openai_responses, vertex_anthropic
 from millstream.providers.llm.errors import DETAIL_MAX, EMPTY_ACCOUNT_CODES, ErrorBody
 from millstream.providers.llm.faults import fault_of, retry_after_s
 
 # Every protocol whose errors are JSON with a status, as OpenAI's are.
-DECODERS = {"openai": openai_chat.decode, "openai-responses": openai_responses.decode}
+DECODERS = {
+    "openai": openai_chat.decode,
+    "openai-responses": openai_responses.decode,
+    "anthropic": anthropic.decode,
+    "vertex, claude": vertex_anthropic.decode,
+}
 in_each_protocol = pytest.mark.parametrize("protocol", DECODERS)
 
 
