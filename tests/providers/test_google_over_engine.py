@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 import pytest
-from endpoints import transport
-from gemini_shapes import STREAM, TEXT, error, retry_in, whole
+from endpoints import CANARY, transport
+from gemini_shapes import STREAM, TEXT, error, quota, reason, retry_in, whole
 from google_server import CLIENT_SECRET, PEM, REFRESH_TOKEN, TokenServer, authorized_user, refusal, written
 from google_server import service_account as info_of
 from loops import on_each_loop, run_on
@@ -274,3 +276,54 @@ def test_a_minutes_quota_makes_the_lane_wait_and_costs_no_attempt(tmp_path: Path
     outcome = asyncio.run(scenario())
     assert outcome.status == "ok" and len(seen) == 2
     assert seen[1] - seen[0] >= 0.29
+
+
+# --- a key in a header of its own ---
+
+FORMS = (CANARY, quote(CANARY, safe=""), quote(CANARY), b64encode(CANARY.encode()).decode().rstrip("="))
+
+
+async def give_back(visit: Visit) -> None:
+    """The key in every form, where the prompt says."""
+    while (request := await visit.request()) is not None:
+        assert f"x-goog-api-key: {CANARY}".encode() in request
+        said = " ".join(FORMS)
+        if b"in an answer" in request:
+            parts = [{"text": said}, {"text": said, "thought": True}]
+            cited = {"groundingChunks": [{"web": {"uri": f"https://a.example/?key={CANARY}", "title": said}}]}
+            one = {"content": {"parts": parts}, "finishReason": "STOP", "groundingMetadata": cited}
+            await visit.send(http(orjson.dumps({"candidates": [one]})))
+        elif b"in a block" in request:
+            await visit.send(http(orjson.dumps({"promptFeedback": {"blockReason": said, "blockReasonMessage": said}})))
+        elif b"in an end" in request:
+            await visit.send(http(orjson.dumps({"candidates": [{"finishReason": said}]})))
+        elif b"in a redirect" in request:
+            await visit.send(http(b"", f"Location: http://127.0.0.1:1/?key={CANARY}", status="307 Moved"))
+        elif b"in a quota" in request:
+            details = quota(f"PerDay {said}"), reason(said)
+            await visit.send(http(error(429, said, said, *details), f"Retry-After: {CANARY}", status="429 No"))
+        else:
+            await visit.send(http(error(400, said, said, reason(said)), status="400 No"))
+
+
+PLACES = ["in an answer", "in a block", "in an end", "in a redirect", "in a quota", "in an error"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_server_that_gives_geminis_key_back_does_not_bring_it_to_light(place: str, tmp_path: Path) -> None:
+    model = "gemini/gemini-2.5-flash"
+
+    async def scenario() -> str:
+        async with RawServer(give_back) as server:
+            origin = f"http://127.0.0.1:{server.port}"
+            settings = settings_for(tmp_path, GEMINI_API_KEY=CANARY, GOOGLE_GEMINI_BASE_URL=origin)
+            async with Engine(settings=settings) as engine:
+                try:
+                    return repr(await engine.ask(Call(model, place)))
+                except Stopped as error:
+                    return "".join(traceback.format_exception(error)) + repr(error.stops)
+
+    said = asyncio.run(scenario())
+    assert "[key]" in said
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 0 and not [form for form in FORMS for data in (*files, said.encode()) if form.encode() in data]
