@@ -22,6 +22,7 @@ run: runtime ## the demo: a full grid against the simulated provider, on loopbac
 	@$(RUN_COMMAND)
 
 test: tools ## the test suite (PYTEST_ARGS="tests/engine -k lane" for a part)
+	@sh tests/browser/install-browser.sh
 	@$(PY) -m pytest -c tests/pytest.ini --rootdir=. $(PYTEST_ARGS)
 
 check: tools ## style, types, the floors of the house, known vulnerabilities
@@ -48,7 +49,6 @@ runtime:
 tools:
 	$(if $(call stale,dev,requirements-dev.txt),$(call install,dev,requirements-dev.txt))
 	$(if $(mock_stale),$(install_mock))
-	@sh tests/browser/install-browser.sh
 
 # A set-up is known by its lock and by this folder's place, which the scripts in .venv/bin have in their first line.
 key = "$$(cksum < $(1)) $$(pwd)"

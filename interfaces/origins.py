@@ -55,18 +55,18 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _command(manifest: Mapping[str, Any]) -> str:
     """With what a run was asked for, as far as it decides prompts and answers."""
-    kept = (manifest.get("options") or {}).get("millstone")
-    if not isinstance(kept, dict):
+    options = manifest.get("options") or {}
+    kept, sending = options.get("millstone") or {}, options.get("sending") or {}
+    if "model" not in kept:
         return ""
-    sending = manifest["options"].get("sending") or {}
     words = ["millstream", "run", "millstone", "--model", *kept["model"]]
-    if kept["temperature"]:
+    if kept.get("temperature"):
         words += ["--temperature", *(f"{heat:g}" for heat in kept["temperature"])]
-    if kept["dataset"] is not None:
+    if kept.get("dataset") is not None:
         words += ["--dataset", Path(kept["dataset"]).name]
-    asked = {**kept, "issues": kept.get("issues_asked", kept["issues"]), "limit": kept.get("limit_asked")}
+    asked = {**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")}
     for name in ("max_tokens", "stance", "protocol", "citations", "issues", "limit", "templates", "trials"):
-        value = asked[name]
+        value = asked.get(name)
         if value is not None and value != getattr(MillstoneOptions, name):
             words += [f"--{name.replace('_', '-')}", str(value)]
     if sending.get("base_url"):

@@ -29,7 +29,7 @@ def summary_html(contents: Contents) -> str:
             "open-minded. Its two companions read the equation otherwise, as told under “Read with care”. Ranks are "
             "those by OM and by each companion, among models asked about the same set of issues.</p>",
             table_html(_answers(contents.standings), "answers"),
-            _facts(contents.choices),
+            f"<h3>Readings that this report goes by</h3>{_facts(contents.choices)}" if contents.choices else "",
         )
     )
 
@@ -72,7 +72,7 @@ def _scores(contents: Contents) -> Table:
         Column("om", "OM", "score"),
         Column("interval", "95% interval"),
         Column("om_pro_share", "By pro share", "score"),
-        Column("om_no_flip", "Without the flip", "score"),
+        Column("om_no_flip", "Without the flip condition", "score"),
         Column("ranks", "Ranks"),
     )
     found: dict[str, dict[str, Cell]] = {}

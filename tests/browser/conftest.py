@@ -15,7 +15,7 @@ SCREENSHOTS = Path(__file__).parent / "screenshots"
 
 # The package's own end closes it: while it is open, nothing else in this process can run a loop.
 @pytest.fixture(scope="package")
-def browser(reported: Reported) -> Iterator[Browser]:
+def browser() -> Iterator[Browser]:
     with headless() as started:
         yield started
 

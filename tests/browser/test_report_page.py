@@ -237,6 +237,8 @@ def test_on_paper_there_are_pictures_and_no_controls(
         assert watched.page.locator("#figure-2-shifts .still").is_visible()
         assert watched.page.eval_on_selector("figure", "one => getComputedStyle(one).breakInside") == "avoid"
         assert lightness(watched, "#figure-2-shifts .still text", "fill") < 0.5
+        for paper in ("#table-4-om thead th", "#table-4-om tr.published td", "pre"):
+            assert lightness(watched, paper, "backgroundColor") > 0.9, paper
         cut = watched.page.eval_on_selector_all(
             ".table, .plot",
             """all => all.filter(one => one.scrollHeight > one.clientHeight + 2

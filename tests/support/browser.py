@@ -67,11 +67,13 @@ class Watched:
 
 def executable() -> str:
     """Skips the test where there is no browser; under CI that is a failure, since nobody would see the skip."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        said = f"no browser: none of {', '.join(NAMES)} is installed (tests/browser/install-browser.sh)"
-        pytest.fail(said) if os.environ.get("CI") else pytest.skip(said)
-    return found
+    for name in NAMES:
+        if found := shutil.which(name):
+            return found
+    said = f"no browser: none of {', '.join(NAMES)} is installed (tests/browser/install-browser.sh)"
+    if os.environ.get("CI"):
+        pytest.fail(said)
+    pytest.skip(said)
 
 
 @contextmanager
