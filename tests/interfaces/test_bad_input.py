@@ -34,7 +34,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     "no model": ((*RUN, "--out", "run"), "--model: expected at least one model as provider/model, got none"),
     "no folder": ((*RUN, "--model", "sim/open"), "--out: expected the run's folder, got none"),
     "a model without provider": ((*RUN, "--model", "gpt", "--out", "run"), 'expected a model as provider/model'),
-    "an unknown provider": ((*RUN, "--model", "opnai/x", "--out", "run"), "no provider 'opnai'; known are groq"),
+    "an unknown provider": ((*RUN, "--model", "opnai/x", "--out", "run"), "no provider 'opnai'; known are anthropic"),
     "a missing key": ((*RUN, "--model", "openai/gpt-4o", "--out", "run"), "needs a key: set OPENAI_API_KEY"),
     "negative requests": ((*OPEN, "--rpm", "-5"), '--rpm: expected a number of requests a minute, 1 or more, got "-5"'),
     "no requests": ((*OPEN, "--rpm", "0"), '1 or more, got "0"'),
@@ -104,14 +104,19 @@ def test_a_data_set_with_a_wrong_field_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
 def test_the_folder_of_another_run_is_left_as_it_is(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
     where = ("--base-url", provider.base_url, "--no-progress")
     assert cli(*OPEN, *where).code == 0
-    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.name != ".lock"}
+    before = contents(tmp_path / "run")
     sent = provider.calls()
     line = refused(cli(*OPEN, *where, "--temperature", "0.7"))
     assert "holds another run (temperatures: None there, 0.7 asked): choose another --out" in line
-    after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.name != ".lock"}
+    after = contents(tmp_path / "run")
     assert (after, provider.calls()) == (before, sent)
 
 
