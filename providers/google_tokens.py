@@ -33,6 +33,8 @@ _ANSWER_MAX = 1 << 20
 _LASTS_S = 3_600.0
 _LONG_WORD = re.compile(r"[\w\-./+=~%]{24,}")
 _SAID_MAX = 200
+# What token endpoints call a failure of their own, whatever its status.
+_FOR_NOW = (b"internal_failure", b"server_error", b"temporarily_unavailable")
 
 
 class Token(Struct, frozen=True):
@@ -112,9 +114,6 @@ class CredentialsFile:
         for secret in self.secrets:
             said = said.replace(secret, "[key]")
         said = without_secrets(said)
-        is_final = not getattr(error, "retryable", False)
-        if not is_final:
-            return NoToken(f"no token for the credentials in {self.name} yet ({said})", is_final=False)
         advice = ADVICE if self._is_a_persons else "check that the account and its key still exist, or give another key"
         return NoToken(f"Google refuses the credentials in {self.name} ({said}): {advice}", is_final=True)
 
@@ -220,7 +219,7 @@ def _http(
         reason = getattr(error, "reason", None) or error
         why = f"{host} can't be reached ({without_secrets(str(reason)) or type(reason).__name__})"
         raise Unreachable(why, is_final=False) from None
-    if status in (408, 429) or status >= 500:
+    if status in (408, 429) or status >= 500 or (status >= 400 and any(word in data for word in _FOR_NOW)):
         raise NoToken(f"{host} answered {status}", is_final=False)
     return _Answer(status, told, data)
 

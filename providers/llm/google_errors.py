@@ -102,7 +102,7 @@ def _meaning(status: int, message: str, reasons: set[str]) -> tuple[str | None, 
         status in (400, 402, 403, 429) and _EMPTY_ACCOUNT_TEXT.search(message)
     ):
         return "billing_not_active", None
-    if not reasons.isdisjoint(_DEAD_KEY) or (status in (400, 401, 403) and _DEAD_KEY_TEXT.search(message)):
+    if not reasons.isdisjoint(_DEAD_KEY) or _DEAD_KEY_TEXT.search(message):
         return "api_key_invalid", None
     if _REFUSED_TEXT.search(message):
         for name, ours in _PARAMETERS.items():

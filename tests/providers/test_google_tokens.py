@@ -15,6 +15,7 @@ import pytest
 from endpoints import transport
 from google_server import (
     ACCOUNT,
+    CLIENT_SECRET,
     PEM,
     TokenServer,
     authorized_user,
@@ -164,7 +165,8 @@ def test_a_server_that_gives_back_what_it_was_sent_brings_nothing_to_light() -> 
             while (request := await visit.request()) is not None:
                 said = request.decode().partition("\r\n\r\n")[2]
                 assertions.append(said)
-                await visit.send(refusal(f"I do not like {said} nor {PEM}"))
+                bare = CLIENT_SECRET if "refresh_token=" in said else PEM
+                await visit.send(refusal(f"I do not like {bare} nor {said}"))
 
         assertions: list[str] = []
         async with RawServer(echo) as server:
@@ -188,6 +190,16 @@ def test_a_token_endpoint_that_is_ill_is_asked_again_by_the_lane_alone(status: s
     fault, exchanges = run(scenario())
     assert (fault.kind, fault.action, exchanges) == ("connect", "retry", 1)
     assert f"answered {status[:3]}" in fault.detail
+
+
+def test_a_failure_that_is_the_token_endpoints_own_is_no_refusal() -> None:
+    async def scenario() -> tuple[Fault, int]:
+        answer = http(b'{"error":"temporarily_unavailable"}', status="400 Bad Request")
+        async with TokenServer(answer=answer) as tokens:
+            return await fault_in(by_account(tokens)), tokens.exchanges
+
+    fault, exchanges = run(scenario())
+    assert (fault.kind, fault.action, exchanges) == ("connect", "retry", 1)
 
 
 @pytest.mark.parametrize("answer", [b"{}", b"[]", b"<html>", b"null", b'{"access_token":"x","expires_in":"soon"}'])

@@ -62,9 +62,14 @@ def test_a_stream_is_read_as_the_whole_answer_is() -> None:
     assert reply.usage == Usage(19, 22, reasoning=12)
 
 
-def test_the_last_usage_of_a_stream_is_kept_where_its_last_chunk_has_none() -> None:
-    last = event(said({"text": "!"}, finish="STOP"))
-    assert reply_of(streamed(*STREAM[:2], last)).usage == Usage(19, 0)
+def test_the_last_usage_of_a_stream_is_kept_where_its_last_chunk_has_no_sound_one() -> None:
+    for more in ({}, {"usageMetadata": None}, {"usageMetadata": {"promptTokenCount": "many"}}):
+        last = event(said({"text": "!"}, finish="STOP", **more))
+        assert reply_of(streamed(*STREAM[:2], last)).usage == Usage(19, 0)
+
+
+def test_an_answer_that_came_to_its_end_was_not_blocked() -> None:
+    assert not reply_of(whole(promptFeedback={"blockReason": "OTHER"})).refused
 
 
 def test_a_body_cut_at_any_byte_is_never_a_reply() -> None:
