@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from . import google
+from . import aws, google
 from .authorizer import Authorizer, bearer, key_in
-from .llm import anthropic, azure, gemini, openai_chat, openai_responses, vertex, vertex_anthropic
+from .llm import anthropic, azure, bedrock, gemini, openai_chat, openai_responses, vertex, vertex_anthropic
 from .llm.protocol import Target, WireProtocol
 
 _ENTRA_TOKEN = "AZURE_OPENAI_AD_TOKEN"
@@ -82,11 +82,17 @@ def by_azure(credentials: Credentials, target: Target) -> Authorizer:
     return bearer(credentials.variables.get(_ENTRA_TOKEN))
 
 
+def by_aws(credentials: Credentials, target: Target) -> Authorizer:
+    """Keys that sign; a key alone is a bearer's token."""
+    return aws.aws_authorizer(credentials.key, credentials.variables, target)
+
+
 KINDS: dict[str, Kind] = {
     "openai": Kind(always(openai_chat.PROTOCOL), by_bearer),
     "openai-responses": Kind(always(openai_responses.PROTOCOL), by_bearer),
     "anthropic": Kind(always(anthropic.PROTOCOL), by_anthropic, (_ANTHROPIC_TOKEN,)),
     "gemini": Kind(always(gemini.PROTOCOL), by_goog_api_key),
     "vertex": Kind(on_vertex, by_google, google.VARIABLES, google.located),
+    "bedrock": Kind(always(bedrock.PROTOCOL), by_aws, aws.VARIABLES, aws.located),
     "azure": Kind(always(azure.PROTOCOL), by_azure, (_ENTRA_TOKEN,)),
 }

@@ -69,6 +69,15 @@ PROVIDERS: dict[str, Provider] = {
             "project": ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "ANTHROPIC_VERTEX_PROJECT_ID"),
         },
     ),
+    # The region is put into its address.
+    "bedrock": Provider(
+        "https://bedrock-runtime.amazonaws.com",
+        None,
+        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+        kind="bedrock",
+        fact_variables={"region": ("AWS_REGION", "AWS_DEFAULT_REGION")},
+        key_variables_too=("AWS_BEARER_TOKEN_BEDROCK",),
+    ),
     "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
     "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY", refuses=frozenset({"logprobs"})),
     "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY", names={"top_logprobs": "logprobs"}),

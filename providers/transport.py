@@ -34,7 +34,7 @@ KEEPALIVE_S = 4.0
 FICKLE_S = 60.0
 # How often a sound answer's headers are looked at for what they tell of quotas: a look costs a hundredth of a call.
 LOOK_EVERY_S = 0.1
-_HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-request-id"})
+_HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _NO_HEADERS: Mapping[str, str] = {}
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 

@@ -12,16 +12,12 @@ TEXT = "position <<A>> – ✓ 😀"
 USAGE = {"inputTokens": 19, "outputTokens": 22, "totalTokens": 41}
 CACHED = {**USAGE, "totalTokens": 2_089, "cacheReadInputTokens": 2_000, "cacheWriteInputTokens": 48}
 THOUGHT = {"reasoningContent": {"reasoningText": {"text": "I think of A.", "signature": "c2ln"}}}
-CITED = {
-    "citationsContent": {
-        "content": [{"text": "So it is"}, {"text": " said."}],
-        "citations": [
-            {"title": "One", "location": {"web": {"url": "https://one.example/a", "domain": "one.example"}}},
-            {"title": "Two", "location": {"documentChar": {"documentIndex": 0, "start": 1, "end": 2}}},
-            {"title": "One", "location": {"web": {"url": "https://one.example/a"}}},
-        ],
-    }
-}
+CITATIONS: list[Any] = [
+    {"title": "One", "location": {"web": {"url": "https://one.example/a", "domain": "one.example"}}},
+    {"title": "Two", "location": {"documentChar": {"documentIndex": 0, "start": 1, "end": 2}}},
+    {"title": "One", "location": {"web": {"url": "https://one.example/a"}}},
+]
+CITED = {"citationsContent": {"content": [{"text": "So it is"}, {"text": " said."}], "citations": CITATIONS}}
 
 
 def answer(*blocks: dict[str, Any], stop: str | None = "end_turn", **changes: Any) -> dict[str, Any]:

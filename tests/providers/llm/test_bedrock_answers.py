@@ -9,6 +9,7 @@ import orjson
 import pytest
 from bedrock_shapes import (
     CACHED,
+    CITATIONS,
     CITED,
     METADATA,
     START,
@@ -133,11 +134,12 @@ def test_a_usage_counts_what_caches_held_in_the_input_and_nonsense_is_none(usage
 def test_pages_that_an_answer_stands_on_are_its_citations_once_each() -> None:
     reply = reply_of(whole(CITED, {"text": " Truly."}))
     assert (reply.text, reply.citations) == ("So it is said. Truly.", (Citation("https://one.example/a", "One"),))
-    given = [event("contentBlockDelta", {"delta": {"citation": one}}) for one in CITED["citationsContent"]["citations"]]
+    given = [event("contentBlockDelta", {"delta": {"citation": one}}) for one in CITATIONS]
     assert reply_of(streamed(delta("A"), *given, STOP)).citations == reply.citations
 
 
 def test_citations_that_make_no_sense_cost_no_answer() -> None:
+    odd: Any
     for odd in (3, [], {"content": 3, "citations": [4, {"location": 5}, {"location": {"web": {"url": 6}}}]}):
         assert reply_of(whole({"text": "A"}, {"citationsContent": odd})).citations == ()
 

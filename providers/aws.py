@@ -1,0 +1,200 @@
+"""AWS credentials as an Authorizer: keys from the environment or a profile's, with which each attempt is signed, or
+a bearer token of Bedrock's.
+
+Only keys that are there: none are fetched for roles, from containers or from instances. Reads no environment: it is
+given what stood in it. Holds keys; prints, stores and hashes none.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from configparser import Error, RawConfigParser
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import structs
+
+from ..engine.endpoint import Request
+from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError, bearer
+from .aws_signature import Keys, Signer
+from .llm.protocol import Target
+
+ACCESS, SECRET, TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
+PROFILES = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")  # the order of AWS's own tools
+CREDENTIALS_FILE, CONFIG_FILE = "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"
+IDENTITY_FILE = "AWS_WEB_IDENTITY_TOKEN_FILE"
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+BEARER = "AWS_BEARER_TOKEN_BEDROCK"
+VARIABLES = (ACCESS, SECRET, TOKEN, *PROFILES, CREDENTIALS_FILE, CONFIG_FILE, IDENTITY_FILE)
+
+SERVICE = "bedrock"
+# Without a region, which is put into it.
+HOST = "bedrock-runtime.amazonaws.com"
+_SUFFIXES = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
+_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
+# As the endpoint sends it.
+_SIGNED_TOO = {"Content-Type": "application/json"}
+# What AWS's own tools would rather take than keys in the same profile, and what they take where there are none.
+_BEFORE_KEYS = ("role_arn", "web_identity_token_file", "sso_session", "sso_start_url")
+_AFTER_KEYS = ("credential_process", "login_session")
+_EXPORT = "`aws configure export-credentials{} --format env` tells keys to set"
+
+
+class AwsAuthorizer:
+    """A signature in the headers of each attempt. `now`: seconds since 1970."""
+
+    fixed = None
+
+    def __init__(self, keys: Keys, region: str, now: Callable[[], float] = time.time) -> None:
+        self._signer = Signer(keys, region, SERVICE)
+        self._now = now
+        self.secrets: tuple[str, ...] = tuple(filter(None, (keys.secret, keys.token, keys.access)))
+
+    def __repr__(self) -> str:
+        return f"<AwsAuthorizer [{self._signer!r}]>"
+
+    async def headers(self, request: Request) -> Mapping[str, str]:
+        return self._signer.signed(request, _SIGNED_TOO, datetime.fromtimestamp(self._now(), UTC))
+
+    def refused(self) -> None:
+        return None
+
+
+def aws_authorizer(token: str | None, variables: Mapping[str, str], target: Target) -> Authorizer:
+    """The bearer's token where there is one, else keys. None are needed where it isn't AWS that is asked."""
+    host = urlsplit(target.base_url).hostname or ""
+    keys = None
+    if token is None:
+        keys = keys_of(variables)
+        if keys is None and not host.endswith(_AWS):
+            return NO_CREDENTIALS
+        if keys is None:
+            raise CredentialsError(
+                f"no AWS credentials: set {BEARER}, or {ACCESS} and {SECRET}, or {PROFILES[-1]} for keys in a file; "
+                f"roles of containers and instances aren't offered ({_EXPORT.format('')})"
+            )
+    if target.region is None and (keys is not None or host == HOST):
+        raise CredentialsError(
+            f"a region is needed: set {REGIONS[0]}, or give it to the profile, or under "
+            f"[providers.{target.provider}] in a --config file"
+        )
+    return bearer(token) if keys is None else AwsAuthorizer(keys, target.region or "")
+
+
+def located(variables: Mapping[str, str], target: Target) -> Target:
+    """The target with its region, the profile's where no other is set, and with the host that the region has."""
+    region = target.region or _region_of(variables)
+    base_url = target.base_url
+    if region is not None and urlsplit(base_url).netloc == HOST:
+        suffix = _SUFFIXES.get(region.partition("-")[0], "amazonaws.com")
+        base_url = base_url.replace(HOST, f"bedrock-runtime.{region}.{suffix}", 1)
+    identity = base_url if target.identity == target.base_url else target.identity
+    return structs.replace(target, base_url=base_url, identity=identity, region=region)
+
+
+def keys_of(variables: Mapping[str, str]) -> Keys | None:
+    """Those of the environment, else the profile's. Raises CredentialsError where what is asked for isn't there."""
+    access, secret = _stripped(variables, ACCESS), _stripped(variables, SECRET)
+    if access and secret:
+        return _checked(Keys(access, secret, _stripped(variables, TOKEN) or None), "the environment")
+    if access or secret:
+        missing, given = (SECRET, ACCESS) if access else (ACCESS, SECRET)
+        raise CredentialsError(f"{given} is set and {missing} isn't: set both, or neither")
+    if variables.get(IDENTITY_FILE):
+        raise CredentialsError(
+            f"{IDENTITY_FILE} asks for a role, and only keys are taken here: {_EXPORT.format('')}, or unset it"
+        )
+    return _keys_in_profile(variables)
+
+
+def _keys_in_profile(variables: Mapping[str, str]) -> Keys | None:
+    name, profile = _profile(variables)
+    if profile is None:
+        if any(variables.get(variable) for variable in PROFILES):
+            files = " nor in ".join(str(path) for path in _files(variables))
+            raise CredentialsError(f"the AWS profile {name!r} is neither in {files}: mend {' or '.join(PROFILES)}")
+        return None
+    access, secret = profile.get("aws_access_key_id", ""), profile.get("aws_secret_access_key", "")
+    unoffered = next((one for one in _BEFORE_KEYS if profile.get(one)), None)
+    if unoffered is None and not (access or secret):
+        unoffered = next((one for one in _AFTER_KEYS if profile.get(one)), None)
+    if unoffered is not None:
+        raise CredentialsError(
+            f"the AWS profile {name!r} has {unoffered}, and only keys are taken here: "
+            f"{_EXPORT.format(f' --profile {shlex.quote(name)}')}"
+        )
+    if not access and not secret:
+        return None
+    if not access or not secret:
+        missing = "aws_secret_access_key" if access else "aws_access_key_id"
+        raise CredentialsError(f"the AWS profile {name!r} has no {missing}: it needs both halves of its key")
+    return _checked(Keys(access, secret, profile.get("aws_session_token") or None), f"the AWS profile {name!r}")
+
+
+def _checked(keys: Keys, where: str) -> Keys:
+    for text in (keys.access, keys.token or ""):
+        if not (text.isascii() and text.isprintable()) or " " in text:
+            raise CredentialsError(f"the AWS key in {where} has characters that no header can carry")
+    return keys
+
+
+def _region_of(variables: Mapping[str, str]) -> str | None:
+    try:
+        _, profile = _profile(variables)
+    except CredentialsError:
+        return None  # told where the credentials are wanted
+    return (profile or {}).get("region") or None
+
+
+def _profile(variables: Mapping[str, str]) -> tuple[str, dict[str, str] | None]:
+    """The name of the profile that is meant, and what stands in both files of it; None where it is in neither."""
+    name = next((found for variable in PROFILES if (found := _stripped(variables, variable))), "default")
+    credentials, config = _files(variables)
+    told = _sections(config, is_config=True).get(name)
+    keys = _sections(credentials, is_config=False).get(name)
+    return name, None if told is None and keys is None else {**(told or {}), **(keys or {})}
+
+
+def _files(variables: Mapping[str, str]) -> tuple[Path, Path]:
+    """Of the credentials, and of everything else."""
+    folder = Path.home() / ".aws"
+    named = (variables.get(CREDENTIALS_FILE), variables.get(CONFIG_FILE))
+    return (
+        Path(named[0]).expanduser() if named[0] else folder / "credentials",
+        Path(named[1]).expanduser() if named[1] else folder / "config",
+    )
+
+
+def _sections(path: Path, *, is_config: bool) -> dict[str, dict[str, str]]:
+    """The profiles of a file, none where there is no file."""
+    # No section stands for all others, whatever its name.
+    parser = RawConfigParser(default_section="", strict=False)
+    try:
+        parser.read_string(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise CredentialsError(f"{path} can't be read ({error.strerror})") from None
+    except (Error, ValueError):
+        # What they say has lines of the file in it.
+        raise CredentialsError(f"{path} can't be read: it is no file of AWS profiles") from None
+    profiles = ((_name(section, is_config=is_config), parser.items(section)) for section in parser.sections())
+    return {name: {key: value.strip() for key, value in items} for name, items in profiles if name}
+
+
+def _name(section: str, *, is_config: bool) -> str:
+    """The config file has `profile` before every name but the default's, which may be in quotes."""
+    if not is_config or section == "default":
+        return section
+    try:
+        words = shlex.split(section)
+    except ValueError:
+        return ""
+    return words[1] if len(words) == 2 and words[0] == "profile" else ""
+
+
+def _stripped(variables: Mapping[str, str], name: str) -> str:
+    return variables.get(name, "").strip()
