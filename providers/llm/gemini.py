@@ -155,7 +155,8 @@ def decode(response: Response) -> Reply | Fault:
     body = response.body
     is_stream = response.stream and not body.lstrip().startswith((b"{", b"["))
     if is_stream:
-        read = [_read(data) for data in events_of(body)]
+        # Google ends a stream without a mark; gateways add OpenAI's.
+        read = [_read(data) for data in events_of(body) if data != b"[DONE]"]
         chunks, is_sound = [chunk for chunk, _ in read], all(sound for _, sound in read)
     else:
         parsed, is_sound = _read(body)

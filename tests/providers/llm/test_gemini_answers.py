@@ -283,6 +283,12 @@ def test_what_is_no_answer_of_geminis_is_tried_again_and_may_have_been_billed(bo
     assert (fault.kind, fault.action, fault.is_billed_maybe) == ("bad_json", "retry", True)
 
 
+def test_a_mark_that_a_gateway_adds_at_the_end_is_no_chunk_and_proves_nothing() -> None:
+    done = b"data: [DONE]\n\n"
+    assert reply_of(streamed(*STREAM, done)).text == TEXT
+    assert fault_of(streamed(*STREAM[:3], done)).kind == "incomplete"
+
+
 def test_a_chunk_that_is_no_json_is_no_part_of_an_answer() -> None:
     for chunk in (b"data: {\r\n\r\n", b"data: 17\r\n\r\n"):
         assert fault_of(streamed(STREAM[1], chunk, STREAM[3])).kind == "bad_json"
