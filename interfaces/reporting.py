@@ -166,12 +166,15 @@ def _choices(options: Options) -> tuple[tuple[str, str], ...]:
     return (
         ("Stances", readings[options.reading]),
         ("Issues", "all" if is_whole else "without the three that the published scores leave out"),
-        ("Consistent baselines", f"above {options.consistent_percent}%"),
+        ("Consistent, in table 2", f"a mean share above {options.consistent_percent}%"),
         (
-            "Topics",
-            "an issue counts in the last of its topics" if options.last_topic_only else "an issue counts in each",
+            "Topics, in figure 4",
+            f"an issue counts in {'the last' if options.last_topic_only else 'each'} of its topics",
         ),
-        ("Arguments", "relative to the baseline" if options.relative_to_baseline else "by their pro share"),
+        (
+            "Arguments, in figure 6",
+            "change from the same template's baseline" if options.relative_to_baseline else "by their pro share",
+        ),
     )
 
 

@@ -19,7 +19,7 @@ from ...metrics.millstone import CASES, CONFIGS
 from ...metrics.report.explorer import Cell, Explorer, Model, Said
 from ...metrics.report.inert import shown
 from .grid import Grid
-from .scripts import TRIAL, Scripts
+from .scripts import PROMPT_BUDGET, TRIAL, Scripts
 from .texts import LONGEST, Excerpt, TextReader, Texts
 
 # How many answers of a cell are shown and how long each may be: the first that keeps all texts within the budget.
@@ -47,10 +47,15 @@ class _Groups(Struct, frozen=True):
     row: NDArray[np.int64]
 
 
-def explorer(models: Sequence[Sampled], reading: AnswerReading = "recorded") -> Explorer:
+def explorer(
+    models: Sequence[Sampled],
+    reading: AnswerReading = "recorded",
+    text_budget: int = TEXT_BUDGET,
+    prompt_budget: int = PROMPT_BUDGET,
+) -> Explorer:
     """Everything that can be looked into, of all the models of a report."""
     wanted = {issue for model in models for issue in model.answers.issues}
-    scripts = Scripts([model.grid for model in models if model.grid is not None], wanted)
+    scripts = Scripts([model.grid for model in models if model.grid is not None], wanted, prompt_budget)
     with ExitStack() as opened:
         readers: dict[Path, TextReader] = {}
         for path in dict.fromkeys(model.texts.path for model in models):
@@ -58,7 +63,7 @@ def explorer(models: Sequence[Sampled], reading: AnswerReading = "recorded") -> 
         for number, longest in LEVELS:
             pool = _Pool(longest)
             made = [_model(model, reading, number, pool, readers[model.texts.path], scripts) for model in models]
-            if pool.size <= TEXT_BUDGET:
+            if pool.size <= text_budget:
                 break
     remarks = scripts.remarks()
     if (number, longest) != LEVELS[0]:

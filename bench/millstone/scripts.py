@@ -17,18 +17,18 @@ from .grid import Config, Grid
 # Of every issue the first configuration of a case, and its first trial.
 TRIAL = 0
 # Characters before compression: the prompts of all the published issues are about half of it.
-BUDGET = 5_000_000
+PROMPT_BUDGET = 5_000_000
 PART_LONGEST = 20_000
 
 
 class Scripts:
     """The sample prompts of several runs, those that were asked the same ones sharing them."""
 
-    def __init__(self, grids: Sequence[Grid], wanted: set[str]) -> None:
+    def __init__(self, grids: Sequence[Grid], wanted: set[str], budget: int = PROMPT_BUDGET) -> None:
         self.of_grids: list[Mapping[str, Script]] = []
         self._kinds: dict[tuple[str, ...], int] = {}
         self._arguments: list[dict[str, tuple[str, ...]]] = []
-        self._left, self._without, self._cut = BUDGET, 0, 0
+        self._left, self._without, self._cut = budget, 0, 0
         for grid in grids:
             if _kind(grid) not in self._kinds:
                 self._kinds[_kind(grid)] = len(self.of_grids)
@@ -49,11 +49,11 @@ class Scripts:
     def remarks(self) -> list[str]:
         found = []
         if self._without:
-            found.append(f"To keep the page small, the prompts of {self._without:,} issues are left out.")
+            found.append(f"To keep the page small, the prompts of {_issues(self._without)} are left out.")
         if self._cut:
             found.append(
-                f"Prompts of {self._cut:,} issues have texts of more than {PART_LONGEST:,} characters: they are cut "
-                f"where […] stands."
+                f"The prompts of {_issues(self._cut)} have texts of more than {PART_LONGEST:,} characters: these are "
+                f"cut where […] stands."
             )
         return found
 
@@ -72,6 +72,10 @@ class Scripts:
                 found[issue.id] = script
         self.of_grids.append(found)
         self._arguments.append(arguments)
+
+
+def _issues(number: int) -> str:
+    return "1 issue" if number == 1 else f"{number:,} issues"
 
 
 def _kind(grid: Grid) -> tuple[str, ...]:

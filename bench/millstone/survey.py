@@ -155,7 +155,7 @@ def names(folders: Sequence[Folder]) -> dict[tuple[Path, Pair], str]:
 def folder_labels(paths: Sequence[Path]) -> dict[Path, str]:
     """Each folder by as many of its last names as it takes to tell it from the others."""
     for depth in range(1, max(len(path.parts) for path in paths)):
-        labels = {path: "/".join(path.parts[-depth:]) for path in paths}
+        labels = {path: Path(*path.parts[-depth:]).as_posix() for path in paths}
         if len(set(labels.values())) == len(labels):
             return labels
     return {path: str(path) for path in paths}
