@@ -13,8 +13,8 @@ from playwright.sync_api import Browser
 SCREENSHOTS = Path(__file__).parent / "screenshots"
 
 
-# The package's own end closes it: while it is open, nothing else in this process can run a loop.
-@pytest.fixture(scope="package")
+# The module's own end closes it: while it is open, nothing else in this process can run a loop.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with headless() as started:
         yield started
