@@ -48,7 +48,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "config").write_text(
         "[default]\nregion = eu-west-3\n\n[profile work]\nregion=us-east-2\ns3 =\n  max_queue_size = 10\n\n"
         '[profile "two words"]\naws_access_key_id=AKIATWO\naws_secret_access_key=two\n\n'
-        "[profile none]\nregion=us-west-2\n[profile process]\ncredential_process = /bin/tool\n[profile login]\nlogin_session=x\n"
+        "[profile none]\nregion=us-west-2\n"
+        "[profile process]\ncredential_process = /bin/tool\n[profile login]\nlogin_session=x\n"
         "[work]\nregion=not-this\n[broken 'name]\nregion=nor-this\n"
         + "".join(
             f"[profile {one}]\n{one}=x\naws_access_key_id={ACCESS}\naws_secret_access_key={SECRET}\n"
