@@ -1,0 +1,369 @@
+"""`report`, and the report that a run writes itself: where it goes, what it says is missing, what it leaves alone."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of, scores_of
+
+from millstream.interfaces.preparation import SAMPLE
+
+CommandLine = Callable[..., Done]
+DOCUMENTED = ("id", "issue", "template", "config", "trial", "stance", "model", "temperature", "status", "text")
+
+# Enough answers that the two readings of some differ.
+VARIED = ("--templates", "3", "--trials", "15")
+
+
+@pytest.fixture
+def asked(cli: CommandLine, provider: Provider) -> Callable[..., Done]:
+    """A small run into a folder of that name, without a report of its own."""
+
+    def run(name: str, *more: str, models: tuple[str, ...] = ("sim/open",)) -> Done:
+        where = ("--base-url", provider.base_url, "--cache", "cache", "--out", name, "--no-progress", "--no-report")
+        return cli("run", "millstone", "--model", *models, *SMALL, *where, *more)
+
+    return run
+
+
+def rows(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def explored(folder: Path) -> Any:
+    """What the page's script unpacks."""
+    page = (folder / "report.html").read_text("utf-8")
+    [packed] = re.findall(r'id="explorer-data">([^<]*)<', page)
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_one_run_is_reported_in_its_own_folder(cli: CommandLine, asked: Callable[..., Done], tmp_path: Path) -> None:
+    assert asked("run").code == 0
+    before = files(tmp_path / "run")
+    done = cli("report", "run")
+    assert done.code == 0, done.err
+    folder = tmp_path / "run"
+    assert done.out.splitlines()[0].startswith(f"report: {folder}/report.html (")
+    after = files(folder)
+    assert {name: after[name] for name in before} == before
+    new = set(after) - set(before)
+    assert {name.partition("/")[0] for name in new} == {"report.html", "tables", "figures"}
+    assert {"tables/table-1-pro-majorities.csv", "tables/counts.csv", "figures/figure-2-shifts.svg"} <= new
+    assert after["figures/figure-2-shifts.png"].startswith(b"\x89PNG")
+    om = scores_of(folder)["millstone"]["models"]["sim/open"]["om"]
+    [own] = [row for row in rows(folder, "table-4-om") if row["source"] == "this run"]
+    assert float(own["om"]) == pytest.approx(om, abs=1e-9)
+    assert [row["om"] for row in rows(folder, "table-4-om") if row["model"] == "Claude Opus 4"] == ["7.14"]
+
+
+def test_the_same_report_twice_is_the_same_to_the_byte(
+    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+) -> None:
+    asked("run")
+    assert cli("report", "run").code == 0
+    first = files(tmp_path / "run")
+    assert cli("report", "run").code == 0
+    second = files(tmp_path / "run")
+    pictures = {name for name in first if name.startswith("figures/")}
+    assert {name: data for name, data in first.items() if name not in pictures} == {
+        name: data for name, data in second.items() if name not in pictures
+    }
+    assert pictures == {name for name in second if name.startswith("figures/")}
+
+
+def test_several_runs_stand_side_by_side_in_the_folder_they_lie_in(
+    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+) -> None:
+    asked("runs/one", models=("sim/open", "sim/stubborn"))
+    asked("runs/two")
+    done = cli("report", "runs/one", "runs/two", "runs/one/", "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["report"] == str(tmp_path / "runs" / "report.html")
+    assert [model["model"] for model in told["models"]] == ["sim/open (one)", "sim/stubborn", "sim/open (two)"]
+    assert told["complete"] and [model["answered"] for model in told["models"]] == [SMALL_PROMPTS] * 3
+    assert all(Path(name).is_file() for name in (*told["tables"], *told["figures"]))
+    assert not (tmp_path / "runs/one/report.html").exists()
+
+
+def test_runs_that_lie_apart_need_a_place(cli: CommandLine, asked: Callable[..., Done], tmp_path: Path) -> None:
+    asked("a/run")
+    asked("b/run")
+    done = cli("report", "a/run", "b/run")
+    assert done.code == 2
+    assert "--out: expected a folder for the report, since these runs do not lie in one" in done.err
+    done = cli("report", "a/run", "b/run", "--out", "both")
+    assert done.code == 0 and (tmp_path / "both/report.html").is_file()
+    assert "sim/open (a/run)" in (tmp_path / "both/report.html").read_text("utf-8")
+
+
+def test_what_failed_and_what_is_pending_is_told_with_its_counts(
+    cli: CommandLine, asked: Callable[..., Done], provider: Provider, tmp_path: Path
+) -> None:
+    provider.set_faults("rejected=400,at=2", "rejected=400,at=5")
+    assert asked("run").code == 3
+    # As after an interruption: nothing tells of the last answers, and the run has no end.
+    lines = (tmp_path / "run/records.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "run/records.jsonl").write_bytes(b"".join(lines[:-4]))
+    answered = SMALL_PROMPTS - 2 - 4
+    done = cli("report", "run")
+    assert done.code == 0
+    said = f"sim/open: {answered} of {SMALL_PROMPTS} answered, 2 failed"
+    assert f"incomplete: {said}, 4 pending or missing" in done.out
+    page = (tmp_path / "run/report.html").read_text("utf-8")
+    assert f"<li>{said} (rejected 2), 4 pending</li>" in page
+    assert "Incomplete: 1 of 1 model." in page
+    [row] = rows(tmp_path / "run", "completeness")
+    assert (row["expected"], row["answered"], row["missing"]) == (str(SMALL_PROMPTS), str(answered), "6")
+    assert sum(int(row["missing"]) for row in rows(tmp_path / "run", "missing-by-case")) == 6
+
+
+def test_records_of_another_program_are_reported_without_prompts(
+    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+) -> None:
+    asked("run")
+    other = tmp_path / "other"
+    other.mkdir()
+    kept = [{name: line[name] for name in DOCUMENTED} for line in lines_of(tmp_path / "run/records.jsonl")]
+    (other / "records.jsonl").write_text("\n".join(map(json.dumps, kept)))
+    done = cli("report", "other")
+    assert done.code == 0, done.err
+    assert rows(other, "counts") == rows_of(cli, "run", tmp_path)
+    page = (other / "report.html").read_text("utf-8")
+    assert "as far as they show, none is missing" in page and "Records with no manifest" in page
+    assert explored(other)["models"][0]["why"] == "no manifest tells which data set was asked"
+    assert explored(tmp_path / "run")["models"][0]["script"] == 0
+
+
+def rows_of(cli: CommandLine, name: str, home: Path) -> list[dict[str, str]]:
+    assert cli("report", name).code == 0
+    return rows(home / name, "counts")
+
+
+def test_its_counts_can_be_scored_again(cli: CommandLine, asked: Callable[..., Done], tmp_path: Path) -> None:
+    asked("run")
+    assert cli("report", "run").code == 0
+    done = cli("score", "--counts", "run/tables/counts.csv", "--json")
+    models = json.loads(done.out)["run/tables/counts.csv"]["millstone"]["models"]
+    assert models["sim/open"]["om"] == pytest.approx(
+        scores_of(tmp_path / "run")["millstone"]["models"]["sim/open"]["om"]
+    )
+
+
+def test_another_reading_is_what_the_report_goes_by(
+    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+) -> None:
+    asked("run", *VARIED)
+    by_reading = {}
+    for reading in ("paper", "careful"):
+        assert cli("report", "run", "--stance", reading, "--out", reading).code == 0
+        by_reading[reading] = {
+            (row["issue"], row["case"], row["issue_stance"]): int(row["count"])
+            for row in rows(tmp_path / reading, "counts")
+        }
+        assert f"Stances are by the {reading} reading" in (tmp_path / reading / "report.html").read_text("utf-8")
+    assert by_reading["paper"] != by_reading["careful"]
+    assert sum(by_reading["paper"].values()) == sum(by_reading["careful"].values()) == 11 * 3 * 15
+
+
+def test_every_option_is_one_of_its_words(cli: CommandLine, asked: Callable[..., Done]) -> None:
+    asked("run")
+    for option in ("--stance", "--issue-set", "--consistent", "--arguments", "--topics"):
+        done = cli("report", "run", option, "wrong")
+        assert (done.code, done.err.count("\n")) == (2, 1) and f"{option}: expected one of" in done.err
+
+
+WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
+    "no folder": (lambda home: None, ("nowhere",), 2, "expected a folder with records.jsonl, got none there"),
+    "no folder named": (lambda home: None, (), 2, "DIR"),
+    "an empty folder": (lambda home: (home / "e").mkdir(), ("e",), 2, "expected a folder with records.jsonl"),
+    "a folder of runs": (lambda home: (home / "run").rename(home / "deep"), (".",), 2, "holds several runs"),
+    "no records": (
+        lambda home: (
+            [(home / "run" / name).unlink() for name in ("records.jsonl", "manifest.json")]
+            + [(home / "run/records.jsonl").write_text("")]
+        ),
+        ("run",),
+        2,
+        "expected records, got none: nothing to report",
+    ),
+    "a line that is none": (
+        lambda home: (home / "run/records.jsonl").write_text('{"id": 1}\n'),
+        ("run",),
+        2,
+        "records.jsonl: line 1: ",
+    ),
+    "a changed line": (
+        lambda home: (home / "run/records.jsonl").write_bytes(
+            (home / "run/records.jsonl").read_bytes().replace(b'"con"', b'"pro"', 1)
+        ),
+        ("run",),
+        5,
+        "is damaged",
+    ),
+    "a manifest that is none": (
+        lambda home: (home / "run/manifest.json").write_text("{"),
+        ("run",),
+        5,
+        "can't be read",
+    ),
+    "a manifest of something else": (
+        lambda home: (home / "run/manifest.json").write_text('{"specification": {"benchmark": "other"}}'),
+        ("run",),
+        2,
+        "expected a millstone run, got 'other'",
+    ),
+    "a manifest without a grid": (
+        lambda home: (home / "run/manifest.json").write_text('{"specification": {"benchmark": "millstone"}}'),
+        ("run",),
+        2,
+        "its manifest.json is no MillStone run's",
+    ),
+    "a page of somebody else": (
+        lambda home: (home / "run/report.html").write_text("<p>mine"),
+        ("run",),
+        2,
+        "is there already and no report of ours",
+    ),
+    "a place that can't be written": (
+        lambda home: (home / "file").write_text(""),
+        ("run", "--out", "file/in"),
+        5,
+        "can't be",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_can_not_be_reported_is_refused_in_one_line(
+    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path, case: str
+) -> None:
+    change, arguments, code, said = WRONG[case]
+    asked("run")
+    change(tmp_path)
+    done = cli("report", *arguments)
+    remarks = [line for line in done.err.splitlines() if not re.match("millstream: (reading|computing) ", line)]
+    assert (done.code, done.out, len(remarks)) == (code, "", 1), done.err
+    assert said in remarks[0]
+    if "page" in case:
+        assert (tmp_path / "run/report.html").read_text() == "<p>mine"
+
+
+def test_a_data_set_that_has_gone_costs_the_prompts_alone(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for file in sorted(SAMPLE.glob("*.json"))[:2]:
+        (data / file.name).write_bytes(file.read_bytes())
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress", "--no-report")
+    assert cli("run", "millstone", "--model", "sim/open", *SMALL, *where, "--dataset", "data").code == 0
+    data.rename(tmp_path / "elsewhere")
+    done = cli("report", "run")
+    assert done.code == 0, done.err
+    [model] = explored(tmp_path / "run")["models"]
+    assert (model["script"], model["why"].partition(",")[0]) == (
+        None,
+        "the data set is no longer where it was when the run was made",
+    )
+
+
+def test_a_run_ends_with_its_scores_and_its_report(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress")
+    done = cli("run", "millstone", "--model", "sim/open", *SMALL, *where)
+    assert done.code == 0, done.err
+    assert done.out.index("sim/open") < done.out.index(f"report: {tmp_path}/run/report.html")
+    assert (tmp_path / "run/report.html").is_file() and (tmp_path / "run/tables/counts.csv").is_file()
+    assert not (tmp_path / "run/figures").exists()
+    again = cli("run", "millstone", "--model", "sim/open", *SMALL, *where, "--json")
+    assert again.code == 0 and json.loads(again.out)["runs"]
+    assert f"report: {tmp_path}/run/report.html" in again.err
+
+
+def test_no_report_is_no_report(asked: Callable[..., Done], tmp_path: Path) -> None:
+    done = asked("run")
+    assert "report:" not in done.out and not (tmp_path / "run/report.html").exists()
+
+
+def test_a_report_that_fails_is_a_remark_and_never_the_runs_exit_code(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/report.html").write_text("<p>mine")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-progress")
+    done = cli("run", "millstone", "--model", "sim/open", *SMALL, *where)
+    assert done.code == 0
+    assert "millstream: no report in " in done.err and "no report of ours" in done.err
+    assert (tmp_path / "run/report.html").read_text() == "<p>mine"
+
+
+def test_a_sweep_has_a_report_of_each_folder_and_one_of_all(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    tables = "".join(
+        f'[[run.millstone]]\nname = "{name}"\nmodel = "sim/{name}"\nlimit = 1\ntemplates = 1\ntrials = 2\n'
+        for name in ("open", "stubborn")
+    )
+    (tmp_path / "sweep.toml").write_text(f'[run]\nout = "runs"\nbase_url = "{provider.base_url}"\n{tables}')
+    done = cli("run", "sweep.toml", "--no-progress", "--cache", "cache")
+    assert done.code == 0, done.err
+    runs = tmp_path / "runs"
+    told = re.findall(r"^report: (.*)$", done.out, re.MULTILINE)
+    assert told == [str(runs / name / "report.html") for name in ("open", "stubborn", "")]
+    assert [row["model"] for row in rows(runs, "completeness")] == ["sim/open", "sim/stubborn"]
+    # One of them resumed brings both pages of it up to date, in the same order.
+    (runs / "report.html").unlink()
+    assert cli("resume", "runs/stubborn", "--no-progress").code == 0
+    assert [row["model"] for row in rows(runs, "completeness")] == ["sim/open", "sim/stubborn"]
+
+
+def test_figures_of_an_earlier_report_do_not_outlive_their_records(
+    cli: CommandLine, provider: Provider, asked: Callable[..., Done], tmp_path: Path
+) -> None:
+    asked("run")
+    assert cli("report", "run").code == 0
+    figures = tmp_path / "run/figures"
+    (figures / "figure-2-shifts.svg").write_text("old")
+    (figures / "figure-7-refusals.svg").write_text("old")
+    assert cli("resume", "run", "--no-progress").code == 0
+    assert (figures / "figure-2-shifts.svg").read_text().startswith("<svg")
+    assert not (figures / "figure-7-refusals.svg").exists()
+
+
+def test_scores_under_another_reading_are_shown_and_not_kept(
+    cli: CommandLine, asked: Callable[..., Done], tmp_path: Path
+) -> None:
+    asked("run", *VARIED)
+    kept = (tmp_path / "run/scores.json").read_bytes()
+    plain = json.loads(cli("score", "run", "--json").out)
+    careful = cli("score", "run", "--stance", "careful", "--json")
+    assert careful.code == 0 and "are only shown" in careful.err
+    assert json.loads(careful.out) != plain
+    assert (tmp_path / "run/scores.json").read_bytes() == kept
+    assert json.loads(cli("score", "run", "--stance", "paper", "--json").out) == plain
+
+
+def test_the_set_of_104_leaves_three_issues_out(cli: CommandLine, tmp_path: Path) -> None:
+    lines = ["issue,issue_stance,count,case,model"]
+    for issue in ("corporal-punishment", "US-penny"):
+        lines += [f"{issue},pro,9,neither,m", f"{issue},con,9,pro,m"]
+    (tmp_path / "counts.csv").write_text("\n".join(lines) + "\n")
+    by_set = {
+        number: json.loads(cli("score", "--counts", "counts.csv", "--issue-set", number, "--json").out)
+        for number in ("107", "104")
+    }
+    issues = {n: list(found["counts.csv"]["millstone"]["models"]["m"]["issues"]) for n, found in by_set.items()}
+    assert issues == {"107": ["US-penny", "corporal-punishment"], "104": ["US-penny"]}
+    done = cli("score", "--counts", "counts.csv", "--stance", "paper")
+    assert done.code == 2 and "--stance: expected records" in done.err
