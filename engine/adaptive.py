@@ -1,7 +1,8 @@
 """A lane's own idea of its rate, where the provider says "slow down" and no more.
 
-One cut an episode, then a recovery that lingers below the rate that failed and is back at the full rate
-after four minutes without another 429. Pure arithmetic on times that are passed in.
+One cut an episode, which lasts until a call that was sent after the cut is answered; then a recovery that lingers below
+the rate that failed and is back at the full rate after four minutes without another 429. Pure arithmetic on times that
+are passed in.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class AdaptiveRate:
         self._failed_at = 0.0
         self._low = 0.0
         self._cut_at: float | None = None
+        self._episode_since = 0.0
+        self._is_answered = False
         self._next_at = 0.0
 
     @property
@@ -48,10 +51,21 @@ class AdaptiveRate:
             return 0.0
         return max(0.0, self._next_at - now)
 
-    def cut(self, now: float, sent_at: float) -> bool:
-        """Cut once for all calls that were sent before the cut; whether this was a new episode."""
+    def note_answer(self, sent_at: float) -> None:
+        if self._cut_at is not None and sent_at > self._episode_since:
+            self._is_answered = True
+
+    def cut(self, now: float, sent_at: float, *, is_again: bool = False) -> bool:
+        """Cut once for all calls that were sent before the cut, and for those after it as long as none is answered,
+        unless `is_again`; whether this was a new episode."""
         if self._cut_at is not None and sent_at <= self._cut_at:
             return False
+        if self._cut_at is not None and not self._is_answered and not is_again:
+            # Refused at the low rate too: that tells nothing of how much is too much. The recovery begins anew.
+            self._cut_at = now
+            self._next_at = now + 1 / self._low
+            return False
+        self._episode_since, self._is_answered = now, False
         current = self._rate_at(now) if self._cut_at is not None else None
         if current is None:
             current = self._full = self.declared or self._measured(now)

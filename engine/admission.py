@@ -174,6 +174,7 @@ class Admission:
         if self.breaker.record_success():
             self.on_change()
         self.budget.record(success=True)
+        self._adaptive.note_answer(permit.sent_at)
         self._settle_tokens(permit, tokens)
         self._pay(permit, cost)
 
@@ -196,10 +197,10 @@ class Admission:
             self._confirm(permit, fault, now)
         elif fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
             self._pause(permit, fault, now, is_alone=is_alone)
+            if permit.is_probe:
+                self.breaker.abandon_probe(now)  # the pause says when the next one goes
         else:
             self._count_failure(permit, fault, now)
-        if permit.is_probe and fault.action in ("wait", "throttle", "never"):
-            self.breaker.abandon_probe(now)
         self._pay(permit, permit.cost if fault.is_billed_maybe else 0.0)
         self.on_change()
 
@@ -245,7 +246,7 @@ class Admission:
         # A second pause with no answer since the first: the many that were let go after it were too many, so fewer go
         # next time. One alone comes back as it was told.
         is_again = self._trouble_since is not None and permit.sent_at >= self._paused_until and not is_alone
-        if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at):
+        if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at, is_again=True):
             self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         self._paused_until = max(self._paused_until, now + seconds)
         if self._trouble_since is None:

@@ -95,7 +95,9 @@ def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, p
     if items and windows[0] is None:
         windows = _windows_beside(words, values, count)
     left = [number for number, _ in _items(values.get("remaining", ""))]
-    resets = [_reset_s(text, now) for text in values["reset"].split(",")] if "reset" in values else []
+    until = values.get("reset", "")
+    # A date may have a comma in it.
+    resets = [_reset_s(text, now) for text in (until.split(",") if count > 1 else [until])]
     found = []
     for place in range(count):
         limit = items[place][0] if items else None

@@ -18,7 +18,7 @@ from places import small_disk
 from scripted import worst_minute
 
 from millstream.engine.ledger import Ledger
-from millstream.engine.limits import Quota, Tokens
+from millstream.engine.limits import Limit, Quota, Tokens, quota_of
 
 
 class ExactLog:
@@ -96,6 +96,95 @@ def test_no_true_minute_ever_holds_more_requests_than_the_quota(
         else:
             sends.append((now, 1))
     assert worst_minute(sends) <= rpm
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.just(0.0), st.floats(0, 0.3), st.floats(0, 5), st.floats(0, 200)),
+            st.tuples(st.floats(0, 1), st.floats(0, 1)),  # the shares of both quotas that are reserved
+            st.one_of(st.none(), st.tuples(st.floats(0, 2), st.floats(0, 2))),  # what an earlier one came to
+            st.floats(0, 1),  # which earlier one
+        ),
+        min_size=1,
+        max_size=100,
+    ),
+    st.integers(1, 5000),
+    st.integers(1, 5000),
+    st.one_of(st.none(), st.integers(1, 10_000)),
+)
+def test_no_true_minute_ever_holds_more_input_output_or_both_than_their_quotas(
+    moves: list[tuple[float, tuple[float, float], tuple[float, float] | None, float]],
+    itpm: int,
+    otpm: int,
+    tpm: int | None,
+) -> None:
+    quota = Quota(tpm=tpm, itpm=itpm, otpm=otpm)
+    ledger, logs, now = Ledger(quota), (ExactLog(), ExactLog()), 500.0
+    open_sends: list[tuple[int, Tokens, float]] = []
+    for pause, shares, outcome, which in moves:
+        now += pause
+        if outcome is not None and open_sends:
+            place, reserved, sent_at = open_sends.pop(int(which * (len(open_sends) - 1)))
+            used = Tokens(int(reserved.input * outcome[0]), int(reserved.output * outcome[1]))
+            ledger.settle(sent_at, reserved, used)
+            amounts = ((reserved.input, used.input), (reserved.output, used.output))
+            for log, (before, after) in zip(logs, amounts, strict=True):
+                log.sends[place][1] = min(before, after)
+                if after > before:
+                    log.debts.append((now, after - before))
+        ledger.used(now)
+        tokens = quota.cut_to_fit(Tokens(int(shares[0] * itpm), int(shares[1] * otpm)))
+        until = now + 250
+        while (wait := ledger.take(now, tokens)[0]) > 0:
+            now += wait
+            assert now <= until, f"still waiting for {tokens}"
+        for log, amount in zip(logs, (tokens.input, tokens.output), strict=True):
+            log.sends.append([now, amount])
+        open_sends.append((len(logs[0].sends) - 1, tokens, now))
+        read, written = (log.total(now) for log in logs)
+        # A debt may exceed a minute by itself; what is sent under it never adds to that.
+        assert not tokens.input or read <= itpm
+        assert not tokens.output or written <= otpm
+        assert tpm is None or not tokens.total or read + written <= tpm
+
+
+def test_input_and_output_are_used_up_each_by_itself() -> None:
+    ledger, now, sends = Ledger(Quota(itpm=60_000, otpm=6_000)), 0.0, []
+    while now < 300:
+        while (wait := ledger.take(now, Tokens(100, 40))[0]) > 0:
+            now += wait
+        sends.append((now, 40))
+    # Output is what runs out: a hundred and fifty a minute, though the input would bear six hundred.
+    assert worst_minute(sends) <= 6_000
+    assert sum(amount for _, amount in sends) >= 0.98 * 6_000 * 5
+    assert ledger.used(now)[1].input <= 60_000
+
+
+@pytest.mark.parametrize(("count", "window_s"), [(1, 1.0), (5, 1.0), (20, 10.0)])
+def test_a_limit_for_less_than_a_minute_is_kept_even_by_requests_that_arrive_late(count: int, window_s: float) -> None:
+    ledger, now, chance = Ledger(quota_of([Limit("requests", window_s, float(count))])), 0.0, random.Random(6)
+    arrivals = []
+    while now < 300:
+        while (wait := ledger.take(now, Tokens())[0]) > 0:
+            now += max(wait, 1e-6)
+        arrivals.append((now + chance.uniform(0, 0.1), 1))
+    arrivals.sort()
+    assert worst_minute(arrivals, window_s) <= count
+    assert len(arrivals) >= 0.85 * count / window_s * 300
+
+
+def test_a_lower_quota_counts_what_the_minute_holds_already() -> None:
+    ledger = Ledger(Quota())
+    for _ in range(200):
+        assert ledger.take(100.0, Tokens(50, 5)) == (0.0, "")
+    ledger.set_quota(Quota(rpm=60, tpm=10_000))
+    wait, _ = ledger.take(101.0, Tokens(50, 5))
+    assert 58 <= wait <= 61
+    ledger.set_quota(Quota(rpm=60_000))
+    assert ledger.take(101.0, Tokens(50, 5)) == (0.0, "")
+    assert ledger.used(101.0) == (201, Tokens(201 * 50, 201 * 5))
 
 
 def test_a_refund_gives_a_request_back_at_once() -> None:

@@ -7,9 +7,11 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from millstream.engine.endpoint import Fault
-from millstream.engine.retry import Breaker, RetryBudget, RetryPolicy, Tries
+from millstream.engine.limits import Limit
+from millstream.engine.retry import Breaker, RetryBudget, RetryPolicy, Tries, told_to_wait
 
 POLICY = RetryPolicy()
 AGAIN = Fault("server_error", "500", "retry", 500)
@@ -63,6 +65,25 @@ def test_no_row_of_faults_takes_more_attempts_than_configured(faults: list[Fault
             is_spent = tries.attempts == 6 or billed == 3
             assert fault is NEVER or is_spent
             return
+
+
+def test_each_keys_first_doubt_is_free_and_so_is_each_refusal_that_another_key_may_mend() -> None:
+    tries = Tries(POLICY)
+    for key in range(10):
+        assert tries.may_repeat(FORBIDDEN, key)
+        assert tries.may_repeat(UNTOLD, key, is_first_elsewhere=True)
+    assert (tries.attempts, tries.sent, tries.refused_by) == (0, 20, 0b1111111111)
+    assert [tries.may_repeat(FORBIDDEN, 3) for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_a_refusal_takes_its_pause_from_the_limits_beside_it() -> None:
+    empty, full = Limit("requests", 60.0, 500.0, 0.0, 30.0), Limit("tokens", 60.0, 9_000.0, 4_000.0, 50.0)
+    bare = Limit("tokens", 60.0, None, None, 55.0)
+    assert told_to_wait(UNTOLD, [full, empty]) == structs.replace(UNTOLD, retry_after_s=30.0, cuts_rate=False)
+    assert told_to_wait(UNTOLD, [full, bare]).retry_after_s == 55.0
+    assert told_to_wait(UNTOLD, [empty, bare]).retry_after_s == 30.0
+    for fault, limits in ((UNTOLD, [full]), (UNTOLD, []), (TOLD, [empty]), (AGAIN, [empty]), (FORBIDDEN, [bare])):
+        assert told_to_wait(fault, limits) is fault
 
 
 def test_a_fault_may_have_a_lower_limit_of_its_own() -> None:
