@@ -243,9 +243,9 @@ class Admission:
 
     def _pause(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool) -> None:
         seconds = fault.retry_after_s or 1.0
-        # A second pause with no answer since the first: the many that were let go after it were too many, so fewer go
-        # next time. One alone comes back as it was told.
-        is_again = self._trouble_since is not None and permit.sent_at >= self._paused_until and not is_alone
+        # Refused again with no answer since the first pause: the many that were let go after it were too many, so fewer
+        # go next time. One alone comes back as it was told.
+        is_again = self._trouble_since is not None and permit.sent_at > self._trouble_since and not is_alone
         if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at, is_again=True):
             self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         self._paused_until = max(self._paused_until, now + seconds)

@@ -87,14 +87,14 @@ def test_after_an_hour_of_refusals_nine_tenths_of_the_rate_are_back_within_five_
 ) -> None:
     fault, begin = REFUSALS[kind], 60.0
     end = begin + HOUR_S
-    provider = ScriptedProvider(lambda prompt, at: fault if begin <= at < end else None, latency_s=0.5)
+    provider = ScriptedProvider(lambda prompt, at: fault if begin <= at < end else None, latency_s=2.0)
     kinds: Counter[str] = Counter()
     cuts: list[float] = []
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
         policy = RetryPolicy(patience_s=2 * HOUR_S)
-        async with engine_over({M: provider}, tmp_path, Lane(M, rpm, concurrency=8), policy=policy) as bench:
+        async with engine_over({M: provider}, tmp_path, Lane(M, rpm, concurrency=24), policy=policy) as bench:
             bench.events.subscribe(lambda event: cuts.append(loop.time()) if event.kind == "cut" else None)
             async for outcome in run_calls(bench.scheduler, prompts(10**9)):
                 kinds[outcome.status] += 1
