@@ -186,16 +186,18 @@ def test_every_option_is_one_of_its_words(cli: CommandLine, asked: Callable[...,
         assert (done.code, done.err.count("\n")) == (2, 1) and f"{option}: expected one of" in done.err
 
 
+def empty(folder: Path) -> None:
+    (folder / "manifest.json").unlink()
+    (folder / "records.jsonl").write_text("")
+
+
 WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
     "no folder": (lambda home: None, ("nowhere",), 2, "expected a folder with records.jsonl, got none there"),
     "no folder named": (lambda home: None, (), 2, "DIR"),
     "an empty folder": (lambda home: (home / "e").mkdir(), ("e",), 2, "expected a folder with records.jsonl"),
     "a folder of runs": (lambda home: (home / "run").rename(home / "deep"), (".",), 2, "holds several runs"),
     "no records": (
-        lambda home: (
-            [(home / "run" / name).unlink() for name in ("records.jsonl", "manifest.json")]
-            + [(home / "run/records.jsonl").write_text("")]
-        ),
+        lambda home: empty(home / "run"),
         ("run",),
         2,
         "expected records, got none: nothing to report",
