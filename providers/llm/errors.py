@@ -110,7 +110,6 @@ _OURS = {
     "output_config.effort": "reasoning_effort",
     "effort": "reasoning_effort",
     "thinking": "reasoning_effort",
-    "thinking.type": "reasoning_effort",
     "thinking.type.enabled": "reasoning_effort",
     "thinking.type.disabled": "reasoning_effort",
     "response_format": "json_schema",

@@ -68,8 +68,8 @@ def _told(response: Response, error: Any) -> Reply | Fault:
 
 
 def _is_googles(error: Any) -> bool:
-    """Google tells a number and a status, Anthropic a type."""
-    return isinstance(error, dict) and ("status" in error or isinstance(error.get("code"), int))
+    """Google names a status, Anthropic a type."""
+    return isinstance(error, dict) and "status" in error
 
 
 PROTOCOL = WireProtocol("vertex", encode, decode)

@@ -94,6 +94,8 @@ def test_effort_is_a_word_or_none_or_a_number_of_tokens_to_think(effort: str, se
 def test_thoughts_never_raise_what_is_sent_for_max_tokens_in_silence() -> None:
     assert body(Call(MODEL, "x", reasoning_effort="2048"))["max_tokens"] == OUTPUT_DEFAULT
     assert body(Call(MODEL, "x", reasoning_effort="20000", max_tokens=30_000))["max_tokens"] == 30_000
+    # What the two that were set must be to each other is the model's to say.
+    assert body(Call(MODEL, "x", reasoning_effort="5000", max_tokens=4000))["max_tokens"] == 4000
     for budget in (OUTPUT_DEFAULT, 20_000):
         with pytest.raises(EncodeError, match=r"leave nothing for the answer of the 16,384 .*: set it higher"):
             asked(reasoning_effort=str(budget))
@@ -129,6 +131,8 @@ def test_the_callers_own_output_config_is_added_to_ours() -> None:
     assert asked(reasoning_effort="low", extra={"output_config": {"format": format}}) == {
         "output_config": {"effort": "low", "format": format}
     }
+    own = {"effort": "new", "format": format}
+    assert asked(reasoning_effort="low", extra={"output_config": own}) == {"output_config": own}
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from anthropic_shapes import (
     delta,
     ended,
     event,
+    failed,
     message,
     opened,
     said,
@@ -157,7 +158,7 @@ def test_the_text_is_what_text_blocks_say(content: list[Any], expected: str) -> 
     assert (reply.raw is not None) == ("\ufffd" in expected)
 
 
-@pytest.mark.parametrize("content", [[], [THOUGHT]])
+@pytest.mark.parametrize("content", [[], [THOUGHT], [{"type": "redacted_thinking", "data": "x"}]])
 def test_an_answer_that_says_nothing_is_empty_and_tried_twice(content: list[Any]) -> None:
     blocks = [opened(number, block) + closed(number) for number, block in enumerate(content)]
     for body, stream in ((whole(content=content), False), (streamed(*blocks, ended(), STOP), True)):
@@ -195,6 +196,7 @@ def test_citations_are_addresses_each_once() -> None:
         ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": None}, Usage(3, 4)),
         ({"input_tokens": 3, "output_tokens": 4, "cache_creation_input_tokens": 5}, Usage(8, 4)),
         ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": 5}, Usage(8, 4, 0, 5)),
+        ({"input_tokens": 3, "output_tokens": 4, "cache_read_input_tokens": -5}, Usage(3, 4)),
         ({"input_tokens": 3, "output_tokens": -4}, None),
         ({"input_tokens": "3", "output_tokens": 4}, None),
         ({"input_tokens": 10**12, "output_tokens": 4}, None),
@@ -209,6 +211,7 @@ def test_a_usage_that_makes_no_sense_is_none_and_costs_no_answer(usage: Any, exp
 def test_the_last_count_of_a_stream_holds_and_what_it_leaves_out_was_told_before() -> None:
     for usage, expected in (
         ({"output_tokens": 50}, Usage(36, 50, 0, 12)),
+        ({"output_tokens": 50, "input_tokens": None, "cache_read_input_tokens": None}, Usage(36, 50, 0, 12)),
         ({**USAGE, "input_tokens": 30}, Usage(46, 87, 64, 12)),
         (None, Usage(36, 1, 0, 12)),
     ):
@@ -226,6 +229,15 @@ def test_events_that_mean_nothing_here_change_nothing() -> None:
     )
     body = streamed(*odd, *STREAM[1:])
     assert reply_of(body, stream=True).text == READ
+
+
+def test_nothing_comes_after_the_end() -> None:
+    assert reply_of(b"".join(STREAM) + failed("api_error") + b"data: {oops\n\n", stream=True).text == READ
+
+
+def test_a_stop_reason_that_can_not_be_written_is_mended() -> None:
+    reply = reply_of(json.dumps(message(stop_reason="new \ud800")).encode())
+    assert reply.finish_reason == "new \ufffd"
 
 
 @pytest.mark.parametrize(

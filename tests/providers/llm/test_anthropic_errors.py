@@ -50,6 +50,7 @@ TOLD: dict[str, tuple[int, str, str, dict[str, Any], tuple[str, str]]] = {
         DEAD_KEY,
     ),
     "an organization on hold": (403, "permission_error", "No.", code("organization_on_hold"), DEAD_KEY),
+    "the same by its code alone": (400, "invalid_request_error", "No.", code("organization_on_hold"), DEAD_KEY),
     "a wrong key": (401, "authentication_error", "invalid x-api-key", {}, DEAD_KEY),
     "a wrong token": (401, "authentication_error", "Invalid bearer token", {"details": None}, DEAD_KEY),
     "billing": (402, "billing_error", "No.", {}, EMPTY_ACCOUNT),
@@ -95,6 +96,18 @@ def test_an_error_is_what_it_says_whether_as_a_response_or_in_one(name: str) -> 
         assert message in fault.detail
 
 
+@pytest.mark.parametrize("status", [400, 403, 429])
+def test_billing_stops_the_lane_whatever_its_status(status: int) -> None:
+    fault = decode(Response(status, error("billing_error")))
+    assert isinstance(fault, Fault) and (fault.kind, fault.action) == EMPTY_ACCOUNT
+
+
+def test_an_error_that_says_nothing_is_the_servers() -> None:
+    for response in (Response(200, START + b'data: {"type":"error"}\n\n', stream=True), Response(500, b"{}")):
+        fault = decode(response)
+        assert isinstance(fault, Fault) and (fault.kind, fault.action) == BROKEN
+
+
 def test_a_content_filter_is_an_answer_wherever_it_is_told() -> None:
     body = error("invalid_request_error", FILTERED)
     for response in (
@@ -115,6 +128,8 @@ def test_a_content_filter_is_an_answer_wherever_it_is_told() -> None:
         ("This model does not support the effort parameter.", "reasoning_effort", "it"),
         ("output_config.effort: Extra inputs are not permitted", "reasoning_effort", "it"),
         ('"thinking.type.enabled" is not supported for this model.', "reasoning_effort", "it"),
+        ('"thinking.type.disabled" is not supported for this model.', "reasoning_effort", "it"),
+        ("thinking: Extra inputs are not permitted", "reasoning_effort", "it"),
         ("output_config.format: Extra inputs are not permitted", "json_schema", "it"),
         ("stop_sequences: Extra inputs are not permitted", "stop", "it"),
     ],

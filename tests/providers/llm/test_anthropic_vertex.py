@@ -82,6 +82,11 @@ def test_a_version_is_anthropics_or_that_of_the_paths() -> None:
     assert encoded(Call(MODEL, "x"), base_url="http://h/v1").url.startswith("http://h/v1/projects/")
 
 
+def test_the_callers_own_version_goes_before_ours() -> None:
+    own = {"anthropic_version": "2027-01-01"}
+    assert orjson.loads(encoded(Call(MODEL, "x", extra=own)).body)["anthropic_version"] == "2027-01-01"
+
+
 def test_the_newer_version_takes_no_sampling_and_the_older_is_told_by_its_name_here() -> None:
     with pytest.raises(EncodeError) as refused:
         encoded(Call(MODEL, "x", temperature=1))
@@ -159,9 +164,10 @@ def test_a_refused_parameter_is_named_whoever_refuses_it() -> None:
 
 
 def test_an_error_in_a_stream_is_what_google_or_anthropic_says() -> None:
-    google = b"data: %b\n\n" % orjson.dumps(orjson.loads(gemini_shapes.error(429, "RESOURCE_EXHAUSTED")))
-    rows = ((google, "rate_limited", "throttle"), (failed("overloaded_error"), "server_error", "retry"))
-    for event, kind, action in rows:
+    said = gemini_shapes.error(429, "RESOURCE_EXHAUSTED", "No.", gemini_shapes.retry_in("26s"))
+    google = b"data: %b\n\n" % orjson.dumps(orjson.loads(said))
+    rows = ((google, "rate_limited", "throttle", 26.0), (failed("overloaded_error"), "server_error", "retry", None))
+    for event, kind, action, wait in rows:
         fault = decode(Response(200, START + text("ha") + event, stream=True))
         assert isinstance(fault, Fault)
-        assert (fault.kind, fault.action) == (kind, action)
+        assert (fault.kind, fault.action, fault.retry_after_s) == (kind, action, wait)
