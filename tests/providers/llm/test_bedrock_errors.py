@@ -12,6 +12,8 @@ from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.bedrock import decode
 from millstream.providers.llm.bedrock_errors import STATUSES
+from millstream.providers.llm.faults import MEANINGS
+from millstream.providers.llm.faults import fault_of as the_fault_of
 
 THROTTLED = ("rate_limited", "throttle", False, True)
 REJECTED = ("rejected", "never", False, False)
@@ -102,10 +104,10 @@ def test_an_exception_without_a_name_or_with_an_odd_body_is_the_servers() -> Non
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b'{"message":17}', b"\xff", b'{"message":"no"}'])
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 503, 529])
+@pytest.mark.parametrize("status", [*MEANINGS, 301, 307, 400, 402, 404, 405, 413, 422, 429, 507])
 def test_an_error_without_a_name_goes_by_its_status(status: int, body: bytes) -> None:
-    kinds = {400: "rejected", 401: "rejected", 403: "rejected", 404: "rejected", 429: "rate_limited"}
-    assert fault_of(status, body).kind == kinds.get(status, "server_error")
+    for stream in (False, True):
+        assert decode(Response(status, body, stream)) == the_fault_of(Response(status, body))
 
 
 def test_a_name_that_nobody_knows_yet_goes_by_its_status() -> None:
