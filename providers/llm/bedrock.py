@@ -6,7 +6,7 @@ aloud is no part of the text. There are neither seeds nor log-probabilities. Wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
@@ -21,7 +21,7 @@ from .event_stream import BrokenStream, messages_of
 from .faults import TOKENS_MAX, bad_json, broken_answer, cut_stream, empty_answer
 from .openai_shapes import counted
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, refuse_known, request_of, schema_of
-from .repair import is_strict, mended, object_of, parse_leniently
+from .repair import mended, object_of, parse_leniently
 
 _SYSTEM = ("system", "developer")
 _ROLES = ("user", "assistant")
@@ -153,7 +153,7 @@ def decode(response: Response) -> Reply | Fault:
         return bedrock_refusal_or_fault(response)
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _decode_stream(response)
-    answer = object_of(parse_leniently(response.body))
+    answer, is_sound = _read(response.body)
     if answer is None:
         what = "is empty" if not response.body else "ends in the middle or is none"
         return bad_json(f"200 with JSON that {what}")
@@ -167,7 +167,15 @@ def decode(response: Response) -> Reply | Fault:
     joined = _Joined(finish=_finish_of(answer), usage=_usage_of(answer.get("usage")))
     for block in _dicts(message["content"]):
         _take_block(joined, block)
-    return _reply(joined, response, None if is_strict(response.body) else response.body)
+    return _reply(joined, response, None if is_sound else response.body)
+
+
+def _read(data: bytes) -> tuple[dict[str, Any] | None, bool]:
+    """The object that the JSON is, and whether the standards allow every byte of it."""
+    try:
+        return object_of(orjson.loads(data)), True
+    except orjson.JSONDecodeError:
+        return object_of(parse_leniently(data)), False
 
 
 def _take_block(joined: _Joined, block: dict[str, Any]) -> None:
@@ -191,13 +199,13 @@ def _decode_stream(response: Response) -> Reply | Fault:
             if kind == "error":
                 named = message.headers.get(":error-code", "UnknownError")
                 return told(response, named, {"message": message.headers.get(":error-message", "")})
-            value = object_of(parse_leniently(message.payload))
+            value, is_sound = _read(message.payload)
             if kind == "exception":
                 named = message.headers.get(":exception-type") or "UnknownError"
                 return told(response, named[:1].upper() + named[1:], value or {})
             if value is None:
                 return bad_json("a stream with an event that is no JSON")
-            if not is_strict(message.payload):
+            if not is_sound:
                 raw = response.body
             _take_event(joined, message.headers.get(":event-type", ""), value)
     except BrokenStream as error:
@@ -269,7 +277,7 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _dicts(value: Iterable[Any] | Any) -> list[dict[str, Any]]:
+def _dicts(value: Any) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
