@@ -24,6 +24,8 @@ def report(results: Sequence[Result]) -> Iterator[str]:
         yield f"millstream: no report, since the run was cut short; millstream report {own[0]} writes one"
         return
     folders: dict[Path, Folder] = {}
+    if own:
+        yield "millstream: writing the report (--no-report leaves it out)"
     for out, paths in _wanted(own, results):
         try:
             for path in paths:
