@@ -52,7 +52,7 @@ class Signer:
             added["X-Amz-Security-Token"] = self._keys.token
         # As the transport writes them.
         url = URL(request.url, encoded=request.url.isascii())
-        named = {name.lower(): value.strip() for name, value in {**headers, **added}.items()}
+        named = {name.lower(): value for name, value in {**headers, **added}.items()}
         named["host"] = url.host_port_subcomponent or ""
         names = sorted(named)
         listed = ";".join(names)

@@ -226,7 +226,7 @@ def _take_event(joined: _Joined, kind: str, value: dict[str, Any]) -> None:
         start = value.get("start")
         joined.is_said = joined.is_said or (start is not None and "reasoningContent" not in _object(start))
     elif kind == "messageStop":
-        joined.finish = _finish_of(value) or joined.finish
+        joined.finish = _finish_of(value)
     elif kind == "metadata":
         joined.usage = _usage_of(value.get("usage"))
 

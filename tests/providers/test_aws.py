@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
         '[profile "two words"]\naws_access_key_id=AKIATWO\naws_secret_access_key=two\n\n'
         "[profile none]\nregion=us-west-2\n"
         "[profile process]\ncredential_process = /bin/tool\n[profile login]\nlogin_session=x\n"
-        "[work]\nregion=not-this\n[broken 'name]\nregion=nor-this\n"
+        "[work]\nregion=not-this\n[sso-session session]\nregion=not-this\n[broken 'name]\nregion=nor-this\n"
         + "".join(
             f"[profile {one}]\n{one}=x\naws_access_key_id={ACCESS}\naws_secret_access_key={SECRET}\n"
             for one in ("role_arn", "sso_session", "sso_start_url", "web_identity_token_file")
@@ -197,6 +197,9 @@ def test_keys_come_from_the_profile_that_is_named_or_from_the_default(folder: Pa
     assert keys_of(at(folder, AWS_DEFAULT_PROFILE="work")) == work
     assert keys_of(at(folder, AWS_PROFILE="two words")) == Keys("AKIATWO", "two")
     assert keys_of(at(folder, AWS_PROFILE="none")) is None
+    with (folder / "config").open("a") as file:
+        file.write("[profile half]\naws_access_key_id=AKIAELSEWHERE\naws_secret_access_key=from-the-config\n")
+    assert keys_of(at(folder, AWS_PROFILE="half")) == Keys(ACCESS, "from-the-config")
 
 
 def test_files_that_are_not_there_hold_nothing(tmp_path: Path) -> None:
@@ -205,6 +208,7 @@ def test_files_that_are_not_there_hold_nothing(tmp_path: Path) -> None:
 
 
 def test_a_profile_that_is_nowhere_is_refused(folder: Path) -> None:
+    assert "'session' is neither in" in said_of(at(folder, AWS_PROFILE="session"))
     said = said_of(at(folder, AWS_PROFILE="nobody"))
     assert "'nobody'" in said and str(folder / "credentials") in said and str(folder / "config") in said
 

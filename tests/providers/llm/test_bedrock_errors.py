@@ -123,6 +123,7 @@ def test_what_the_model_itself_rejected_is_never_sent_again(name: str) -> None:
         assert row_of(fault_of(424, error(originalStatusCode=status), name)) == row
     camel = name[0].lower() + name[1:]
     assert row_of(fault_of(200, exception(camel, originalStatusCode=400), stream=True)) == REJECTED
+    assert row_of(fault_of(500, error(originalStatusCode=400), "InternalServerException")) == BROKEN
 
 
 # --- what the words of an error tell ---
@@ -208,3 +209,5 @@ def test_a_detail_has_a_bounded_length_and_is_text() -> None:
     for body in (error("x" * 100_000), b'{"message":"\\ud800"}'):
         fault = fault_of(400, body, "ValidationException" + "n" * 1_000)
         assert len(fault.detail) < 600 and orjson.dumps(fault.detail)
+    odd = b'{"message":"Too many tokens per day \\ud800","__type":"\\ud800' + b"n" * 1_000 + b'"}'
+    assert len(fault_of(429, odd).detail) < 600 and orjson.dumps(fault_of(429, odd).detail)
