@@ -20,7 +20,18 @@ CONCURRENCY = 4
 
 def command(provider: Provider, *more: str, size: tuple[str, ...] = WIDE) -> tuple[str, ...]:
     where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run")
-    return ("run", "millstone", "--model", "sim/open", *size, *where, "--concurrency", str(CONCURRENCY), *more)
+    return (
+        "run",
+        "millstone",
+        "--no-report",
+        "--model",
+        "sim/open",
+        *size,
+        *where,
+        "--concurrency",
+        str(CONCURRENCY),
+        *more,
+    )
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -36,7 +36,17 @@ def test_random_kills_lose_nothing_double_nothing_and_pay_twice_for_nothing_but_
     provider.set_faults("slow_body=0.05")
     chance = random.Random(KILLS)
     where = ("--base-url", provider.base_url, "--cache", "cache", "--mode", mode, "--out", "run")
-    command = ("run", "millstone", "--model", "sim/open", *SIZE, *where, "--concurrency", str(CONCURRENCY))
+    command = (
+        "run",
+        "millstone",
+        "--no-report",
+        "--model",
+        "sim/open",
+        *SIZE,
+        *where,
+        "--concurrency",
+        str(CONCURRENCY),
+    )
     killed = 0
     for _ in range(KILLS // 2):
         process = start(tmp_path, *command)

@@ -40,7 +40,7 @@ def test_columns_stand_under_each_other() -> None:
 
 @pytest.mark.parametrize("closed", [1, 2])
 def test_a_process_without_stdout_or_stderr_runs_all_the_same(provider: Provider, tmp_path: Path, closed: int) -> None:
-    arguments = ("run", "millstone", "--model", "sim/open", *SMALL, "--base-url", provider.base_url)
+    arguments = ("run", "millstone", "--no-report", "--model", "sim/open", *SMALL, "--base-url", provider.base_url)
     # A shell closes the stream before the program starts.
     shell = ("sh", "-c", f'exec "$@" {closed}>&-', "sh", *COMMAND, *arguments, "--cache", "cache", "--out", "run")
     done = subprocess.run(shell, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
@@ -51,7 +51,7 @@ def test_a_process_without_stdout_or_stderr_runs_all_the_same(provider: Provider
 
 def test_a_reader_of_the_progress_that_goes_away_does_not_end_the_run(provider: Provider, tmp_path: Path) -> None:
     provider.set_faults("slow_body=0.5")
-    arguments = ("run", "millstone", "--model", "sim/open", *SMALL, "--base-url", provider.base_url)
+    arguments = ("run", "millstone", "--no-report", "--model", "sim/open", *SMALL, "--base-url", provider.base_url)
     read_end, write_end = os.pipe()
     command = [*COMMAND, *arguments, "--cache", "cache", "--out", "run", "--concurrency", "3"]
     with subprocess.Popen(
@@ -67,7 +67,18 @@ def test_a_reader_of_the_progress_that_goes_away_does_not_end_the_run(provider: 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device here is always full")
 def test_a_result_that_finds_no_room_is_a_local_fault_and_a_remark_is_none(provider: Provider, tmp_path: Path) -> None:
-    arguments = ("run", "millstone", "--model", "sim/open", *SMALL, "--base-url", provider.base_url, "--cache", "cache")
+    arguments = (
+        "run",
+        "millstone",
+        "--no-report",
+        "--model",
+        "sim/open",
+        *SMALL,
+        "--base-url",
+        provider.base_url,
+        "--cache",
+        "cache",
+    )
 
     def run(redirected: str, out: str) -> subprocess.CompletedProcess[str]:
         shell = ("sh", "-c", f'exec "$@" {redirected}/dev/full', "sh", *COMMAND, *arguments, "--out", out)
