@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,7 @@ def carry_out(
     prepared: Sequence[Prepared], options: argparse.Namespace, *, retry: bool = False, set_aside: bool = False
 ) -> int:
     """Execute runs one after the other and tell what they came to; the exit code."""
+    from ...engine.fault import LocalFault
     from ..execution import Manner, Result, execute
     from ..refusal import LOCAL_FAULT
     from ..summary import as_json, exit_code_of, tell
@@ -130,7 +132,9 @@ def carry_out(
         from ..run_report import report
 
         for line in report(results):
-            note(line) if options.json or line.startswith("millstream: ") else say(line)
+            # Where it can't be told, the scores have been all the same.
+            with suppress(LocalFault):
+                note(line) if options.json or line.startswith("millstream: ") else say(line)
     return code
 
 
