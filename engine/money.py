@@ -6,9 +6,10 @@ A model without a price is said to have none. Amounts are dollars, prices dollar
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from .call import Call, Usage
@@ -17,11 +18,20 @@ from .estimate import TOKENS_PER_BYTE_WORST, TokenEstimate, bytes_of, chars_of
 OUTPUT_WORST = 16_384
 
 
+class LongPrompts(Struct, frozen=True):
+    """What tokens cost where a prompt has more than `above` of them."""
+
+    above: int
+    input: float
+    output: float
+
+
 class Price(Struct, frozen=True):
     """Dollars a million tokens."""
 
     input: float
     output: float
+    long: LongPrompts | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("input", self.input), ("output", self.output)):
@@ -29,32 +39,82 @@ class Price(Struct, frozen=True):
                 raise ValueError(f"price: {name} ({value:g}) must be dollars a million tokens, 0 or more")
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
+        """Of any number of calls whose prompts are not long."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+    def of_call(self, input_tokens: float, output_tokens: float) -> float:
+        if self.long is not None and input_tokens > self.long.above:
+            return (input_tokens * self.long.input + output_tokens * self.long.output) / 1e6
+        return self.of(input_tokens, output_tokens)
+
+
+class Source(Struct, frozen=True):
+    """Where a price was read, and when."""
+
+    date: str
+    note: str
+
+
+class Listed(Struct, frozen=True):
+    """A price as it stands in the table; without a source it is the user's own."""
+
+    price: Price
+    source: Source | None = None
 
 
 class Prices(Struct, frozen=True):
-    """The table and the day it was read off."""
+    """The table. `same`: providers whose models cost what another's of the same name do."""
 
-    date: str
-    models: Mapping[str, Price]
+    models: Mapping[str, Listed]
+    same: Mapping[str, str] = {}
+
+    def listed(self, model: str) -> Listed | None:
+        found = self.models.get(model)
+        if found is None:
+            provider, _, own = model.partition("/")
+            found = self.models.get(f"{self.same.get(provider, provider)}/{own}")
+        return found
 
     def get(self, model: str) -> Price | None:
-        return self.models.get(model)
+        listed = self.listed(model)
+        return None if listed is None else listed.price
+
+    def oldest_date(self, models: Iterable[str]) -> str | None:
+        """Since when at the least the prices of these models may have changed; None: they are all the user's own."""
+        listed = [self.listed(model) for model in models]
+        return min((one.source.date for one in listed if one is not None and one.source is not None), default=None)
 
     def replaced_by(self, own: Mapping[str, Price]) -> Prices:
-        return Prices(self.date, {**self.models, **own})
+        return Prices({**self.models, **{model: Listed(price) for model, price in own.items()}}, self.same)
+
+
+class _Row(Struct, frozen=True, forbid_unknown_fields=True):
+    input: float
+    output: float
+    source: str
+    long: LongPrompts | None = None
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    sources: dict[str, Source]
+    same: dict[str, str]
+    models: dict[str, _Row]
 
 
 def bundled_prices() -> Prices:
-    table = tomllib.loads((Path(__file__).parent / "prices.toml").read_text("utf-8"))
-    return Prices(table["date"], {model: Price(**row) for model, row in table["models"].items()})
+    table = msgspec.convert(tomllib.loads((Path(__file__).parent / "prices.toml").read_text("utf-8")), _Table)
+    models = {
+        model: Listed(Price(row.input, row.output, row.long), table.sources[row.source])
+        for model, row in table.models.items()
+    }
+    return Prices(models, table.same)
 
 
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float:
     """The most this call can cost: what an open budget must be able to bear before it is sent."""
     tokens = max(bytes_of(call) * TOKENS_PER_BYTE_WORST, 1.5 * chars_of(call) * estimate.tokens_per_char)
     output = call.max_tokens if call.max_tokens is not None else OUTPUT_WORST
-    return price.of(16 + tokens, output)
+    return price.of_call(16 + tokens, output)
 
 
 class Purse:
@@ -96,4 +156,4 @@ class Purse:
 def cost_of(usage: Usage | None, price: Price | None) -> float | None:
     if usage is None or price is None:
         return None
-    return price.of(usage.input, usage.output)
+    return price.of_call(usage.input, usage.output)

@@ -56,7 +56,7 @@ def forecast(prepared: Prepared, *, looks_into_cache: bool = True, pilot: Pilot 
         "prompts": sum(model["prompts"] for model in models),
         "models": models,
         "cost": whole,
-        "prices_of": prepared.settings.price_table().date,
+        "prices_of": prepared.settings.price_table().oldest_date(prepared.asked.models),
         "pilot": None if pilot is None else pilot_figures.ending(pilot),
         "assumptions": {"tokens_per_character": TOKENS_PER_CHAR, "output_tokens_unset": OUTPUT_FIRST},
     }
@@ -147,7 +147,8 @@ def tell(found: Mapping[str, Any]) -> str:
             f'without a price: {", ".join(unpriced)}; give one under [prices."{unpriced[0]}"] in --config FILE'
         )
     if len(unpriced) < len(found["models"]):
-        lines.append(f"prices as listed on {found['prices_of']} or given in the configuration: check them")
+        listed = f"listed on {found['prices_of']} or later" if found["prices_of"] else "given in the configuration"
+        lines.append(f"prices as {listed}: check them")
     unquoted = [model["model"] for model in found["models"] if model["minutes"] is None]
     if unquoted:
         lines.append(f"no quota declared: {', '.join(unquoted)}; --rpm and --tpm give the time")

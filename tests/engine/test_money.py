@@ -17,7 +17,7 @@ from millstream.engine.endpoint import Fault, Response
 from millstream.engine.estimate import TokenEstimate
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
-from millstream.engine.money import Price, Prices, Purse, bundled_prices, cost_of, worst_cost
+from millstream.engine.money import LongPrompts, Price, Purse, bundled_prices, cost_of, worst_cost
 from millstream.engine.run import run_calls
 
 
@@ -42,16 +42,49 @@ def test_an_impossible_price_is_refused_by_name(wrong: float) -> None:
         Price(wrong, 1.0)
 
 
-def test_the_bundled_table_has_a_date_and_a_person_s_own_prices_win() -> None:
-    table = bundled_prices()
-    assert datetime.date.fromisoformat(table.date) <= datetime.datetime.now(datetime.UTC).date()
-    assert table.get("openai/gpt-4o-mini") is not None
+def test_every_bundled_price_has_its_source_and_day_and_a_persons_own_prices_win() -> None:
+    table, today = bundled_prices(), datetime.datetime.now(datetime.UTC).date()
+    for model, listed in table.models.items():
+        assert listed.source is not None and listed.source.note, model
+        assert datetime.date(2025, 1, 1) <= datetime.date.fromisoformat(listed.source.date) <= today, model
+        long = listed.price.long
+        assert long is None or (long.above >= 100_000 and long.input >= listed.price.input), model
     assert table.get("openai/no-such-model") is None
     own = Price(7, 8)
     replaced = table.replaced_by({"openai/gpt-4o-mini": own, "mylab/m": own})
     assert replaced.get("openai/gpt-4o-mini") == replaced.get("mylab/m") == own
-    assert isinstance(replaced, Prices) and replaced.date == table.date
+    assert replaced.oldest_date(["mylab/m", "openai/gpt-4o-mini"]) is None
+    assert replaced.oldest_date(["mylab/m", "xai/grok-3", "openai/gpt-4o"]) == "2025-06-30"
     assert table.get("mylab/m") is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "vertex/gemini-2.0-flash",
+        "vertex/claude-3-5-haiku@20241022",
+        "vertex/claude-opus-4@20250514",
+        "vertex/meta/llama-3.1-405b-instruct-maas",
+        "vertex/meta/llama-4-maverick-17b-128e-instruct-maas",
+        "vertex/gemini-2.5-flash",
+        "openai/gpt-4o",
+        "openai/gpt-4o-mini",
+        "openai-responses/gpt-4o-mini",
+        "xai/grok-3",
+        "xai/grok-3-mini",
+    ],
+)
+def test_the_papers_models_have_a_price(model: str) -> None:
+    price = bundled_prices().get(model)
+    assert price is not None and 0 < price.input <= price.output
+
+
+def test_a_long_prompt_costs_what_long_prompts_do() -> None:
+    price = Price(1.0, 5.0, LongPrompts(100_000, 2.0, 7.5))
+    assert cost_of(Usage(100_000, 1_000), price) == pytest.approx(0.1 + 0.005)
+    assert cost_of(Usage(100_001, 1_000), price) == pytest.approx(0.200002 + 0.0075)
+    call = Call("a/b", "x" * 1_000_000, max_tokens=10)
+    assert worst_cost(call, price, TokenEstimate()) >= 500_000 * 2.0 / 1e6
 
 
 @given(st.text(max_size=300), st.one_of(st.none(), st.integers(1, 1000)))
