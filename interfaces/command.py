@@ -14,7 +14,21 @@ from typing import NoReturn
 from .output import note, say
 from .refusal import EXIT_CODES, INTERRUPTED, WRONG_USAGE, UsageError, exit_code_of, nearest
 
-VERBS = ("run", "resume", "retry", "plan", "score", "report", "verify", "review", "data", "sim", "cache")
+VERBS = (
+    "run",
+    "resume",
+    "retry",
+    "plan",
+    "score",
+    "report",
+    "verify",
+    "review",
+    "data",
+    "models",
+    "quota",
+    "sim",
+    "cache",
+)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -7,7 +7,7 @@ One table says what each option may be; flags and files are both read through it
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -132,11 +132,11 @@ def flag(kind: Kind[_T]) -> Callable[[str], _T]:
     return read
 
 
-def add_sending(parser: argparse.ArgumentParser) -> None:
-    """The options of every verb that sends."""
+def add_sending(parser: argparse.ArgumentParser, names: Iterable[str] = SENDING) -> None:
+    """The options of every verb that sends, or some of them."""
     group = parser.add_argument_group("how it is sent (a flag goes before the same setting in a file)")
-    for name, kind in SENDING.items():
-        metavar, told = _SENDING_HELP[name]
+    for name in names:
+        kind, (metavar, told) = SENDING[name], _SENDING_HELP[name]
         group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=told)
     group.add_argument(
         "--config", type=flag(Text("a file")), metavar="FILE", help="lanes, providers and prices, in TOML or YAML"
@@ -196,7 +196,7 @@ def add_millstone(parser: argparse.ArgumentParser) -> None:
 
 
 def sending_from(options: argparse.Namespace) -> Sending:
-    return Sending(**{field.name: getattr(options, field.name) for field in fields(Sending)})
+    return Sending(**{field.name: getattr(options, field.name, None) for field in fields(Sending)})
 
 
 def millstone_given(options: argparse.Namespace) -> dict[str, Any]:

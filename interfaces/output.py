@@ -65,12 +65,12 @@ def inert(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns under each other: the first is names and leans left, the others are numbers and lean right."""
+def table(rows: Sequence[Sequence[str]], lean: Sequence[int] = (0,)) -> str:
+    """Columns under each other: those in `lean` are names and lean left, the others are numbers and lean right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
+            cell.ljust(width) if column in lean else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

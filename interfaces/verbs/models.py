@@ -1,0 +1,149 @@
+"""`millstream models`: the providers, what key each needs and whether it is set, and the models that have a price.
+
+Owns the arguments and the two tables. Whether a key works, and how: checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .. import values
+from ..options import add_sending, flag, sending_from
+from ..output import say, say_json, table
+from ..refusal import DONE, UsageError
+
+if TYPE_CHECKING:
+    from ...engine.money import Prices
+    from ...providers.table import Provider
+    from ...wiring import Settings
+    from ..configuration import Configuration
+    from ..options import Sending
+
+HELP = "the providers, their keys and prices; whether each answers"
+_PROVIDERS = ("provider", "kind", "key", "address")
+_PRICES = ("model", "input", "output", "as of")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--check",
+        nargs="*",
+        type=flag(values.ModelName()),
+        metavar="PROVIDER/MODEL",
+        help="make one tiny call to each of these (default: the models of --config, else the cheapest of each provider "
+        "whose key is set)",
+    )
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    add_sending(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..configuration import read_configuration, settings_for
+
+    sending = sending_from(options)
+    configuration = read_configuration(sending.config)
+    if options.check is not None:
+        return _check(tuple(dict.fromkeys(options.check)), sending, configuration, is_json=options.json)
+    settings = settings_for((), sending, configuration)
+    providers, prices = _providers(settings), settings.price_table()
+    if options.json:
+        say_json({"providers": providers, "models": _models(prices)})
+    else:
+        say(_told(providers, _models(prices)))
+    return DONE
+
+
+def _check(models: tuple[str, ...], sending: Sending, configuration: Configuration, *, is_json: bool) -> int:
+    from msgspec import structs
+
+    from ..checks import as_json, cheapest, check, exit_code_of, line
+    from ..configuration import settings_for
+
+    if not models:
+        bare = settings_for((), sending, configuration)
+        ready = [provider["name"] for provider in _providers(bare) if provider["is_needed"] and provider["set"]]
+        models = tuple(lane.model for lane in configuration.lanes) or tuple(cheapest(ready, bare.price_table()))
+    if not models:
+        raise UsageError(
+            "models --check: expected models, such as openai/gpt-4o-mini, or a provider's key in its variable, got "
+            "neither: `millstream models` lists them"
+        )
+    settings = settings_for(models, sending, configuration)
+    if sending.mode is None:
+        settings = structs.replace(settings, mode="live")
+    checks = check(models, settings)
+    if is_json:
+        say_json({"checks": as_json(checks)})
+    else:
+        say("\n".join(map(line, checks)))
+    return exit_code_of(checks)
+
+
+def _providers(settings: Settings) -> list[dict[str, Any]]:
+    from ...providers.table import PROVIDERS
+
+    rows = {**PROVIDERS, **settings.providers}
+    return [_provider(name, row, settings) for name, row in rows.items()]
+
+
+def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
+    """A provider as plain values: variables by their names, never what is in them."""
+    from ...providers.kinds import KINDS
+
+    variables = settings.variables
+    keys = [variable for variable in (row.key_variable, *row.key_variables_too) if variable is not None]
+    others = KINDS[row.kind].variables
+    found = settings.base_url or (variables.get(row.url_variable, "") if row.url_variable else "")
+    return {
+        "name": name,
+        "kind": row.kind,
+        "address": found or row.base_url or None,
+        "address_variable": row.url_variable,
+        "is_needed": row.key_variable is not None,
+        "variables": [*keys, *others],
+        "set": [variable for variable in (*keys, *others) if variables.get(variable, "").strip()],
+    }
+
+
+def _models(prices: Prices) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": model,
+            "input": listed.price.input,
+            "output": listed.price.output,
+            "as_of": None if listed.source is None else listed.source.date,
+            "source": "your configuration" if listed.source is None else listed.source.note,
+        }
+        for model, listed in sorted(prices.models.items())
+    ]
+
+
+def _told(providers: list[dict[str, Any]], models: list[dict[str, Any]]) -> str:
+    rows = [
+        (one["name"], one["kind"], _key_of(one), one["address"] or f"in {one['address_variable']}") for one in providers
+    ]
+    priced = [
+        (one["model"], f"${one['input']:,.2f}", f"${one['output']:,.2f}", one["as_of"] or one["source"])
+        for one in models
+    ]
+    return "\n".join(
+        [
+            table([_PROVIDERS, *rows], lean=(0, 1, 2, 3)),
+            "",
+            "dollars a million tokens, as listed on that day: check them; a model that is not here has no price until",
+            '[prices."provider/model"] in a --config file gives it one',
+            "",
+            table([_PRICES, *priced]),
+        ]
+    )
+
+
+def _key_of(provider: dict[str, Any]) -> str:
+    if provider["set"]:
+        return f"{', '.join(provider['set'])}: set"
+    if not provider["variables"]:
+        return "none needed"
+    first, *more = provider["variables"]
+    names = f"{first} or {more[0]}" if len(more) == 1 else f"{first} or others" if more else first
+    return f"{names}: not set" if provider["is_needed"] else f"{names}: not set, may not be needed"

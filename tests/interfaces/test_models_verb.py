@@ -1,0 +1,173 @@
+"""`millstream models`: providers, their keys and prices, and whether each answers; no key is ever shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Provider
+
+from millstream.engine.money import bundled_prices
+from millstream.fixtures.provider import ModelProvider, Options
+from millstream.interfaces.checks import cheapest
+from millstream.interfaces.refusal import RESUMABLE, WITH_FAILURES, WRONG_USAGE
+from millstream.providers.table import PROVIDERS
+
+from .conftest import CommandLine
+
+CANARY = "sk-canary-0cc175b9c0f1b6a8"
+
+
+def listed(cli: CommandLine, *arguments: str) -> dict[str, Any]:
+    done = cli("models", "--json", *arguments)
+    assert (done.code, done.err) == (0, "")
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_every_provider_is_told_with_the_key_it_needs_and_whether_that_is_set(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XAI_API_KEY", CANARY)
+    monkeypatch.setenv("GROQ_API_KEY", "  ")
+    (tmp_path / "c.toml").write_text('[providers.lab]\nbase_url = "http://127.0.0.1:9/v1"\nkey = "env:LAB_KEY"\n')
+    found = {one["name"]: one for one in listed(cli, "--config", "c.toml")["providers"]}
+    assert set(found) == {*PROVIDERS, "lab"}
+    assert (found["xai"]["variables"], found["xai"]["set"]) == (["XAI_API_KEY"], ["XAI_API_KEY"])
+    assert (found["groq"]["is_needed"], found["groq"]["set"]) == (True, [])
+    assert (found["sim"]["is_needed"], found["sim"]["variables"]) == (False, [])
+    assert found["lab"] == {
+        "name": "lab",
+        "kind": "openai",
+        "address": "http://127.0.0.1:9/v1",
+        "address_variable": None,
+        "is_needed": True,
+        "variables": ["LAB_KEY"],
+        "set": [],
+    }
+    told = cli("models", "--config", "c.toml")
+    assert "XAI_API_KEY: set" in told.out and "OPENAI_API_KEY: not set" in told.out and "none needed" in told.out
+    assert CANARY[:8] not in told.out + told.err + json.dumps(found)
+
+
+def test_prices_are_told_with_their_day_and_source_and_ones_own_first(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('[prices."openai/gpt-4o"]\ninput = 1\noutput = 2\n')
+    found = {one["model"]: one for one in listed(cli, "--config", "c.toml")["models"]}
+    assert found["openai/gpt-4o"]["source"] == "your configuration" and found["openai/gpt-4o"]["as_of"] is None
+    assert (found["openai/gpt-4o-mini"]["input"], found["openai/gpt-4o-mini"]["output"]) == (0.15, 0.6)
+    assert all(one["as_of"] and one["source"] for model, one in found.items() if model != "openai/gpt-4o")
+    told = cli("models").out
+    assert "dollars a million tokens, as listed on that day: check them" in told
+    assert [line.split() for line in told.splitlines() if line.startswith("openai/gpt-4o-mini ")] == [
+        ["openai/gpt-4o-mini", "$0.15", "$0.60", "2025-06-30"]
+    ]
+
+
+def test_a_check_makes_one_tiny_call_each_and_says_what_came(cli: CommandLine, provider: Provider) -> None:
+    at = ("--base-url", provider.base_url, "--cache", "cache")
+    for _ in range(2):  # nothing is taken from the cache, and nothing left there
+        done = cli("models", "--check", "sim/open", "sim/steady", *at)
+        assert (done.code, done.err) == (0, "")
+        first, second = done.out.splitlines()
+        assert first.startswith("sim/open: ok, ") and second.startswith("sim/steady: ok, ")
+        assert " tokens, no price" in first
+    assert provider.calls() == 4
+    found = json.loads(cli("models", "--check", "sim/open", "--json", *at).out)["checks"]
+    assert [(one["model"], one["key"], one["status"], one["cost"]) for one in found] == [("sim/open", None, "ok", None)]
+    assert "0 answers" in cli("cache", "stats", "--cache", "cache").out
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        ("unauthorized", RESUMABLE, "sim/open: dead_key: sim/open refuses the key ("),
+        ("insufficient_quota", RESUMABLE, "sim/open: empty_account: the account can't pay"),
+        ("redirect", RESUMABLE, "sim/open: redirect: "),
+        ("rejected", WITH_FAILURES, "sim/open: rejected: 400"),
+        ("server_error", WITH_FAILURES, "sim/open: server_error: 500"),
+        ("rate_limited", WITH_FAILURES, "sim/open: rate_limited: 429"),
+        ("content_filter", 0, "sim/open: refused, "),
+        ("length", 0, "sim/open: ok, "),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_each(
+    cli: CommandLine, provider: Provider, fault: str, code: int, said: str
+) -> None:
+    provider.set_faults(fault)
+    done = cli("models", "--check", "sim/open", "--base-url", provider.base_url, "--cache", "cache")
+    assert done.code == code
+    assert done.out.startswith(said), done.out
+    assert (done.out.count("\n"), done.err) == (1, "")
+
+
+def test_a_server_that_is_not_there_is_told_soon(cli: CommandLine) -> None:
+    done = cli("models", "--check", "sim/open", "--base-url", "http://127.0.0.1:9/v1", "--cache", "cache")
+    assert done.code == WITH_FAILURES and done.out.startswith("sim/open: connect: ")
+
+
+def test_each_key_of_a_lane_is_checked_and_a_missing_one_is_said(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    monkeypatch.setenv("LAB_KEY", "sk-good-0123456789abcdef")
+    monkeypatch.setenv("LAB_KEY_2", CANARY)
+
+    async def scenario() -> tuple[Any, int]:
+        async with ModelProvider(Options(keys=("sk-good-0123456789abcdef",))) as sim:
+            (tmp_path / "c.toml").write_text(
+                f'[providers.lab]\nbase_url = "{sim.base_url}"\nkey = "env:LAB_KEY"\n'
+                '[lanes."lab/open"]\nkeys = ["env:LAB_KEY", "env:LAB_KEY_2"]\n[lanes."lab/steady"]\nrpm = 60\n'
+            )
+            done = await asyncio.to_thread(cli, "models", "--check", "--config", "c.toml", "--cache", "cache")
+            return done, sim.log.total
+
+    done, received = asyncio.run(scenario())
+    lines = done.out.splitlines()
+    assert done.code == RESUMABLE and len(lines) == 3
+    assert lines[0].startswith("lab/open (LAB_KEY): ok, ")
+    assert lines[1].startswith("lab/open (LAB_KEY_2): dead_key: lab/open refuses the key in LAB_KEY_2 (")
+    assert lines[2].startswith("lab/steady (LAB_KEY): ok, ")
+    assert received == 2 + 2  # a dead key is asked once more before it is called dead
+    assert CANARY not in done.out + done.err
+    missing = cli("models", "--check", "openai/gpt-4o", "--cache", "cache")
+    assert missing.code == RESUMABLE
+    assert missing.out.startswith("openai/gpt-4o: not sent: model 'openai/gpt-4o' needs a key: set OPENAI_API_KEY")
+
+
+def test_without_names_the_cheapest_of_each_provider_whose_key_is_set_is_asked(
+    cli: CommandLine, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "XAI_API_KEY", "GROQ_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", provider.base_url)
+    done = cli("models", "--check", "--json", "--cache", "cache")
+    assert [one["model"] for one in json.loads(done.out)["checks"]] == cheapest(["openai"], bundled_prices())
+    monkeypatch.delenv("OPENAI_API_KEY")
+    none = cli("models", "--check")
+    assert none.code == WRONG_USAGE and "models --check: expected models" in none.err
+
+
+def test_the_cheapest_is_by_the_price_of_both_kinds_of_tokens() -> None:
+    prices = bundled_prices()
+    for provider in ("openai", "anthropic", "gemini", "xai"):
+        (found,) = cheapest([provider], prices)
+        price = prices.get(found)
+        assert price is not None
+        own = [listed.price for model, listed in prices.models.items() if model.startswith(f"{provider}/")]
+        assert price.input + price.output == min(one.input + one.output for one in own)
+    assert cheapest(["sim", "nobody"], prices) == []
+
+
+def test_a_limit_on_cost_holds_for_all_checks_together(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('[prices."sim/open"]\ninput = 1000\noutput = 1000\n')
+    sent = ("--base-url", provider.base_url, "--cache", "cache", "--config", "c.toml", "--max-cost", "0.001")
+    done = cli("models", "--check", "sim/open", "sim/steady", *sent)
+    assert done.code == RESUMABLE
+    first, second = done.out.splitlines()
+    assert first.startswith("sim/open: budget: the next call to sim/open may cost $")
+    assert second.startswith("sim/steady: not sent: model 'sim/steady' has no price")
+    assert provider.calls() == 0
