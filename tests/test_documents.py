@@ -34,7 +34,8 @@ def test_links_and_named_files_exist(page: Path) -> None:
 
 def test_every_verb_is_told_and_every_verb_told_exists() -> None:
     verbs = {path.stem for path in (ROOT / "interfaces" / "verbs").glob("*.py")} - {"__init__"}
-    assert verbs == set(re.findall(r"millstream (run|resume|retry|plan|score|report|verify|review|data|cache|sim)\b", USING))
+    every = r"millstream (run|resume|retry|plan|score|report|verify|review|data|models|quota|cache|sim)\b"
+    assert verbs == set(re.findall(every, USING))
 
 
 def test_the_exit_codes_told_are_those_there_are() -> None:
