@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from .. import __version__
 from ..bench.millstone.recount import Recount, recount
-from ..bench.millstone.sweep import Done, Pair, read_done, run_sweep
+from ..bench.millstone.sweep import Done, Pair, asked_of, read_done, run_sweep
 from ..engine.admission import Stop
 from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
@@ -200,7 +200,7 @@ def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, 
     result = Result(
         prepared=prepared,
         recount=counted,
-        scores=scores_of(counted.tally),
+        scores=scores_of(counted.tally, asked=asked_of(prepared.specification)),
         already=already,
         seconds=0.0,
         stops=sent.stops,

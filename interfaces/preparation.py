@@ -17,10 +17,12 @@ from ..bench.millstone.dataset import Dataset, DatasetError, load, select
 from ..bench.millstone.grid import Grid, Protocol, largest_prompt
 from ..bench.millstone.prompts import Citations
 from ..bench.millstone.sweep import Asked, specification
+from ..engine.call import Call
+from ..engine.endpoint import EncodeError
 from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
 from ..engine.limits import Tokens, declared_quota
 from ..metrics.stance import Reading
-from ..wiring import Settings, access_to
+from ..wiring import Settings, access_to, keyless_endpoint_to
 from .configuration import Configuration, settings_for
 from .options import MillstoneOptions, Sending
 from .refusal import UsageError
@@ -70,6 +72,7 @@ def prepare(
     dataset = select(_load(path), run.issues, run.limit)
     grid = Grid(dataset, cast(Protocol, run.protocol), run.templates, run.trials, cast(Citations, run.citations))
     asked = Asked(run.model, run.temperature or (None,), run.max_tokens, cast(Reading, run.stance))
+    _refuse_what_a_model_never_takes(asked, settings)
     _refuse_what_no_minute_holds(grid, asked, settings)
     return Prepared(
         out=out,
@@ -88,6 +91,16 @@ def _load(path: Path) -> Dataset:
         return load(path)
     except OSError as error:
         raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+
+
+def _refuse_what_a_model_never_takes(asked: Asked, settings: Settings) -> None:
+    """A parameter that is known to be refused would fail every call of the grid."""
+    for model, temperature in asked.pairs():
+        call = Call(model, "A or B?", temperature=temperature, max_tokens=asked.max_tokens_of(model))
+        try:
+            keyless_endpoint_to(access_to(model, settings)).encode(call)
+        except EncodeError as error:
+            raise UsageError(str(error)) from error
 
 
 def _refuse_what_no_minute_holds(grid: Grid, asked: Asked, settings: Settings) -> None:

@@ -138,21 +138,23 @@ class Tally:
         columns.code.append(code)
         columns.shown.append(shown)
 
-    def models(self) -> list[Answers]:
-        """Every model's answers, in order of name.
-
-        A model asked at one temperature goes by its name, one asked at several by `name @ temperature`, where
-        `default` stands for a temperature that was not sent.
-        """
-        places, lists = self._place_table(), self._shown()
-        temperatures: dict[str, int] = {}
-        for model, _ in self._columns:
-            temperatures[model] = temperatures.get(model, 0) + 1
-        found = []
-        for (model, temperature), columns in self._columns.items():
-            name = model if temperatures[model] == 1 else f"{model} @ {temperature_name(temperature)}"
-            found.append(self._answers(name, model, temperature, columns, places, lists))
+    def models(self, asked: Iterable[tuple[str, float | None]] = ()) -> list[Answers]:
+        """Every model's answers, in order of name; `asked` as in `names`."""
+        places, lists, names = self._place_table(), self._shown(), self.names(asked)
+        found = [self._answers(names[pair], *pair, columns, places, lists) for pair, columns in self._columns.items()]
         return sorted(found, key=lambda answers: answers.name)
+
+    def names(self, asked: Iterable[tuple[str, float | None]] = ()) -> dict[tuple[str, float | None], str]:
+        """What each model goes by at each temperature: its name where there is but one, else `name @ temperature`,
+        where `default` stands for a temperature that was not sent. `asked` are pairs that may have no answer yet."""
+        pairs = dict.fromkeys((*self._columns, *asked))
+        temperatures: dict[str, int] = {}
+        for model, _ in pairs:
+            temperatures[model] = temperatures.get(model, 0) + 1
+        return {
+            (model, temperature): model if temperatures[model] == 1 else f"{model} @ {temperature_name(temperature)}"
+            for model, temperature in pairs
+        }
 
     def _check(
         self,

@@ -7,6 +7,7 @@ a score is computed is in `millstone`, its interval in `bootstrap`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from .answers import AnswerReading, Tally, without_issues
 from .bootstrap import Resampling, intervals, mean_openness
 from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
+from .gaps import Gaps, Shape, gaps, inferred
 from .millstone import CASES, STANCES, Counts, is_complete, mean_over_issues, openness
 
 KINDS = ("om", "om_pro_share", "om_no_flip")
@@ -25,15 +27,50 @@ def scores(
     resampling: Resampling | None = None,
     reading: AnswerReading = "recorded",
     left_out: Iterable[str] = (),
+    asked: Mapping[tuple[str, float | None], Shape] | None = None,
 ) -> dict[str, Any]:
-    """The scores of every model in a tally; a model with no answer on any but the issues left out has none."""
-    gone = _folded(left_out)
+    """The scores of every model in a tally. `asked`: what each model was to answer at each temperature, from a
+    manifest; without it, what the answers themselves suggest. Of the issues left out nothing is told."""
+    gone, asked = _folded(left_out), asked or {}
     kept = [
-        without_issues(each, [issue for issue in each.issues if issue.casefold() in gone]) for each in tally.models()
+        without_issues(each, [issue for issue in each.issues if issue.casefold() in gone])
+        for each in tally.models(asked)
     ]
-    return _document(
-        [counts_of(answers, reading) for answers in kept if len(answers)], seed, resampling or Resampling()
-    )
+    found, missing = [], {}
+    for answers in kept:
+        shape = asked.get((answers.model, answers.temperature)) or inferred(answers, kept)
+        found.append(counts_of(answers, reading))
+        missing[answers.name] = gaps(answers, _without(shape, gone))
+    document = _document([counts for counts in found if counts.pooled.any()], seed, resampling or Resampling())
+    models: dict[str, Any] = document["millstone"]["models"]
+    for pair, name in tally.names(asked).items():
+        if name not in models and pair in asked:
+            models[name] = _unanswered(len(_without(asked[pair], gone)))
+        elif name in models:
+            _tell_gaps(models[name], missing[name])
+    document["millstone"]["models"] = dict(sorted(models.items()))
+    return document
+
+
+def _without(shape: Shape, gone: set[str]) -> Shape:
+    return replace(shape, issues=tuple(issue for issue in shape.issues if issue.casefold() not in gone))
+
+
+def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
+    """A model is complete when every answer it was to give is there; an issue, when none of its own is missing."""
+    entry["expected"], entry["missing"], entry["complete"] = found.expected, found.missing, found.is_complete
+    short = dict.fromkeys(issue for issue, _ in found.by_case)
+    for issue, of_issue in entry["issues"].items():
+        of_issue["complete"] = issue not in short
+    entry["unanswered_issues"] = [issue for issue in short if issue not in entry["issues"]]
+
+
+def _unanswered(expected: int) -> dict[str, Any]:
+    """A model that was asked and of which there is no answer."""
+    nothing = dict.fromkeys(KINDS)
+    counted = {"answers": 0, "refused": 0, "stance_disagreements": 0, "complete": False, "issues": {}}
+    gap = {"expected": expected, "missing": expected, "unanswered_issues": []}
+    return {**nothing, "ci95": [None, None], "ranks": dict.fromkeys(KINDS), **counted, **gap}
 
 
 def scores_from_counts(
@@ -63,9 +100,15 @@ def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
 def _document(found: list[ModelCounts], seed: int, resampling: Resampling) -> dict[str, Any]:
     # Each model starts from the same seed, so that its interval does not depend on who is scored beside it.
     models = {counts.model: _model_entry(counts, np.random.default_rng(seed), resampling) for counts in found}
-    for kind in KINDS:
-        for model, rank in ranks({model: entry[kind] for model, entry in models.items()}).items():
-            models[model]["ranks"][kind] = rank
+    # Means over different issues are no comparison: models are ranked among those scored on the same ones.
+    groups: dict[frozenset[str], dict[str, Any]] = {}
+    for model, entry in models.items():
+        scored = frozenset(issue for issue, of_issue in entry["issues"].items() if of_issue["om"] is not None)
+        groups.setdefault(scored, {})[model] = entry
+    for group in groups.values():
+        for kind in KINDS:
+            for model, rank in ranks({model: entry[kind] for model, entry in group.items()}).items():
+                models[model]["ranks"][kind] = rank
     return {"millstone": {"models": models}}
 
 

@@ -21,7 +21,7 @@ from .dataset import Dataset
 from .grid import CONFIGS
 from .records import Record, RecordError
 from .recount import recount
-from .sweep import Pair
+from .sweep import Pair, asked_of
 
 WRONGS_KEPT = 1_000
 
@@ -150,7 +150,7 @@ def _compare_scores(folder: Path, manifest: Mapping[str, Any], proof: Proof) -> 
     except (orjson.JSONDecodeError, RecordError) as error:
         proof.add(f"scores.json: can't be compared: {error}")
         return
-    computed = orjson.loads(orjson.dumps(scores_of(counted.tally)))
+    computed = orjson.loads(orjson.dumps(scores_of(counted.tally, asked=asked_of(manifest["specification"]))))
     if noted != computed:
         models = computed["millstone"]["models"]
         theirs = noted.get("millstone", {}).get("models", {}) if isinstance(noted, dict) else {}

@@ -20,11 +20,11 @@ from ...metrics.report.contents import Standing
 from ...metrics.report.survey import Options, Survey
 from .dataset import Dataset
 from .examples import Sampled
-from .grid import CONFIGS, Grid
+from .grid import Grid
 from .records import RecordError
 from .recount import Ended, recount
 from .reference import CONTROVERSIAL, LEFT_OUT, topics
-from .sweep import Pair
+from .sweep import Pair, asked_of
 from .texts import TextPlaces, Texts
 
 
@@ -59,7 +59,8 @@ def read_folder(
 ) -> Folder:
     """One pass over the lines of a file of records, all of them and in order. Raises KeyError or TypeError where the
     manifest is none of a MillStone run."""
-    shape, asked = (None, ()) if manifest is None else _specified(manifest["specification"])
+    whole = {} if manifest is None else asked_of(manifest["specification"])
+    shape, asked = next(iter(whole.values()), None), tuple(Pair(*pair) for pair in whole)
     places = TextPlaces(records)
     counted = recount(places.lines(lines), failures, source=str(records), seen=places.add)
     answers = {Pair(each.model, each.temperature): each for each in counted.tally.models()}
@@ -159,17 +160,6 @@ def folder_labels(paths: Sequence[Path]) -> dict[Path, str]:
         if len(set(labels.values())) == len(labels):
             return labels
     return {path: str(path) for path in paths}
-
-
-def _specified(specification: Mapping[str, Any]) -> tuple[Shape, tuple[Pair, ...]]:
-    shape = Shape(
-        issues=tuple(specification["issues"]),
-        templates=tuple(range(1, specification["templates"] + 1)),
-        configs=tuple(config.name for config in CONFIGS[specification["protocol"]]),
-        trials=tuple(range(specification["trials"])),
-    )
-    pairs = [Pair(model, heat) for model in specification["models"] for heat in specification["temperatures"]]
-    return shape, tuple(pairs)
 
 
 def _grid(manifest: Mapping[str, Any] | None, dataset: Dataset | str) -> Grid | str:

@@ -18,8 +18,9 @@ from ...engine.call import Call, Outcome
 from ...engine.fault import LocalFault, Stopped
 from ...engine.run_folder import RunFolder
 from ...engine.sink import Sink
+from ...metrics.gaps import Shape
 from ...metrics.stance import Reading
-from .grid import Grid, calls, default_max_tokens
+from .grid import CONFIGS, Grid, calls, default_max_tokens
 from .records import RecordError, row
 
 
@@ -85,6 +86,17 @@ def specification(grid: Grid, asked: Asked, endpoints: Mapping[str, str]) -> dic
         "max_tokens": {model: asked.max_tokens_of(model) for model in asked.models},
         "stance": asked.reading,
     }
+
+
+def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None], Shape]:
+    """What each pair of a run was to answer."""
+    shape = Shape(
+        issues=tuple(specification["issues"]),
+        templates=tuple(range(1, specification["templates"] + 1)),
+        configs=tuple(config.name for config in CONFIGS[specification["protocol"]]),
+        trials=tuple(range(specification["trials"])),
+    )
+    return {Pair(m, t): shape for m in specification["models"] for t in specification["temperatures"]}
 
 
 class _Line(Struct, frozen=True):

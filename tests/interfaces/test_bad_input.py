@@ -34,6 +34,10 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     "no model": ((*RUN, "--out", "run"), "--model: expected at least one model as provider/model, got none"),
     "no folder": ((*RUN, "--model", "sim/open"), "--out: expected the run's folder, got none"),
     "a model without provider": ((*RUN, "--model", "gpt", "--out", "run"), 'expected a model as provider/model'),
+    "a parameter that the model is known to refuse": (
+        (*RUN, "--model", "anthropic/opus", "--temperature", "0", "--base-url", "http://127.0.0.1:9", "--out", "run"),
+        "takes no temperature",
+    ),
     "an unknown provider": ((*RUN, "--model", "opnai/x", "--out", "run"), "no provider 'opnai'; known are anthropic"),
     "a missing key": ((*RUN, "--model", "openai/gpt-4o", "--out", "run"), "needs a key: set OPENAI_API_KEY"),
     "negative requests": ((*OPEN, "--rpm", "-5"), '--rpm: expected a number of requests a minute, 1 or more, got "-5"'),

@@ -68,6 +68,15 @@ def test_it_covers_the_score_it_belongs_to(published: ModelCounts) -> None:
         assert low < point(counts) < high
 
 
+def test_it_holds_a_score_that_resampling_alone_leaves() -> None:
+    # Two answers a case: drawn again they flip far oftener than they did, and every replicate lies above the score.
+    cells = np.array([[[2, 0, 0]] + [[1, 1, 0]] * 5] * 30)
+    few = ModelCounts("m", tuple(f"i{at}" for at in range(30)), cells)
+    for replicates in (20, 2_000):
+        low, high = interval(few, replicates=replicates)
+        assert low <= point(few) <= high
+
+
 def test_the_same_seed_gives_the_same_interval_and_another_seed_nearly_the_same(published: ModelCounts) -> None:
     for counts in (published, simulated(20, 15)):
         assert interval(counts, seed=3) == interval(counts, seed=3)

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tallies import add_answer
+from tallies import CONFIG_OF_CASE, add_answer
 
 from millstream.metrics.answers import Tally
 from millstream.metrics.bootstrap import Resampling
 from millstream.metrics.counts import CountRow, rows_of_csv
+from millstream.metrics.gaps import Shape
 from millstream.metrics.millstone import CASES, STANCES
 from millstream.metrics.scores import ranks, scores, scores_from_counts
 
@@ -80,10 +81,12 @@ def test_records_and_the_table_of_their_counts_give_the_same_scores() -> None:
     rows = rows_of_csv(PUBLISHED.read_text())
     from_table = models(scores_from_counts(rows))["gpt-4o"]
     from_records = models(scores(tally_of(rows)))["gpt-4o"]
-    for kind in ("om", "om_pro_share", "om_no_flip", "answers", "complete"):
+    for kind in ("om", "om_pro_share", "om_no_flip", "answers"):
         assert from_records[kind] == from_table[kind]
     for issue, entry in from_table["issues"].items():
-        assert from_records["issues"][issue] == {**entry, "refused": 0}
+        # Whether it is complete, records tell by their grid and a table by its fullest issue.
+        counted = {**entry, "refused": 0, "complete": None}
+        assert {**from_records["issues"][issue], "complete": None} == counted
 
 
 @settings(deadline=None, max_examples=50)
@@ -139,6 +142,62 @@ def test_the_three_scores_rank_apart() -> None:
     found = models(scores_from_counts(flips + wavers, resampling=FAST))
     assert found["flips"]["ranks"] == {"om": 2, "om_pro_share": 1, "om_no_flip": 2}
     assert found["wavers"]["ranks"] == {"om": 1, "om_pro_share": 2, "om_no_flip": 1}
+
+
+def grid(issues: tuple[str, ...], trials: int = 2) -> Shape:
+    return Shape(issues, (1, 2), tuple(CONFIG_OF_CASE.get(case, case) for case in CASES), tuple(range(trials)))
+
+
+def answered(shape: Shape, model: str = "m", but: tuple[tuple[str, str], ...] = ()) -> Tally:
+    """Every cell of a shape answered, but those of the issues and cases named."""
+    tally = Tally()
+    for issue in shape.issues:
+        for case in CASES:
+            for template in shape.templates:
+                for trial in shape.trials:
+                    if (issue, case) not in but:
+                        add_answer(
+                            tally, model, None, issue, case, "pro" if case == "baseline" else "con", template, trial
+                        )
+    return tally
+
+
+def test_what_a_run_was_asked_and_did_not_answer_is_counted_with_its_issues() -> None:
+    shape = grid(("a", "b", "c"))
+    tally = answered(shape, but=(("a", "balanced"), *(("c", case) for case in CASES)))
+    entry = models(scores(tally, resampling=FAST, asked={("m", None): shape}))["m"]
+    assert (entry["expected"], entry["answers"], entry["missing"], entry["complete"]) == (72, 44, 28, False)
+    assert {issue: of_issue["complete"] for issue, of_issue in entry["issues"].items()} == {"a": False, "b": True}
+    assert entry["unanswered_issues"] == ["c"]
+    whole = models(scores(answered(shape), resampling=FAST, asked={("m", None): shape}))["m"]
+    assert (whole["missing"], whole["complete"], whole["unanswered_issues"]) == (0, True, [])
+
+
+def test_without_a_manifest_a_missing_answer_shows_against_the_others() -> None:
+    tally = answered(grid(("a", "b")), but=(("a", "clear-con"),))
+    entry = models(scores(tally, resampling=FAST))["m"]
+    assert (entry["expected"], entry["missing"], entry["complete"]) == (48, 4, False)
+
+
+def test_a_model_that_answered_nothing_is_there_with_all_that_is_missing() -> None:
+    shape = grid(("a",))
+    asked = {("m", None): shape, ("n", 0.0): shape, ("n", 1.0): shape}
+    tally = answered(shape)
+    add_answer(tally, "n", 1.0, "a", "baseline", "pro", 1, 0)
+    found = models(scores(tally, resampling=FAST, asked=asked))
+    assert list(found) == ["m", "n @ 0", "n @ 1"]
+    assert (found["n @ 0"]["om"], found["n @ 0"]["missing"], found["n @ 1"]["missing"]) == (None, 24, 23)
+
+
+def test_models_are_ranked_among_those_scored_on_the_same_issues() -> None:
+    rows = [
+        CountRow(model, "a", case, "con" if at else "pro", 6) for model in ("m", "n") for at, case in enumerate(CASES)
+    ]
+    alone = [row._replace(model="o", issue="b") for row in rows if row.model == "m"]
+    found = models(scores_from_counts(rows + alone, resampling=FAST))
+    assert [found[model]["ranks"]["om_pro_share"] for model in ("m", "n", "o")] == [1, 1, 1]
+    more = models(scores_from_counts([*rows, *(row._replace(issue="b") for row in rows if row.model == "m")]))
+    assert [more[model]["ranks"]["om_pro_share"] for model in ("m", "n")] == [1, 1]
 
 
 def test_equal_scores_share_the_better_rank_and_no_score_has_none() -> None:
