@@ -142,7 +142,7 @@ def _contents(folders: Sequence[Folder], options: Options, flags: Sequence[str])
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
     asked = survey(folders, options)
-    issues = len({issue for answers in asked.answers for issue in answers.issues})
+    issues = len({issue for shape in asked.shapes.values() for issue in shape.issues})
     who = every[0].model if len(every) == 1 else f"{len(every)} models"
     return Contents(
         title=f"MillStone: {who} on {issues} {'issue' if issues == 1 else 'issues'}",
