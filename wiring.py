@@ -31,7 +31,7 @@ from .engine.retry import RetryPolicy
 from .engine.run import run_calls
 from .engine.scheduler import Route, Scheduler
 from .engine.sink import Sink
-from .providers.authorizer import NO_CREDENTIALS, CredentialsError
+from .providers.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .providers.endpoint import ModelEndpoint
 from .providers.kinds import KINDS, Credentials
 from .providers.llm.protocol import Target
@@ -162,16 +162,23 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
         region,
     )
     target = kind.located(wanted, target)
-    return tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
+    found = tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
+    if settings.needs_keys:
+        for access in found:
+            _authorizer_of(access)
+    return found
 
 
 def endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
-    kind = KINDS[access.kind]
+    protocol = KINDS[access.kind].protocol(access.target.model)
+    return ModelEndpoint(protocol, access.target, _authorizer_of(access), transport, timeout_s)
+
+
+def _authorizer_of(access: Access) -> Authorizer:
     try:
-        authorizer = kind.authorizer(access.credentials, access.target)
+        return KINDS[access.kind].authorizer(access.credentials, access.target)
     except CredentialsError as error:
         raise ConfigurationError(f"model {access.target.full_name!r}: {error}") from error
-    return ModelEndpoint(kind.protocol(access.target.model), access.target, authorizer, transport, timeout_s)
 
 
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:

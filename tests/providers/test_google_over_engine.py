@@ -165,16 +165,26 @@ def test_vertex_is_asked_where_its_location_is(environment: dict[str, str], url:
     assert "/projects/" not in request.identity and request.identity.startswith(access.target.base_url)
 
 
+def unsent(folder: Path, **environment: str) -> Settings:
+    """Settings with which nothing is sent, so that no credentials are looked at."""
+    return structs.replace(settings_for(folder, **environment), needs_keys=False)
+
+
+def test_credentials_that_cannot_be_used_are_told_before_anything_is_sent(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="a project is needed: set GOOGLE_CLOUD_PROJECT"):
+        access_to(MODEL, settings_for(tmp_path))
+
+
 def test_a_key_in_the_cache_needs_neither_project_nor_credentials(tmp_path: Path) -> None:
-    with_project = access_to(MODEL, settings_for(tmp_path, GOOGLE_CLOUD_PROJECT="p"))
-    without = access_to(MODEL, settings_for(tmp_path))
+    with_project = access_to(MODEL, unsent(tmp_path, GOOGLE_CLOUD_PROJECT="p"))
+    without = access_to(MODEL, unsent(tmp_path))
     call = Call(MODEL, "x")
     assert keyless_endpoint_to(with_project).encode(call).identity == keyless_endpoint_to(without).encode(call).identity
 
 
 def test_accounts_are_told_apart_by_their_credentials_and_projects(tmp_path: Path) -> None:
     def account(**environment: str) -> str:
-        return access_to(MODEL, settings_for(tmp_path, **environment)).account
+        return access_to(MODEL, unsent(tmp_path, **environment)).account
 
     one = account(GOOGLE_APPLICATION_CREDENTIALS="/one", GOOGLE_CLOUD_PROJECT="p")
     assert one == account(GOOGLE_APPLICATION_CREDENTIALS="/one", GOOGLE_CLOUD_PROJECT="p")
