@@ -162,11 +162,11 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
         region,
     )
     target = kind.located(wanted, target)
-    found = tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
+    accesses = tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
     if settings.needs_keys:
-        for access in found:
+        for access in accesses:
             _authorizer_of(access)
-    return found
+    return accesses
 
 
 def endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
