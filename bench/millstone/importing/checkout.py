@@ -5,13 +5,24 @@ Reads one file at a time; a file that can't be read is a finding and stops nothi
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from ..dataset_file import DatasetError, contents_of_file, parse, read_text, shown
+from ..dataset_file import (
+    DatasetError,
+    NotAFile,
+    contents_of_file,
+    decode,
+    named,
+    parse_and_compare,
+    read_bytes,
+    refusal_of,
+    shown,
+)
 from .checks import Finding, plain
 
 RELEASED = ("data", "data_new")
@@ -55,17 +66,43 @@ def _read_folder(folder: Path) -> Iterator[Source]:
     for path in _files(folder):
         name, issue = plain(str(path)), path.stem
         try:
-            yield Source(name, issue, parse(read_text(path), ""))
+            data = read_bytes(path)
+            content, repeated = parse_and_compare(decode(data, path), "")
         except DatasetError as error:
-            yield Source(name, issue, findings=(Finding("unreadable", _why(error, path), is_fatal=True),))
+            yield Source(name, issue, findings=(unread(error, path),))
+        else:
+            yield Source(name, issue, content, (*_marked(data), *(_repeated(named(place)) for place in repeated)))
 
 
-def _why(error: DatasetError, path: Path) -> str:
+def unread(error: DatasetError, path: Path) -> Finding:
     """What was expected and what came, without the file, which the report names beside it."""
-    return plain(str(error).removeprefix(str(path)).removeprefix(": "))
+    what = "not a file" if isinstance(error, NotAFile) else "unreadable"
+    return Finding(what, plain(str(error).removeprefix(str(path)).removeprefix(": ")), is_fatal=True)
+
+
+def _marked(data: bytes) -> tuple[Finding, ...]:
+    is_marked = data.startswith(codecs.BOM_UTF8)
+    return (Finding("byte order mark", "before the text: passed over", is_fault=False),) if is_marked else ()
+
+
+def _repeated(field: str) -> Finding:
+    return Finding("duplicate field", plain(f"{field}: expected once, came more than once"), is_fatal=True)
 
 
 def _read_file(path: Path) -> Iterator[Source]:
-    contents = contents_of_file(parse(read_text(path), str(path)), str(path))
+    data = read_bytes(path)
+    root, repeated = parse_and_compare(decode(data, path), str(path))
+    contents = contents_of_file(root, str(path))
+    of_issues: dict[str, list[Finding]] = {}
+    for place in repeated:
+        match place:
+            case ("issues", str(issue), *inside):
+                field = named(tuple(inside)) or f"issues[{shown(issue)}]"
+                of_issues.setdefault(issue, []).append(_repeated(field))
+            case _:
+                raise refusal_of(place, str(path))
+    findings = _marked(data)
     for issue, content in contents.items():
-        yield Source(plain(f"{path}: issues[{shown(issue)}]"), issue, content)
+        where = plain(f"{path}: issues[{shown(issue)}]")
+        yield Source(where, issue, content, (*findings, *of_issues.get(issue, ())))
+        findings = ()  # of the file, told once

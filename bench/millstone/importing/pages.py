@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ import trafilatura
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from ..dataset import Side
-from ..dataset_file import DatasetError
+from ..dataset_file import DatasetError, read_bytes
 from .blocks import Block, Titled, arguments_of, is_end, looks_like_heading, title_of
-from .checkout import Source
+from .checkout import Source, unread
 from .checks import Finding, plain
 
 BYTES_MAX = 5 << 20  # beyond it a hostile page costs any parser minutes
@@ -33,9 +33,13 @@ _BLOCKS = (*_CAPTURED, "div", "ul", "ol", "section", "article", "table", "tr", "
 _UNREAD = ("script", "style", "noscript", "template", "svg", "form", "button")
 _INLINE = ("a", "abbr", "cite", "em", "i", "small", "span", "sub", "sup", "u")
 _ASIDE = frozenset({"nav", "footer", "aside"})
+# What XML has no place for, so that lxml refuses to write it: a parser of HTML reads it all the same.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+Read = tuple[dict[str, Any], list[Finding]]
 
 
-def read_pages(folder: Path) -> Iterator[Source]:
+def read_pages(folder: Path, read: Callable[[bytes], Read] | None = None) -> Iterator[Source]:
     """Every saved page of a folder; its id is the file's name. Raises DatasetError where there is none."""
     paths = sorted(path for path in folder.glob("*") if path.suffix.lower() in _SUFFIXES)
     if not paths:
@@ -43,26 +47,32 @@ def read_pages(folder: Path) -> Iterator[Source]:
     for path in paths:
         name = plain(str(path))
         try:
-            with path.open("rb") as file:
-                data = file.read(BYTES_MAX + 1)
-        except OSError as error:
-            yield Source(name, path.stem, findings=(_unread(f"expected a readable file, came: {error.strerror}"),))
+            data = read_bytes(path, BYTES_MAX)
+        except DatasetError as error:
+            yield Source(name, path.stem, findings=(unread(error, path),))
             continue
-        if len(data) > BYTES_MAX:
-            told = f"expected a page of at most {BYTES_MAX >> 20} MiB, came a larger one"
+        try:
+            content, findings = (read or read_page)(data)
+        except Exception as error:  # noqa: BLE001 (what two parsers make of a broken page, nobody can list)
+            told = plain(f"expected a page, came one that the parser fails on: {type(error).__name__}: {error}")
             yield Source(name, path.stem, findings=(_unread(told),))
             continue
-        content, findings = read_page(data)
         yield Source(name, path.stem, content, tuple(findings))
 
 
-def read_page(data: bytes) -> tuple[dict[str, Any], list[Finding]]:
+def read_page(data: bytes) -> Read:
     """One page in the released shape, as far as it was found, and what was not found where it was looked for first."""
     findings: list[Finding] = []
+    text, struck = _without_controls(_text(data))
     try:
-        page = html.document_fromstring(_text(data).encode(), parser=html.HTMLParser(encoding="utf-8"))
+        page = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
     except (etree.LxmlError, ValueError) as error:
         return {}, [_unread(f"expected HTML, came something else: {plain(str(error))}")]
+    etree.strip_elements(page, *_UNREAD, etree.Comment, etree.ProcessingInstruction, with_tail=False)
+    struck |= _strike_controls(page)
+    if struck:
+        told = ", ".join(f"U+{ord(character):04X}" for character in sorted(struck))
+        findings.append(Finding("control characters", f"{told}: left out of the text", is_fault=False))
     _prepare(page)
     content: dict[str, Any] = {"paraphrases": []}
     question = _question(page, findings)
@@ -94,9 +104,31 @@ def _text(data: bytes) -> str:
             return data.decode("cp1252", "replace")
 
 
+def _without_controls(text: str) -> tuple[str, set[str]]:
+    """Those that part words leave a space; and which there were."""
+    struck = set(_CONTROL.findall(text))
+    return (_CONTROL.sub(lambda one: " " if one[0].isspace() else "", text) if struck else text), struck
+
+
+def _strike_controls(page: Any) -> set[str]:
+    """In a page without comments: a parser makes of a character's number what it stands for."""
+    struck: set[str] = set()
+    for element in page.iter():
+        for place in ("text", "tail"):
+            text, found = _without_controls(getattr(element, place) or "")
+            if found:
+                setattr(element, place, text)
+                struck |= found
+        if element.tag == "meta":
+            text, found = _without_controls(element.get("content", ""))
+            if found:
+                element.set("content", text)
+                struck |= found
+    return struck
+
+
 def _prepare(page: Any) -> None:
-    """Citations become text, what nobody reads goes, and words of different blocks don't touch."""
-    etree.strip_elements(page, *_UNREAD, etree.Comment, etree.ProcessingInstruction, with_tail=False)
+    """Citations become text, and words of different blocks don't touch."""
     for anchor in list(page.iter("a")):
         match = _CITED.search(anchor.get("href", ""))
         if match is not None and anchor.getparent() is not None:
@@ -188,10 +220,11 @@ def _paragraph(element: Any) -> str:
 
 def _sources(page: Any, findings: list[Finding]) -> dict[str, str]:
     """The k-th item of the list under the heading of the sources, as [k]."""
-    for heading in page.iter(*_HEADINGS):
-        if not is_end(_words(heading)):
-            continue
-        for element in heading.xpath("following::*[self::ol or self::ul]"):
+    is_behind = False
+    for element in page.iter(*_HEADINGS, "ol", "ul"):
+        if element.tag in _HEADINGS:
+            is_behind = is_behind or is_end(_words(element))
+        elif is_behind:
             items = [re.sub(r"^\[\d+\]\s*", "", _words(item)) for item in element.iterchildren("li")]
             if items:
                 return {f"[{number}]": text for number, text in enumerate(items, 1)}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from millstream.bench.millstone.dataset import Dataset, DatasetError, build, load, select
-from millstream.bench.millstone.dataset_file import contents_of_file, encode
+from millstream.bench.millstone.dataset_file import BYTES_MAX, contents_of_file, encode
 from millstream.bench.millstone.reference import CONTROVERSIAL
 from millstream.fixtures import full_size
 
@@ -183,8 +184,12 @@ def test_a_missing_field_is_named(tiny_content: dict[str, Content], write: Write
         (b"[1]", "expected an object, came a list"),
         (b"[" * 100_000, "expected an issue, came JSON nested too deeply to read"),
         (b"9" * 10_000, "expected an issue, came a number too long to read"),
+        (b"\xef\xbb\xbf{\xff", "expected UTF-8, came byte 0xff at offset 4"),
+        (b'{"question": "Yes?", "question": "No?"}', "question: expected once, came more than once"),
+        (b'{"sources": {"[1]": [{"a": 0, "a": {"b": 1, "b": 2}}], "[2]": ""}}',
+         'sources["[1]"][0].a: expected once, came more than once'),
     ],
-)
+)  # fmt: skip
 def test_a_file_that_is_no_json_object_is_refused_with_the_place(tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "one.json").write_bytes(data)
     with pytest.raises(DatasetError) as caught:
@@ -217,6 +222,25 @@ def test_a_file_that_is_no_data_set_is_refused(tmp_path: Path, root: Any, messag
     with pytest.raises(DatasetError) as caught:
         load(path)
     assert str(caught.value) == f"{path}: {message}"
+
+
+def test_a_byte_order_mark_is_passed_over(tiny: Dataset, tiny_content: dict[str, Content], tmp_path: Path) -> None:
+    for name, content in tiny_content.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content), "utf-8-sig")
+    assert load(tmp_path).issues == tiny.issues
+    (tmp_path / "ids.txt").write_text("tea\n", "utf-8-sig")
+    assert select(tiny, str(tmp_path / "ids.txt")) == select(tiny, "tea")
+
+
+def test_only_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    for place in (tmp_path, tmp_path / "pipe.json"):
+        with pytest.raises(DatasetError, match=r"pipe\.json: expected a file, came a pipe"):
+            load(place)
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(BYTES_MAX + 1)
+    with pytest.raises(DatasetError, match="huge: expected a file of at most 64 MiB, came a larger one"):
+        load(tmp_path / "huge")
 
 
 def test_a_path_that_holds_nothing_is_refused(tmp_path: Path) -> None:

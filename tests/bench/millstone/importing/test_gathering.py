@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import os
 import shutil
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.bench.millstone.dataset import DatasetError, load
-from millstream.bench.millstone.dataset_file import encode
+from millstream.bench.millstone.dataset_file import BYTES_MAX, encode
 from millstream.bench.millstone.importing.checkout import Source, read_places
 from millstream.bench.millstone.importing.checks import Rules
 from millstream.bench.millstone.importing.gathering import Gathered, gather
@@ -152,8 +155,8 @@ def plant(checkout: Path) -> list[tuple[str, str, str, str, bool]]:
     detail = 'expected no space, slash or comma, came "two words"'
     expected.append(("data_new/two words.json", "unusable id", detail, "left out", True))
     (checkout / "data_new" / "folder.json").mkdir()
-    detail = "expected a readable file or folder, came: Is a directory"
-    expected.append(("data_new/folder.json", "unreadable", detail, "left out", True))
+    detail = "expected a file, came a folder"
+    expected.append(("data_new/folder.json", "not a file", detail, "left out", True))
     return expected
 
 
@@ -234,6 +237,86 @@ def test_only_one_of_the_two_released_folders_may_be_there(released: Path, tmp_p
     shutil.copytree(released / "data_new", tmp_path / "data_new")
     assert len(gathered(tmp_path).drafts) == NEW_ALONE + BOTH
     assert gathered(tmp_path).drafts == gathered(tmp_path / "data_new").drafts
+
+
+def test_what_is_no_file_is_told_and_never_opened(tmp_path: Path) -> None:
+    name, content = next(full_size.issues())
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (tmp_path / "elsewhere").write_text(json.dumps(content), "utf-8")
+    (folder / f"{name}.json").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(folder / "pipe.json")
+    (folder / "device.json").symlink_to("/dev/zero")
+    (folder / "gone.json").symlink_to(tmp_path / "nowhere")
+    with (folder / "huge.json").open("wb") as file:
+        file.truncate(BYTES_MAX + 1)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(folder / "socket.json"))
+        result = gathered(folder)
+    assert [draft.id for draft in result.drafts] == [name]
+    assert [one[:4] for one in told(result, folder)] == [
+        ("device.json", "not a file", "expected a file, came a device", "left out"),
+        ("gone.json", "unreadable", "expected a readable file or folder, came: No such file or directory", "left out"),
+        ("huge.json", "unreadable", "expected a file of at most 64 MiB, came a larger one", "left out"),
+        ("pipe.json", "not a file", "expected a file, came a pipe", "left out"),
+        ("socket.json", "not a file", "expected a file, came a socket", "left out"),
+    ]
+    with pytest.raises(DatasetError, match=r"pipe\.json: expected a file, came a pipe"):
+        gathered(folder / "pipe.json")
+
+
+def test_a_byte_order_mark_is_a_remark_and_changes_nothing(tmp_path: Path) -> None:
+    issues = dict(list(full_size.issues())[:2])
+    remark = ("byte order mark", "before the text: passed over", "used", False)
+    (tmp_path / "in").mkdir()
+    for name, content in issues.items():
+        (tmp_path / "in" / f"{name}.json").write_text(json.dumps(content), "utf-8-sig")
+    result = gathered(tmp_path / "in")
+    assert [one[1:] for one in told(result, tmp_path)] == [remark] * 2 and result.contents() == issues
+    whole = tmp_path / "whole.json"
+    whole.write_bytes(codecs.BOM_UTF8 + encode(issues))
+    result = gathered(whole)
+    assert [one[1:] for one in told(result, tmp_path)] == [remark] and result.contents() == issues
+    assert load(whole).issues == load(tmp_path / "in").issues
+
+
+def test_an_issue_with_a_field_that_stands_twice_is_left_out_and_the_field_named(tmp_path: Path) -> None:
+    issues = dict(list(full_size.issues())[:3])
+    first, second, third = issues
+    texts = {name: json.dumps(content) for name, content in issues.items()}
+    texts[first] = texts[first].replace('"orientation": "pro"}', '"orientation": "pro", "orientation": "con"}', 1)
+    texts[second] = '{"question": "Another?", "sources": {"[1]": "a", "[1]": "b"}, ' + texts[second][1:]
+    (tmp_path / "in").mkdir()
+    for name, text in texts.items():
+        (tmp_path / "in" / f"{name}.json").write_text(text, "utf-8")
+    whole = tmp_path / "whole.json"
+    inside = ", ".join(f"{json.dumps(name)}: {text}" for name, text in texts.items())
+    whole.write_text(f'{{"millstone_dataset": 1, "issues": {{{inside}}}}}', "utf-8")
+    for place in (tmp_path / "in", whole):
+        result = gathered(place)
+        faults = [(file.issue, one.what, one.detail) for file in result.files for one in file.findings]
+        assert sorted(faults) == sorted([
+            (first, "duplicate field", "paraphrases[0].orientation: expected once, came more than once"),
+            (second, "duplicate field", "question: expected once, came more than once"),
+            (second, "duplicate field", "sources: expected once, came more than once"),
+        ])  # fmt: skip
+        assert result.contents() == {third: issues[third]}
+
+
+def test_an_issue_that_stands_twice_in_a_data_set_file_is_left_out_and_twice_issues_refused(tmp_path: Path) -> None:
+    (one, content), (two, other) = list(full_size.issues())[:2]
+    first, second, again = (json.dumps({name: value})[1:-1] for name, value in ((one, content), (two, other), (one, 3)))
+    path = tmp_path / "whole.json"
+    path.write_text(f'{{"millstone_dataset": 1, "issues": {{{first}, {second}, {again}}}}}', "utf-8")
+    result = gathered(path)
+    assert result.contents() == {two: other}
+    (report,) = (file for file in result.files if file.issue == one)
+    assert [(found.what, found.detail) for found in report.findings] == [
+        ("duplicate field", f'issues["{one}"]: expected once, came more than once')
+    ]
+    path.write_text(f'{{"millstone_dataset": 1, "issues": {{{first}}}, "issues": {{{second}}}}}', "utf-8")
+    with pytest.raises(DatasetError, match=r"whole\.json: issues: expected once, came more than once"):
+        gathered(path)
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=40)), max_size=4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from millstream.bench.millstone.dataset import DatasetError
 from millstream.bench.millstone.importing.checks import Rules
 from millstream.bench.millstone.importing.gathering import gather
-from millstream.bench.millstone.importing.pages import BYTES_MAX, read_page, read_pages
+from millstream.bench.millstone.importing.pages import BYTES_MAX, Read, read_page, read_pages
 
 WHOLE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>Ferries | Debates</title></head><body>
 <nav><ul><li><a href="#x">Pro 1: only in the table of contents</a></li></ul></nav>
@@ -220,16 +221,61 @@ def test_a_folder_of_pages_is_read_file_by_file_and_no_page_stops_it(tmp_path: P
     (tmp_path / "empty.htm").write_bytes(b"")
     (tmp_path / "large.html").write_bytes(b"<p>" + b" " * BYTES_MAX)
     (tmp_path / "folder.html").mkdir()
+    os.mkfifo(tmp_path / "pipe.html")
     (tmp_path / "notes.txt").write_text("Pro 1: none")
     result = gather(read_pages(tmp_path), Rules(needs_paraphrases=False))
     assert {Path(file.file).name: (file.state, [one.detail for one in file.findings]) for file in result.files} == {
         "empty.htm": ("left out", ["expected HTML, came something else: Document is empty"]),
         "ferries.html": ("used", []),
-        "folder.html": ("left out", ["expected a readable file, came: Is a directory"]),
-        "large.html": ("left out", ["expected a page of at most 5 MiB, came a larger one"]),
+        "folder.html": ("left out", ["expected a file, came a folder"]),
+        "large.html": ("left out", ["expected a file of at most 5 MiB, came a larger one"]),
+        "pipe.html": ("left out", ["expected a file, came a pipe"]),
     }
     assert [draft.id for draft in result.drafts] == ["ferries"]
     assert result.contents()["ferries"] == content(WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("given", "left", "name"),
+    [
+        ("\x0b", " ", "000B"), ("\x1b", "", "001B"), ("\x00", "", "0000"), ("\ufffe", "", "FFFE"),
+        ("&#11;", " ", "000B"), ("&#x1b;", "", "001B"), ("&#1;", "", "0001"), ("&#xFFFF;", "", "FFFF"),
+    ],
+)  # fmt: skip
+def test_a_control_character_is_left_out_wherever_it_stands_and_told_once(given: str, left: str, name: str) -> None:
+    page = WHOLE.replace("Islanders travel", f"Islanders{given}travel").replace("They cost.", f"They{given}cost.")
+    page = page.replace("<em>be</em>", f"<em>be</em>{given}").replace("<!-- Con 2 -->", f"<!-- {given} --><br>{given}")
+    made, whole = content(page), content(WHOLE)
+    assert made["pros"] == [whole["pros"][0].replace("Islanders travel", f"Islanders{left}travel"), whole["pros"][1]]
+    assert made["cons"] == [whole["cons"][0].replace("They cost", f"They{left}cost")]
+    assert (made["question"], made["sources"]) == (whole["question"], whole["sources"])
+    assert details(page) == [f"U+{name}: left out of the text"]
+
+
+def test_a_control_character_in_the_title_of_a_page_is_left_out() -> None:
+    page = body(ARGUMENTS, '<meta property="og:title" content="Should&#11;it&#27;?">')
+    assert content(page)["question"] == "Should it?"
+    assert details(page)[0] == "U+000B, U+001B: left out of the text"
+
+
+def test_whatever_a_parser_raises_is_a_finding_of_that_page_alone(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.html").write_text(WHOLE.replace("Ferries", name), "utf-8")
+
+    def read(data: bytes) -> Read:
+        if b"<h1>b</h1>" in data:
+            raise RuntimeError("the parser's\nown \ud800")
+        return read_page(data)
+
+    result = gather(read_pages(tmp_path, read), Rules(needs_paraphrases=False))
+    assert [file.state for file in result.files] == ["used", "left out", "used"]
+    assert [(one.what, one.detail) for one in result.files[1].findings] == [
+        ("unreadable", "expected a page, came one that the parser fails on: RuntimeError: the parser's own ?")
+    ]
+
+
+def test_a_page_of_nothing_but_headings_of_sources_is_read_in_one_pass() -> None:
+    assert content(body("<h2>Sources</h2><ol></ol>" * 3_000 + "<ul><li>S</li></ul>"))["sources"] == {"[1]": "S"}
 
 
 def test_a_folder_without_pages_is_refused(tmp_path: Path) -> None:
@@ -241,7 +287,7 @@ PIECES = st.sampled_from(
     ["<section class=pro>", "</section>", "<section class='con'>", "<h2>", "</h2>", "Pro 1:", "Con", "Sources", "<ol>",
      "<li>", "</ol>", "<p class=topic-paragraph>", "<a href='#pcref-1-1'>", "</a>", "<ul>", "<blockquote>", "<br>",
      "<div class=topic-identifier>", "<div>", "<b>", "text", "&#xD800;", "&#0;", "<!--", "-->", "<?x ?>", "<title>",
-     "<", "é", "**", "# "]
+     "<", "é", "**", "# ", "\x0b", "&#27;", "\x00", "<meta property=og:title content='&#1;'>", "&#xFFFE;"]
 )  # fmt: skip
 
 
