@@ -250,9 +250,6 @@ def _extracted(page: Any) -> Iterator[Block]:
     """The page's main text as trafilatura finds it: paragraphs without p, headings that are only bold."""
     page = copy.deepcopy(page)
     etree.strip_tags(page, *_INLINE)  # each would begin a line of its own
-    for element in page.iter("b", "strong", "dt", "div"):
-        if len(element) == 0 and looks_like_heading(_words(element)):
-            element.tag = "h2"  # else the extractor drops it
     text = trafilatura.extract(
         page,
         output_format="markdown",
