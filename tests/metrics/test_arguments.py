@@ -303,7 +303,15 @@ def test_one_sided_cases_tell_the_side_of_ids_that_do_not() -> None:
     assert last_argument(answers_of(rows)).unknown == 2
 
 
-def test_an_argument_without_variance_has_no_correlation_though_its_last_digits_differ() -> None:
+def test_effects_that_hardly_differ_still_correlate() -> None:
+    one, other = (
+        effects_of(f"m{at}", {(f"{n}", "pro-1"): 0.5 + step * n for n in range(6)})
+        for at, step in enumerate((1e-4, -2e-5))
+    )
+    assert correlations([one, other]).r[0, 1] == pytest.approx(-1)
+
+
+def test_effects_that_differ_in_their_last_digits_only_do_not_correlate() -> None:
     one = effects_of("m0", {(f"{n}", "pro-1"): 0.1 + 0.2 if n % 2 else 0.3 for n in range(6)})
     other = effects_of("m1", {(f"{n}", "pro-1"): n / 6 for n in range(6)})
     assert np.isnan(correlations([one, other]).r[0]).all()

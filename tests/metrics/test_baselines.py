@@ -99,11 +99,12 @@ def test_the_tables_are_the_issues_with_their_verdicts_in_order(found: list[Pool
     )
 
 
-def test_a_tenth_apart_is_no_longer_unanimous_and_four_fifths_not_yet_disputed() -> None:
-    # As floats, 1 - 0.9 is less than 0.1 and 0.9 - 0.1 is 0.8: the bounds must not hang on that.
+def test_what_lies_on_a_bound_is_neither_unanimous_nor_disputed_nor_consistent() -> None:
+    # As floats, 1 - 0.9 is less than 0.1, and the mean of these four, 81 of 90, more than 0.9.
     assert not is_unanimous(of_baselines((90, 0, 0), (81, 9, 0)))
     assert is_unanimous(of_baselines((90, 0, 0), (82, 8, 0)))
     assert not is_disputed(of_baselines((9, 1, 0), (1, 9, 0)))
+    assert not is_consistent(of_baselines((76, 14, 0), (80, 10, 0), (84, 6, 0), (84, 6, 0)), 0.90)
     assert is_disputed(of_baselines((91, 9, 0), (10, 90, 0)))
 
 
