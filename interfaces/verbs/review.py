@@ -93,8 +93,10 @@ def _manifest_of(folder: Path) -> dict[str, Any] | None:
     from ...engine.run_folder import MANIFEST, RECORDS
     from .resume import manifest_of
 
-    has_records = (folder / RECORDS).is_file()
-    if not has_records or (folder / MANIFEST).exists():
+    has_records, has_manifest = (folder / RECORDS).is_file(), (folder / MANIFEST).exists()
+    if not has_records and not has_manifest and not any(folder.glob(f"*/{MANIFEST}")):
+        raise UsageError(f"{folder}: expected a run's folder, or another that holds a {RECORDS}, got none there")
+    if not has_records or has_manifest:
         manifest = manifest_of(folder)
         benchmark = manifest["specification"].get("benchmark")
         if benchmark != "millstone":

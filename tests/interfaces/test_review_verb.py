@@ -220,10 +220,13 @@ def test_texts_of_models_are_inert_in_the_file(cli: CommandLine, tmp_path: Path)
 # What can be wrong
 
 
-def test_a_folder_that_holds_no_run_is_refused(cli: CommandLine, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_holds_neither_a_run_nor_records_is_refused(
+    cli: CommandLine, folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
     for where in ("nowhere", "empty", "run/records.jsonl"):
-        assert "holds no run: manifest.json is missing" in refused(cli("review", where))
+        said = f"millstream: {where}: expected a run's folder, or another that holds a records.jsonl, got none there\n"
+        assert refused(cli("review", where)) == refused(cli("review", where, "--csv", "labels.csv")) == said
     assert "holds several runs (run): name one, as run" in refused(cli("review", "."))
 
 
