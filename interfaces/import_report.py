@@ -12,8 +12,10 @@ from typing import Any
 from msgspec import Struct
 
 from ..bench.millstone.dataset import Dataset
+from ..bench.millstone.importing.checks import Finding
 from ..bench.millstone.importing.gathering import Gathered, State
 from ..bench.millstone.importing.rephrase import Rephrasing
+from .labelling import wrapped
 
 _STATES: Mapping[State, str] = {
     "used": "used",
@@ -35,24 +37,52 @@ class Told(Struct, frozen=True, kw_only=True):
     keeps_answers: bool = True
 
 
-def tell(told: Told) -> str:
-    parts = [_findings(told.gathered), _failures(told.rephrasing), "\n".join(_summary(told))]
+def tell(told: Told, width: int | None = None) -> str:
+    """In lines of any length, or, for a terminal, with tables folded that are wider than it."""
+    parts = [_findings(told.gathered, width), _failures(told.rephrasing, width), "\n".join(_summary(told))]
     return "\n\n".join(part for part in parts if part)
 
 
-def _findings(gathered: Gathered) -> str:
-    rows = [
-        (file.file, finding.what if finding.is_fault else f"{finding.what} (remark)", finding.detail, file.state)
-        for file in gathered.files
-        for finding in file.findings
-    ]
-    return columns([("file", "what", "detail", "the file was"), *rows]) if rows else ""
+def _findings(gathered: Gathered, width: int | None) -> str:
+    found = [file for file in gathered.files if file.findings]
+    rows = [(file.file, _what(finding), finding.detail, file.state) for file in found for finding in file.findings]
+    if not rows:
+        return ""
+    whole = columns([("file", "what", "detail", "the file was"), *rows])
+    if width is None or _fits(whole, width):
+        return whole
+    lines: list[str] = []
+    for file in found:
+        lines += wrapped(f"{file.file}: {file.state}", width)
+        for finding in file.findings:
+            lines += _indented(_what(finding), width, 2) + _indented(finding.detail, width, 4)
+    return "\n".join(lines)
 
 
-def _failures(rephrasing: Rephrasing | None) -> str:
+def _what(finding: Finding) -> str:
+    return finding.what if finding.is_fault else f"{finding.what} (remark)"
+
+
+def _failures(rephrasing: Rephrasing | None, width: int | None) -> str:
     if rephrasing is None or not rephrasing.failures:
         return ""
-    return columns([("issue", "not rephrased"), *rephrasing.failures.items()])
+    whole = columns([("issue", "not rephrased"), *rephrasing.failures.items()])
+    if width is None or _fits(whole, width):
+        return whole
+    lines: list[str] = []
+    for issue, why in rephrasing.failures.items():
+        lines += wrapped(f"{issue}: not rephrased", width) + _indented(why, width, 2)
+    return "\n".join(lines)
+
+
+def _fits(text: str, width: int) -> bool:
+    from rich.cells import cell_len
+
+    return all(cell_len(line) <= width for line in text.splitlines())
+
+
+def _indented(text: str, width: int, by: int) -> list[str]:
+    return [" " * by + line for line in wrapped(text, width - by)]
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
@@ -92,9 +122,11 @@ def _summary(told: Told) -> list[str]:
 
 
 def _of_rephrasing(told: Told, rephrasing: Rephrasing) -> list[str]:
+    cost = "no price" if rephrasing.cost is None else f"${rephrasing.cost:,.4f}"
     lines = [
         f"{len(rephrasing.paraphrases):,} issues rephrased by {rephrasing.model}, {len(rephrasing.failures):,} failed: "
-        f"{rephrasing.answers:,} answers, {rephrasing.cached:,} of them from the cache, ${rephrasing.cost:,.4f}"
+        f"{rephrasing.answers:,} answers, {rephrasing.cached:,} of them from the cache"
+        f"{f', {cost}' if rephrasing.answers else ''}"
     ]
     if rephrasing.maybe_billed:
         unsure = rephrasing.maybe_billed

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,10 +68,17 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         say_json(as_json(told))
     else:
-        say(tell(told))
+        say(tell(told, _columns()))
     if told.exit_code == WRONG_USAGE:
         raise UsageError(f"no issue of {len(told.gathered.files)} files can be used: {out} was not written")
     return told.exit_code
+
+
+def _columns() -> int | None:
+    """Of the terminal that stdout is; None where it is a file or a pipe, or closed."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
 
 
 def _out(options: argparse.Namespace) -> Path:

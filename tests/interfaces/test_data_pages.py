@@ -100,7 +100,8 @@ def test_a_model_completes_pages_at_once_or_later_and_is_paid_once(
     with writing_server() as server:
         done = rephrase(cli, server.base_url, "--from-pages", "pages")
         assert done.code == 0, done
-        assert "3 issues rephrased by vllm/writer, 0 failed: 3 answers, 0 of them from the cache" in done.out
+        told = "3 issues rephrased by vllm/writer, 0 failed: 3 answers, 0 of them from the cache, no price"
+        assert told in done.out.splitlines()
         assert set(server.asked.values()) == {1} and len(server.asked) == 3
         assert cli(*DATA, "--from-pages", "pages", "--out", "bare.json").code == 0
         later = rephrase(cli, server.base_url, "bare.json", out="later.json")
@@ -193,7 +194,9 @@ def test_money_without_a_price_is_refused_and_a_limit_holds(cli: CommandLine, tm
         assert "3 issues are pending: " in done.out and "the same command asks for the rest alone" in done.out
         assert not (tmp_path / "whole.json").exists()
         done = rephrase(cli, server.base_url, *limit, "--max-cost", "5")
-        assert done.code == 0 and f"${3 * (900 * 1 + 400 * 10) / 1e6:,.4f}" in done.out
+        assert done.code == 0 and f"0 of them from the cache, ${3 * (900 * 1 + 400 * 10) / 1e6:,.4f}\n" in done.out
+        again = rephrase(cli, server.base_url, *limit)
+        assert again.code == 0 and "3 answers, 3 of them from the cache, $0.0000\n" in again.out
 
 
 def test_what_was_rephrased_is_told_to_a_program(cli: CommandLine, tmp_path: Path, pages: Path) -> None:
@@ -203,6 +206,7 @@ def test_what_was_rephrased_is_told_to_a_program(cli: CommandLine, tmp_path: Pat
     assert (told["exit_code"], told["left_out"], told["totals"]["issues"]) == (3, ["trams"], 2)
     assert (rephrased["model"], rephrased["issues"], rephrased["pending"]) == ("vllm/writer", ["boats", "ferries"], [])
     assert (list(rephrased["failed"]), rephrased["answers"], rephrased["signal"]) == (["trams"], 7, None)
+    assert rephrased["cost"] is None
     assert {file["issue"]: file["state"] for file in told["files"]} == {
         "boats": "used",
         "ferries": "used",

@@ -100,7 +100,7 @@ class Rephrasing:
         self.answers = 0
         self.cached = 0
         self.maybe_billed = 0
-        self.cost = 0.0
+        self.cost: float | None = None  # as long as no answer has a price
         self._questions = dict(questions)
         self._unusable: dict[str, str] = {}
 
@@ -138,7 +138,7 @@ class Rephrasing:
         self.cached += outcome.cached
         self.maybe_billed += outcome.maybe_billed
         if outcome.cost is not None:
-            self.cost += outcome.cost
+            self.cost = (self.cost or 0.0) + outcome.cost
         if outcome.failure is not None:
             self.failures[issue] = f"{outcome.failure.kind}: {plain(outcome.failure.detail)}"
             return
