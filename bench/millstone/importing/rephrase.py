@@ -54,8 +54,7 @@ def read_reply(text: str) -> tuple[Paraphrase, ...]:
         raise UnusableReply(faults[0].detail)
     if len({one.question for one in read}) < PARAPHRASES:
         raise UnusableReply(f"expected {PARAPHRASES} different paraphrases, came one twice")
-    _refuse_wrong_labels(read)
-    return read
+    return _labelled_by_wording(read)
 
 
 def _lists(text: str) -> Iterator[list[Any]]:
@@ -76,17 +75,21 @@ def _as_labelled(entry: object) -> object:
     return entry
 
 
-def _refuse_wrong_labels(read: tuple[Paraphrase, ...]) -> None:
+def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]:
+    """With the labels that the wordings themselves bear out: models mislabel even the prompt's own templates, and an
+    orientation always follows its wording. Where a wording doesn't tell, the label stands."""
     verdicts = judge([one.question for one in read])
-    for number, (one, verdict) in enumerate(zip(read, verdicts, strict=True), 1):
-        if verdict is not None and verdict != one.orientation:
-            raise UnusableReply(f"paraphrase {number} is labelled {one.orientation}, its wording says {verdict}")
-    pros = sum(one.orientation == "pro" for one in read)
+    told = tuple(
+        one if verdict is None else Paraphrase(one.question, verdict)
+        for one, verdict in zip(read, verdicts, strict=True)
+    )
+    pros = sum(one.orientation == "pro" for one in told)
     # The prompt's own fourth template asks for A in favor: filled in to the letter, it makes four of one and two of
     # the other. That is taken where every wording bears its label out.
     if pros != PARAPHRASES // 2 and (pros != PARAPHRASES // 2 + 1 or None in verdicts):
         half = PARAPHRASES // 2
         raise UnusableReply(f"expected {half} labelled pro and {half} con, came {pros} and {PARAPHRASES - pros}")
+    return told
 
 
 class Rephrasing:

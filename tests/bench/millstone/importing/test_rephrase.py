@@ -95,6 +95,11 @@ def swapped(*numbers: int) -> list[dict[str, str]]:
     ]
 
 
+@pytest.mark.parametrize("numbers", [(4,), (2, 5), (1, 2, 3, 4, 5, 6)])
+def test_a_label_that_its_wording_denies_follows_the_wording(numbers: tuple[int, ...]) -> None:
+    assert read_reply(json.dumps(swapped(*numbers))) == read_reply(PLAIN)
+
+
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -109,8 +114,6 @@ def swapped(*numbers: int) -> list[dict[str, str]]:
         (json.dumps([{**SIX[0], "question": " "}, *SIX[1:]]), r"paraphrases\[0\]\.question: .* an empty one"),
         (json.dumps([{**SIX[0], "orientation": "neutral"}, *SIX[1:]]), "came \"neutral\""),
         (json.dumps([SIX[1], *SIX[1:]]), "expected 6 different paraphrases, came one twice"),
-        (json.dumps(swapped(4)), "paraphrase 4 is labelled pro, its wording says con"),
-        (json.dumps(swapped(2, 5)), "paraphrase 2 is labelled con, its wording says pro"),
         (json.dumps([{"question": f"Q{n}", "orientation": "pro"} for n in range(6)]), "3 con, came 6 and 0"),
     ],
 )  # fmt: skip
@@ -218,12 +221,10 @@ def test_an_unusable_answer_is_asked_again_as_another_sample_and_remembered(tmp_
 
 def test_after_the_fifth_unusable_answer_the_issue_has_failed_and_the_rest_goes_on(tmp_path: Path) -> None:
     bad = "Should topic 7 be free?"
-    provider = Writer(lambda question, time: json.dumps(swapped(4)) if question == bad else good_answer(question))
+    provider = Writer(lambda question, time: json.dumps(SIX[:5]) if question == bad else good_answer(question))
     work, rounds = rephrased(provider, tmp_path)
     assert rounds == [12, 1, 1, 1, 1] and provider.asked()[bad] == SAMPLES_MAX
-    assert work.failures == {
-        "issue-7": "5 answers and none can be used; of the last: paraphrase 4 is labelled pro, its wording says con"
-    }
+    assert work.failures == {"issue-7": "5 answers and none can be used; of the last: expected 6 paraphrases, came 5"}
     assert len(work.paraphrases) == 11 and work.pending == ()
 
 
