@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,6 +20,8 @@ from .answers import AnswerReading, Answers
 from .millstone import CASES, STANCES, Counts
 
 _CELLS = len(CASES) * len(STANCES)
+# The apostrophe that a report's tables put before what a spreadsheet would take for a formula.
+_PROTECTION = re.compile(r"^'(?=[=+\-@\t\n＝＋－＠])")
 _COLUMNS = ("issue", "issue_stance", "count", "case", "model")
 # The authors' names for the cases, and ours.
 _CASE_NAMES = MappingProxyType(
@@ -75,7 +78,8 @@ def rows_of_csv(text: str) -> list[CountRow]:
         # isdecimal alone takes other scripts' digits, which int() would read silently.
         if not (line["count"].isascii() and line["count"].isdecimal()):
             raise ValueError(f"{here}: count {line['count']!r} must be a whole number >= 0")
-        rows.append(CountRow(line["model"], line["issue"], case, line["issue_stance"], int(line["count"])))
+        model, issue = (_PROTECTION.sub("", line[column]) for column in ("model", "issue"))
+        rows.append(CountRow(model, issue, case, line["issue_stance"], int(line["count"])))
     return rows
 
 

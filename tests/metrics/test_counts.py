@@ -14,6 +14,8 @@ from tallies import add_answer
 from millstream.metrics.answers import Tally
 from millstream.metrics.counts import CountRow, ModelCounts, counts_of, counts_of_rows, rows_of_csv
 from millstream.metrics.millstone import CASES, STANCES
+from millstream.metrics.report.csv_files import csv_of
+from millstream.metrics.report.table import Column, Table
 
 PUBLISHED = Path(__file__).parent / "data" / "millstone-counts-gpt-4o.csv"
 HEADER = "issue,issue_stance,count,case,model\n"
@@ -58,6 +60,13 @@ def test_a_cell_that_is_left_out_is_0_and_one_given_twice_is_refused() -> None:
 def test_a_table_may_name_the_cases_as_we_do_and_start_with_a_byte_order_mark() -> None:
     text = "\ufeffmodel,case,issue,issue_stance,count\nm,clear-con,drones,other,7\n"
     assert rows_of_csv(text) == [CountRow("m", "drones", "clear-con", "other", 7)]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+a", "-b", "@c", "＝d", "plain", "'quoted'", "it's"])
+def test_a_name_that_a_report_protected_from_spreadsheets_is_read_as_it_was(name: str) -> None:
+    columns = [Column(column, "") for column in ("issue", "issue_stance", "count", "case", "model")]
+    written = csv_of(Table("counts", "", "", tuple(columns), ((name, "pro", 5, "baseline", name),)))
+    assert rows_of_csv(written.decode()) == [CountRow(name, name, "baseline", "pro", 5)]
 
 
 @pytest.mark.parametrize(
