@@ -116,7 +116,7 @@ def correlations(effects: Sequence[Effects], seed: int = 0, resampling: Resampli
 @dataclass(frozen=True)
 class Medians:
     """The median correlation of pairs of different models, within families and between them, each with its number of
-    pairs; None where there is no such pair."""
+    pairs; None where there is no such pair. A model at two temperatures, or in two runs, is no pair."""
 
     within: float | None
     between: float | None
@@ -124,14 +124,17 @@ class Medians:
     pairs_between: int
 
 
-def medians(found: Correlations, families: Sequence[str] | None = None) -> Medians:
-    """`families` names each model's family, in the order of the models; by default, what `family_of` says."""
+def medians(found: Correlations, families: Sequence[str] | None = None, models: Sequence[str] | None = None) -> Medians:
+    """`families` names each row's family, by default what `family_of` says; `models` names which model it is of,
+    whatever the row itself is called, by default its name without a temperature."""
     names = [family_of(model) for model in found.models] if families is None else families
-    if len(names) != len(found.models):
-        raise ValueError(f"families ({len(names)}) must be as many as the models ({len(found.models)})")
+    own = [model.partition(" @ ")[0] for model in found.models] if models is None else models
+    for what, given in (("families", names), ("models", own)):
+        if len(given) != len(found.models):
+            raise ValueError(f"{what} ({len(given)}) must be as many as the models ({len(found.models)})")
     pairs: dict[bool, list[float]] = {True: [], False: []}
     for first, second in combinations(range(len(names)), 2):
-        if not np.isnan(found.r[first, second]):
+        if own[first] != own[second] and not np.isnan(found.r[first, second]):
             pairs[names[first] == names[second]].append(float(found.r[first, second]))
     within, between = (float(np.median(some)) if some else None for some in (pairs[True], pairs[False]))
     return Medians(within, between, len(pairs[True]), len(pairs[False]))

@@ -10,7 +10,7 @@ from typing import Any
 
 import altair as alt
 
-from .charts import LEGEND_HEIGHT, Words, data, drawn, empty, label_width
+from .charts import LEGEND_HEIGHT, Words, data, drawn, empty, guarded, label_width, not_drawn, told
 from .colours import colour
 from .labels import issue_labels, labels, plain
 from .table import PUBLISHED, Cell, Figure, Table
@@ -19,28 +19,35 @@ _STANCES = {"pro": "Pro", "con": "Con", "other": "Other"}
 _CASES = {"baseline": "Baseline", "balanced": "Balanced arguments"}
 _MOST_REFUSED = 40
 _BAR, _HEADER, _AXIS_HEIGHT = 17, 34, 20
-_PANEL = 215
+_PANEL, _SPACING = 215, 18
+# A panel's title must not reach into the next one, though it may be shown in a wider font than it was cut by.
+_TITLE_LONGEST, _TITLE_WIDTH = 28, 190
 
 
-def disagreement_figure(table: Table) -> Figure:
-    """Figure 3."""
+def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 3. `asked` are the models of the whole report."""
+    found = list(table.records())
+    gone = not_drawn(asked, (row["model"] for row in found), "baseline answers on these issues")
     words = Words(
         "figure-3-disagreement",
         "Figure 3: baseline stances where the models disagree most",
         "Shares of pro, con and Other among each model's baseline answers, on the issues with the largest difference "
-        "between two models, the largest first. A model without a bar has no baseline answers there.",
+        "between two models, the largest first. A model without a bar has no baseline answers "
+        f"there.{gone}",
         "A disagreement takes the baselines of two models on the same issue.",
     )
-    found = list(table.records())
     if not found:
         return empty(table, words)
-    models, issues = labels((str(row["model"]) for row in found), 24), issue_labels(str(row["issue"]) for row in found)
+    models = guarded(labels((str(row["model"]) for row in found), 24))
+    issues = guarded(issue_labels((str(row["issue"]) for row in found), _TITLE_LONGEST))
     places = {issue: place for place, issue in enumerate(issues)}
     shared: list[dict[str, Cell]] = [
         {
             "bar": models[str(row["model"])],
             "panel": issues[str(row["issue"])],
             "panel_place": places[str(row["issue"])],
+            "model": told(row["model"]),
+            "issue": told(row["issue"]),
             "answers": row["answers"],
             **{stance: row[stance] for stance in _STANCES},
         }
@@ -49,17 +56,18 @@ def disagreement_figure(table: Table) -> Figure:
     rows = _stacked(shared)
     bars, panels = list(models.values()), list(issues.values())
     tooltip = [
-        alt.Tooltip("panel:N", title="Issue"),
-        alt.Tooltip("bar:N", title="Model"),
+        alt.Tooltip("issue:N", title="Issue"),
+        alt.Tooltip("model:N", title="Model"),
         alt.Tooltip("answers:Q", title="Baseline answers"),
     ]
     height = len(bars) * _BAR
     # By a number and not by a list of names, which would put the names into expressions.
     facet = alt.Facet("panel:N", sort=alt.EncodingSortField("panel_place", op="min"), title=None, header=_header())
-    chart = _stack(bars, tooltip).properties(width=_PANEL, height=height).facet(facet, columns=2).properties(spacing=18)
+    chart = _stack(bars, tooltip).properties(width=_PANEL, height=height)
+    chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
     across = min(len(panels), 2)
     lines = -(-len(panels) // 2)
-    size = (label_width(bars) + across * (_PANEL + 18), lines * (height + _HEADER) + _AXIS_HEIGHT + LEGEND_HEIGHT)
+    size = (label_width(bars) + across * (_PANEL + _SPACING), lines * (height + _HEADER) + _AXIS_HEIGHT + LEGEND_HEIGHT)
     return drawn(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
 
 
@@ -80,22 +88,32 @@ def refusals_figure(table: Table) -> Figure:
     )
     if not pairs:
         return empty(table, words)
-    names = _pair_labels(drawn_pairs)
+    names = guarded(_pair_labels(drawn_pairs))
     rows = _stacked(
-        {"bar": names[pair], "panel": _CASES[str(row["case"])]} | {stance: row[stance] for stance in _STANCES}
+        {
+            "bar": names[pair],
+            "panel": _CASES[str(row["case"])],
+            "model": told(row["model"]),
+            "issue": told(row["issue"]),
+            **{stance: row[stance] for stance in _STANCES},
+        }
         for row in found
         if (pair := (str(row["model"]), str(row["issue"]))) in names and row["other"] is not None
     )
-    tooltip = [alt.Tooltip("bar:N", title="Issue"), alt.Tooltip("panel:N", title="Case")]
+    tooltip = [
+        alt.Tooltip("issue:N", title="Issue"),
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("panel:N", title="Case"),
+    ]
     height = len(names) * _BAR
     column = alt.Column("panel:N", sort=list(_CASES.values()), title=None, header=_header())
     chart = (
         _stack(list(names.values()), tooltip)
         .properties(width=_PANEL, height=height)
         .facet(column=column)
-        .properties(spacing=18)
+        .properties(spacing=_SPACING)
     )
-    size = (label_width(names.values()) + 2 * (_PANEL + 18), height + _HEADER + _AXIS_HEIGHT + LEGEND_HEIGHT)
+    size = (label_width(names.values()) + 2 * (_PANEL + _SPACING), height + _HEADER + _AXIS_HEIGHT + LEGEND_HEIGHT)
     return drawn(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
 
 
@@ -117,7 +135,12 @@ def _stack(bars: Sequence[str], tooltip: list[alt.Tooltip]) -> Any:
         alt.Chart(data())
         .mark_bar()
         .encode(
-            y=alt.Y("bar:N", title=None, scale=alt.Scale(domain=list(bars), paddingInner=0.25)),
+            y=alt.Y(
+                "bar:N",
+                title=None,
+                scale=alt.Scale(domain=list(bars), paddingInner=0.25),
+                axis=alt.Axis(minExtent=label_width(bars)),
+            ),
             x=alt.X("share:Q", stack="zero", title=None, axis=axis, scale=alt.Scale(domain=[0, 100], nice=False)),
             color=alt.Color(
                 "stance:N",
@@ -136,7 +159,7 @@ def _stack(bars: Sequence[str], tooltip: list[alt.Tooltip]) -> Any:
 
 
 def _header() -> alt.Header:
-    return alt.Header(labelOrient="top", labelAnchor="start", labelPadding=6)
+    return alt.Header(labelOrient="top", labelAnchor="start", labelPadding=6, labelLimit=_TITLE_WIDTH)
 
 
 def _pair_labels(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:

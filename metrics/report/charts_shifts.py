@@ -11,7 +11,22 @@ from typing import Any
 import altair as alt
 
 from ..millstone import SHIFT_ORDER
-from .charts import AXIS_HEIGHT, LEGEND_HEIGHT, WIDTH, Words, data, drawn, empty, span
+from .charts import (
+    AXIS_HEIGHT,
+    LEGEND_HEIGHT,
+    PADDING,
+    WIDTH,
+    Words,
+    data,
+    drawn,
+    empty,
+    guarded,
+    label_width,
+    legend_columns,
+    not_drawn,
+    span,
+    told,
+)
 from .colours import colour
 from .labels import labels
 from .table import Cell, Figure, Table
@@ -20,42 +35,49 @@ _CASES = dict(zip(SHIFT_ORDER, ("One-sided con", "Clear con", "Balanced", "Clear
 _CASE_COLOURS = ("con", "con-soft", "other", "pro-soft", "pro")
 _SIDES = {"pro": "One con among pro arguments", "con": "One pro among con arguments"}
 _SIDE_COLOURS = ("con", "pro")
-_BAR, _BETWEEN = 11, 16
+_BAR, _BETWEEN, _LEGEND_LINE = 11, 16, 18
 _SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
 
 
-def shifts_figure(table: Table) -> Figure:
-    """Figure 2."""
+def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 2. `asked` are the models of the whole report."""
+    gone = not_drawn(asked, _drawable(table, "shift"), "an issue with answers both at the baseline and with arguments")
     words = Words(
         "figure-2-shifts",
         "Figure 2: average shift of the pro share, by case",
         "How far the share of pro answers moves from the baseline, in percentage points, averaged over issues. Lines "
-        "are 95% intervals.",
+        f"are 95% intervals.{gone}",
         "No issue has answers both at the baseline and in a case with arguments.",
     )
     return _bars(table, words, "shift", "case", _CASES, _CASE_COLOURS)
 
 
-def contradiction_figure(table: Table) -> Figure:
+def contradiction_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     """Figure 5."""
+    gone = not_drawn(asked, _drawable(table, "effect"), "answers on these issues to both cases of a side")
     words = Words(
         "figure-5-contradiction",
         "Figure 5: the effect of a single contradicting argument",
         "How far the share of pro answers moves when arguments of one side are joined by one of the other, in "
         "percentage points, averaged over issues: clear and convincing minus one-sided. Lines are 95% intervals. "
-        f"{table.note.partition('.')[0]}.",
+        f"{table.note.partition('.')[0]}.{gone}",
         "No issue has answers both in a one-sided case and in the clear and convincing case of its side.",
     )
     return _bars(table, words, "effect", "side", _SIDES, _SIDE_COLOURS)
 
 
+def _drawable(table: Table, value: str) -> list[Cell]:
+    return [row["model"] for row in table.records() if row[value] is not None]
+
+
 def _bars(
     table: Table, words: Words, value: str, group: str, titles: Mapping[str, str], colours: Sequence[str]
 ) -> Figure:
-    models = labels(str(row["model"]) for row in table.records())
+    models = guarded(labels(str(row["model"]) for row in table.records()))
     rows: list[dict[str, Cell]] = [
         {
             "model": models[str(row["model"])],
+            "name": told(row["model"]),
             "group": titles[str(row[group])],
             "value": row[value],
             "low": row["low"],
@@ -70,29 +92,49 @@ def _bars(
         return empty(table, words)
     shown = {row["model"] for row in rows}
     order = [model for model in models.values() if model in shown]
-    chart = _chart(order, list(titles.values()), colours)
+    groups = list(titles.values())
+    columns, _ = legend_columns(groups)
+    above = PADDING + LEGEND_HEIGHT + _LEGEND_LINE * (-(-len(groups) // columns) - 1)
+    chart = _chart(order, groups, colours, above - PADDING)
     height = len(order) * (len(titles) * _BAR + _BETWEEN)
     return drawn(
         table,
         words,
-        chart.properties(width=WIDTH, height=height, autosize=alt.AutoSizeParams(type="fit-x", contains="padding")),
+        chart.properties(
+            width=WIDTH,
+            height=height,
+            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+            # The legend stands in here, as it may be wider than the plot.
+            padding={"left": PADDING, "right": PADDING, "top": above, "bottom": PADDING},
+        ),
         rows,
-        size=(WIDTH, height + AXIS_HEIGHT + LEGEND_HEIGHT),
+        size=(WIDTH, height + AXIS_HEIGHT + above),
         min_width=480,
     )
 
 
-def _chart(models: Sequence[str], groups: Sequence[str], colours: Sequence[str]) -> Any:
+def _chart(models: Sequence[str], groups: Sequence[str], colours: Sequence[str], above: int) -> Any:
     chosen = alt.selection_point(name="chosen", fields=["group"], bind="legend")
     padding = _BETWEEN / (len(groups) * _BAR + _BETWEEN)
     # By domain and not by sort, which would put the names into expressions.
     rows = alt.Scale(domain=list(models), paddingInner=padding, paddingOuter=padding / 2)
+    left = label_width(models)
+    columns, between = legend_columns(groups)
+    legend = alt.Legend(
+        orient="none",
+        direction="horizontal",
+        legendX=-left,
+        legendY=-above,
+        columns=columns,
+        columnPadding=between,
+        rowPadding=4,
+    )
     place = alt.Chart(data()).encode(
-        y=alt.Y("model:N", title=None, scale=rows),
+        y=alt.Y("model:N", title=None, scale=rows, axis=alt.Axis(minExtent=left)),
         yOffset=alt.YOffset("group:N", sort=groups, scale=alt.Scale(padding=0)),
         opacity=alt.condition(chosen, alt.value(1), alt.value(0.15)),
         tooltip=[
-            alt.Tooltip("model:N", title="Model"),
+            alt.Tooltip("name:N", title="Model"),
             alt.Tooltip("group:N", title="Case"),
             alt.Tooltip("value:Q", title="Points", format="+.1f"),
             alt.Tooltip("interval:N", title="95% interval"),
@@ -104,7 +146,11 @@ def _chart(models: Sequence[str], groups: Sequence[str], colours: Sequence[str])
             "value:Q", title="Change of the pro share, percentage points", axis=alt.Axis(labelExpr=_SIGNED, tickCount=9)
         ),
         color=alt.Color(
-            "group:N", title=None, sort=groups, scale=alt.Scale(domain=groups, range=[*map(colour, colours)])
+            "group:N",
+            title=None,
+            sort=groups,
+            scale=alt.Scale(domain=groups, range=[*map(colour, colours)]),
+            legend=legend,
         ),
     )
     spans = place.mark_rule(strokeWidth=1.2).encode(x="low:Q", x2="high:Q")

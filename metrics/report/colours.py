@@ -29,10 +29,21 @@ COLOURS = MappingProxyType(
         "con": Colour("#b34700", "#f08a3c"),
         "con-soft": Colour("#f0a868", "#96561f"),
         "other": Colour("#9aa2ab", "#6b747e"),
+        # Cells of maps: on dark pages they get lighter from step to step, on light ones darker.
+        "more-1": Colour("#e6f2fe", "#1d2b3b"),
+        "more-2": Colour("#b4d5f8", "#233f5b"),
+        "more-3": Colour("#7cb3eb", "#2a557f"),
+        "more-4": Colour("#1b71bc", "#4e90d2"),
+        "more-5": Colour("#03528e", "#7fb6ee"),
+        "more-6": Colour("#00315a", "#badbfe"),
+        "less-1": Colour("#feece1", "#36261c"),
+        "less-3": Colour("#eea471", "#73421c"),
+        "less-4": Colour("#ab5803", "#d27830"),
+        "less-6": Colour("#5f2e01", "#fec7a2"),
     }
 )
 
-_VARIABLE = re.compile(r"var\(--chart-[a-z-]+, (#[0-9a-f]{6})\)")
+_VARIABLE = re.compile(r"var\(--chart-[a-z0-9-]+, (#[0-9a-f]{6})\)")
 
 
 def colour(name: str) -> str:

@@ -43,12 +43,13 @@ def findings(survey: Survey, seed: int = 0) -> Findings:
         issues_table(prepared),
     ]
     tables = {table.name: table for table in sorted(made, key=_place)}
+    asked = [answers.name for answers in survey.answers]
     figures = (
-        shifts_figure(tables["figure-2-shifts"]),
-        disagreement_figure(tables["figure-3-disagreement"]),
-        topics_figure(tables["figure-4-topics"]),
-        contradiction_figure(tables["figure-5-contradiction"]),
-        correlations_figure(tables["figure-6-correlations"], tables["figure-6-medians"]),
+        shifts_figure(tables["figure-2-shifts"], asked),
+        disagreement_figure(tables["figure-3-disagreement"], asked),
+        topics_figure(tables["figure-4-topics"], asked),
+        contradiction_figure(tables["figure-5-contradiction"], asked),
+        correlations_figure(tables["figure-6-correlations"], tables["figure-6-medians"], asked),
         refusals_figure(tables["figure-7-refusals"]),
     )
     return Findings(tuple(tables.values()), figures, remarks(survey, tables, missing))

@@ -30,13 +30,14 @@ def argument_tables(panel: Panel, seed: int) -> Iterator[Table]:
     options = panel.survey.options
     effects = [argument_effects(answers, options.reading, options.relative_to_baseline) for answers in panel.answers]
     found = correlations(effects, seed)
-    families = [family_of(answers.model) for answers in panel.answers]
-    yield from _correlations(found, families, options.relative_to_baseline)
+    yield from _correlations(found, [answers.model for answers in panel.answers], options.relative_to_baseline)
     yield _effects(effects, options.relative_to_baseline)
     yield _order(panel, seed)
 
 
-def _correlations(found: Correlations, families: Sequence[str], is_relative: bool) -> Iterator[Table]:
+def _correlations(found: Correlations, models: Sequence[str], is_relative: bool) -> Iterator[Table]:
+    """`models` has the model of each row, which several rows may be of."""
+    families = [family_of(model) for model in models]
     effect = "its pro share minus that of the same template's baseline" if is_relative else "the pro share"
     yield Table(
         "figure-6-correlations",
@@ -52,6 +53,7 @@ def _correlations(found: Correlations, families: Sequence[str], is_relative: boo
             Column("high", "High", "correlation"),
             Column("shared", "Arguments shared", "count"),
             Column("same_family", "Same family"),
+            Column("same_model", "Same model"),
         ),
         tuple(
             (
@@ -60,15 +62,17 @@ def _correlations(found: Correlations, families: Sequence[str], is_relative: boo
                 *(_number(matrix[first, second]) for matrix in (found.r, found.low, found.high)),
                 int(found.shared[first, second]),
                 families[first] == families[second],
+                models[first] == models[second],
             )
             for first, second in combinations(range(len(found.models)), 2)
         ),
     )
-    middle = medians(found, families)
+    middle = medians(found, families, models)
     yield beside_published(
         "figure-6-medians",
         "Median correlations within and between families",
-        "Over pairs of models whose correlation is defined.",
+        "Over pairs of models whose correlation is defined. A model beside itself, at another temperature or in "
+        "another run, is no pair: it counts neither within a family nor between two.",
         (
             Column("pairs", "Pairs"),
             Column("number", "Number of pairs", "count"),

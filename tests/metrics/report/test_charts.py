@@ -17,9 +17,13 @@ from msgspec.structs import replace as changed
 from polls import ISSUES, TOPICS, polled, realistic, survey_of
 
 from millstream.metrics.answers import Answers
+from millstream.metrics.millstone import CONFIGS
+from millstream.metrics.report.charts import legend_columns
+from millstream.metrics.report.charts_maps import topics_figure
 from millstream.metrics.report.charts_shifts import shifts_figure
 from millstream.metrics.report.colours import COLOURS, colour, in_light, style_sheet
 from millstream.metrics.report.findings import Findings, Survey, findings
+from millstream.metrics.report.labels import width_of
 from millstream.metrics.report.pictures import png, svg
 from millstream.metrics.report.table import Figure
 
@@ -229,7 +233,7 @@ def test_names_never_stand_in_an_expression() -> None:
     allowed = {
         "datum.value === 0 ? '0' : format(datum.value, '+~g')",
         "datum.value + '%'",
-        "datum.is_dark",
+        "datum.is_strong",
         "datum.is_family",
     }
     for figure in figures_of("hostile").values():
@@ -275,6 +279,91 @@ def marks_in(spec: Any, is_of_rows: bool = False) -> Iterator[dict[str, Any]]:
 
 def test_a_picture_of_one_model_s_refusals_says_whose_they_are() -> None:
     assert figures_of("realistic")["figure-7-refusals"].caption.endswith("All are other/shy-1's.")
+
+
+def test_a_figure_names_the_models_that_it_leaves_out() -> None:
+    aside = [polled(f"aside-{at}", ["abortion", "unheard-of"], seed=at, trials=1) for at in range(5)]
+    survey = survey_of(polled("there", seed=8), polled("near", seed=9), *aside[:1])
+    captions = {figure.name: figure.caption for figure in findings(survey).figures}
+    assert captions["figure-4-topics"].endswith(" Not drawn, for want of a scored issue whose topic is known: aside-0.")
+    assert (
+        " Not drawn, for want of answers on these issues to both cases of a side: aside-0."
+        in captions["figure-5-contradiction"]
+    )
+    for name in ("figure-2-shifts", "figure-3-disagreement", "figure-6-correlations", "figure-7-refusals"):
+        assert "Not drawn" not in captions[name]
+    many = {figure.name: figure.caption for figure in findings(survey_of(survey.answers[0], *aside)).figures}
+    assert many["figure-4-topics"].endswith(": aside-0, aside-1, aside-2 and 2 more.")
+
+
+def test_a_figure_leaves_out_who_has_nothing_to_draw() -> None:
+    mute = polled("mute", ["golf"], trials=1, skipped=[("golf", config) for config in CONFIGS if config != "baseline"])
+    deaf = polled("deaf", ["golf"], trials=1, skipped=[("golf", "baseline")])
+    captions = {
+        figure.name: figure.caption
+        for figure in findings(survey_of(polled("a", seed=1), polled("b", seed=2), mute, deaf)).figures
+    }
+    lacking = {
+        "figure-2-shifts": "an issue with answers both at the baseline and with arguments: mute and deaf.",
+        "figure-3-disagreement": "baseline answers on these issues: deaf.",
+        "figure-4-topics": "a scored issue whose topic is known: mute and deaf.",
+        "figure-6-correlations": "a correlation with another model: mute.",
+    }
+    for name, lack in lacking.items():
+        assert captions[name].endswith(f" Not drawn, for want of {lack}"), name
+
+
+def test_a_figure_of_nobody_names_nobody() -> None:
+    for figure in figures_of("one model on one issue").values():
+        assert figure.spec is not None or "Not drawn" not in figure.caption
+
+
+def test_no_label_is_what_an_object_of_javascript_has_by_itself() -> None:
+    for figure in figures_of("hostile").values():
+        assert figure.spec is not None
+        for row in figure.spec["datasets"]["rows"]:
+            grouped = [row[field] for field in ("x", "y", "bar") if field in row]
+            grouped += [row["model"]] if "group" in row else [row["panel"]] if "panel_place" in row else []
+            assert grouped
+            assert all(label.endswith("\N{NO-BREAK SPACE}") for label in grouped), figure.name
+
+
+def test_a_legend_takes_as_many_lines_as_its_titles_need() -> None:
+    assert legend_columns(["Pro", "Con"])[0] == 2
+    assert legend_columns(["x" * 50, "y" * 50])[0] == 1
+    columns, between = legend_columns(["x" * 20] * 5)
+    assert 1 < columns < 5
+    assert between >= 0.2 * width_of("x" * 20, 12)
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["light", "dark"])
+def test_the_number_in_a_cell_stands_out_from_every_colour_of_cells(at: int) -> None:
+    steps = [name for name in COLOURS if name.startswith(("more-", "less-"))]
+    assert len(steps) == 10
+    for name in steps:
+        number = COLOURS["paper" if int(name[-1]) >= 4 else "ink"][at]
+        assert contrast(COLOURS[name][at], number) >= 4.5, name
+    for kind in ("more-", "less-"):
+        apart = [contrast(COLOURS[name][at], COLOURS["paper"][at]) for name in steps if name.startswith(kind)]
+        assert apart == sorted(apart)
+        assert apart[0] < 1.3
+
+
+@pytest.mark.parametrize("most", [0.0, 0.6, 0.61, 7.5, 18.0, 59.9, 100.0])
+def test_the_steps_of_a_map_reach_from_nothing_to_the_most(most: float) -> None:
+    survey = survey_of(polled("m", ["golf"], trials=1))
+    [found] = [table for table in findings(survey).tables if table.name == "figure-4-topics"]
+    figure = topics_figure(changed(found, rows=tuple((*row[:2], most, *row[3:]) for row in found.rows)))
+    assert figure.spec is not None
+    scale = figure.spec["layer"][0]["encoding"]["color"]["scale"]
+    bounds, step = scale["domain"], scale["domain"][0]
+    assert len(scale["range"]) == len(bounds) + 1 == 6
+    assert bounds == pytest.approx([step * number for number in range(1, 6)])
+    assert most <= 6 * step + 1e-9
+    # No finer steps would do.
+    assert step == 0.1 or 2.5 * most > 6 * step
+    is_strong = figure.spec["datasets"]["rows"][0]["is_strong"]
+    assert is_strong == (most >= bounds[2])
 
 
 def test_many_refused_issues_are_cut_and_the_caption_says_so() -> None:

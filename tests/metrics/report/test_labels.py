@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.metrics.report.labels import issue_labels, labels, plain
+from millstream.metrics.report.labels import issue_labels, labels, listed, plain, width_of
 
 # Lone surrogates too, which no JSON holds but a program may hand over.
 hostile = st.text(st.characters(categories=None), max_size=60)
@@ -46,6 +47,31 @@ def test_an_issue_reads_as_words_and_an_odd_one_stays_as_it_is() -> None:
 
 def test_issues_that_would_read_alike_keep_their_ids() -> None:
     assert list(issue_labels(["Golf", "golf"]).values()) == ["Golf", "golf"]
+
+
+def test_names_in_a_sentence_are_a_few_and_how_many_more() -> None:
+    names = ["a", "b", "c", "d", "e"]
+    assert [listed(names[:number]) for number in range(1, 6)] == [
+        "a",
+        "a and b",
+        "a, b and c",
+        "a, b, c and 1 more",
+        "a, b, c and 2 more",
+    ]
+    assert len(listed(["x" * 500])) == 60
+
+
+# Advance widths in the fonts that browsers draw with where they have no narrower one.
+@pytest.mark.parametrize(
+    ("label", "width"),
+    [("One-sided con", 87), ("meta-llama/llama-3.1-405b", 158), ("WWWWMMMM", 89), ("Society & Holidays (1)", 139)],
+)
+def test_a_label_is_given_the_room_that_a_wide_font_takes(label: str, width: int) -> None:
+    assert width <= width_of(label, 12) <= 1.25 * width
+
+
+def test_full_width_letters_take_a_whole_square() -> None:
+    assert width_of("模型", 12) == 24
 
 
 def test_no_name_at_all_is_said() -> None:
