@@ -12,15 +12,15 @@ import numpy as np
 
 from ..answers import Answers
 from ..gaps import Gaps, inferred
+from ..millstone import CASES
 from ..scores import KINDS
-from .labels import plain
+from .labels import listed
 from .survey import Options, Survey
-from .table import Table
-from .tables_openness import FLIP_WARNING
+from .table import Cell, Table
+from .tables_openness import FLIP_WARNING, own_rows
 
-_NAMED = 3
+_COUNTED = 6
 _READINGS: tuple[Literal["paper", "careful"], ...] = ("paper", "careful")
-_LONGEST_NAME = 60
 
 
 def remarks(survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, Gaps]) -> tuple[str, ...]:
@@ -28,10 +28,11 @@ def remarks(survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, G
         return ("There are no answers: nothing is scored.", *_incomplete(missing))
     return (
         *_incomplete(missing),
+        *_lacking_cases(tables["om-by-issue"]),
         *_asked_differently(survey),
         *_options(survey.options),
         f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
-        *_ranks(tables["om-readings"]),
+        *_ranks(own_rows(tables["om-readings"], survey.options.issue_set)),
         *_readings(tables["stance-readings"]),
         *_unscored(survey, tables["om-by-issue"]),
     )
@@ -55,14 +56,30 @@ def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
             yield f"{_name(model)} has {found.repeated:,} answers to prompts that have one already; all are counted."
 
 
+def _lacking_cases(issues: Table) -> Iterator[str]:
+    """What is worse than a thin case: one with no answer at all."""
+    lacking: dict[str, list[str]] = {}
+    for row in issues.records():
+        if row["om"] is not None and any(row[f"pro_{case.replace('-', '_')}"] is None for case in CASES):
+            lacking.setdefault(str(row["model"]), []).append(str(row["issue"]))
+    for model, names in lacking.items():
+        one = len(names) == 1
+        yield (
+            f"{_name(model)} has no answer at all in some case of {len(names):,} {'issue' if one else 'issues'} "
+            f"({listed(names)}): such a case adds nothing to a score while its weight stays in it, so "
+            f"{'this score is' if one else 'these scores are'} too low, and so is the model's OM."
+        )
+
+
 def _asked_differently(survey: Survey) -> Iterator[str]:
     issues = {answers.name: frozenset(answers.issues) for answers in survey.answers}
     if len(set(issues.values())) > 1:
-        numbers = ", ".join(f"{_name(name)} {len(own)}" for name, own in list(issues.items())[: 2 * _NAMED])
-        more = "" if len(issues) <= 2 * _NAMED else f" and {len(issues) - 2 * _NAMED} more"
+        numbers = ", ".join(f"{_name(name)} {len(own)}" for name, own in list(issues.items())[:_COUNTED])
+        more = "" if len(issues) <= _COUNTED else f" and {len(issues) - _COUNTED} more"
         yield (
             f"The models were asked about different issues ({numbers}{more}): means over them are no comparison. "
-            "Table 5 and the paired tests compare models on the same issues."
+            "Ranks are among models that are scored on exactly the same issues, and the paired tests compare two "
+            "models on the issues of both."
         )
     if len({survey.data_sets[name] for name in issues if name in survey.data_sets}) > 1:
         yield "The models were asked from different data sets: the same issue can have other arguments and other words."
@@ -100,13 +117,12 @@ def _options(options: Options) -> Iterator[str]:
         yield "The three issues that the published scores leave out are left out, save where a table says “all”."
 
 
-def _ranks(readings: Table) -> Iterator[str]:
-    rows = list(readings.records())
-    turned = [row for row in rows if len({row[f"{kind}_rank"] for kind in KINDS}) > 1]
-    if turned:
-        models = list(dict.fromkeys(_name(str(row["model"])) for row in turned))
+def _ranks(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """Of the ranks that the summary shows."""
+    models = [model for model, row in rows.items() if len({row[f"{kind}_rank"] for kind in KINDS}) > 1]
+    if models:
         yield (
-            f"The order of the models depends on how eq. (1) is read: {_some(models)} "
+            f"The order of the models depends on how eq. (1) is read: {listed(models)} "
             f"{'has' if len(models) == 1 else 'have'} another rank under another reading."
         )
 
@@ -138,18 +154,11 @@ def _unscored(survey: Survey, issues: Table) -> Iterator[str]:
         )
     gone = [_name(answers.name) for answers in survey.answers if answers.name not in present]
     if gone:
-        yield f"{_some(gone)} {'has' if len(gone) == 1 else 'have'} no answer on the issues of this report."
+        yield f"{listed(gone)} {'has' if len(gone) == 1 else 'have'} no answer on the issues of this report."
 
 
 def _name(model: str) -> str:
-    return plain(model, _LONGEST_NAME)
-
-
-def _some(names: list[str]) -> str:
-    shown = names[:_NAMED]
-    if len(names) > len(shown):
-        return f"{', '.join(shown)} and {len(names) - len(shown)} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    return listed([model])
 
 
 def _percent(share: float) -> str:

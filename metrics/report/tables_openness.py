@@ -5,13 +5,14 @@ Owns their columns and words. What a score is stands in `millstone`, its interva
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..counts import ModelCounts, counts_of
 from ..millstone import CASES, mean_over_issues, openness
 from ..scores import KINDS, ranks
-from .panel import CONTROVERSIAL, INTERVAL_NOTE, SETS_NOTE, Panel
+from .panel import ALL, ALL_BUT_THREE, CONTROVERSIAL, INTERVAL_NOTE, SETS_NOTE, Panel
 from .published import beside_published
+from .survey import IssueSet
 from .table import Cell, Column, Table
 
 FLIP_WARNING = (
@@ -67,7 +68,7 @@ def readings_table(panel: Panel) -> Table:
     rows = []
     for name, models in panel.sets.items():
         means = {kind: {counts.model: mean_score(counts, kind) for counts in models} for kind in KINDS}
-        placed = {kind: ranks(means[kind]) for kind in KINDS}
+        placed = {kind: _ranks_among_alike(models, means[kind]) for kind in KINDS}
         for counts in models:
             row: list[Cell] = [counts.model, name, scored_issues(counts)]
             for kind in KINDS:
@@ -78,8 +79,9 @@ def readings_table(panel: Panel) -> Table:
         "Three readings of the score, and the ranks they give",
         "Eq. (1) read literally; the change of the pro share where the stance flips, as the paper's worked example has "
         f"it; and eq. (1) without the condition that the stance flips. {FLIP_WARNING} The order of the models can turn "
-        "over from one reading to another, as it does in the published counts: read a rank with its interval. Rank 1 "
-        f"is the most open-minded of its issue set. {INTERVAL_NOTE} {SETS_NOTE}",
+        "over from one reading to another, as it does in the published counts: read a rank with its interval. Ranks "
+        "are among the models of a set that are scored on exactly the same issues, 1 the most open-minded; a model "
+        f"that no other one shares its issues with has none. {INTERVAL_NOTE} {SETS_NOTE}",
         tuple(columns),
         tuple(rows),
     )
@@ -136,6 +138,28 @@ def issues_table(panel: Panel) -> Table:
         tuple(rows),
         is_long=True,
     )
+
+
+def own_rows(readings: Table, issue_set: IssueSet) -> dict[str, dict[str, Cell]]:
+    """The row of each model in the set of issues that stands for it: the one that was asked for, else the largest."""
+    order = (ALL, ALL_BUT_THREE) if issue_set == 107 else (ALL_BUT_THREE, ALL)
+    places = {name: place for place, name in enumerate((*order, CONTROVERSIAL))}
+    found: dict[str, dict[str, Cell]] = {}
+    for row in sorted(readings.records(), key=lambda row: places[str(row["issue_set"])]):
+        found.setdefault(str(row["model"]), row)
+    return found
+
+
+def _ranks_among_alike(models: Iterable[ModelCounts], means: Mapping[str, float | None]) -> dict[str, int | None]:
+    alike: dict[frozenset[str], list[str]] = {}
+    for counts in models:
+        is_scored = openness(counts.pooled).is_scored
+        issues = (issue.casefold() for issue, known in zip(counts.issues, is_scored, strict=True) if known)
+        alike.setdefault(frozenset(issues), []).append(counts.model)
+    found: dict[str, int | None] = {}
+    for names in alike.values():
+        found |= ranks({name: means[name] for name in names}) if len(names) > 1 else {names[0]: None}
+    return found
 
 
 def mean_score(counts: ModelCounts, kind: str) -> float | None:

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 from msgspec.structs import replace as changed
-from polls import ISSUES, polled, realistic, survey_of
+from polls import CONTROVERSIAL, ISSUES, polled, realistic, survey_of
 
 from millstream.metrics.gaps import inferred
 from millstream.metrics.report.findings import Options, findings
+from millstream.metrics.report.labels import listed
 from millstream.metrics.report.survey import Survey
 
 
@@ -74,10 +75,42 @@ def test_a_model_with_no_answer_on_the_chosen_issues_is_told() -> None:
 def test_ranks_that_turn_over_are_told() -> None:
     survey = realistic()
     rows = next(table for table in findings(survey).tables if table.name == "om-readings").records()
-    turned = any(row["om_rank"] != row["om_pro_share_rank"] or row["om_rank"] != row["om_no_flip_rank"] for row in rows)
+    ranks: dict[object, list[object]] = {}
+    for row in rows:  # the largest set first
+        ranks.setdefault(row["model"], [row[f"{kind}_rank"] for kind in ("om", "om_pro_share", "om_no_flip")])
+    turned = [str(model) for model, own in ranks.items() if len(set(own)) > 1]
     assert turned
-    assert told(survey, "The order of the models depends on how eq. (1) is read: ")
+    have = "has" if len(turned) == 1 else "have"
+    assert told(survey, f"how eq. (1) is read: {listed(turned)} {have} another rank under another reading.")
     assert not told(survey_of(ONE), "The order of the models")
+
+
+def test_ranks_that_turn_over_in_a_set_that_no_summary_shows_are_not_told() -> None:
+    """Each of these has issues of its own, so neither has a rank; on the controversial ones they share, both have."""
+    survey = survey_of(
+        polled("one", [*CONTROVERSIAL, "golf"], seed=2, trials=1),
+        polled("two", [*CONTROVERSIAL, "milk"], seed=3, trials=1),
+    )
+    rows = [row for table in findings(survey).tables if table.name == "om-readings" for row in table.records()]
+    turned = {row["issue_set"] for row in rows if row["om_rank"] != row["om_no_flip_rank"]}
+    assert turned == {"controversial"}
+    assert not told(survey, "The order of the models")
+
+
+def test_a_case_without_any_answer_is_told_apart_from_one_that_lacks_some() -> None:
+    issues = ["golf", "milk", "zoos", "abortion"]
+    holes = [(issue, "balanced-1") for issue in issues]
+    found = findings(survey_of(polled("whole", issues), polled("holed", issues, skipped=holes))).remarks
+    [remark] = [remark for remark in found if "no answer at all" in remark]
+    assert remark.startswith("holed has no answer at all in some case of 4 issues (abortion, golf, milk and 1 more): ")
+    assert remark.endswith("so these scores are too low, and so is the model's OM.")
+    thin = {"one": replace(inferred(ONE), trials=(0, 1, 2, 3))}
+    assert told(changed(SMALL, shapes=thin), "one is incomplete")
+    assert not told(changed(SMALL, shapes=thin), "no answer at all")
+    # Without a baseline an issue has no score that could be too low.
+    bare = polled("bare", issues, skipped=[("golf", "baseline")])
+    assert not told(survey_of(bare), "no answer at all")
+    assert told(survey_of(bare), "bare has no score on 1 issue")
 
 
 def test_a_name_of_any_length_is_cut_in_a_sentence() -> None:

@@ -1,0 +1,52 @@
+"""Claims about models beside each other: who is ranked among whom, and who makes a pair."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+
+import pytest
+from polls import polled, realistic, survey_of
+
+from millstream.metrics.report.findings import Findings, findings
+from millstream.metrics.report.table import THIS_RUN, Cell
+
+
+def own(found: Findings, name: str) -> list[dict[str, Cell]]:
+    """The run's rows of a table."""
+    [table] = [table for table in found.tables if table.name == name]
+    return [row for row in table.records() if row.get("source", THIS_RUN) == THIS_RUN]
+
+
+def test_only_models_that_are_scored_on_the_same_issues_are_ranked() -> None:
+    survey = survey_of(
+        polled("a", ["golf", "milk"], seed=1),
+        polled("b", ["golf", "milk"], seed=2),
+        polled("c", ["golf", "zoos"], seed=3),
+        polled("d", ["golf", "milk", "zoos"], seed=4, skipped=[("zoos", "baseline")]),
+        polled("e", ["golf", "milk", "zoos"], seed=5),
+    )
+    for kind in ("om", "om_pro_share", "om_no_flip"):
+        found = {row["model"]: row for row in own(findings(survey), "om-readings")}
+        # What d has no baseline on is no issue that it is scored on.
+        alike = sorted("abd", key=lambda model: -float(str(found[model][kind])))
+        assert [found[model][f"{kind}_rank"] for model in alike] == [1, 2, 3]
+        assert [found[model][f"{kind}_rank"] for model in "ce"] == [None, None]
+
+
+def test_a_model_beside_itself_is_no_pair_of_a_family() -> None:
+    great, mini, shy, _ = realistic().answers
+    again = (replace(great, name=f"{great.model} @ 1", temperature=1.0), replace(great, name=f"{great.model} (other)"))
+    found = findings(survey_of(great, *again, mini, shy))
+    same = {(row["first"], row["second"]) for row in own(found, "figure-6-correlations") if row["same_model"]}
+    assert len(same) == 3
+    assert all(str(name).startswith(great.model) for pair in same for name in pair)
+    within, between = own(found, "figure-6-medians")
+    # Three times the large one with the mini, and four models with the one that is of no family.
+    assert (within["number"], between["number"]) == (3, 4)
+    rows = own(found, "figure-6-correlations")
+    values = [row["r"] for row in rows if row["same_family"] and not row["same_model"]]
+    assert within["median"] == pytest.approx(median(float(str(value)) for value in values))
+    [figure] = [figure for figure in found.figures if figure.name == "figure-6-correlations"]
+    assert figure.spec is not None
+    assert sum(bool(row["is_family"]) for row in figure.spec["datasets"]["rows"]) == 3
