@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -93,10 +94,32 @@ def _out(options: argparse.Namespace) -> Path:
         sent = next((name for name, value in sending_from(options).as_dict().items() if value is not None), None)
         if sent is not None:
             raise UsageError(f"--{sent.replace('_', '-')} belongs to --rephrase: nothing is sent without it")
-    out = Path(options.out).expanduser()
-    if out.is_dir():
+    out = _path(options.out)
+    found = _found(out, f"--out {out}: expected a file to write")
+    if found is not None and stat.S_ISDIR(found.st_mode):
         raise UsageError(f"--out {out}: expected a file, got a folder: name a file in it")
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise UsageError(f"--out {out}: expected a file, got a device or a pipe: choose another --out")
+    if found is None and out.is_symlink():
+        raise UsageError(f"--out {out}: expected a file, got a link that leads nowhere: choose another --out")
     return out
+
+
+def _path(given: str) -> Path:
+    try:
+        return Path(given).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{given}: expected a path, got one that begins with a home nobody has") from error
+
+
+def _found(path: Path, expected: str) -> os.stat_result | None:
+    """What is at a path, or None; a path that can't be looked at (too long, a link to itself) is refused."""
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UsageError(f"{expected}, got: {error.strerror}") from error
 
 
 def _gather(options: argparse.Namespace) -> Gathered:
@@ -111,17 +134,20 @@ def _gather(options: argparse.Namespace) -> Gathered:
         return gather(read_pages(_folder(options.from_pages)), rules)
     from ...bench.millstone.importing.checkout import read_places
 
-    places = [Path(place).expanduser() for place in options.places]
+    places = [_path(place) for place in options.places]
     for place in places:
-        if not place.exists():
-            raise UsageError(f"{place}: expected a folder of issues or a data set file, got nothing there")
+        expected = f"{place}: expected a folder of issues or a data set file"
+        if _found(place, expected) is None:
+            raise UsageError(f"{expected}, got nothing there")
     return gather(read_places(places), rules)
 
 
 def _folder(given: str) -> Path:
-    folder = Path(given).expanduser()
-    if not folder.is_dir():
-        raise UsageError(f"--from-pages {folder}: expected a folder of saved pages, got none there")
+    folder = _path(given)
+    expected = f"--from-pages {folder}: expected a folder of saved pages"
+    found = _found(folder, expected)
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        raise UsageError(f"{expected}, got none there")
     return folder
 
 
@@ -211,7 +237,7 @@ def _write(out: Path, data: bytes) -> bool:
     fresh = out.with_name(f".{out.name}.{os.getpid()}.new")
     try:
         if out.exists():
-            if out.read_bytes() == data:
+            if out.stat().st_size == len(data) and out.read_bytes() == data:
                 return False
             raise UsageError(
                 f"--out {out} exists and holds something else: nothing was overwritten; choose another --out, or move "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -151,6 +152,16 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no pages": (("--from-pages", "in", "--out", "o.json"), "in: expected a folder of saved pages, came one without"),
     "pages nowhere": (("--from-pages", "gone", "--out", "o.json"), "gone: expected a folder of saved pages, got none"),
     "a folder to write": (("in", "--out", "empty"), "--out empty: expected a file, got a folder"),
+    "a pipe to write": (("in", "--out", "pipe"), "--out pipe: expected a file, got a device or a pipe: choose another"),
+    "a device to write": (("in", "--out", "/dev/zero"), "--out /dev/zero: expected a file, got a device or a pipe"),
+    "a link to nowhere": (("in", "--out", "link"), "--out link: expected a file, got a link that leads nowhere"),
+    "a link to itself": (("loop", "--out", "o.json"), "loop: expected a folder of issues or a data set file, got: Too"),
+    "a name too long": (("x" * 300, "--out", "o.json"), "data set file, got: File name too long"),
+    "too long to write": (("in", "--out", "x" * 300), "expected a file to write, got: File name too long"),
+    "too long for pages": (("--from-pages", "x" * 300, "--out", "o.json"), "saved pages, got: File name too long"),
+    "nobody's home": (("~no-such-person/x", "--out", "o.json"), "expected a path, got one that begins with a home"),
+    "a pipe to read": (("pipe", "--out", "o.json"), "pipe: expected a file, came a pipe"),
+    "a pipe of pages": (("--from-pages", "pipe", "--out", "o.json"), "of saved pages, got none there"),
     "sending nothing": (("in", "--out", "o.json", "--rpm", "5"), "--rpm belongs to --rephrase: nothing is sent"),
     "no provider": (("bare", "--out", "o.json", "--rephrase", "nobody/x"), "no provider 'nobody'; known are"),
     "no model": (("bare", "--out", "o.json", "--rephrase", "x"), "--rephrase: expected a model as provider/model"),
@@ -166,6 +177,9 @@ def test_wrong_usage_is_one_line_and_nothing_is_written(cli: CommandLine, tmp_pa
     write(tmp_path / "in", issues(1))
     write(tmp_path / "bare", issues(1, paraphrases=[]))
     (tmp_path / "empty").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
     done = cli(*DATA, *arguments)
     assert said in refused(done)
     assert done.out == "" and done.err.count("\n") == 1
