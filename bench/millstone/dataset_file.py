@@ -139,9 +139,16 @@ def contents_of_file(root: Any, where: str) -> dict[str, Any]:
 
 
 def encode(contents: Mapping[str, Any]) -> bytes:
-    """One data set file of issues in the released shape: the same bytes for the same content."""
+    """One data set file of issues in the released shape: the same bytes for the same content. Raises DatasetError for
+    more than a reader takes."""
     root = {"millstone_dataset": FORMAT_VERSION, "issues": {name: contents[name] for name in sorted(contents)}}
-    return (json.dumps(root, ensure_ascii=False, indent=1) + "\n").encode()
+    data = (json.dumps(root, ensure_ascii=False, indent=1) + "\n").encode()
+    if len(data) > BYTES_MAX:
+        raise DatasetError(
+            f"expected a data set of at most {BYTES_MAX >> 20} MiB, came {len(contents):,} issues that need "
+            f"{-(-len(data) >> 20):,}: make two of it"
+        )
+    return data
 
 
 def field(content: Mapping[str, Any], name: str, kind: type, where: str) -> Any:

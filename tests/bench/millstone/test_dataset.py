@@ -243,6 +243,12 @@ def test_only_files_are_read(tmp_path: Path) -> None:
         load(tmp_path / "huge")
 
 
+def test_what_a_reader_would_not_take_is_not_made(tiny_content: dict[str, Content]) -> None:
+    tiny_content["tea"]["sources"]["[1]"] = "x" * BYTES_MAX
+    with pytest.raises(DatasetError, match="expected a data set of at most 64 MiB, came 2 issues that need 65: make"):
+        encode(tiny_content)
+
+
 def test_a_path_that_holds_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"expected a folder of issue files, came a folder without any \.json file"):
         load(tmp_path)
