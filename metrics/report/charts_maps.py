@@ -37,6 +37,7 @@ _DIVERGING = ("less-6", "less-4", "less-3", "less-1", "more-1", "more-3", "more-
 # From this step on, a cell is nearer to the ink than to the paper, in light and in the dark.
 _STRONG = 4
 _STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0)
+_BORDER = (("ink", 4.5), ("paper", 1.5))
 _ENDS = ("first", "second")
 _CELL_HEIGHT = 30
 _CELL_WIDTHS = (44, 110)
@@ -90,13 +91,14 @@ def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ())
     """Figure 6."""
     every = list(table.records())
     found = [row for row in every if row["r"] is not None]
+    itself = " A model beside itself is in no median." if any(row["same_model"] for row in found) else ""
     gone = not_drawn(asked, (row[end] for row in found for end in _ENDS), "a correlation with another model")
     words = Words(
         "figure-6-correlations",
         "Figure 6: do the same arguments move two models?",
         "Pearson's correlation of the effects of single arguments on two models, over the arguments both were shown. "
         "Blue: they move both alike; orange: they move one against the other; the more a cell stands out from the "
-        f"page, the more so. Thick borders mark models of one family.{_medians(medians)}{gone}",
+        f"page, the more so. Thick borders mark models of one family.{_medians(medians)}{itself}{gone}",
         "A correlation takes two models that were shown the same arguments, and arguments that differ in their effect.",
     )
     if not found:
@@ -132,13 +134,11 @@ def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ())
     ]
     cells = _cells(grid, _CORRELATIONS, tooltip)
     # With the cell's tooltip, as it lies above the cell.
-    border = (
-        _place(grid)
-        .encode(tooltip=tooltip)
-        .mark_rect(filled=False, stroke=colour("ink"), strokeWidth=2.5)
-        .transform_filter("datum.is_family")
-    )
-    return _map(table, words, cells + border, rows, grid)
+    family = _place(grid).encode(tooltip=tooltip).transform_filter("datum.is_family")
+    # Two lines, since one of them would be lost on the strongest cells.
+    for name, width in _BORDER:
+        cells += family.mark_rect(filled=False, stroke=colour(name), strokeWidth=width)
+    return _map(table, words, cells, rows, grid)
 
 
 class _Grid(NamedTuple):

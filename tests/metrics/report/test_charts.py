@@ -194,7 +194,8 @@ def test_the_medians_stand_in_the_caption_and_families_are_bordered() -> None:
     assert re.search(
         r"Median within a family -?0\.\d{3} \(1 pair\), between families -?0\.\d{3} \(5 pairs\)\.", figure.caption
     )
-    assert svg(figure).count('stroke-width="2.5"') == 1
+    drawn = svg(figure)
+    assert [drawn.count(f'stroke-width="{width}"') for width in (4.5, 1.5)] == [1, 1]
 
 
 def test_hostile_names_are_text_and_cut() -> None:

@@ -49,4 +49,5 @@ def test_a_model_beside_itself_is_no_pair_of_a_family() -> None:
     assert within["median"] == pytest.approx(median(float(str(value)) for value in values))
     [figure] = [figure for figure in found.figures if figure.name == "figure-6-correlations"]
     assert figure.spec is not None
+    assert figure.caption.endswith(" A model beside itself is in no median.")
     assert sum(bool(row["is_family"]) for row in figure.spec["datasets"]["rows"]) == 3
