@@ -28,6 +28,7 @@ from ..bench.millstone.sweep import Done, Pair, asked_of, read_done, run_sweep
 from ..engine.admission import Stop
 from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
+from ..engine.group import LaneGroup
 from ..engine.journal import read_lines
 from ..engine.run_folder import FAILURES, RECORDS, RunFolder, write_whole
 from ..metrics.scores import scores as scores_of
@@ -162,9 +163,18 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
                 task.uncancel()
         sent.signal = interruption.number
         sent.maybe_billed = engine.scheduler.maybe_billed_pending
+        for route in engine.scheduler.routes.values():
+            _tell_lost_keys(route.lane)
         if not sent.stops and sent.signal is None and sent.fault is None:
             engine.forget_run()
     return sent
+
+
+def _tell_lost_keys(lane: LaneGroup) -> None:
+    """Whose calls the other keys have taken: the run is whole, but somebody should mend them."""
+    if lane.stopped is None:
+        for key, stop in lane.stopped_keys:
+            note(f"millstream: {key} was left out of {stop.lane} ({stop.reason}): {stop.detail}")
 
 
 def _begin_manifest(folder: RunFolder, prepared: Prepared) -> None:

@@ -29,7 +29,7 @@ _DETAILED = frozenset({"failed", "unsent", "retried", "waited"})
 
 
 class LaneView(Struct, frozen=True):
-    """One lane at one look. `per_s` counts finished calls."""
+    """One lane at one look. `per_s` counts finished calls. `lost`: keys that have stopped while others go on."""
 
     model: str
     done: int
@@ -38,6 +38,7 @@ class LaneView(Struct, frozen=True):
     concurrency: int
     waits: tuple[Share, ...]
     stopped: str
+    lost: tuple[str, ...] = ()
 
 
 class View(Struct, frozen=True):
@@ -196,6 +197,7 @@ class Headway:
             0 if route is None else route.lane.concurrency,
             shares([counts.bottleneck.seconds()]),
             "" if stop is None else stop.reason,
+            () if route is None or stop is not None else tuple(key for key, _ in route.lane.stopped_keys),
         )
 
     def _spent(self) -> float | None:

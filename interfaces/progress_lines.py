@@ -128,7 +128,11 @@ def _troubles(view: View) -> list[str]:
         told.append(f"throttled {view.throttles:,}")
     if view.failures:
         told.append("failed: " + _by_kind(view.failures))
-    told += [f"stopped {_printable(lane.model)}: {lane.stopped}" for lane in view.lanes[:LANES_SHOWN] if lane.stopped]
+    for lane in view.lanes[:LANES_SHOWN]:
+        if lane.stopped:
+            told.append(f"stopped {_printable(lane.model)}: {lane.stopped}")
+        elif lane.lost:
+            told.append(f"{_printable(lane.model)} without {', '.join(lane.lost)}")
     return told
 
 
