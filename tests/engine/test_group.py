@@ -278,6 +278,62 @@ def test_a_reached_budget_stops_all_keys(tmp_path: Path) -> None:
     run_virtually(main())
 
 
+def test_a_call_waits_for_a_sound_key_rather_than_go_back_to_the_one_that_refused_it() -> None:
+    async def main() -> None:
+        group = group_of(*[Lane(M, concurrency=1)] * 2)
+        refusing, sound = group.keys
+        one, first = [await group.admit() for _ in range(2)]
+        assert (one.lane, first.lane) == (refusing, sound)
+        group.release(one, 0.0)
+        waiting = asyncio.ensure_future(group.admit(refused_by=1 << refusing.number))
+        other = asyncio.ensure_future(group.admit())
+        await asyncio.sleep(1)
+        # Who comes later may have the key that the first in the queue must not.
+        assert not waiting.done() and (await other).lane is refusing
+        group.release(first, 1.0)
+        assert (await waiting).lane is sound
+        # Where no sound key is left, one that refused it is better than none.
+        sound.breaker.open(1.0, probe_in_s=1_000)
+        group.release(await other, 1.0)
+        assert (await group.admit(refused_by=1 << refusing.number)).lane is refusing
+
+    run_virtually(main())
+
+
+def test_a_slot_that_is_handed_over_as_its_caller_leaves_is_handed_on() -> None:
+    async def main() -> None:
+        group = group_of(Lane(M, concurrency=1))
+        first = await group.admit()
+        leaving, next_one = (asyncio.ensure_future(group.admit()) for _ in range(2))
+        await asyncio.sleep(0)
+        group.release(first, 0.0)
+        leaving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await leaving
+        assert leaving.cancelled()
+        group.release(await next_one, 0.0)
+        assert repr(group) == "<Lane script/m [0 in flight, 0 queued, open]>"
+
+    run_virtually(main())
+
+
+def test_when_the_one_that_probes_leaves_another_probes_in_its_place() -> None:
+    async def main() -> None:
+        group = group_of(Lane(M, concurrency=8))
+        permit = await group.admit()
+        group.failed(permit, DEAD, 0.0)
+        group.release(permit, 0.0)
+        probe = await group.admit()
+        assert probe.is_probe
+        waiting = asyncio.ensure_future(group.admit())
+        await asyncio.sleep(100)
+        assert not waiting.done()
+        group.release(probe, 100.0)  # nothing came of it
+        assert (await waiting).is_probe
+
+    run_virtually(main())
+
+
 async def weather(seed: int, folder: Path) -> None:
     """One run over keys that fail each in its own way, with everything that must hold afterwards."""
     chance = random.Random(seed)

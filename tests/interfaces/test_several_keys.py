@@ -28,9 +28,8 @@ def run_with(
             for name, key in zip(names, keys, strict=True):
                 monkeypatch.setenv(name, key)
             listed = ", ".join(f'"env:{name}"' for name in names)
-            (tmp_path / "c.toml").write_text(
-                f'[providers.lab]\nbase_url = "{sim.base_url}"\n[lanes."lab/open"]\nconcurrency = 2\nkeys = [{listed}]\n'
-            )
+            lane = f'[lanes."lab/open"]\nconcurrency = 2\nkeys = [{listed}]\n'
+            (tmp_path / "c.toml").write_text(f'[providers.lab]\nbase_url = "{sim.base_url}"\n{lane}')
             arguments = ("run", "millstone", "--model", "lab/open", "--config", "c.toml", "--cache", "cache")
             done = await asyncio.to_thread(cli, *arguments, "--out", "run", *SMALL)
             return done, sim.log.total
