@@ -328,8 +328,10 @@ def test_when_the_one_that_probes_leaves_another_probes_in_its_place() -> None:
         waiting = asyncio.ensure_future(group.admit())
         await asyncio.sleep(100)
         assert not waiting.done()
-        group.release(probe, 100.0)  # nothing came of it
+        left_at = asyncio.get_running_loop().time()
+        group.release(probe, left_at)  # nothing came of it
         assert (await waiting).is_probe
+        assert asyncio.get_running_loop().time() < left_at + 1.0
 
     run_virtually(main())
 
