@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import resource
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from random import Random
 from types import TracebackType
+from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
@@ -143,11 +145,17 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
         )
     kind, variables = KINDS[row.kind], settings.variables
     version, region, project = (_fact(row, fact, variables) for fact in ("version", "region", "project"))
-    found = settings.base_url or (variables.get(row.url_variable) if row.url_variable else None)
+    found = settings.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else None)
     base_url = (found or _filled(row, name, {"region": region, "project": project})).rstrip("/")
-    if not base_url.startswith(("http://", "https://")):
-        raise ConfigurationError(f"base URL {base_url!r} of {name} must begin with http:// or https://")
-    wanted = {variable: variables[variable] for variable in kind.variables if variables.get(variable)}
+    if not _is_address(base_url):
+        # Not shown: it may hold a password.
+        place = "--base-url" if settings.base_url else row.url_variable if found else f"[providers.{name}]"
+        raise ConfigurationError(
+            f"model {model!r}: {place} must be an address such as http://127.0.0.1:8000/v1, without a user, password "
+            f"or query in it"
+        )
+    stripped = {variable: variables.get(variable, "").strip() for variable in kind.variables}
+    wanted = {variable: value for variable, value in stripped.items() if value}
     is_required = settings.base_url is None and (not found or not row.base_url) and not wanted
     keys = _keys_of(model, row, settings, is_required=is_required and row.key_variable is not None)
     target = Target(
@@ -161,12 +169,27 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
         project,
         region,
     )
-    target = kind.located(wanted, target)
+    try:
+        target = kind.located(wanted, target)
+    except CredentialsError as error:
+        raise ConfigurationError(f"model {model!r}: {error}") from error
     accesses = tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
     if settings.needs_keys:
         for access in accesses:
             _authorizer_of(access)
     return accesses
+
+
+def _is_address(url: str) -> bool:
+    if not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+    return is_whole and "@" not in parts.netloc and not parts.query and not parts.fragment
 
 
 def endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
@@ -204,6 +227,9 @@ def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
                 f"provider {name} needs a {fact}: set {variables}, or give it under [providers.{name}] "
                 f"in a --config file"
             )
+        # It becomes a part of the host's name: nothing in it may lead to another host.
+        if value is not None and f"{{{fact}}}" in row.base_url and not re.fullmatch(r"[A-Za-z0-9_-]+", value):
+            raise ConfigurationError(f"{fact} {value!r} of provider {name} must be letters, digits and dashes")
     return row.base_url.format(**facts)
 
 

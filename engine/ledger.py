@@ -165,6 +165,13 @@ class Ledger:
             self._unlock()
 
     def close(self) -> None:
+        """What is owed goes down first, in the latest tick there was: the next process must know of it."""
+        if self._owed:
+            self._lock()
+            try:
+                self._catch_up(self._words, self._words[_HEAD] * TICK_S)
+            finally:
+                self._unlock()
         self._words.release()
         if self._map is not None:
             self._map.close()

@@ -152,6 +152,8 @@ class BaseUrl:
         if not isinstance(value, str) or not value.isprintable() or " " in value:
             raise ValueError(value)
         parts = urlsplit(value)
+        if parts.port == 0 or parts.fragment:  # a port out of range is a ValueError by itself
+            raise ValueError(value)
         if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
             raise ValueError(value)
         return value.rstrip("/")

@@ -6,6 +6,7 @@ Holds keys; prints, stores and hashes none. Knows no protocol.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 
 from ..engine.endpoint import Request
@@ -63,9 +64,24 @@ NO_CREDENTIALS = FixedHeaders({})
 
 
 def bearer(key: str | None) -> FixedHeaders:
-    return NO_CREDENTIALS if key is None else FixedHeaders({"Authorization": f"Bearer {key}"}, key)
+    return NO_CREDENTIALS if key is None else FixedHeaders({"Authorization": f"Bearer {_checked(key)}"}, key)
 
 
 def key_in(header: str, key: str | None) -> FixedHeaders:
     """The key alone, in a header of its own."""
-    return NO_CREDENTIALS if key is None else FixedHeaders({header: key}, key)
+    return NO_CREDENTIALS if key is None else FixedHeaders({header: _checked(key)}, key)
+
+
+def _checked(key: str) -> str:
+    """A line end in a key would be the end of its header, and the beginning of another one."""
+    if not (key.isascii() and key.isprintable()):
+        raise CredentialsError("its key or token has characters that no header can carry")
+    return key
+
+
+def expanded(variable: str, path: str) -> Path:
+    """The path that a variable names, `~` and `~user` told as in a shell."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise CredentialsError(f"{variable} names a home that nobody has ({path})") from error

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from ..engine.endpoint import Request
-from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError, bearer
+from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError, bearer, expanded
 from .aws_signature import Keys, Signer
 from .llm.protocol import Target
 
@@ -163,8 +163,8 @@ def _files(variables: Mapping[str, str]) -> tuple[Path, Path]:
     folder = Path.home() / ".aws"
     named = (variables.get(CREDENTIALS_FILE), variables.get(CONFIG_FILE))
     return (
-        Path(named[0]).expanduser() if named[0] else folder / "credentials",
-        Path(named[1]).expanduser() if named[1] else folder / "config",
+        expanded(CREDENTIALS_FILE, named[0]) if named[0] else folder / "credentials",
+        expanded(CONFIG_FILE, named[1]) if named[1] else folder / "config",
     )
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from ..engine.endpoint import Fault, Request, SendError
-from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
+from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError, expanded
 from .google_tokens import ADVICE, METADATA_HOST, CredentialsFile, MetadataServer, NoToken, Source, Token
 from .llm.protocol import Target
 
@@ -133,7 +133,7 @@ def _host_of_region(base_url: str, region: str | None) -> str:
 def _file_of(variables: Mapping[str, str]) -> Path | None:
     """The file that was named, else the one that `gcloud` writes, if it is there."""
     if FILE in variables:
-        return Path(variables[FILE]).expanduser()
+        return expanded(FILE, variables[FILE])
     folder = Path(variables[FOLDER]) if FOLDER in variables else Path.home() / ".config" / "gcloud"
     path = folder / _FILE_NAME
     return path if path.is_file() else None

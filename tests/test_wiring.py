@@ -116,3 +116,28 @@ def test_two_engines_live_side_by_side_on_one_cache(tmp_path: Path) -> None:
 def test_a_closed_engine_says_how_to_open_it() -> None:
     with pytest.raises(RuntimeError, match="use it inside `async with Engine"):
         ms.Engine().run([])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://bob:PassWord-77@127.0.0.1:1/v1",
+        "http://[::1/v1",
+        "http://h:99999/v1",
+        "ftp://h/v1",
+        "http://h/v1?x=1",
+        "http://",
+    ],
+)
+def test_an_address_in_a_variable_is_held_to_what_the_flag_is_and_not_shown(address: str) -> None:
+    with pytest.raises(ms.ConfigurationError, match="OPENAI_BASE_URL must be an address such as") as told:
+        wiring.access_to("openai/m", settings(environment={"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": address}))
+    assert "PassWord" not in str(told.value)
+
+
+@pytest.mark.parametrize("variable", ["ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"])
+def test_a_token_with_a_line_end_is_refused_and_one_of_spaces_is_none(variable: str) -> None:
+    with pytest.raises(ms.ConfigurationError, match="characters that no header can carry"):
+        wiring.access_to("anthropic/m", settings(environment={variable: "tok-0123456789\r\nX-Injected: yes"}))
+    with pytest.raises(ms.ConfigurationError, match="needs a key"):
+        wiring.access_to("anthropic/m", settings(environment={variable: "   "}))

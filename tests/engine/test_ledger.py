@@ -385,3 +385,14 @@ def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(tmp_path: Path) 
         with pytest.raises(OSError, match="No space left"):
             Ledger(Quota(60), disk / "l")
         assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_is_owed_when_a_ledger_closes_is_known_to_the_next(tmp_path: Path) -> None:
+    first = Ledger(Quota(tpm=10_000), tmp_path / "l")
+    assert first.take(1_000.0, Tokens(306)) == (0.0, "")
+    first.settle(1_000.0, Tokens(306), Tokens(9_050))
+    first.close()
+    second = Ledger(Quota(tpm=10_000), tmp_path / "l")
+    assert second.used(1_000.5)[1].total == 9_050
+    assert second.take(1_000.5, Tokens(5_000))[0] > 30
+    second.close()
