@@ -7,6 +7,7 @@ given what stood in it. Holds keys; prints, stores and hashes none.
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Mapping
@@ -87,6 +88,9 @@ def aws_authorizer(token: str | None, variables: Mapping[str, str], target: Targ
 def located(variables: Mapping[str, str], target: Target) -> Target:
     """The target with its region, the profile's where no other is set, and with the host that the region has."""
     region = target.region or _region_of(variables)
+    # It becomes a part of the host's name: nothing in it may lead to another host.
+    if region is not None and not re.fullmatch(r"[A-Za-z0-9-]+", region):
+        raise CredentialsError(f"region {region!r} must be letters, digits and dashes, as us-east-1")
     base_url = target.base_url
     if region is not None and urlsplit(base_url).netloc == HOST:
         suffix = _SUFFIXES.get(region.partition("-")[0], "amazonaws.com")

@@ -141,3 +141,13 @@ def test_a_token_with_a_line_end_is_refused_and_one_of_spaces_is_none(variable: 
         wiring.access_to("anthropic/m", settings(environment={variable: "tok-0123456789\r\nX-Injected: yes"}))
     with pytest.raises(ms.ConfigurationError, match="needs a key"):
         wiring.access_to("anthropic/m", settings(environment={variable: "   "}))
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"), [("bedrock/m", "AWS_REGION"), ("vertex/gemini-x", "GOOGLE_CLOUD_LOCATION")]
+)
+def test_no_region_leads_to_another_host(model: str, variable: str) -> None:
+    for region in ("evil.example/x?", "us east", "a@b", "evil.example"):
+        environment = {variable: region, "GOOGLE_CLOUD_PROJECT": "p", "AWS_BEARER_TOKEN_BEDROCK": "token-0123456789"}
+        with pytest.raises(ms.ConfigurationError, match="must be letters, digits and dashes"):
+            wiring.access_to(model, settings(environment=environment))
