@@ -129,8 +129,7 @@ def _run_file(path: Path, dataset: Path, base_url: str, limit: int | None) -> st
 
 def _announced(folder: Path, limit: int | None) -> str:
     what = "the full grid of 105,930 prompts to sim/open, then ten issues to sim/stubborn, contrary and refusing"
-    # Measured on two cores that provider and client share: 49 to 64 s; 7 to 11 s from the cache.
-    lasts = "about half a minute; a few seconds where the cache has the answers"
+    lasts = "half a minute, and its reports; a few seconds where the cache has the answers"
     if limit is not None:
         what = f"{limit} of the issues to sim/open, then as many to sim/stubborn, contrary and refusing"
         lasts = "a part of a minute"
