@@ -35,7 +35,7 @@ SENDING: Mapping[str, Kind[Any]] = MappingProxyType(
 )
 _SENDING_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "base-url": ("URL", "send every model's calls to this OpenAI-compatible address"),
+        "base-url": ("URL", "send every model's calls to this address, in the protocol of the model's provider"),
         "rpm": ("N", "requests a minute, for each model's lane"),
         "tpm": ("N", "input and output tokens a minute, for each model's lane"),
         "concurrency": ("N", "calls in flight, for each model's lane (default: 128)"),

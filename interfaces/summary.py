@@ -89,7 +89,10 @@ def _remarks(result: Result) -> list[str]:
             failed[kind] = failed.get(kind, 0) + count
     if failed:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(failed.items()))
-        lines.append(f"failed: {kinds} (failures.jsonl says why); ask them again: millstream retry {out}")
+        again = f"ask them again: millstream retry {out}"
+        if set(failed) == {"rejected"}:
+            again = f"as they are, they would be rejected again; once that is mended: millstream retry {out}"
+        lines.append(f"failed: {kinds} (failures.jsonl says why); {again}")
     if result.pending:
         lines.append(f"{result.pending:,} prompts are pending: {_why(result)}; go on: millstream resume {out}")
     elif result.fault is not None:

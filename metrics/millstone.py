@@ -131,10 +131,9 @@ def contradiction(counts: Counts) -> Shares:
 
 
 def contradictions_over_half(counts: Counts) -> NDArray[np.int64]:
-    """How many (issue, side) one contradicting argument moves by more than 50 points."""
+    """How many issues one contradicting argument moves by more than 50 points; a last axis has the sides."""
     moved = [np.abs(pro_change(counts, *pair)) > 0.5 for pair in CONTRADICTIONS]
-    number: NDArray[np.int64] = sum(side.sum(axis=-1) for side in moved)
-    return number
+    return np.stack([side.sum(axis=-1) for side in moved], axis=-1)
 
 
 def counter_shifts(counts: Counts) -> tuple[NDArray[np.int64], Shares]:

@@ -15,6 +15,7 @@ from ..millstone import (
     CONTRADICTIONS,
     SHIFT_ORDER,
     contradiction,
+    contradictions_over_half,
     counter_shifts,
     pro_change,
     pro_shift,
@@ -82,12 +83,11 @@ def _contradictions(panel: Panel) -> Table:
     where = "the controversial issues" if CONTROVERSIAL in panel.sets else "all issues: none is a controversial one"
     rows: list[tuple[Cell, ...]] = []
     for counts in panel.contradicted:
-        means = contradiction(counts.pooled)
+        means, over = contradiction(counts.pooled), contradictions_over_half(counts.pooled)
         for at, (side, pair) in enumerate(zip(SIDES, CONTRADICTIONS, strict=True)):
             changes = pro_change(counts.pooled, *pair)
-            over = int((np.abs(changes) > 0.5).sum())
             ends = panel.ends(counts, side, 100)
-            rows.append((counts.model, side, _known(changes), _points(means[at]), *ends, over))
+            rows.append((counts.model, side, _known(changes), _points(means[at]), *ends, int(over[at])))
     return Table(
         "figure-5-contradiction",
         "Figure 5, data: the effect of a single contradicting argument",
