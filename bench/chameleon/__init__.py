@@ -1,0 +1,1 @@
+"""Chameleon: does a model change its stance over the turns of a conversation with search?"""

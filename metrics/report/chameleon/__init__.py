@@ -1,0 +1,1 @@
+"""Chameleon's tables, figures and conversations, for the report."""
