@@ -24,12 +24,13 @@ from msgspec import Struct
 
 from .. import __version__
 from ..bench.millstone.recount import Recount, recount
-from ..bench.millstone.sweep import Done, Pair, asked_of, read_done, run_sweep
+from ..bench.millstone.sweep import asked_of, read_done, run_sweep
 from ..engine.admission import Stop
 from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
 from ..engine.group import LaneGroup
 from ..engine.journal import read_lines
+from ..engine.pairs import Done, Pair
 from ..engine.run_folder import FAILURES, RECORDS, RunFolder, write_whole
 from ..metrics.scores import scores as scores_of
 from ..wiring import Engine

@@ -12,11 +12,11 @@ from typing import Any
 from msgspec import Struct
 
 from ..bench.millstone.grid import calls, total_chars
-from ..bench.millstone.sweep import Pair
 from ..engine.cache import Cache
 from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ..engine.fault import LocalFault
 from ..engine.key import key_of
+from ..engine.pairs import Pair
 from ..wiring import access_to, keyless_endpoint_to
 from . import pilot_figures
 from .output import table

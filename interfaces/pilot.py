@@ -16,12 +16,13 @@ from msgspec import Struct
 
 from ..bench.millstone.grid import calls
 from ..bench.millstone.sample import sample_ids
-from ..bench.millstone.sweep import Pair, Runner
+from ..bench.millstone.sweep import Runner
 from ..engine.admission import Stop
 from ..engine.call import Call, Outcome
 from ..engine.collector import calm_collector
 from ..engine.fault import LocalFault, Stopped
 from ..engine.money import worst_cost
+from ..engine.pairs import Pair
 from ..engine.scheduler import Wanted
 from ..wiring import Engine
 from . import refusal

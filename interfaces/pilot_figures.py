@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from ..bench.millstone.sweep import Pair
 from ..engine.call import Outcome
 from ..engine.estimate import chars_of
 from ..engine.lane import Lane
 from ..engine.money import Price
+from ..engine.pairs import Pair
 from ..metrics.agreement import wilson
 from ..metrics.ratio import Estimate, Sample, Totals, totals
 from .pilot import Pilot

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..bench.millstone.sweep import Pair
+from ..engine.pairs import Pair
 from . import refusal
 from .execution import SCORES, Result, counts_of
 from .output import table

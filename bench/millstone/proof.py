@@ -15,13 +15,14 @@ import orjson
 from msgspec import Struct, field
 
 from ...engine.journal import is_intact, read_lines
+from ...engine.pairs import Pair
 from ...engine.run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
 from ...metrics.scores import scores as scores_of
 from .dataset import Dataset
 from .grid import CONFIGS
 from .records import Record, RecordError
 from .recount import recount
-from .sweep import Pair, asked_of
+from .sweep import asked_of
 
 WRONGS_KEPT = 1_000
 

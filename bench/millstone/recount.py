@@ -12,34 +12,12 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct, field
 
+from ...engine.pairs import Ended, Pair
 from ...metrics.answers import Tally
 from ...metrics.stance import Letter, letter_of, stance_of
 from .records import Record, RecordError
-from .sweep import Pair
 
 _TEXTS_REMEMBERED = 1 << 14
-
-
-class Ended(Struct):
-    """How the calls of one pair ended. `cost` is None as long as no line has a price."""
-
-    ok: int = 0
-    refused: int = 0
-    cached: int = 0
-    truncated: int = 0
-    maybe_billed: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
-    failed: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def answered(self) -> int:
-        return self.ok + self.refused
-
-    @property
-    def failures(self) -> int:
-        return sum(self.failed.values())
 
 
 class Recount(Struct):

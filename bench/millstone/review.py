@@ -17,11 +17,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...engine.fault import DamagedJournal
 from ...engine.journal import is_intact
+from ...engine.pairs import Pair
 from ...metrics.agreement import Agreement, agreement
 from ...metrics.stance import Letter, Reading, letter_of
 from .dataset import PARAPHRASES, Dataset
 from .records import RecordError
-from .sweep import Pair
 
 Label = Literal["A", "B", "other"]
 LABELS: tuple[Label, ...] = ("A", "B", "other")

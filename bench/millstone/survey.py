@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from ...engine.pairs import Ended, Pair
 from ...metrics.answers import Answers, temperature_name
 from ...metrics.gaps import Shape, inferred
 from ...metrics.report.contents import Standing
@@ -22,9 +23,9 @@ from .dataset import Dataset
 from .examples import Sampled
 from .grid import Grid
 from .records import RecordError
-from .recount import Ended, recount
+from .recount import recount
 from .reference import CONTROVERSIAL, LEFT_OUT, topics
-from .sweep import Pair, asked_of
+from .sweep import asked_of
 from .texts import TextPlaces, Texts
 
 

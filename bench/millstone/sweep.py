@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -16,22 +16,13 @@ from msgspec import Struct
 from ...engine.admission import Stop, StopReason
 from ...engine.call import Call, Outcome
 from ...engine.fault import LocalFault, Stopped
+from ...engine.pairs import Done, Pair
 from ...engine.run_folder import RunFolder
 from ...engine.sink import Sink
 from ...metrics.gaps import Shape
 from ...metrics.stance import Reading
 from .grid import CONFIGS, Grid, calls, default_max_tokens
 from .records import RecordError, row
-
-
-class Pair(NamedTuple):
-    """One model at one temperature. None: no temperature is sent."""
-
-    model: str
-    temperature: float | None
-
-    def __str__(self) -> str:
-        return self.model if self.temperature is None else f"{self.model} @ {self.temperature:g}"
 
 
 class Asked(Struct, frozen=True):
@@ -60,19 +51,6 @@ class Runner(Protocol):
     def run(self, calls: Iterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]: ...
 
     def halt(self, reason: StopReason, detail: str) -> None: ...
-
-
-class Done(Struct, frozen=True):
-    """What a folder already holds: the ids of each pair, records and final failures, and what they cost."""
-
-    ids: Mapping[Pair, set[str]]
-    cost: float
-
-    def count(self) -> int:
-        return sum(map(len, self.ids.values()))
-
-    def of(self, pair: Pair) -> set[str]:
-        return self.ids.get(pair, set())
 
 
 def specification(grid: Grid, asked: Asked, endpoints: Mapping[str, str]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from ...engine.pairs import Pair
 from ...metrics.report.inert import shown
 from .records import Record, RecordError
-from .sweep import Pair
 
 LONGEST = 300
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from command_line import Done, Provider, finish, ids_of, lines_of, start
 
-from millstream.bench.millstone.sweep import Pair
 from millstream.engine.admission import Stop, StopReason
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.fault import LocalFault, Stopped
+from millstream.engine.pairs import Pair
 from millstream.engine.sink import Sink
 from millstream.interfaces.pilot import Pilot, ask
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.millstone.sweep import Pair
 from millstream.engine.admission import Stop
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.lane import Lane
 from millstream.engine.money import Price
+from millstream.engine.pairs import Pair
 from millstream.interfaces.pilot import Pilot
 from millstream.interfaces.pilot_figures import Left, Terms, figures, tell
 

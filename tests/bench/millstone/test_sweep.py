@@ -15,10 +15,11 @@ from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.records import RecordError
 from millstream.bench.millstone.recount import recount
-from millstream.bench.millstone.sweep import Asked, Done, Pair, read_done, run_sweep, specification
+from millstream.bench.millstone.sweep import Asked, read_done, run_sweep, specification
 from millstream.engine.admission import Stop, StopReason
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 from millstream.engine.fault import LocalFault, Stopped
+from millstream.engine.pairs import Done, Pair
 from millstream.engine.run_folder import RunFolder, specification_hash
 from millstream.engine.sink import Sink
 
