@@ -1,15 +1,13 @@
 """One model at one address with one set of credentials, as the engine wants it: a protocol over the transport.
 
-Secrets are struck out of whatever comes back, before anything is decoded, cut or stored. Nothing here knows a
-protocol, or what kind of credentials there are.
+Secrets are struck out of whatever comes back, before anything is decoded, cut or stored; an answer that spells one in
+pieces is none. Nothing here knows a protocol, or what kind of credentials there are.
 """
 
 from __future__ import annotations
 
 import time
-from base64 import b64encode
 from collections.abc import Mapping
-from urllib.parse import quote
 
 from msgspec import structs
 
@@ -19,12 +17,17 @@ from ..engine.limits import Limit
 from .authorizer import Authorizer
 from .limits import limits_of
 from .llm.protocol import Target, WireProtocol
+from .secrecy import Secrets
 from .transport import Channel, Transport
 
 USER_AGENT = "millstream/0.1"
-# A shorter key is a word that a local server is given because it asks for one, and words stand in answers.
-SECRET_MIN = 12
-_STRUCK = b"[key]"
+_SPELLED_OUT = Fault(
+    "rejected",
+    "the answer spells out the key that it was asked with, in pieces: none of it is kept; find out who answers there",
+    "never",
+    200,
+    is_billed_maybe=True,
+)
 
 
 class ModelEndpoint:
@@ -36,8 +39,8 @@ class ModelEndpoint:
         self._protocol = protocol
         self._target = target
         self._authorizer = authorizer
-        self._secrets: tuple[str, ...] = ()
-        self._forms: tuple[bytes, ...] = ()
+        self._known: tuple[str, ...] = ()
+        self._secrets = Secrets()
         self._learn_secrets()
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
@@ -61,13 +64,19 @@ class ModelEndpoint:
             else:
                 response = await self._channel.send(request, await self._made_anew(request))
         except SendError as error:
-            raise SendError(structs.replace(error.fault, detail=self._struck(error.fault.detail))) from None
+            raise SendError(self._told(error.fault)) from None
         if response.status == 401:
             self._authorizer.refused()
         return self._without_secrets(response)
 
     def decode(self, response: Response) -> Reply | Fault:
-        return self._protocol.decode(response)
+        result = self._protocol.decode(response)
+        if isinstance(result, Fault):
+            return self._told(result)
+        if self._secrets.are_in(result.text) or (result.citations and self._is_in_a_citation(result)):
+            # Its bytes hold pieces that no search for the whole finds, and whoever reads them puts these together.
+            return _SPELLED_OUT
+        return result
 
     def limits(self, response: Response) -> tuple[Limit, ...]:
         return limits_of(response.headers, time.time(), self._target.provider)
@@ -79,28 +88,22 @@ class ModelEndpoint:
             self._learn_secrets()
 
     def _learn_secrets(self) -> None:
-        secrets = self._authorizer.secrets
-        if secrets is not self._secrets:
-            self._secrets = secrets
-            found = [form for secret in secrets if len(secret) >= SECRET_MIN for form in _forms_of(secret)]
-            self._forms = tuple(form.encode() for form in dict.fromkeys(found))
+        known = self._authorizer.secrets
+        if known is not self._known:
+            self._known = known
+            self._secrets = Secrets(known)
 
     def _without_secrets(self, response: Response) -> Response:
         """A server may echo what it was sent."""
-        body = response.body
-        for form in self._forms:
-            body = body.replace(form, _STRUCK)
+        body = self._secrets.struck(response.body)
         if body is response.body and not response.headers:
             return response
-        headers = {name: self._struck(value) for name, value in response.headers.items()}
+        headers = {name: self._secrets.struck_text(value) for name, value in response.headers.items()}
         return structs.replace(response, body=body, headers=headers)
 
-    def _struck(self, text: str) -> str:
-        for form in self._forms:
-            text = text.replace(form.decode(), _STRUCK.decode())
-        return text
+    def _told(self, fault: Fault) -> Fault:
+        detail = self._secrets.struck_text(fault.detail)
+        return fault if detail == fault.detail else structs.replace(fault, detail=detail)
 
-
-def _forms_of(key: str) -> tuple[str, ...]:
-    """A secret as it is, and as it would stand in a URL's query, its path, or in base64."""
-    return (key, quote(key, safe=""), quote(key), b64encode(key.encode()).decode().rstrip("="))
+    def _is_in_a_citation(self, reply: Reply) -> bool:
+        return any(self._secrets.are_in(f"{one.url} {one.title}") for one in reply.citations)

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import chat_shapes
 import orjson
 import pytest
+import response_shapes
 from endpoints import CANARY
 from raw_server import RawServer, Visit, http
 
@@ -21,7 +23,7 @@ from millstream.engine.retry import RetryPolicy
 from millstream.engine.run_folder import RunFolder
 from millstream.fixtures.provider import ModelProvider, Options
 from millstream.fixtures.provider.faults import FAULTS
-from millstream.providers.endpoint import SECRET_MIN
+from millstream.providers.secrecy import SECRET_MIN
 
 MODEL = "openai/steady"
 # One for each way to send a key, and for each shape of an answer.
@@ -32,11 +34,18 @@ POLICY = RetryPolicy(attempts_max=2, wait_min_s=0.01, wait_max_s=0.02, patience_
 SHORTER = {"huge_body": "huge_body=17"}
 
 
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(sign):04x}" for sign in text)
+
+
 def forms_of(key: str) -> Iterator[bytes]:
-    """A key as it is, in a URL, and in base64 at each of its three alignments."""
+    """A key as it is, in a URL, in JSON, in digits, and in base64 at each of its three alignments."""
     yield key.encode()
     yield quote(key, safe="").encode()
     yield quote(key).encode()
+    yield escaped(key).encode()
+    yield key.replace("/", "\\/").encode()
+    yield key.encode().hex().encode()
     for lead in range(3):
         # The first and last signs depend on the bytes beside the key.
         yield b64encode(b"?" * lead + key.encode())[4:-4]
@@ -45,7 +54,7 @@ def forms_of(key: str) -> Iterator[bytes]:
 def test_each_form_of_the_key_would_be_found() -> None:
     for lead in ("", "B", "Be", "Bearer ", "user:"):
         assert any(form in b64encode(f"{lead}{CANARY}".encode()) for form in forms_of(CANARY))
-    assert len(CANARY) > SECRET_MIN and len(set(forms_of(CANARY))) == 6
+    assert len(CANARY) > SECRET_MIN and len(set(forms_of(CANARY))) == 9
 
 
 def row(outcome: Outcome) -> bytes:
@@ -111,13 +120,16 @@ async def echo(visit: Visit) -> None:
     """Gives back the key it was sent, in every form and around the place where details are cut."""
     while (request := await visit.request()) is not None:
         assert f"Authorization: Bearer {CANARY}\r\n".encode() in request or f"api-key: {CANARY}\r\n".encode() in request
-        forms = f"{CANARY} {quote(CANARY, safe='')} {b64encode(CANARY.encode()).decode()}"
+        forms = f"{CANARY} {quote(CANARY, safe='')} {b64encode(CANARY.encode()).decode()} {CANARY.encode().hex()}"
         said = f"{forms} {'x' * (390 - len(forms))} {CANARY} {forms}"
         chat = f'"choices":[{{"message":{{"content":"{said}"}},"delta":{{"content":"{said}"}},"finish_reason":"stop"}}]'
         if b"in an answer" in request:
             await visit.send(http(f"{{{chat}}}".encode()))
         elif b"in a stream" in request:
             await visit.send(http(f"data: {{{chat}}}\n\ndata: [DONE]\n\n".encode()))
+        elif b"in escapes" in request:
+            said = f"{escaped(CANARY)} {CANARY.replace('/', chr(92) + '/')} {CANARY.replace('7', escaped('7'))}"
+            await visit.send(http(f'{{"error":{{"message":"{said}","code":"{said}"}}}}'.encode(), status="400 Bad"))
         elif b"in a redirect" in request:
             await visit.send(
                 http(b"", f"Location: http://127.0.0.1:1/{quote(CANARY)}?key={CANARY}", status="307 Moved")
@@ -134,11 +146,11 @@ async def echo(visit: Visit) -> None:
             await visit.send(http(f'{{"error":{{"message":"{said}","code":"{CANARY}"}}}}'.encode(), status="400 Bad"))
 
 
+PLACES = "an answer,a stream,an error,plain text,escapes,a redirect,no HTTP,a header".split(",")
+
+
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(
-    "place",
-    ["in an answer", "in a stream", "in an error", "in plain text", "in a redirect", "in no HTTP", "in a header"],
-)
+@pytest.mark.parametrize("place", [f"in {place}" for place in PLACES])
 def test_a_server_that_gives_the_key_back_does_not_bring_it_to_light(place: str, model: str, tmp_path: Path) -> None:
     async def scenario() -> str:
         async with RawServer(echo) as server:
@@ -164,3 +176,38 @@ def test_a_word_that_a_local_server_is_given_as_its_key_stays_in_answers(tmp_pat
 
     outcome = asyncio.run(scenario())
     assert outcome.reply is not None and outcome.reply.text == "an ollama says A"
+
+
+# --- spelled out in pieces ---
+
+
+async def spell(visit: Visit) -> None:
+    """An answer in whose bytes the key is nowhere, and in whose text it would be."""
+    first, last = CANARY[:20], CANARY[20:]
+    responses = [{"type": "output_text", "text": part, "annotations": []} for part in (first, last)]
+    message = {"type": "message", "role": "assistant", "content": responses}
+    while (request := await visit.request()) is not None:
+        if b"/responses" in request:
+            body = response_shapes.whole(output=[message])
+            stream = b"".join([response_shapes.CREATED, *map(response_shapes.delta, (first, last))])
+            stream += response_shapes.event("response.completed", response=response_shapes.response(output=[message]))
+        else:
+            parts = [{"type": "text", "text": part} for part in (first, last)]
+            body = chat_shapes.whole(choices=chat_shapes.message(parts))
+            pieces = (chat_shapes.chunk({"content": part}) for part in (first, last))
+            stream = b"".join([*pieces, chat_shapes.chunk({}, "stop"), chat_shapes.DONE])
+        await visit.send(http(stream if b'"stream":true' in request else body))
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("model", MODELS)
+def test_an_answer_that_spells_the_key_out_in_pieces_is_dropped(model: str, stream: bool, tmp_path: Path) -> None:
+    async def scenario() -> str:
+        async with RawServer(spell) as server:
+            return await ask_and_tell(server.base_url, tmp_path, "x", stream=stream, model=model)
+
+    said = asyncio.run(scenario())
+    assert_key_is_nowhere(tmp_path, said)
+    assert "spells out the key" in said and "rejected" in said
+    stored = (tmp_path / "cache" / "data.mdb").read_bytes()
+    assert CANARY[:20].encode() not in stored and CANARY[20:].encode() not in stored
