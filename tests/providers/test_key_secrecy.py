@@ -146,7 +146,7 @@ async def echo(visit: Visit) -> None:
             await visit.send(http(f'{{"error":{{"message":"{said}","code":"{CANARY}"}}}}'.encode(), status="400 Bad"))
 
 
-PLACES = "an answer,a stream,an error,plain text,escapes,a redirect,no HTTP,a header".split(",")
+PLACES = ["an answer", "a stream", "an error", "plain text", "escapes", "a redirect", "no HTTP", "a header"]
 
 
 @pytest.mark.parametrize("model", MODELS)
