@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.faults import MEANINGS, fault_of
+from millstream.providers.fault_table import COMMAND, with_table
 from millstream.providers.table import PROVIDERS
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "providers.md").read_text("utf-8")
@@ -40,26 +39,5 @@ def test_every_provider_over_openais_protocols_is_told() -> None:
     assert {name for name, row in PROVIDERS.items() if row.kind in kinds} <= TOLD.keys()
 
 
-def words_for(fault: Fault) -> tuple[str, str, str]:
-    """How the table tells a fault."""
-    follows = {
-        "stop": "the lane stops",
-        "confirm": "one probe, then the lane stops",
-        "throttle": "the lane waits, as long as it is told, else it sends less",
-        "retry": "tried again, and the lane sends less" if fault.cuts_rate else "tried again",
-        "never": "never again",
-    }[fault.action]
-    is_pending = fault.action in ("stop", "confirm") and fault.kind != "redirect"
-    return "pending" if is_pending else f"`{fault.kind}`", follows, "yes" if fault.is_billed_maybe else "no"
-
-
-STATUSES = {int(status): row for row in rows_under("status") for status in row[0].split(", ")}
-
-
-@pytest.mark.parametrize("status", STATUSES)
-def test_a_status_means_what_is_told_of_it(status: int) -> None:
-    assert tuple(STATUSES[status][1:]) == words_for(fault_of(Response(status, b"")))
-
-
-def test_every_status_that_has_a_meaning_of_its_own_is_told() -> None:
-    assert {*MEANINGS, 400, 402, 404, 413, 422, 429} <= STATUSES.keys()
+def test_the_table_of_faults_is_the_codes_own() -> None:
+    assert with_table(PAGE) == PAGE, f"run `.venv/bin/{COMMAND}`"

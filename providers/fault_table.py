@@ -1,0 +1,158 @@
+"""What every fault of a model's provider gets, as values: the table that the documentation shows, row by row.
+
+The decisions are made where the faults are seen (transport, llm.faults and the protocols). Statuses are read off them
+here; all the rest is held against them by a test of every row through every protocol.
+`python -m millstream.providers.fault_table docs/providers.md` writes the table into the page.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from msgspec import Struct
+
+from ..engine.endpoint import Action, Fault, Quota, Response
+from .llm.faults import MEANINGS, fault_of
+
+COMMAND = "python -m millstream.providers.fault_table docs/providers.md"
+BEGIN, END = f"<!-- {COMMAND} writes this table -->\n", "<!-- end -->\n"
+HEAD = ("what comes", "recorded as", "what follows", "quota", "may have been billed", "exit code")
+# Besides those that have a meaning of their own.
+_STATUSES = sorted({*MEANINGS, 301, 302, 307, 308, 400, 402, 404, 405, 413, 422, 429})
+_QUOTAS = {"keep": "kept", "refund": "given back", "settle": "as counted"}
+
+
+class Row(Struct, frozen=True):
+    """One fault. `action` None: it is an answer all the same. `recorded` is empty where the call stays pending.
+    `is_told_how_long`: the provider says how long to wait, and no attempt is counted."""
+
+    name: str
+    comes: str
+    recorded: tuple[str, ...] = ()
+    action: Action | None = None
+    quota: Quota = "keep"
+    is_billed_maybe: bool = False
+    cuts_rate: bool = False
+    attempts_max: int | None = None
+    is_told_how_long: bool = False
+
+    @property
+    def statuses(self) -> tuple[int, ...]:
+        """Those that mean this where the body says nothing better."""
+        return tuple(status for status in _STATUSES if self.is_of(fault_of(Response(status, b""))))
+
+    def is_of(self, fault: Fault) -> bool:
+        """Whether the row tells of this very decision. What ends a lane leaves its call pending, but a redirect."""
+        is_told = fault.retry_after_s is not None
+        is_pending = is_told or (fault.action in ("stop", "confirm") and fault.kind != "redirect")
+        told = (fault.action, fault.quota, fault.is_billed_maybe, fault.cuts_rate, fault.attempts_max)
+        mine = (self.action, self.quota, self.is_billed_maybe, self.cuts_rate, self.attempts_max)
+        is_recorded = not self.recorded if is_pending else fault.kind in self.recorded
+        return told == mine and is_told == self.is_told_how_long and is_recorded
+
+    @property
+    def follows(self) -> str:
+        match self.action:
+            case None:
+                return "it is an answer"
+            case "throttle" if self.is_told_how_long:
+                return "the lane waits as long as it is told, `--patience` at most; no attempt is counted"
+            case "throttle":
+                return "tried again, and the lane sends less"
+            case "stop":
+                return "the lane stops"
+            case "confirm":
+                return "one probe, then the lane stops"
+            case "never":
+                return "never again"
+        if self.attempts_max is not None:
+            return "tried again once"
+        return "tried again, and the lane sends less" if self.cuts_rate else "tried again"
+
+    @property
+    def exit_code(self) -> int:
+        """Where nothing but this comes."""
+        if self.action is None:
+            return 0
+        return 4 if self.action in ("stop", "confirm") or self.is_told_how_long else 3
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        statuses = ", ".join(map(str, self.statuses))
+        recorded = ", ".join(f"`{status}`" for status in self.recorded) or "pending"
+        billed = "yes" if self.is_billed_maybe else "no"
+        quota = _QUOTAS[self.quota]
+        return (self.comes.format(statuses), recorded, self.follows, quota, billed, str(self.exit_code))
+
+
+ROWS = (
+    Row("unreachable", "a connection is refused, a host not found", ("connect", "dns"), "retry", "refund"),
+    Row("hung up", "the connection closes before the answer", ("disconnected",), "retry", is_billed_maybe=True),
+    Row(
+        "broken body",
+        "an answer is reset, cut, or shorter than its `Content-Length`",
+        ("incomplete",),
+        "retry",
+        is_billed_maybe=True,
+    ),
+    Row("longer body", "an answer is longer than its `Content-Length`: so much of it counts", ("ok",), quota="settle"),
+    Row("late", "no whole answer within the lane's `timeout_s`", ("timeout",), "retry", is_billed_maybe=True),
+    Row(
+        "truncated JSON",
+        "200 with JSON that ends in the middle; of a stream, an event",
+        ("bad_json", "incomplete"),
+        "retry",
+        is_billed_maybe=True,
+    ),
+    Row("error within", "200 with an error in it: as its own code says, here one of the server's", ("server_error",), "retry"),
+    Row("told to wait", "429 with `Retry-After` or `retry-after-ms`", (), "throttle", is_told_how_long=True),
+    Row("throttled", "{} without", ("rate_limited",), "throttle", cuts_rate=True),
+    Row("empty account", "{}, and whatever else says that the account can't pay", (), "stop"),
+    Row("server error", "{}", ("server_error",), "retry"),
+    Row("overloaded", "{}", ("server_error",), "retry", cuts_rate=True),
+    Row("gateway", "{}", ("server_error",), "retry", is_billed_maybe=True),
+    Row("rejected", "{}", ("rejected",), "never"),
+    Row("dead key", "{}, and whatever else says that the key is no good", (), "confirm"),
+    Row("filtered", "a content filter's refusal, whatever its status", ("refused",), quota="settle"),
+    Row("cut by length", "an answer that ends where its tokens did: `truncated`", ("ok",), quota="settle"),
+    Row("empty", "an answer without a choice", ("empty",), "retry", "settle", attempts_max=2),
+    Row("too large", "more than 16 MiB: dropped there", ("too_large",), "never", is_billed_maybe=True),
+    Row("no text", "invalid UTF-8, half a surrogate pair: replaced, the bytes kept", ("ok",), quota="settle"),
+    Row("ended stream", "a stream cut behind its finish reason", ("ok",), quota="settle"),
+    Row("cut stream", "a stream cut before it", ("incomplete",), "retry", is_billed_maybe=True),
+    Row("redirect", "{}: never followed", ("redirect",), "stop"),
+)  # fmt: skip
+
+
+def table() -> str:
+    """The whole table, as a page of the documentation has it."""
+    lines = (HEAD, ("---",) * len(HEAD), *(row.cells for row in ROWS))
+    return "".join(f"|{'|'.join(cells)}|\n" if cells[0] == "---" else f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def with_table(page: str) -> str:
+    """The page with the table as it is now. Raises ValueError where the page has no place for it."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, behind = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no place for the table: lines {BEGIN.strip()} and {END.strip()}")
+    return f"{before}{begin}{table()}{end}{behind}"
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments:
+        sys.stdout.write(table())
+        return 0
+    for name in arguments:
+        try:
+            path = Path(name)
+            path.write_text(with_table(path.read_text("utf-8")), "utf-8")
+        except (OSError, ValueError) as error:
+            sys.stderr.write(f"{name}: {error}\n")
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
