@@ -23,8 +23,6 @@ import orjson
 from msgspec import Struct
 
 from .. import __version__
-from ..bench.millstone.recount import Recount, recount
-from ..bench.millstone.sweep import asked_of, read_done, run_sweep
 from ..engine.admission import Stop
 from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
@@ -32,12 +30,12 @@ from ..engine.group import LaneGroup
 from ..engine.journal import read_lines
 from ..engine.pairs import Done, Pair
 from ..engine.run_folder import FAILURES, RECORDS, RunFolder, write_whole
-from ..metrics.scores import scores as scores_of
 from ..wiring import Engine
 from . import refusal
 from .output import note
 from .preparation import Prepared, with_settings
 from .signals import DRAIN_S, Interruption
+from .work import Counted
 
 SCORES = "scores.json"
 _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
@@ -47,8 +45,7 @@ class Result(Struct, kw_only=True):
     """What a run's folder holds now, and why it holds no more."""
 
     prepared: Prepared
-    recount: Recount
-    scores: dict[str, Any]
+    counted: Counted
     already: int
     seconds: float
     stops: Sequence[Stop] = ()
@@ -59,22 +56,22 @@ class Result(Struct, kw_only=True):
 
     @property
     def failed(self) -> int:
-        return sum(self.recount.of(pair).failures for pair in self.pairs())
+        return sum(self.counted.of(pair).failures for pair in self.pairs())
 
     @property
     def answered(self) -> int:
-        return sum(self.recount.of(pair).answered for pair in self.pairs())
+        return sum(self.counted.of(pair).answered for pair in self.pairs())
 
     @property
     def pending(self) -> int:
         return sum(map(self.pending_of, self.pairs()))
 
     def pairs(self) -> list[Pair]:
-        return self.prepared.asked.pairs()
+        return self.prepared.work.pairs()
 
     def pending_of(self, pair: Pair) -> int:
-        ended = self.recount.of(pair)
-        return max(0, self.prepared.prompts - ended.answered - ended.failures)
+        ended = self.counted.of(pair)
+        return max(0, self.prepared.work.items - ended.answered - ended.failures - ended.held)
 
     @property
     def exit_code(self) -> int:
@@ -110,13 +107,12 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
     """Carry a run out. Raises LocalFault or WrongSpecification where the folder can't be used at all."""
     began = time.monotonic()
     with RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry) as folder:
-        done = read_done(folder)
+        done = prepared.work.read_done(folder)
         _begin_manifest(folder, prepared)
         spent = done.cost + manner.spent_elsewhere + _cost_at_kills(folder, done)
         prepared = with_settings(prepared, run_id=folder.manifest["run_id"], spent=spent)
-        total = prepared.prompts * len(prepared.asked.pairs())
         sent = _Sent()
-        if done.count() < total:
+        if done.count() < prepared.total:
             with calm_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 sent = runner.run(_send(folder, prepared, done, manner))
         with calm_collector():
@@ -134,7 +130,6 @@ def _loop_factory() -> Any:
 async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manner) -> _Sent:
     from .progress import Progress, Style
 
-    total = prepared.prompts * len(prepared.asked.pairs())
     task = asyncio.current_task()
     assert task is not None
     sent = _Sent()
@@ -152,10 +147,17 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
         style: Style = "auto" if manner.show_progress and stream is not None else "none"
         with (
             Interruption(drain, cancel) as interruption,
-            Progress(engine, total, done.count(), stream=stream or io.StringIO(), style=style),
+            Progress(
+                engine,
+                prepared.total,
+                done.count(),
+                stream=stream or io.StringIO(),
+                style=style,
+                counts_items=not prepared.work.is_item_a_call,
+            ) as progress,
         ):
             try:
-                sent.stops = await run_sweep(engine, folder, prepared.grid, prepared.asked, done)
+                sent.stops = await prepared.work.send(engine, folder, done, progress.item_ended)
             except LocalFault as fault:
                 sent.fault = fault
             except asyncio.CancelledError:
@@ -180,7 +182,7 @@ def _tell_lost_keys(lane: LaneGroup) -> None:
 
 def _begin_manifest(folder: RunFolder, prepared: Prepared) -> None:
     manifest = folder.manifest
-    lanes = [prepared.settings.whole_lane_of(model) for model in prepared.asked.models]
+    lanes = [prepared.settings.whole_lane_of(model) for model in prepared.work.lanes]
     # A process that was killed wrote no end: whatever it had in flight may have been billed.
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     folder.write_manifest(
@@ -207,11 +209,9 @@ def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, 
     """Count what is on disk, score it, and close the manifest."""
     folder.records.flush()
     folder.failures.flush()
-    counted = recount(folder.records.read(), folder.failures.read(), str(folder.records.path))
     result = Result(
         prepared=prepared,
-        recount=counted,
-        scores=scores_of(counted.tally, asked=asked_of(prepared.specification)),
+        counted=prepared.work.count(folder),
         already=already,
         seconds=0.0,
         stops=sent.stops,
@@ -219,7 +219,7 @@ def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, 
         fault=sent.fault or folder.fault,
     )
     try:
-        write_scores(folder.folder, result.scores)
+        write_scores(folder.folder, result.counted.scores)
         unsure = folder.manifest["maybe_billed_pending"] + sent.maybe_billed
         result.maybe_billed_pending, result.in_flight_at_kills = unsure, folder.manifest["in_flight_at_kills"]
         folder.write_manifest(ended=_now(), counts=counts_of(result), maybe_billed_pending=unsure)
@@ -256,16 +256,17 @@ def counts_of(result: Result) -> list[dict[str, Any]]:
     """What a run's journals hold, pair by pair, for the manifest and for --json."""
     rows = []
     for pair in result.pairs():
-        ended = result.recount.of(pair)
+        ended = result.counted.of(pair)
         rows.append(
             {
                 "model": pair.model,
                 "temperature": pair.temperature,
-                "prompts": result.prepared.prompts,
+                f"{result.prepared.work.item}s": result.prepared.work.items,
                 "ok": ended.ok,
                 "refused": ended.refused,
                 "failed": dict(sorted(ended.failed.items())),
                 "pending": result.pending_of(pair),
+                **({"held": ended.held} if ended.held else {}),
                 "cached": ended.cached,
                 "truncated": ended.truncated,
                 "maybe_billed": ended.maybe_billed,

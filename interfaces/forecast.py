@@ -19,6 +19,7 @@ from ..engine.key import key_of
 from ..engine.pairs import Pair
 from ..wiring import access_to, keyless_endpoint_to
 from . import pilot_figures
+from .benchmarks import millstone_of
 from .output import table
 from .pilot import Pilot
 from .pilot_figures import Left, Terms
@@ -40,9 +41,10 @@ def forecast(prepared: Prepared, *, looks_into_cache: bool = True, pilot: Pilot 
     a pilot, of those that it left."""
     missing = _missing(prepared) if looks_into_cache and prepared.settings.mode != "live" else None
     if missing is None:
-        whole_grid = _Missing(prepared.prompts, total_chars(prepared.grid))
-        missing = dict.fromkeys(prepared.asked.pairs(), whole_grid)
-    models = [_of_model(prepared, model, _of_all_temperatures(model, missing)) for model in prepared.asked.models]
+        work = millstone_of(prepared, "plan")
+        whole_grid = _Missing(work.items, total_chars(work.grid))
+        missing = dict.fromkeys(prepared.work.pairs(), whole_grid)
+    models = [_of_model(prepared, model, _of_all_temperatures(model, missing)) for model in prepared.work.lanes]
     if pilot is not None:
         left = {pair: _left(missing[pair], pilot, pair) for pair in missing}
         for model in models:
@@ -56,7 +58,7 @@ def forecast(prepared: Prepared, *, looks_into_cache: bool = True, pilot: Pilot 
         "prompts": sum(model["prompts"] for model in models),
         "models": models,
         "cost": whole,
-        "prices_of": prepared.settings.price_table().oldest_date(prepared.asked.models),
+        "prices_of": prepared.settings.price_table().oldest_date(prepared.work.lanes),
         "pilot": None if pilot is None else pilot_figures.ending(pilot),
         "assumptions": {"tokens_per_character": TOKENS_PER_CHAR, "output_tokens_unset": OUTPUT_FIRST},
     }
@@ -64,17 +66,17 @@ def forecast(prepared: Prepared, *, looks_into_cache: bool = True, pilot: Pilot 
 
 def _missing(prepared: Prepared) -> dict[Pair, _Missing] | None:
     """Every prompt looked up as the engine would; None where there is no cache."""
-    settings = prepared.settings
+    settings, work = prepared.settings, millstone_of(prepared, "plan")
     try:
         cache = Cache(settings.cache_folder(), read_only=True)
     except LocalFault:
         return None
-    found = {pair: _Missing(0, 0, 0) for pair in prepared.asked.pairs()}
+    found = {pair: _Missing(0, 0, 0) for pair in prepared.work.pairs()}
     try:
         for pair, missing in found.items():
             model, temperature = pair
             endpoint = keyless_endpoint_to(access_to(model, settings))
-            for call in calls(prepared.grid, model, temperature, prepared.asked.max_tokens_of(model)):
+            for call in calls(work.grid, model, temperature, work.asked.max_tokens_of(model)):
                 if cache.get(key_of(endpoint.encode(call), call.trial)) is not None:
                     missing.cached = (missing.cached or 0) + 1
                 else:
@@ -109,7 +111,7 @@ def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, An
     lane, price = settings.whole_lane_of(model), settings.price_table().get(model)
     prompts = missing.prompts
     tokens = round(missing.chars * TOKENS_PER_CHAR)
-    limit = prepared.asked.max_tokens_of(model)
+    limit = millstone_of(prepared, "plan").asked.max_tokens_of(model)
     outputs = (prompts, prompts * (limit or OUTPUT_FIRST))
     # Tokens are reserved before they are known: a declared max_tokens in full, then settled to what came.
     amounts = [

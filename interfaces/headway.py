@@ -99,9 +99,19 @@ class _Counts:
 
 
 class Headway:
-    """`already` calls of `total` were done before. Give `hear` to the engine's events, then `look` now and then."""
+    """`already` items of `total` were done before. Give `hear` to the engine's events, then `look` now and then. An
+    item is a call, unless it `counts_items`: then `item_ended` is told of each."""
 
-    def __init__(self, total: int, already: int, routes: Mapping[str, Route], purse: Purse, now: float) -> None:
+    def __init__(
+        self,
+        total: int,
+        already: int,
+        routes: Mapping[str, Route],
+        purse: Purse,
+        now: float,
+        *,
+        counts_items: bool = False,
+    ) -> None:
         self._total = total
         self._already = already
         self._routes = routes
@@ -110,6 +120,12 @@ class Headway:
         self._spent_before = purse.spent
         self._lanes: dict[str, _Counts] = {}
         self._fresh: deque[tuple[int, int]] = deque([(0, 0)], maxlen=_LOOKS + 1)
+        self._items = 0 if counts_items else None
+        self._item_looks: deque[tuple[float, int]] = deque([(now, 0)], maxlen=_LOOKS + 1)
+
+    def item_ended(self) -> None:
+        if self._items is not None:
+            self._items += 1
 
     def hear(self, event: Event) -> None:
         counts = self._lanes.get(event.lane)
@@ -164,7 +180,9 @@ class Headway:
         cached = sum(one["cached"] for one in kinds)
         answered = sum(one["answered"] for one in kinds)
         self._fresh.append((answered, cached))
-        done = sum(counts.done for counts in self._lanes.values())
+        calls = sum(counts.done for counts in self._lanes.values())
+        done = calls if self._items is None else self._items
+        self._item_looks.append((now, done))
         elapsed_s = now - self._began
         lanes = tuple(self._lane_view(model, counts) for model, counts in self._lanes.items())
         spent = self._spent()
@@ -172,7 +190,7 @@ class Headway:
             total=self._total,
             done=self._already + done,
             elapsed_s=elapsed_s,
-            per_s=sum(lane.per_s for lane in lanes),
+            per_s=sum(lane.per_s for lane in lanes) if self._items is None else self._items_per_s(),
             average_per_s=done / elapsed_s if elapsed_s > 0 else 0.0,
             in_flight=sum(lane.in_flight for lane in lanes),
             cached=cached,
@@ -200,6 +218,10 @@ class Headway:
             () if route is None or stop is not None else tuple(key for key, _ in route.lane.stopped_keys),
         )
 
+    def _items_per_s(self) -> float:
+        (began, before), (now, after) = self._item_looks[0], self._item_looks[-1]
+        return (after - before) / (now - began) if now > began else 0.0
+
     def _spent(self) -> float | None:
         is_priced = any(route.price is not None for route in self._routes.values())
         return self._purse.spent if is_priced or self._purse.spent > 0 else None
@@ -214,13 +236,17 @@ class Headway:
         if not fresh + stored:
             fresh, stored = answered_now, cached_now
         fresh_share = fresh / max(1, fresh + stored)
+        calls = sum(counts.done for counts in self._lanes.values())
         each = (spent - self._spent_before) / answered if answered else 0.0
-        return spent + left * fresh_share * each
+        return spent + left * (calls / done) * fresh_share * each
 
     def _left_s(self, done: int, now: float) -> float | None:
         left = self._total - self._already - done
         if left <= 0:
             return 0.0
+        if self._items is not None:
+            per_s = self._items_per_s()
+            return left / per_s if per_s > 0 else None
         per_s = sum(
             self._per_s_to_come(counts, self._routes[model].lane, now)
             for model, counts in self._lanes.items()

@@ -26,6 +26,7 @@ from ..engine.pairs import Pair
 from ..engine.scheduler import Wanted
 from ..wiring import Engine
 from . import refusal
+from .benchmarks import millstone_of
 from .execution import cost_of
 from .output import note
 from .preparation import Prepared, with_settings
@@ -86,12 +87,13 @@ def send_pilots(runs: Sequence[Prepared], size: int, *, show_progress: bool) -> 
 
 def choose(run: Prepared, size: int) -> dict[Pair, list[Call]]:
     """`size` of the run's calls for each model and temperature: the run makes the same ones."""
-    ids = sample_ids(run.grid, size)
+    work = millstone_of(run, "--pilot")
+    ids = sample_ids(work.grid, size)
     rank = {item_id: number for number, item_id in enumerate(ids)}
     chosen = {}
-    for pair in run.asked.pairs():
-        limit = run.asked.max_tokens_of(pair.model)
-        made = calls(run.grid, pair.model, pair.temperature, limit, lambda item_id: item_id not in rank)
+    for pair in work.pairs():
+        limit = work.asked.max_tokens_of(pair.model)
+        made = calls(work.grid, pair.model, pair.temperature, limit, lambda item_id: item_id not in rank)
         # In the sample's order, not the grid's: what is answered before a stop is then spread over the grid too.
         chosen[pair] = sorted(made, key=lambda call: rank[call.tag.id])
     return chosen

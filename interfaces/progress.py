@@ -53,7 +53,7 @@ class Watched(Protocol):
 
 
 class Progress:
-    """Shows an engine's run of `total` calls, `already` of which were done before it. Start it inside the running
+    """Shows an engine's run of `total` items, `already` of which were done before it. Start it inside the running
     loop, while the engine is open. `auto` is `rich` on a terminal that can move its cursor, else `plain`."""
 
     def __init__(
@@ -64,6 +64,7 @@ class Progress:
         *,
         stream: TextIO,
         style: Style = "auto",
+        counts_items: bool = False,
         cpu_s: Callable[[], float] = time.process_time,
     ) -> None:
         if style not in STYLES:
@@ -73,6 +74,7 @@ class Progress:
         self._already = already
         self._stream = stream
         self._style = style
+        self._counts_items = counts_items
         self._cpu_s = cpu_s
         self._headway: Headway | None = None
         self._painter: _Screen | _Log | None = None
@@ -95,12 +97,19 @@ class Progress:
             return
         now = asyncio.get_running_loop().time()
         routes = self._engine.scheduler.routes
-        self._headway = Headway(self._total, self._already, routes, self._engine.purse, now)
+        self._headway = Headway(
+            self._total, self._already, routes, self._engine.purse, now, counts_items=self._counts_items
+        )
         self._unsubscribe = self._engine.events.subscribe(self._headway.hear)
         is_screen = self._style == "rich" or (self._style == "auto" and _can_move_cursor(self._stream))
         self._painter = _Screen(self._stream, is_forced=self._style == "rich") if is_screen else _Log(self._stream, now)
         self._looked, self._cpu_before = now, self._cpu_s()
         self._wait(now)
+
+    def item_ended(self) -> None:
+        """One more is done of a run that counts items, since each takes several calls."""
+        if self._headway is not None:
+            self._headway.item_ended()
 
     def stop(self) -> None:
         """Paint the last state and leave the stream clean. Safe to call twice."""

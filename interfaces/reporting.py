@@ -19,8 +19,8 @@ from ..engine.collector import calm_collector
 from ..engine.fault import LocalFault
 from ..engine.journal import read_lines
 from ..engine.run_folder import FAILURES, MANIFEST, RECORDS, read_manifest, write_whole
+from .millstone_work import SAMPLE
 from .origins import origin_of
-from .preparation import SAMPLE
 from .record_lines import record_lines
 from .refusal import UsageError
 

@@ -6,7 +6,7 @@ Pure functions of results. Says what to do about everything that is missing.
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..engine.pairs import Pair
@@ -14,19 +14,7 @@ from . import refusal
 from .execution import SCORES, Result, counts_of
 from .output import table
 
-HEADER = (
-    "model",
-    "OM",
-    "95% interval",
-    "om_pro_share",
-    "om_no_flip",
-    "answers",
-    "refused",
-    "failed",
-    "pending",
-    "from cache",
-    "cost",
-)
+_COLUMNS = ("answers", "refused", "failed", "pending", "from cache", "cost")
 
 
 def exit_code_of(results: Sequence[Result]) -> int:
@@ -35,42 +23,25 @@ def exit_code_of(results: Sequence[Result]) -> int:
     return max(codes, default=refusal.DONE)
 
 
-def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-    """A pair's scores: a model asked at one temperature goes by its name alone."""
-    models = scores["millstone"]["models"]
-    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
-    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
-    return entry
-
-
 def tell(results: Sequence[Result]) -> str:
     """The table of all runs, then what there is to say about each."""
-    rows: list[Sequence[str]] = [HEADER]
+    by_benchmark: dict[str, list[Sequence[str]]] = {}
     for result in results:
+        work = result.prepared.work
+        rows = by_benchmark.setdefault(work.benchmark, [("model", *work.score_columns, *_COLUMNS)])
         place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
         rows += [_row(result, pair, place) for pair in result.pairs()]
-    parts = [table(rows)]
+    parts = [table(rows) for rows in by_benchmark.values()]
     for result in results:
         parts.append("\n".join(_remarks(result)))
     return "\n\n".join(parts)
 
 
-def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    low, high = entry.get("ci95") or (None, None)
-    interval = "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
-    companions = (_number(entry.get(kind), 2) for kind in ("om_pro_share", "om_no_flip"))
-    return _number(entry.get("om"), 3), interval, *companions
-
-
-def _number(value: float | None, places: int) -> str:
-    return "-" if value is None else f"{value:.{places}f}"
-
-
 def _row(result: Result, pair: Pair, place: str) -> tuple[str, ...]:
-    ended = result.recount.of(pair)
+    ended = result.counted.of(pair)
     return (
         f"{place}{pair}",
-        *score_cells(entry_of(result.scores, pair)),
+        *result.prepared.work.score_cells(result.counted.scores, pair),
         f"{ended.answered:,}",
         f"{ended.refused:,}",
         f"{ended.failures:,}",
@@ -85,7 +56,7 @@ def _remarks(result: Result) -> list[str]:
     lines = [_answers(result), f"{out}: records.jsonl, {SCORES}, manifest.json"]
     failed: dict[str, int] = {}
     for pair in result.pairs():
-        for kind, count in result.recount.of(pair).failed.items():
+        for kind, count in result.counted.of(pair).failed.items():
             failed[kind] = failed.get(kind, 0) + count
     if failed:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(failed.items()))
@@ -94,10 +65,11 @@ def _remarks(result: Result) -> list[str]:
             again = f"as they are, they would be rejected again; once that is mended: millstream retry {out}"
         lines.append(f"failed: {kinds} (failures.jsonl says why); {again}")
     if result.pending:
-        lines.append(f"{result.pending:,} prompts are pending: {_why(result)}; go on: millstream resume {out}")
+        items = f"{result.pending:,} {result.prepared.work.item}s"
+        lines.append(f"{items} are pending: {_why(result)}; go on: millstream resume {out}")
     elif result.fault is not None:
         lines.append(f"{result.fault}")
-    unsure = sum(result.recount.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
+    unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
     if unsure:
         lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
     if result.in_flight_at_kills:
@@ -113,7 +85,7 @@ def _remarks(result: Result) -> list[str]:
 
 def _answers(result: Result) -> str:
     answered = result.answered
-    cached = sum(result.recount.of(pair).cached for pair in result.pairs())
+    cached = sum(result.counted.of(pair).cached for pair in result.pairs())
     told = f"{answered:,} answers"
     if result.already and not result.pending and result.already == answered + result.failed:
         return f"{told}, all there before; nothing was sent"
@@ -162,7 +134,7 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         "in_flight_at_kills": result.in_flight_at_kills,
         "seconds": round(result.seconds, 3),
         "counts": counts_of(result),
-        "scores": result.scores,
+        "scores": result.counted.scores,
         "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in result.stops],
         "fault": None if result.fault is None else str(result.fault),
         "signal": result.signal,

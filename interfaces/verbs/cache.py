@@ -176,7 +176,7 @@ def _call_of_run(options: argparse.Namespace) -> tuple[Call, Settings, list[str]
 
 
 def _options_of(folder: Path, manifest: dict[str, Any]) -> tuple[MillstoneOptions, Sending]:
-    from ..preparation import options_of
+    from ..benchmarks import options_of
 
     try:
         return options_of(manifest)
@@ -195,7 +195,7 @@ def _settings(run: MillstoneOptions, sending: Sending) -> Settings:
 def _grid(run: MillstoneOptions) -> Grid:
     from ...bench.millstone.dataset import load, select
     from ...bench.millstone.grid import Grid
-    from ..preparation import SAMPLE
+    from ..millstone_work import SAMPLE
 
     dataset = select(load(SAMPLE if run.dataset is None else Path(run.dataset)), run.issues)
     return Grid(dataset, cast("Protocol", run.protocol), run.templates, run.trials, cast("Citations", run.citations))

@@ -39,9 +39,10 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> Prepared:
     """The run of a folder, as its manifest says. What may change (quotas, keys, cache, mode) may be given anew."""
     from msgspec import structs
 
+    from ..benchmarks import options_of, prepare
     from ..configuration import Configuration, configuration_of
     from ..documents import Document
-    from ..preparation import in_sweep, options_of, prepare
+    from ..preparation import in_sweep
 
     manifest = manifest_of(folder)
     try:

@@ -170,7 +170,7 @@ def _questions(manifest: Mapping[str, Any] | None) -> Questions:
     """The wordings that were asked, where the data set still is what it was."""
     from ...bench.millstone.dataset import DatasetError, load
     from ...bench.millstone.review import questions_of
-    from ..preparation import SAMPLE
+    from ..millstone_work import SAMPLE
 
     if manifest is None:
         return {}

@@ -49,8 +49,8 @@ def prepared_from(
     options: argparse.Namespace, *, is_sent: bool = True, needs_keys: bool = True
 ) -> tuple[Prepared, ...]:
     """Every run that the options ask for, all of them checked. A plan needs no folder, and a key only for its pilot."""
+    from ..benchmarks import prepare
     from ..configuration import read_configuration
-    from ..preparation import prepare
 
     given = millstone_given(options)
     sending = sending_from(options)
@@ -68,7 +68,8 @@ def prepared_from(
 def _from_file(
     options: argparse.Namespace, given: dict[str, object], sending: Sending, *, needs_keys: bool
 ) -> tuple[Prepared, ...]:
-    from ..preparation import of_one_sweep, prepare
+    from ..benchmarks import prepare
+    from ..preparation import of_one_sweep
     from ..run_file import read_run_file
 
     what: str = options.what

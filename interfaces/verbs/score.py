@@ -119,7 +119,7 @@ def _score_counts(path: Path, left_out: Sequence[str]) -> dict[str, Any]:
 
 
 def _told(source: str, scores: Mapping[str, Any]) -> str:
-    from ..summary import score_cells
+    from ..millstone_work import score_cells
 
     rows: list[tuple[str, ...]] = [_COLUMNS]
     remarks: list[str] = []

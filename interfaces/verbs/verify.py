@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 def _dataset(manifest: dict[str, Any]) -> Dataset | None:
     """The data set, where it still is."""
     from ...bench.millstone.dataset import DatasetError, load
-    from ..preparation import SAMPLE
+    from ..millstone_work import SAMPLE
 
     kept = manifest.get("options", {}).get("millstone", {}).get("dataset")
     try:

@@ -97,7 +97,7 @@ def test_a_password_in_an_address_is_refused_and_not_shown(cli: CommandLine) -> 
 def test_a_data_set_with_a_wrong_field_is_refused(
     cli: CommandLine, provider: Provider, tmp_path: Path, change: Callable[[dict[str, object]], object], expected: str
 ) -> None:
-    from millstream.interfaces.preparation import SAMPLE
+    from millstream.interfaces.millstone_work import SAMPLE
 
     issue = json.loads((SAMPLE / "congestion-charges.json").read_text())
     change(issue)
@@ -150,7 +150,7 @@ def test_a_data_set_that_changed_since_is_refused_by_resume(
 ) -> None:
     import shutil
 
-    from millstream.interfaces.preparation import SAMPLE
+    from millstream.interfaces.millstone_work import SAMPLE
 
     shutil.copytree(SAMPLE, tmp_path / "data")
     assert cli(*OPEN, "--dataset", "data", "--base-url", provider.base_url, "--no-progress").code == 0

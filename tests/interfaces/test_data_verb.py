@@ -17,7 +17,7 @@ from places import small_disk
 from millstream.bench.millstone.dataset import load
 from millstream.bench.millstone.dataset_file import encode
 from millstream.fixtures import full_size
-from millstream.interfaces.preparation import SAMPLE
+from millstream.interfaces.millstone_work import SAMPLE
 
 CommandLine = Callable[..., Done]
 DATA = ("data", "millstone")

@@ -93,7 +93,7 @@ def test_a_killed_run_is_finished_by_the_same_command(provider: Provider, tmp_pa
 def test_no_prompt_is_received_more_often_than_the_grid_holds_it(provider: Provider, tmp_path: Path) -> None:
     from millstream.bench.millstone.dataset import load, select
     from millstream.bench.millstone.grid import Grid
-    from millstream.interfaces.preparation import SAMPLE
+    from millstream.interfaces.millstone_work import SAMPLE
 
     assert finish(start(tmp_path, *command(provider))).code == 0
     grid = Grid(select(load(SAMPLE), limit=2), templates=2, trials=3)

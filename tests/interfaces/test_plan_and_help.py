@@ -16,7 +16,7 @@ import millstream
 from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
 from millstream.interfaces.command import VERBS
-from millstream.interfaces.preparation import SAMPLE
+from millstream.interfaces.millstone_work import SAMPLE
 
 CommandLine = Callable[..., Done]
 PLAN = ("plan", "millstone", *SMALL, "--model", "openai/gpt-4o-mini", "sim/open", "--temperature", "0", "1")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of, scores_of
 
-from millstream.interfaces.preparation import SAMPLE
+from millstream.interfaces.millstone_work import SAMPLE
 
 CommandLine = Callable[..., Done]
 DOCUMENTED = ("id", "issue", "template", "config", "trial", "stance", "model", "temperature", "status", "text")

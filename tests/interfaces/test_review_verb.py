@@ -13,7 +13,7 @@ from answered_run import ANSWERS, answered_run
 from command_line import Done, lines_of
 
 from millstream.bench.millstone.grid import Item
-from millstream.interfaces.preparation import SAMPLE
+from millstream.interfaces.millstone_work import SAMPLE
 
 CommandLine = Callable[..., Done]
 MODELS = ("sim/open", "sim/shut")

@@ -11,7 +11,7 @@ from millstream.bench.millstone.records import row
 from millstream.bench.millstone.sweep import Asked, specification
 from millstream.engine.call import Outcome, Reply
 from millstream.engine.run_folder import RunFolder
-from millstream.interfaces.preparation import SAMPLE
+from millstream.interfaces.millstone_work import SAMPLE
 
 ISSUES = 2
 # Six templates in eleven configurations, asked once each.

@@ -16,7 +16,7 @@ from millstream.bench.millstone.survey import Folder, read_folder, sampled
 from millstream.bench.millstone.texts import LONGEST, Excerpt
 from millstream.engine.journal import read_lines
 from millstream.engine.run_folder import read_manifest
-from millstream.interfaces.preparation import SAMPLE
+from millstream.interfaces.millstone_work import SAMPLE
 from millstream.metrics.millstone import CASES, STANCES, case_of
 from millstream.metrics.report.explorer import Explorer
 

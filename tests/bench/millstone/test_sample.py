@@ -10,7 +10,7 @@ from msgspec import structs
 from millstream.bench.millstone.dataset import Dataset, load
 from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.sample import sample_ids
-from millstream.interfaces.preparation import SAMPLE
+from millstream.interfaces.millstone_work import SAMPLE
 
 
 @pytest.fixture(scope="module")

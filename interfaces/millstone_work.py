@@ -1,0 +1,175 @@
+"""MillStone as the command line carries it out: from its options to a run that can be sent, and what its journals hold.
+
+Owns the checks of its options and their messages, and what a manifest keeps so that `resume` needs only the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct, structs
+
+from .. import fixtures
+from ..bench.millstone.dataset import Dataset, DatasetError, load, select
+from ..bench.millstone.grid import Grid, Protocol, largest_prompt
+from ..bench.millstone.prompts import Citations
+from ..bench.millstone.recount import recount
+from ..bench.millstone.sweep import Asked, asked_of, read_done, run_sweep, specification
+from ..engine.admission import Stop
+from ..engine.call import Call
+from ..engine.endpoint import EncodeError
+from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
+from ..engine.limits import Tokens, declared_quota
+from ..engine.pairs import Done, Pair
+from ..engine.run_folder import RunFolder
+from ..metrics.scores import scores as scores_of
+from ..metrics.stance import Reading
+from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
+from .configuration import Configuration, settings_for
+from .options import MillstoneOptions, Sending
+from .preparation import Prepared, kept, refuse_what_has_no_price
+from .refusal import UsageError
+from .work import Counted
+
+SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
+_COLUMNS = ("OM", "95% interval", "om_pro_share", "om_no_flip")
+
+
+class MillstoneWork(Struct, frozen=True):
+    """A grid, and who is asked it."""
+
+    grid: Grid
+    asked: Asked
+    specification: dict[str, Any]
+
+    benchmark = "millstone"
+    item = "prompt"
+    is_item_a_call = True
+    score_columns = _COLUMNS
+
+    @property
+    def items(self) -> int:
+        return len(self.grid)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        return self.asked.models
+
+    def pairs(self) -> list[Pair]:
+        return self.asked.pairs()
+
+    def read_done(self, folder: RunFolder) -> Done:
+        return read_done(folder)
+
+    async def send(self, engine: Engine, folder: RunFolder, done: Done, item_ended: Callable[[], None]) -> list[Stop]:
+        # A prompt is one call, which the engine's own events tell of.
+        return await run_sweep(engine, folder, self.grid, self.asked, done)
+
+    def count(self, folder: RunFolder) -> Counted:
+        counted = recount(folder.records.read(), folder.failures.read(), str(folder.records.path))
+        return Counted(counted.pairs, scores_of(counted.tally, asked=asked_of(self.specification)))
+
+    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
+        return score_cells(entry_of(scores, pair))
+
+
+def prepare(
+    out: Path, run: MillstoneOptions, sending: Sending, configuration: Configuration, *, needs_keys: bool = True
+) -> Prepared:
+    """Check one run to the end. Nothing is written. Without `needs_keys` it can be planned, not sent."""
+    settings = settings_for(run.model, sending, configuration)
+    if not needs_keys:
+        settings = structs.replace(settings, needs_keys=False)
+    endpoints = {model: access_to(model, settings).target.specified for model in run.model}
+    refuse_what_has_no_price(run.model, settings)
+    notes = []
+    path = SAMPLE if run.dataset is None else Path(run.dataset)
+    if run.dataset is None:
+        notes.append("no --dataset given: asking sample issues that come with millstream, which are no published data")
+    dataset = select(_load(path), run.issues, run.limit)
+    grid = Grid(dataset, cast(Protocol, run.protocol), run.templates, run.trials, cast(Citations, run.citations))
+    asked = Asked(run.model, run.temperature or (None,), run.max_tokens, cast(Reading, run.stance))
+    _refuse_what_a_model_never_takes(asked, settings)
+    _refuse_what_no_minute_holds(grid, asked, settings)
+    specified = specification(grid, asked, endpoints)
+    return Prepared(
+        out=out,
+        work=MillstoneWork(grid, asked, specified),
+        settings=settings,
+        specification=specified,
+        options={"millstone": _as_resumed(run, dataset, path), "sending": kept(sending)},
+        dataset={"path": str(path), "name": dataset.name, "digest": dataset.digest, "issues": len(dataset.issues)},
+        notes=tuple(notes),
+    )
+
+
+def options_of(manifest: Mapping[str, Any]) -> MillstoneOptions:
+    """What a manifest keeps of `_as_resumed`. Raises KeyError or TypeError where it was not ours."""
+    found = dict(manifest["options"]["millstone"])
+    del found["issues_asked"], found["limit_asked"]
+    for name in ("model", "temperature"):
+        found[name] = tuple(found[name])
+    return MillstoneOptions(**found)
+
+
+def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+    """A pair's scores: a model asked at one temperature goes by its name alone."""
+    models = scores["millstone"]["models"]
+    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
+    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
+    return entry
+
+
+def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    low, high = entry.get("ci95") or (None, None)
+    interval = "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
+    companions = (_number(entry.get(kind), 2) for kind in ("om_pro_share", "om_no_flip"))
+    return _number(entry.get("om"), 3), interval, *companions
+
+
+def _number(value: float | None, places: int) -> str:
+    return "-" if value is None else f"{value:.{places}f}"
+
+
+def _load(path: Path) -> Dataset:
+    try:
+        return load(path)
+    except OSError as error:
+        raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+
+
+def _refuse_what_a_model_never_takes(asked: Asked, settings: Settings) -> None:
+    """A parameter that is known to be refused would fail every call of the grid."""
+    for model, temperature in asked.pairs():
+        call = Call(model, "A or B?", temperature=temperature, max_tokens=asked.max_tokens_of(model))
+        try:
+            keyless_endpoint_to(access_to(model, settings)).encode(call)
+        except EncodeError as error:
+            raise UsageError(str(error)) from error
+
+
+def _refuse_what_no_minute_holds(grid: Grid, asked: Asked, settings: Settings) -> None:
+    """A prompt larger than a lane's tokens a minute could never be sent."""
+    quotas = {model: declared_quota(settings.lane_of(model)) for model in asked.models}
+    limited = {model: quota for model, quota in quotas.items() if quota.least_tokens < float("inf")}
+    if not limited:
+        return
+    chars, where = largest_prompt(grid)
+    for model, quota in limited.items():
+        needed = Tokens(round(chars * TOKENS_PER_CHAR), asked.max_tokens_of(model) or OUTPUT_FIRST)
+        if (lack := quota.lacks(needed)) is not None:
+            raise UsageError(
+                f"prompt {where} needs about {lack.needed:,} {lack.what}; lane {model} admits at most "
+                f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
+            )
+
+
+def _as_resumed(run: MillstoneOptions, dataset: Dataset, path: Path) -> dict[str, Any]:
+    """The options with which the same prompts are made again, whatever becomes of a file of ids."""
+    found = run.as_dict()
+    found["issues_asked"], found["limit_asked"] = found["issues"], found.pop("limit")
+    found["issues"] = ",".join(issue.id for issue in dataset.issues)
+    found["dataset"] = None if run.dataset is None else str(path)
+    return found

@@ -1,0 +1,68 @@
+"""What the command line asks of a benchmark, so that one way of carrying a run out serves them all.
+
+Owns the words between a verb and a benchmark; knows none by name. Who offers them: benchmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ..engine.admission import Stop
+from ..engine.pairs import Done, Ended, Pair
+from ..engine.run_folder import RunFolder
+from ..wiring import Engine
+
+
+class Counted(Struct, frozen=True):
+    """What a run's journals hold: how the items of each pair ended, and the scores of what was answered."""
+
+    ended: Mapping[Pair, Ended]
+    scores: dict[str, Any]
+
+    def of(self, pair: Pair) -> Ended:
+        return self.ended.get(pair) or Ended()
+
+
+class Work(Protocol):
+    """A benchmark's run, ready to be sent. An item is what gets a line in a journal: a prompt, a turn."""
+
+    @property
+    def benchmark(self) -> str: ...
+
+    @property
+    def item(self) -> str:
+        """What one of its items is called."""
+        ...
+
+    @property
+    def is_item_a_call(self) -> bool: ...
+
+    @property
+    def items(self) -> int:
+        """Of each pair."""
+        ...
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """Every model that calls go to, each once."""
+        ...
+
+    def pairs(self) -> list[Pair]: ...
+
+    def read_done(self, folder: RunFolder) -> Done: ...
+
+    async def send(self, engine: Engine, folder: RunFolder, done: Done, item_ended: Callable[[], None]) -> list[Stop]:
+        """Ask what is not done. `item_ended` is told of every line written, where an item takes several calls."""
+        ...
+
+    def count(self, folder: RunFolder) -> Counted: ...
+
+    @property
+    def score_columns(self) -> tuple[str, ...]: ...
+
+    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
+        """A pair's cells under `score_columns`."""
+        ...
