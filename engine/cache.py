@@ -8,6 +8,8 @@ the loop: a writer thread would have to win the interpreter's lock once for ever
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import struct
 import time
 import zlib
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from msgspec import Struct
 
 from .endpoint import Request, Response
 from .fault import LocalFault
-from .store import ANSWERS, PRIVATE, close_store, is_sealed, open_store, sealed
+from .store import ANSWERS, DERIVED, PRIVATE, close_store, is_sealed, open_store, sealed
 
 Mode = Literal["live", "record", "replay", "strict"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
@@ -32,6 +34,8 @@ _GROUP_ENOUGH = 128
 _GROUP_WAIT_S = 0.002
 _GROUP_WAIT_MAX_S = 0.05
 _COMMIT_SHARE = 1 / 8
+# What is derived begins with the time it was kept.
+_TIME_BYTES = 8
 
 
 class Entry(Struct, frozen=True, array_like=True):
@@ -63,6 +67,12 @@ def prompt_mark(request: Request) -> int:
     return zlib.crc32(request.prompt) << 32 | (len(request.prompt) & 0xFFFFFFFF)
 
 
+def derived_key(source: bytes, how: bytes) -> bytes:
+    """Under which something made from a body is kept: `source` is the SHA-256 of that body, so that whoever packs the
+    body finds what was made of it; `how` is whatever else decides the result."""
+    return source + hashlib.sha256(how).digest()
+
+
 class CacheStatistics(Struct, frozen=True):
     path: str
     entries: int
@@ -79,8 +89,10 @@ class Cache:
         self._environment = open_store(folder, read_only=read_only)
         self._shared = self._environment.open_db(ANSWERS, create=False)
         self._private = self._environment.open_db(PRIVATE, create=False)
+        self._derived = self._environment.open_db(DERIVED, create=False)
         self._db = self._private if scope else self._shared
         self._waiting: list[tuple[bytes, bytes, asyncio.Future[None]]] = []
+        self._kept: dict[bytes, bytes] = {}
         self._under_way: dict[bytes, asyncio.Future[None]] = {}
         self._commit_wait_s = _GROUP_WAIT_S
         self._timer: asyncio.Handle | None = None
@@ -118,6 +130,24 @@ class Cache:
     def under_way(self, key: bytes) -> asyncio.Future[None] | None:
         """Done when the answer that waits for its commit has it; None where none waits."""
         return self._under_way.get(self.scope + key)
+
+    def derived(self, key: bytes) -> bytes | None:
+        """What was kept under a `derived_key`."""
+        waiting = self._kept.get(key)
+        if waiting is not None:
+            return waiting
+        try:
+            with self._environment.begin(db=self._derived) as transaction:
+                stored = transaction.get(key)
+        except lmdb.Error:
+            return None
+        return stored[_TIME_BYTES:-4] if stored is not None and is_sealed(key, stored) else None
+
+    def keep(self, key: bytes, value: bytes) -> None:
+        """Keep what can be made again from what is stored; it goes to the disk with the answers that come next."""
+        self._kept[key] = value
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._commit_wait_s, self._commit)
 
     def entries(self) -> Iterator[tuple[bytes, Entry]]:
         """Every readable shared entry. One transaction: take it in one go, never across an await."""
@@ -178,7 +208,8 @@ class Cache:
         # Between the swap and the commit nothing awaits: an answer is either waiting or on disk.
         self._timer = None
         group, self._waiting = self._waiting, []
-        if not group:
+        kept, self._kept = self._kept, {}
+        if not group and not kept:
             return
         began = time.perf_counter()
         fault: LocalFault | None = None
@@ -187,6 +218,9 @@ class Cache:
                 put = transaction.put
                 for key, stored, _ in group:
                     put(key, stored, db=self._db)
+                now = struct.pack("<d", time.time())
+                for key, value in kept.items():
+                    put(key, sealed(key, now + value), db=self._derived)
         except LocalFault as error:
             fault = error
         self._under_way.clear()

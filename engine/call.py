@@ -11,6 +11,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from .addresses import host_of
+
+WEB = "web"
+
 FailureKind = Literal[
     "connect",
     "dns",
@@ -63,7 +67,7 @@ class Call(Struct, frozen=True):
     logprobs: int | None = None
 
     def __post_init__(self) -> None:
-        if "/" not in self.model and self.model != "web":
+        if "/" not in self.model and self.model != WEB:
             raise ValueError(f"model {self.model!r} must be provider/model, as in openai/gpt-4o-mini")
         if self.trial < 0:
             raise ValueError(f"trial ({self.trial}) must be >= 0")
@@ -73,6 +77,13 @@ class Call(Struct, frozen=True):
             raise ValueError(f"temperature ({self.temperature}) must be >= 0")
         if self.logprobs is not None and self.logprobs < 0:
             raise ValueError(f"logprobs ({self.logprobs}) must be >= 0, the number of alternatives for each token")
+
+    @property
+    def lane(self) -> str:
+        """The queue that the call waits in: its model's, or for a page, its host's."""
+        if self.model != WEB:
+            return self.model
+        return f"{WEB}/{host_of(self.input) if isinstance(self.input, str) else ''}"
 
     def messages(self) -> Iterable[Message]:
         """The conversation to send: a bare prompt is one user message."""
@@ -104,10 +115,31 @@ class Citation(Struct, frozen=True):
     title: str | None = None
 
 
+class Hit(Struct, frozen=True):
+    """One result of a search; the first has rank 1."""
+
+    rank: int
+    url: str
+    title: str = ""
+    snippet: str = ""
+
+
+class Fetched(Struct, frozen=True):
+    """One hop to a page, as it came: `body` holds the bytes of the wire, still under `encoding` (Content-Encoding, empty
+    for none). `location` is where a redirect leads."""
+
+    status: int
+    content_type: str
+    encoding: str
+    location: str | None
+    body: bytes
+
+
 class Reply(Struct, frozen=True):
     """A whole answer. `finish_reason` is `stop`, `length` or `content_filter` for every provider that means one of
     these, else its own word. `raw_hash` is the SHA-256 of the bytes it was read from; `raw` holds those bytes only
-    where the text had to be repaired. `logprobs` None: the provider gave none."""
+    where the text had to be repaired. `logprobs` None: the provider gave none. `hits` are a search's, `fetched` a
+    page's."""
 
     text: str
     usage: Usage | None = None
@@ -117,6 +149,8 @@ class Reply(Struct, frozen=True):
     raw: bytes | None = None
     logprobs: tuple[TokenLogprob, ...] | None = None
     citations: tuple[Citation, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    fetched: Fetched | None = None
 
     @property
     def truncated(self) -> bool:

@@ -6,10 +6,12 @@ stored. Knows nothing of answers.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 import lmdb
 
@@ -18,7 +20,7 @@ from .fault import LocalFault
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
 _READERS = 1022
 _LOCKS_SIZE = 64 * (_READERS + 2)
-_NAMES = (ANSWERS, PRIVATE) = (b"answers", b"private")
+_NAMES = (ANSWERS, PRIVATE, DERIVED) = (b"answers", b"private", b"derived")
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "gpfs", "lustre", "ceph", "afs", "9p")
 
 
@@ -69,7 +71,7 @@ def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
                 environment = lmdb.open(
                     str(folder),
                     map_size=map_size,
-                    max_dbs=4,
+                    max_dbs=8,
                     max_readers=_READERS,
                     writemap=False,
                     metasync=False,
@@ -82,7 +84,7 @@ def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
                 if not read_only:
                     environment.reader_check()
                     _mend_end(folder, environment)
-                elif _missing(folder, environment):
+                elif _missing(folder, environment) or not _has_all(environment):
                     environment.close()
                     _open_environment(folder, read_only=False).close()
                     return _open_environment(folder, read_only=True)
@@ -115,6 +117,19 @@ def _missing(folder: Path, environment: lmdb.Environment) -> int:
     return max(0, wanted - (folder / "data.mdb").stat().st_size)
 
 
+def _has_all(environment: lmdb.Environment) -> bool:
+    """Not so where an older version wrote the store."""
+    return _databases(environment).keys() == set(_NAMES)
+
+
+def _databases(environment: lmdb.Environment) -> dict[bytes, Any]:
+    found = {}
+    for name in _NAMES:
+        with contextlib.suppress(lmdb.NotFoundError):
+            found[name] = environment.open_db(name, create=False)
+    return found
+
+
 def _mend_end(folder: Path, environment: lmdb.Environment) -> None:
     """Reading a page that a shortened file no longer has would kill the process. LMDB itself leaves out pages at
     the end that it took and freed again, so what is missing is filled up, and then every answer must be there."""
@@ -124,8 +139,8 @@ def _mend_end(folder: Path, environment: lmdb.Environment) -> None:
         if not missing:
             return
         os.truncate(path, path.stat().st_size + missing)
-    for name in _NAMES:
-        with environment.begin(db=environment.open_db(name, create=False)) as transaction:
+    for db in _databases(environment).values():
+        with environment.begin(db=db) as transaction:
             for key, stored in transaction.cursor():
                 if not is_sealed(key, stored):
                     raise lmdb.CorruptedError("data.mdb has been cut short, and answers with it")
