@@ -125,8 +125,8 @@ class Hit(Struct, frozen=True):
 
 
 class Fetched(Struct, frozen=True):
-    """One hop to a page, as it came: `body` holds the bytes of the wire, still under `encoding` (Content-Encoding, empty
-    for none). `location` is where a redirect leads."""
+    """One hop to a page, as it came: `body` holds the wire's bytes, still under `encoding` (Content-Encoding, empty for
+    none). `location` is where a redirect leads."""
 
     status: int
     content_type: str

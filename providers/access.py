@@ -1,0 +1,187 @@
+"""How one model is reached, and with what: its address, what it speaks there, its keys.
+
+Given variables and rows as values; reads no environment and opens nothing. A key is in no message and no repr.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
+from .endpoint import ModelEndpoint
+from .kinds import KINDS, Credentials
+from .llm.protocol import Target
+from .table import OPENAI_NAMES, OPENAI_URL, PROVIDERS, Provider
+from .transport import Transport
+
+
+class ConfigurationError(ValueError):
+    """What was asked for can't be built. One line: what, what is allowed, what to do."""
+
+
+class Means(Struct, frozen=True, kw_only=True):
+    """What a person gave to reach the outside with. `variables` are those of the environment: some are secret.
+    `key_variables`: those that hold the keys of a model, where its provider's own don't."""
+
+    variables: Mapping[str, str]
+    providers: Mapping[str, Provider] = {}
+    key_variables: Mapping[str, tuple[str, ...]] = {}
+    needs_keys: bool = True
+    base_url: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Means [{len(self.variables)} variables, {len(self.providers)} providers of one's own]>"
+
+
+class Access(Struct, frozen=True):
+    """How one model is reached, and with what. `variable` names where the key stands, empty where there is none."""
+
+    target: Target
+    kind: str
+    credentials: Credentials
+    variable: str = ""
+
+    def __repr__(self) -> str:
+        target = self.target
+        return f"<Access to {target.model} at {target.base_url} with {'a' if self.credentials.key else 'no'} key>"
+
+    @property
+    def account(self) -> str:
+        """What tells one account from another, for the name of a ledger: secret."""
+        found = self.credentials
+        return "\0".join([found.key or "", *(found.variables[name] for name in sorted(found.variables))])
+
+
+def accesses(model: str, means: Means) -> tuple[Access, ...]:
+    """The ways to one model, one for each key; two variables that hold the same key are one way. Or a
+    ConfigurationError that says what is missing."""
+    name, _, own = model.partition("/")
+    rows = {**PROVIDERS, **means.providers}
+    row = rows.get(name)
+    if row is None or not own:
+        raise ConfigurationError(
+            f"model {model!r}: no provider {name!r}; known are {', '.join(sorted(rows))}, and any that "
+            f"[providers.NAME] in a --config file names"
+        )
+    kind, variables = KINDS[row.kind], means.variables
+    version, region, project = (_fact(row, fact, variables) for fact in ("version", "region", "project"))
+    found = means.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else None)
+    base_url = (found or _filled(row, name, {"region": region, "project": project})).rstrip("/")
+    if not is_address(base_url):
+        # Not shown: it may hold a password.
+        place = "--base-url" if means.base_url else row.url_variable if found else f"[providers.{name}]"
+        raise ConfigurationError(
+            f"model {model!r}: {place} must be an address such as http://127.0.0.1:8000/v1, without a user, password "
+            f"or query in it"
+        )
+    stripped = {variable: variables.get(variable, "").strip() for variable in kind.variables}
+    wanted = {variable: value for variable, value in stripped.items() if value}
+    is_required = means.base_url is None and (not found or not row.base_url) and not wanted
+    keys = _keys_of(model, row, means, is_required=is_required and row.key_variable is not None)
+    target = Target(
+        base_url,
+        row.identity or base_url,
+        own,
+        name,
+        {} if row.names is OPENAI_NAMES and base_url != OPENAI_URL else row.names,
+        row.refuses,
+        version,
+        project,
+        region,
+    )
+    try:
+        target = kind.located(wanted, target)
+    except CredentialsError as error:
+        raise ConfigurationError(f"model {model!r}: {error}") from error
+    ways = tuple(Access(target, row.kind, Credentials(key, wanted), variable) for key, variable in keys.items())
+    if means.needs_keys:
+        for access in ways:
+            _authorizer_of(access)
+    return ways
+
+
+def is_address(url: str) -> bool:
+    if not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0
+    return is_whole and "@" not in parts.netloc and not parts.query and not parts.fragment
+
+
+def endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
+    protocol = KINDS[access.kind].protocol(access.target.model)
+    return ModelEndpoint(protocol, access.target, _authorizer_of(access), transport, timeout_s)
+
+
+def keyless_endpoint_to(access: Access) -> ModelEndpoint:
+    """For encode and decode alone: what a call's key in the cache is, no credentials tell."""
+    protocol = KINDS[access.kind].protocol(access.target.model)
+    return ModelEndpoint(protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
+
+
+def _authorizer_of(access: Access) -> Authorizer:
+    try:
+        return KINDS[access.kind].authorizer(access.credentials, access.target)
+    except CredentialsError as error:
+        raise ConfigurationError(f"model {access.target.full_name!r}: {error}") from error
+
+
+def _fact(row: Provider, fact: str, variables: Mapping[str, str]) -> str | None:
+    found = (variables.get(variable, "").strip() for variable in row.fact_variables.get(fact, ()))
+    default: str | None = getattr(row, fact)
+    return next(filter(None, found), default)
+
+
+def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
+    """The row's address with region and project in their places."""
+    if not row.base_url:
+        raise ConfigurationError(f"provider {name} has no address: set {row.url_variable}, or give it with --base-url")
+    for fact, value in facts.items():
+        if value is None and f"{{{fact}}}" in row.base_url:
+            variables = " or ".join(row.fact_variables.get(fact, ()))
+            raise ConfigurationError(
+                f"provider {name} needs a {fact}: set {variables}, or give it under [providers.{name}] "
+                f"in a --config file"
+            )
+        # It becomes a part of the host's name: nothing in it may lead to another host.
+        if value is not None and f"{{{fact}}}" in row.base_url and not re.fullmatch(r"[A-Za-z0-9_-]+", value):
+            raise ConfigurationError(f"{fact} {value!r} of provider {name} must be letters, digits and dashes")
+    return row.base_url.format(**facts)
+
+
+def _keys_of(model: str, row: Provider, means: Means, *, is_required: bool) -> dict[str | None, str]:
+    """Every key that a model is asked with, each with the variable that holds it."""
+    if not means.needs_keys:
+        return {None: ""}
+    own = means.key_variables.get(model)
+    if own is not None:
+        found: dict[str | None, str] = {}
+        for name in own:
+            found.setdefault(_key_in((name,), model, means)[0], name)
+        return found
+    names = tuple(name for name in (row.key_variable, *row.key_variables_too) if name)
+    if not names or not (is_required or any(means.variables.get(name, "").strip() for name in names)):
+        return {None: ""}
+    key, name = _key_in(names, model, means)
+    return {key: name}
+
+
+def _key_in(names: tuple[str, ...], model: str, means: Means) -> tuple[str, str]:
+    """The first key that stands in one of these variables, and the name of that one."""
+    for name in names:
+        key = means.variables.get(name, "").strip()
+        if key and not (key.isascii() and key.isprintable()):
+            raise ConfigurationError(f"the key in {name} has characters that no header can carry")
+        if key:
+            return key, name
+    raise ConfigurationError(
+        f"model {model!r} needs a key: set {' or '.join(names)}, or give its server with --base-url"
+    )
