@@ -1,1 +1,1 @@
-"""What is run: MillStone, Chameleon, load. Each is a lazy stream of calls; knows the engine, no provider."""
+"""What is run: MillStone, Chameleon, load. Each asks through the engine and speaks no wire protocol."""

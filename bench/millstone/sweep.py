@@ -87,12 +87,15 @@ class _Line(Struct, frozen=True):
 def read_done(folder: RunFolder) -> Done:
     """What the journals hold, every line checked. Raises DamagedJournal, or RecordError where a line is no record."""
     ids: dict[Pair, set[str]] = {}
+    answered: set[str] = set()
     cost = 0.0
     for journal in (folder.records, folder.failures):
         for line in _lines(journal.read(), str(journal.path)):
             ids.setdefault(Pair(line.model, line.temperature), set()).add(line.id)
             cost += line.cost or 0.0
-    return Done(ids, cost)
+            if journal is folder.records:
+                answered.add(line.model)
+    return Done(ids, cost, frozenset(answered))
 
 
 def _lines(journal: Iterable[bytes], source: str) -> Iterator[_Line]:

@@ -127,7 +127,7 @@ def plant(checkout: Path) -> list[tuple[str, str, str, str, bool]]:
         ("unreadable", "expected JSON, came something else at line 1 column 2: Expecting property name enclosed in "
                        "double quotes", b"{not json"),
         ("unreadable", "expected UTF-8, came byte 0xff at offset 0", b"\xff\xfe{}"),
-        ("unreadable", "expected an issue, came JSON nested too deeply to read", b"[" * 90_000),
+        ("unreadable", "expected data, came JSON nested too deeply to read", b"[" * 90_000),
         ("not an object", "expected an object, came a list", b"[]"),
         ("missing field", "sources: expected an object of sources, came nothing",
          lambda content: content.pop("sources")),

@@ -1,0 +1,1 @@
+"""Conversations written by a model: topics, questions, and which of them are taken."""

@@ -1,0 +1,110 @@
+"""The prompts of Chameleon, version 1, to the letter: they are measuring instruments.
+
+Owns every character between the texts of data set, pages and answers. What is shown, and how much of it, others
+decide. Knows no model and no quota.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ...engine.call import Message
+
+PROMPT_VERSION = 1
+
+JudgePrompt = Literal["extended", "paper"]
+"""Figure 7 with two more keys over the whole conversation, or unmodified over question and answer alone."""
+
+_QUERY = (
+    "Write one web search query of at most 12 words that finds sources for answering the question. "
+    "Topic: {topic}. Question: {question}. Output only the query."
+)
+SYSTEM = (
+    "Answer the question from the numbered sources below and the conversation so far. Cite sources as [n]. "
+    "If the sources disagree, say so."
+)
+# Figure 7, with its line breaks.
+FIGURE_7 = Path(__file__).with_name("judge-prompt.txt").read_text("utf-8").removesuffix("\n")
+_LAST_KEY_ENDS = "Formatting instructions:"
+_TWO_MORE_KEYS = """\
+- "rationale": string
+  One sentence saying how certain the stance is and why.
+
+- "confidence": number
+  0 to 1.
+
+"""
+JUDGE = FIGURE_7.replace(_LAST_KEY_ENDS, _TWO_MORE_KEYS + _LAST_KEY_ENDS)
+
+
+class Exchange(NamedTuple):
+    """A turn that is over, as later turns are shown it. `sources` are empty but where old pages are kept."""
+
+    question: str
+    answer: str
+    sources: str = ""
+
+
+class Source(NamedTuple):
+    """A page as it is shown. Its number is its place among what was retrieved, from 1."""
+
+    number: int
+    title: str
+    url: str
+    text: str
+
+
+def query_prompt(topic: str, question: str) -> str:
+    # Not by two replacements: a topic may hold the words "{question}".
+    before, _, rest = _QUERY.partition("{topic}")
+    between, _, after = rest.partition("{question}")
+    return f"{before}{topic}{between}{question}{after}"
+
+
+def sources_text(sources: Iterable[Source]) -> str:
+    return "\n".join(f"[{source.number}] {source.title} ({source.url})\n{source.text}" for source in sources)
+
+
+def user_message(question: str, sources: str | None) -> Message:
+    """A question as the model under test is asked it. None: of an earlier turn, whose pages are not shown again."""
+    shown = "" if sources is None else f"Sources:\n{sources}\n\n"
+    return Message("user", f"{shown}Question: {question}")
+
+
+def answer_messages(history: Iterable[Exchange], sources: str, question: str) -> tuple[Message, ...]:
+    earlier = [
+        message
+        for exchange in history
+        for message in (
+            user_message(exchange.question, exchange.sources or None),
+            Message("assistant", exchange.answer),
+        )
+    ]
+    return (Message("system", SYSTEM), *earlier, user_message(question, sources))
+
+
+def judge_message(
+    prompt: JudgePrompt, topic: str, history: Sequence[Exchange], question: str, answer: str
+) -> tuple[Message, ...]:
+    asked = f"Question: {question}\n\nAnswer: {answer}"
+    if prompt == "paper":
+        return (Message("user", f"{FIGURE_7}\n\n{asked}"),)
+    return (Message("user", f"{JUDGE}\n\nTopic: {topic}\n\n{history_text(history)}{asked}"),)
+
+
+def history_text(history: Sequence[Exchange]) -> str:
+    """The conversation so far, as a judge reads it; empty before the second turn. Its labels are others than those of
+    the question and answer that are judged."""
+    if not history:
+        return ""
+    turns = [f"Q{number}: {each.question}\n\nA{number}: {each.answer}" for number, each in enumerate(history, 1)]
+    return "\n\n".join(["Conversation so far:", *turns, ""])
+
+
+def repair_messages(asked: Sequence[Message], raw: str, problem: str) -> tuple[Message, ...]:
+    """The judge's own reply with what is wrong in it. A blank one is not repeated: providers refuse empty messages."""
+    request = f"That is not the JSON object asked for: {problem}. Output only the JSON object."
+    said = (Message("assistant", raw),) if raw.strip() else ()
+    return (*asked, *said, Message("user", request))
