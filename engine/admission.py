@@ -19,9 +19,11 @@ from .lane_note import LaneMemory, LaneNote
 from .ledger import Ledger
 from .limits import Limit, Tokens, declared_quota, quota_of
 from .money import Purse
-from .retry import Breaker, RetryBudget, RetryPolicy
+from .retry import Breaker, Rejections, RetryBudget, RetryPolicy
 
-StopReason = Literal["dead_key", "empty_account", "redirect", "budget", "patience", "interrupted", "local_fault"]
+StopReason = Literal[
+    "dead_key", "empty_account", "redirect", "rejected", "budget", "patience", "interrupted", "local_fault"
+]
 
 _NO_TOKENS = Tokens()
 
@@ -81,6 +83,7 @@ class Admission:
         self.stopped: Stop | None = None
         self.budget = RetryBudget(policy)
         self.breaker = Breaker(policy)
+        self.rejections = Rejections(policy)
         self.on_change: Callable[[], None] = lambda: None
         self._ledger = ledger
         self._purse = purse
@@ -153,7 +156,7 @@ class Admission:
         minutes = self._policy.patience_s / 60
         what = "gave no valid answer" if self.breaker.is_open else "kept refusing calls"
         said = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
-        detail = f"{self.lane.model} {what} for {minutes:.2g} min (--patience): resume when it is back{said}"
+        detail = f"{self.lane.model} {what} for {minutes:.2g} min (--patience): try again when it is back{said}"
         self.stop("patience", detail)
         return STOPPED
 
@@ -171,7 +174,7 @@ class Admission:
     def succeeded(self, permit: Permit, tokens: Tokens, cost: float) -> None:
         self._trouble_since = None
         self._is_suspect = False
-        if self.breaker.record_success():
+        if self.rejections.end() | self.breaker.record_success():
             self.on_change()
         self.budget.record(success=True)
         self._adaptive.note_answer(permit.sent_at)
@@ -191,6 +194,8 @@ class Admission:
             self._trouble_since = None
             self.breaker.record_success()
             self.budget.record(success=True)
+            if fault.kind == "rejected":
+                self.rejections.add(fault)
         elif fault.action == "stop":
             self.stop("redirect" if fault.kind == "redirect" else "empty_account", fault.detail)
         elif fault.action == "confirm":
@@ -258,7 +263,7 @@ class Admission:
             self.stop(
                 "patience",
                 f"{self.lane.model} {asked} without a valid answer, more than --patience "
-                f"({self._policy.patience_s / 60:g} min) in all: resume later. It said: {fault.detail}",
+                f"({self._policy.patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
             )
 
     def _count_failure(self, permit: Permit, fault: Fault, now: float) -> None:
@@ -272,7 +277,7 @@ class Admission:
     def _confirm(self, permit: Permit, fault: Fault, now: float) -> None:
         if self._is_suspect and permit.is_probe:
             key = f"the key in {self.key}" if self.key else "the key"
-            self.stop("dead_key", f"{self.lane.model} refuses {key} ({fault.detail}): mend it and resume")
+            self.stop("dead_key", f"{self.lane.model} refuses {key} ({fault.detail}): mend it")
         elif not self._is_suspect:
             self._is_suspect = True
             self._trouble_since = now if self._trouble_since is None else self._trouble_since

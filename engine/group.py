@@ -64,8 +64,10 @@ class LaneGroup:
         self._must_serve_again = False
         self._stop_signal = asyncio.Event()
         purse.watch(self._serve)
+        self._rejections = keys[0].rejections
         for number, key in enumerate(self.keys):
             key.number = number
+            key.rejections = self._rejections
             key.on_change = self._changed
 
     def __repr__(self) -> str:
@@ -118,6 +120,8 @@ class LaneGroup:
 
     def release(self, permit: Permit, now: float) -> None:
         permit.lane.release(permit, now)
+        if self._rejections.is_doubted and self.in_flight == 0:
+            self.stop("rejected", self._rejected_detail())
         if self._is_slot_wanted:
             self._serve()
 
@@ -135,6 +139,11 @@ class LaneGroup:
         for key in self.keys:
             key.stop(reason, detail)
         self._tell_all()
+
+    def note_answer(self) -> None:
+        """An answer of this model's came some other way, or in an earlier session of the run."""
+        if self._rejections.end():
+            self._serve()
 
     def has_another(self, refused_by: int) -> bool:
         """Whether a key that has not refused a call could take it."""
@@ -170,6 +179,8 @@ class LaneGroup:
         self, now: float, tokens: Tokens, cost: float, refused_by: int, taken: Container[Admission]
     ) -> Permit | Hold:
         """A permit from the first key that can send this call now, else the shortest hold."""
+        if self._rejections.is_doubted:
+            return Hold(_FOR_EVER, "breaker")
         if not self.purse.fits(cost):
             if self.purse.is_idle:
                 self.stop("budget", self._budget_detail(cost))
@@ -281,7 +292,13 @@ class LaneGroup:
     def _budget_detail(self, cost: float) -> str:
         return (
             f"the next call to {self.lane.model} may cost ${cost:.4f}; ${self.purse.spent:.4f} of "
-            f"--max-cost ${self.purse.limit or 0:.4f} is spent: raise --max-cost and resume"
+            f"--max-cost ${self.purse.limit or 0:.4f} is spent: raise --max-cost"
+        )
+
+    def _rejected_detail(self) -> str:
+        return (
+            f"{self.lane.model} rejected {self._rejections.count:,} calls alike and answered none "
+            f"({self._rejections.told}): check the model's name and what is sent to it"
         )
 
     # What the head of the queue waits for

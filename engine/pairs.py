@@ -22,10 +22,12 @@ class Pair(NamedTuple):
 
 
 class Done(Struct, frozen=True):
-    """What a folder already holds: the ids of each pair, records and final failures, and what they cost."""
+    """What a folder already holds: the ids of each pair, records and final failures, what they cost, and which models
+    have answered."""
 
     ids: Mapping[Pair, set[str]]
     cost: float
+    answered: frozenset[str] = frozenset()
 
     def count(self) -> int:
         return sum(map(len, self.ids.values()))

@@ -6,6 +6,7 @@ never sends. The policy is a frozen struct; the rest keeps counts and answers qu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from random import Random
 
@@ -13,6 +14,12 @@ from msgspec import Struct, structs
 
 from .endpoint import Fault
 from .limits import Limit
+
+# These tell of the one call's size.
+_OF_ONE_CALL = (413, 429)
+# A word that is another one in every answer, such as a request's id. The number of a prompt's tokens is shorter.
+_ID = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b")
+_KINDS_MAX = 64
 
 
 class RetryPolicy(Struct, frozen=True):
@@ -27,6 +34,7 @@ class RetryPolicy(Struct, frozen=True):
     probe_every_s: float = 10.0
     budget_share: float = 0.1
     budget_floor: float = 20.0
+    rejections_max: int = 20
 
     def __post_init__(self) -> None:
         if self.attempts_max < 1:
@@ -182,3 +190,42 @@ class Breaker:
         """The probe was cancelled, so it told nothing: the next one may go at once."""
         self._is_probing = False
         self._next_probe = now
+
+
+class Rejections:
+    """Tells a lane that rejects everything alike, such as one to a model that does not exist, from calls that are
+    rejected each for its own sake: nothing was ever answered, not even a call that is still out when so many alike have
+    come."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._alike_max = policy.rejections_max
+        self._alike: dict[tuple[int, str], int] = {}
+        self._has_answered = False
+        self.told = ""
+
+    @property
+    def is_doubted(self) -> bool:
+        """Nothing more should go out until those that are out have come back."""
+        return bool(self.told)
+
+    @property
+    def count(self) -> int:
+        return max(self._alike.values(), default=0)
+
+    def add(self, fault: Fault) -> None:
+        if self._has_answered or fault.status is None or fault.status in _OF_ONE_CALL:
+            return
+        kind = (fault.status, _ID.sub("", fault.detail))
+        if kind not in self._alike and len(self._alike) >= _KINDS_MAX:
+            return
+        self._alike[kind] = self._alike.get(kind, 0) + 1
+        if self._alike[kind] == self._alike_max:
+            self.told = fault.detail
+
+    def end(self) -> bool:
+        """There was an answer. Whether that ended a doubt."""
+        was_doubted = self.is_doubted
+        self._has_answered = True
+        self.told = ""
+        self._alike.clear()
+        return was_doubted

@@ -122,6 +122,7 @@ class Scheduler:
             reply = route.endpoint.decode(entry.response)
             if isinstance(reply, Reply):
                 self.events.tell("cached", call.model)
+                route.lane.note_answer()
                 cost = None if route.price is None else 0.0
                 return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost)
         if self._mode == "strict":

@@ -134,6 +134,10 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
     assert task is not None
     sent = _Sent()
     async with Engine(settings=prepared.settings) as engine:
+        work = prepared.work
+        unfinished = {pair.model for pair in work.pairs() if len(done.of(pair)) < work.items}
+        for model in done.answered & unfinished:
+            engine.scheduler.route_of(model).lane.note_answer()
 
         def drain(name: str) -> None:
             engine.halt("interrupted", f"interrupted by {name}")
