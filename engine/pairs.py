@@ -5,10 +5,15 @@ Plain values that every benchmark fills and every summary reads. Knows no benchm
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct, field
+
+from .alike import gist_of
+
+# What is said differently each time has no commonest form.
+_REASONS_MAX = 512
 
 
 class Pair(NamedTuple):
@@ -36,6 +41,13 @@ class Done(Struct, frozen=True):
         return self.ids.get(pair, set())
 
 
+class Reason(Struct):
+    """What failures of one kind say alike, in the words of the first of them."""
+
+    said: str
+    count: int = 0
+
+
 class Ended(Struct):
     """How the items of one pair ended. `held`: not asked, since what they build on failed. `cost` is None as long as
     no line has a price."""
@@ -50,6 +62,15 @@ class Ended(Struct):
     cost: float | None = None
     failed: dict[str, int] = field(default_factory=dict)
     held: int = 0
+    reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
+
+    def fail(self, kind: str, said: str) -> None:
+        """Count a final failure of this kind, and what it says."""
+        self.failed[kind] = self.failed.get(kind, 0) + 1
+        line = " ".join(said.split())
+        gist = kind, gist_of(line)
+        if gist in self.reasons or (line and len(self.reasons) < _REASONS_MAX):
+            self.reasons.setdefault(gist, Reason(line)).count += 1
 
     @property
     def answered(self) -> int:
@@ -58,3 +79,19 @@ class Ended(Struct):
     @property
     def failures(self) -> int:
         return sum(self.failed.values())
+
+
+def failures_of(all_ended: Iterable[Ended]) -> dict[str, tuple[int, Reason | None]]:
+    """How many of each kind there are, and what most of them say, as far as any says something."""
+    counts: dict[str, int] = {}
+    reasons: dict[tuple[str, str], Reason] = {}
+    for ended in all_ended:
+        for kind, count in ended.failed.items():
+            counts[kind] = counts.get(kind, 0) + count
+        for gist, reason in ended.reasons.items():
+            reasons.setdefault(gist, Reason(reason.said)).count += reason.count
+    commonest: dict[str, Reason] = {}
+    for (kind, _), reason in reasons.items():
+        if kind not in commonest or reason.count > commonest[kind].count:
+            commonest[kind] = reason
+    return {kind: (counts[kind], commonest.get(kind)) for kind in sorted(counts)}

@@ -6,19 +6,17 @@ never sends. The policy is a frozen struct; the rest keeps counts and answers qu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from random import Random
 
 from msgspec import Struct, structs
 
+from .alike import without_ids
 from .endpoint import Fault
 from .limits import Limit
 
 # These tell of the one call's size.
 _OF_ONE_CALL = (413, 429)
-# A word that is another one in every answer, such as a request's id. The number of a prompt's tokens is shorter.
-_ID = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b")
 _KINDS_MAX = 64
 
 
@@ -215,7 +213,7 @@ class Rejections:
     def add(self, fault: Fault) -> None:
         if self._has_answered or fault.status is None or fault.status in _OF_ONE_CALL:
             return
-        kind = (fault.status, _ID.sub("", fault.detail))
+        kind = (fault.status, without_ids(fault.detail))
         if kind not in self._alike and len(self._alike) >= _KINDS_MAX:
             return
         self._alike[kind] = self._alike.get(kind, 0) + 1

@@ -25,6 +25,8 @@ from .journal import Journal, Reserve, read_lines
 MANIFEST = "manifest.json"
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
+# As our own lines have it; within a text its quotes would be escaped.
+_REDIRECT = b'"status":"redirect"'
 
 
 class WrongSpecification(Exception):
@@ -78,8 +80,8 @@ class RunFolder:
                 self.manifest = self._begin(specification)
                 reserve = Reserve(folder / ".reserve")
                 opened.callback(reserve.release)
-                if retry and (folder / FAILURES).exists():
-                    _retire(folder / FAILURES)
+                if (folder / FAILURES).exists():
+                    _retire(folder / FAILURES, of_all=retry)
                 self.records = Journal(folder / RECORDS, reserve, set_aside=set_aside)
                 opened.callback(self.records.close)
                 self.failures = Journal(folder / FAILURES, reserve, set_aside=set_aside)
@@ -170,12 +172,19 @@ def _holder(fd: int) -> str:
     return "another process"
 
 
-def _retire(path: Path) -> None:
-    """Keep the failures that are asked again under a number of their own."""
+def _retire(path: Path, *, of_all: bool) -> None:
+    """Keep the failures that are asked again under a number of their own: all, or those that an address led away."""
+    if not of_all and not any(_REDIRECT in line for line in read_lines(path)):
+        return
     number = 1
     while (aside := path.with_name(f"failures-{number}.jsonl")).exists():
         number += 1
-    path.rename(aside)
+    if of_all:
+        path.rename(aside)
+        return
+    # Killed between the two, the next start does it once more.
+    write_whole(aside, path.read_bytes())
+    write_whole(path, b"".join(line + b"\n" for line in read_lines(path) if _REDIRECT not in line))
 
 
 def _holds_something(path: Path) -> bool:

@@ -79,7 +79,8 @@ class Result(Struct, kw_only=True):
             return refusal.SIGNAL + self.signal
         if self.fault is not None:
             return refusal.LOCAL_FAULT
-        if self.pending:
+        # A redirect stopped its lane, however many calls it met in flight.
+        if self.pending or any("redirect" in self.counted.of(pair).failed for pair in self.pairs()):
             return refusal.RESUMABLE
         return refusal.WITH_FAILURES if self.failed else refusal.DONE
 

@@ -65,6 +65,10 @@ def inert(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def table(rows: Sequence[Sequence[str]], lean: Sequence[int] = (0,)) -> str:
     """Columns under each other: those in `lean` are names and lean left, the others are numbers and lean right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]

@@ -9,11 +9,12 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.pairs import Pair
+from ..engine.pairs import Pair, failures_of
 from . import refusal
 from .execution import SCORES, Result, counts_of
-from .output import table
+from .output import cut, table
 
+SAID_MAX = 240
 _COLUMNS = ("answers", "refused", "failed", "pending", "from cache", "cost")
 
 
@@ -54,19 +55,12 @@ def _row(result: Result, pair: Pair, place: str) -> tuple[str, ...]:
 def _remarks(result: Result) -> list[str]:
     out = result.prepared.out
     lines = [_answers(result), f"{out}: records.jsonl, {SCORES}, manifest.json"]
-    failed: dict[str, int] = {}
-    for pair in result.pairs():
-        for kind, count in result.counted.of(pair).failed.items():
-            failed[kind] = failed.get(kind, 0) + count
-    if failed:
-        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(failed.items()))
-        again = f"ask them again: millstream retry {out}"
-        if set(failed) == {"rejected"}:
-            again = f"as they are, they would be rejected again; once that is mended: millstream retry {out}"
-        lines.append(f"failed: {kinds} (failures.jsonl says why); {again}")
+    lines += _failures(result)
     if result.pending:
         items = f"{result.pending:,} {result.prepared.work.item}s"
-        lines.append(f"{items} are pending: {_why(result)}; go on: millstream resume {out}")
+        # What was rejected alike is asked again by no resume.
+        verb = "retry" if any(stop.reason == "rejected" for stop in result.stops) else "resume"
+        lines.append(f"{items} are pending: {_why(result)}; go on: millstream {verb} {out}")
     elif result.fault is not None:
         lines.append(f"{result.fault}")
     unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
@@ -80,6 +74,25 @@ def _remarks(result: Result) -> list[str]:
     code = result.exit_code
     if code:
         lines.append(f"exit code {code}: {_meaning(result)}")
+    return lines
+
+
+def _failures(result: Result) -> list[str]:
+    """How many of each kind, what most of them say, and what to do about them."""
+    failed, out = failures_of(map(result.counted.of, result.pairs())), result.prepared.out
+    if not failed:
+        return []
+    kinds = ", ".join(f"{kind} {count:,}" for kind, (count, _) in failed.items())
+    again = f"ask them again: millstream retry {out}"
+    if set(failed) == {"rejected"}:
+        again = f"as they are, they would be rejected again; once that is mended: millstream retry {out}"
+    elif set(failed) == {"redirect"}:
+        again = f"once the address is right, ask them again: millstream resume {out}"
+    lines = [f"failed: {kinds} (failures.jsonl says why of each); {again}"]
+    for kind, (count, reason) in failed.items():
+        if reason is not None:
+            alike = f"{reason.count:,} of {count:,}" if reason.count < count else f"all {count:,}" if count > 1 else "1"
+            lines.append(f"  {kind}, {alike}: {cut(reason.said, SAID_MAX)}")
     return lines
 
 
@@ -134,6 +147,13 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         "in_flight_at_kills": result.in_flight_at_kills,
         "seconds": round(result.seconds, 3),
         "counts": counts_of(result),
+        "failures": {
+            kind: {
+                "count": count,
+                "commonest": None if reason is None else {"detail": reason.said, "count": reason.count},
+            }
+            for kind, (count, reason) in failures_of(map(result.counted.of, result.pairs())).items()
+        },
         "scores": result.counted.scores,
         "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in result.stops],
         "fault": None if result.fault is None else str(result.fault),

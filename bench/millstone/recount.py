@@ -97,7 +97,7 @@ def _count(ended: Ended, record: Record) -> None:
     elif record.status == "refused":
         ended.refused += 1
     else:
-        ended.failed[record.status] = ended.failed.get(record.status, 0) + 1
+        ended.fail(record.status, record.error if isinstance(record.error, str) else "")
     ended.cached += record.cached
     ended.truncated += record.truncated
     ended.maybe_billed += record.maybe_billed

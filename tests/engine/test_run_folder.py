@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from msgspec import structs
 from places import make_read_only, small_disk
 
 from millstream.engine.call import Call, Failure, Outcome, Reply
@@ -197,6 +198,20 @@ def test_without_retry_the_failures_stay(tmp_path: Path) -> None:
             run.write_manifest()
             assert len(list(run.failures.read())) == count
             run.sink(row).write(FAILED)
+
+
+def test_calls_that_a_redirect_ended_are_asked_again_without_retry_too(tmp_path: Path) -> None:
+    moved = structs.replace(FAILED, failure=Failure("redirect", "302: elsewhere"))
+    with RunFolder(tmp_path, SPECIFICATION) as run:
+        run.write_manifest()
+        for outcome in (FAILED, moved, FAILED, moved):
+            run.sink(row).write(outcome)
+    whole = (tmp_path / "failures.jsonl").read_bytes()
+    for _ in range(2):  # there is nothing more to set aside the second time
+        with RunFolder(tmp_path, SPECIFICATION) as run:
+            assert [json.loads(line)["status"] for line in run.failures.read()] == ["timeout"] * 2
+    assert (tmp_path / "failures-1.jsonl").read_bytes() == whole
+    assert not (tmp_path / "failures-2.jsonl").exists()
 
 
 def test_a_damaged_journal_stops_the_start_and_is_set_aside_on_request(tmp_path: Path) -> None:

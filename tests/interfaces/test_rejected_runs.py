@@ -1,11 +1,13 @@
-"""A run whose model rejects everything: it ends soon, says why, and goes on when that is mended."""
+"""A run whose calls are rejected or led elsewhere: it ends soon, says why, and goes on when that is mended."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
-from command_line import Provider, lines_of
+from command_line import Done, Provider, lines_of
+from raw_server import RawServer, Visit, http
 
 from .conftest import CommandLine
 
@@ -57,3 +59,57 @@ def test_json_tells_the_stop(cli: CommandLine, provider: Provider) -> None:
     (run,) = json.loads(done.out)["runs"]
     assert done.code == run["exit_code"] == 4
     assert [(stop["lane"], stop["reason"]) for stop in run["stops"]] == [("sim/open", "rejected")]
+
+
+def test_the_summary_says_of_each_kind_of_failure_what_most_of_them_say(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    provider.set_faults("rejected=422,at=3-7", "rejected=400,at=8-9", "redirect=302,at=50-1000")
+    done = cli(*grid(provider, "--out", "run"))
+    lines = done.out.splitlines()
+    failed = next(line for line in lines if line.startswith("failed: "))
+    redirects = int(failed.partition("redirect ")[2].partition(",")[0])
+    assert "rejected 7" in failed
+    (rejected,) = [line for line in lines if line.startswith("  rejected, 5 of 7: 422: ")]
+    assert len(rejected) < 280
+    assert [line for line in lines if line.startswith("  redirect, ") and "302: the address redirects to" in line]
+    told = json.loads(cli(*grid(provider, "--out", "run", "--json")).out)["runs"][0]["failures"]
+    assert told["rejected"]["count"] == 7 and told["rejected"]["commonest"]["count"] == 5
+    assert told["rejected"]["commonest"]["detail"].startswith("422: ")
+    assert redirects >= 1 and told["redirect"]["count"] >= 1
+
+
+def test_what_a_provider_says_is_inert_in_the_summary_and_cut_to_a_line(cli: CommandLine, tmp_path: Path) -> None:
+    said = "\x1b]0;owned\x07\x1b[2J no such\r\nmodel \u202e\x9b31m " + "word " * 100
+
+    async def scenario() -> Done:
+        async def refuse(visit: Visit) -> None:
+            while await visit.request() is not None:
+                await visit.send(http(json.dumps({"error": {"message": said}}).encode(), status="404 Not Found"))
+
+        async with RawServer(refuse) as server:
+            arguments = (*GRID, "--model", "sim/open", "--base-url", server.base_url, "--concurrency", "2")
+            return await asyncio.to_thread(cli, *arguments, "--out", "run")
+
+    done = asyncio.run(scenario())
+    assert done.code == 4
+    (line,) = [line for line in done.out.splitlines() if line.startswith("  rejected, all ")]
+    assert " no such model " in line and line.endswith("…") and len(line) < 280
+    assert all(line.isprintable() for line in done.out.splitlines())
+
+
+def test_a_server_that_always_redirects_ends_with_4_whatever_is_in_flight_and_resume_finishes(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    provider.set_faults("redirect=307")
+    done = cli(*GRID, "--model", "sim/open", "--base-url", provider.base_url, "--concurrency", "200", "--out", "run")
+    assert done.code == 4
+    assert f"redirect {PROMPTS} " in done.out and "millstream resume" in done.out
+    assert len(lines_of(tmp_path / "run/failures.jsonl")) == PROMPTS
+    # Asked again while it still redirects: the same.
+    assert cli("resume", "run", "--no-progress").code == 4
+    provider.set_faults()
+    again = cli("resume", "run", "--no-progress")
+    assert again.code == 0, again
+    assert len({line["id"] for line in lines_of(tmp_path / "run/records.jsonl")}) == PROMPTS
+    assert cli("verify", "run").code == 0

@@ -1,0 +1,18 @@
+"""When what two failures say is the same: but for what is another in every answer, such as a request's id."""
+
+from __future__ import annotations
+
+import re
+
+# A word of letters and digits as long as an id. The number of a prompt's tokens is shorter, and tells sizes apart.
+_ID = re.compile(r"\b(?=[\w-]*\d)[\w-]{8,}\b")
+_AMOUNT = re.compile(r"\d[\d.,]{2,}\d")
+
+
+def without_ids(said: str) -> str:
+    return _ID.sub("", said)
+
+
+def gist_of(said: str) -> str:
+    """The same without amounts either, for whom it does not matter how large each was."""
+    return _AMOUNT.sub("", without_ids(said))
