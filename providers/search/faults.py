@@ -1,0 +1,97 @@
+"""What an answer that is no search result means: searches and models share one table of faults.
+
+Owns the words with which search engines tell an empty account and a dead key; all the rest is llm.faults'. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ...engine.endpoint import Fault, Response
+from ..llm.faults import fault_of
+from .results import plain
+
+DETAIL_MAX = 400
+# Exa's tags, Brave's codes.
+_SPENT_CODES = frozenset({"no_more_credits", "api_key_budget_exceeded", "team_budget_exceeded", "quota_limited"})
+# Serper has no code for it. Tavily's statuses are its own: the plan's limit, and the one of paying as you go.
+_SPENT = re.compile(
+    r"not enough credits|out of credits|credits? (?:are )?exhausted|exceeds? your (?:plan|pay[- ]as[- ]you[- ]go)"
+    r"|(?:plan|usage|quota) limit (?:was |has been )?(?:exceeded|reached)",
+    re.IGNORECASE,
+)
+_SPENT_STATUSES = (432, 433)
+# Brave answers 422 to a wrong key.
+_DEAD_KEY_CODES = frozenset({"subscription_token_invalid", "invalid_api_key"})
+
+
+class Told(Struct, frozen=True):
+    """An error in an engine's own words. `status` is the one that the body names. `is_spent`: a quota that no minute's
+    wait gives back is used up."""
+
+    message: str
+    code: str = ""
+    status: int | None = None
+    is_spent: bool = False
+
+    @classmethod
+    def of_text(cls, body: bytes) -> Told:
+        """Of an error that is a page, or nothing."""
+        return cls(plain(body.decode("utf-8", "replace"), DETAIL_MAX))
+
+
+def told_by(answer: dict[str, Any]) -> Told | None:
+    """The error that an answer holds, in whichever of the shapes that search engines have for it."""
+    error = answer.get("error")
+    if isinstance(error, dict):
+        message = error.get("detail") or error.get("message") or error.get("code")
+        return Told(_said(message), _code(error.get("code")), _status(error.get("status"), error.get("code")))
+    if error:
+        return Told(_said(error), _code(answer.get("tag")), _status(answer.get("statusCode"), answer.get("status")))
+    if answer.get("statusCode") and answer.get("message"):
+        return Told(_said(answer["message"]), status=_status(answer["statusCode"]))
+    detail = answer.get("detail")
+    if isinstance(detail, dict) and "error" in detail:
+        detail = detail["error"]
+    return Told(_said(detail)) if detail else None
+
+
+def search_fault(response: Response, told: Told) -> Fault:
+    """The fault of a response that is an error, by its status or by what a 200's body says."""
+    status = response.status if response.status != 200 else told.status or 500
+    code = told.code.lower()
+    detail = f"{response.status}: {told.message}"
+    is_spent = told.is_spent or status in _SPENT_STATUSES or code in _SPENT_CODES
+    if is_spent or (status < 500 and _SPENT.search(told.message)):
+        return Fault("rate_limited", f"the account can't pay, or its quota is used up: {detail}", "stop", status)
+    if code in _DEAD_KEY_CODES and status < 500:
+        return Fault("rejected", detail, "confirm", status)
+    error = {"message": told.message, "code": told.code or None, "status": str(status)}
+    fault = fault_of(structs.replace(response, status=status, body=json.dumps({"error": error}).encode()))
+    if fault.kind == "redirect":
+        where = response.headers.get("location", "elsewhere")
+        return structs.replace(
+            fault, detail=f"{status}: the address redirects to {where}: set the engine's own variable for it to that"
+        )
+    return fault
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        value = "; ".join(str(each.get("msg", each)) if isinstance(each, dict) else str(each) for each in value[:5])
+    return plain(value if isinstance(value, str) else str(value), DETAIL_MAX)
+
+
+def _code(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _status(*values: Any) -> int | None:
+    for value in values:
+        if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
+            return value
+    return None

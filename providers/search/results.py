@@ -1,0 +1,80 @@
+"""Results as hits: the same plain fields from every engine, whatever stood in its answer.
+
+Titles and snippets lose tags, entities and what no screen shows, and are cut; a result without an address that can be
+read is left out. Pure, and never fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import unescape
+from typing import Any
+from urllib.parse import urlsplit
+
+from ...engine.call import Hit
+from ..llm.repair import mended
+
+TITLE_MAX = 500
+SNIPPET_MAX = 4_000
+URL_MAX = 8_000
+# So much of a field is looked at: tags and entities can make it longer than what is kept of it.
+_LOOK = 5
+# Elements alone: what else stands between angle brackets, as in `List<String>`, is text.
+_ELEMENTS = (
+    "a|abbr|article|b|base|big|blockquote|body|br|button|center|cite|code|dd|del|details|div|dl|dt|em|embed|font|footer"
+    "|form|frame|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|label|li|link|main|mark|meta|nav|object|ol|option"
+    "|p|pre|q|s|samp|script|section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|tbody|td"
+    "|textarea|tfoot|th|thead|title|tr|tt|u|ul|var|video|wbr"
+)
+_TAG = re.compile(rf"</?(?:{_ELEMENTS})(?=[\s/>])[^<>]*>|<![^<>]*>", re.IGNORECASE)
+_BLOCK = re.compile(r"</?(?:br|p|div|li|td|th|tr|h[1-6]|hr)\b", re.IGNORECASE)
+# Controls, marks of direction and what has no width.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
+
+
+def plain(value: Any, longest: int) -> str:
+    """A text as a person would read it, on one line."""
+    if not isinstance(value, str):
+        return ""
+    text = mended(value[: _LOOK * longest])
+    text = _TAG.sub(_gap, text)
+    if "&" in text:
+        # Some escape what they have marked already.
+        text = _TAG.sub(_gap, mended(unescape(text)))
+    return " ".join(_UNSEEN.sub(" ", text).split())[:longest].rstrip()
+
+
+def _gap(tag: re.Match[str]) -> str:
+    return " " if _BLOCK.match(tag[0]) else ""
+
+
+def address(value: Any) -> str | None:
+    """A web page's address as it stands there; None where it is none that a reader could follow."""
+    if not isinstance(value, str) or len(value) > URL_MAX:
+        return None
+    url = value.strip()
+    if not url.isprintable() or any(sign.isspace() or 0xD800 <= ord(sign) < 0xE000 for sign in url):
+        return None
+    try:
+        parts = urlsplit(url)
+        is_page = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return None
+    return url if is_page else None
+
+
+def hits_of(rows: Iterable[Any], url: str, title: str, snippet: str) -> tuple[tuple[Hit, ...], int]:
+    """Hits from rows that hold their fields under these names, and how many rows gave none."""
+    found: list[Hit] = []
+    dropped = 0
+    for row in rows:
+        where = address(row.get(url)) if isinstance(row, dict) else None
+        if where is None:
+            dropped += 1
+            continue
+        said = row.get(snippet)
+        if isinstance(said, list):
+            said = " … ".join(each for each in said if isinstance(each, str))
+        found.append(Hit(len(found) + 1, where, plain(row.get(title), TITLE_MAX), plain(said, SNIPPET_MAX)))
+    return tuple(found), dropped

@@ -1,0 +1,80 @@
+"""The wire format of SearXNG's JSON: pure encode and decode.
+
+It answers 200 with no results where its own engines failed, and lists them: that is a failure, not "no hits". Where
+others had results, the silent ones are told as a remark. How many results a page has is the instance's business.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...engine.call import Call, Reply
+from ...engine.endpoint import Fault, Request, Response
+from ..llm.protocol import Target, WireProtocol
+from .answer import Object, Reading, answer_of, listed
+from .faults import Told, search_fault
+from .query import Reach, asked_of, request_by_url
+from .results import plain
+
+PATH = "/search"
+REACH = Reach(100, 10)
+_TAKEN = ("q", "format", "pageno")
+_NAME_MAX = 60
+_NAMED_MAX = 12
+
+
+def encode(call: Call, target: Target) -> Request:
+    asked = asked_of(call, REACH, _TAKEN)
+    query = {"format": "json", "q": asked.query}
+    if asked.page > 1:
+        query["pageno"] = str(asked.page)
+    return request_by_url(call, target, PATH, query, asked.more)
+
+
+def decode(response: Response) -> Reply | Fault:
+    return answer_of(response, _READING)
+
+
+def silent_engines(answer: Object) -> str:
+    """Each engine that did not answer, with its reason."""
+    silent = listed(answer, "unresponsive_engines") or []
+    named = [_named(each) for each in silent[:_NAMED_MAX]]
+    rest = len(silent) - len(named)
+    return ", ".join(named) + (f" and {rest} more" if rest else "")
+
+
+def _named(engine: Any) -> str:
+    words = [plain(word, _NAME_MAX) for word in engine] if isinstance(engine, list) else [plain(engine, _NAME_MAX)]
+    name, *reasons = words or ["?"]
+    return f"{name} ({' '.join(reasons)})" if reasons else name
+
+
+def _fails(answer: Object, rows: list[Any]) -> Fault | None:
+    if rows or not listed(answer, "unresponsive_engines"):
+        return None
+    detail = f"200 without results, since engines of this SearXNG failed: {silent_engines(answer)}"
+    return Fault("search_failed", detail, "retry", 200)
+
+
+def _remarks(answer: Object) -> tuple[str, ...]:
+    silent = silent_engines(answer)
+    return (f"engines without an answer: {silent}",) if silent else ()
+
+
+def _fault(response: Response, told: Told) -> Fault:
+    if response.status == 403:
+        advice = "its settings.yml must have `json` under search, formats, and its limiter must let you in"
+        return search_fault(response, Told(f"{told.message or 'Forbidden'} ({advice})", told.code, told.status))
+    return search_fault(response, told)
+
+
+_READING = Reading(
+    lambda answer: listed(answer, "results"),
+    "url",
+    "title",
+    "content",
+    fault=_fault,
+    remarks=_remarks,
+    fails=_fails,
+)
+PROTOCOL = WireProtocol("searxng", encode, decode)

@@ -1,0 +1,144 @@
+"""Search engines by name: where each is asked, which variables hold its key and address, and what it allows.
+
+Limits are those that the engines document, as lanes; where they were read, and when, stands beside them. Reads no
+environment. `--base-url` is for models: an engine is led elsewhere by its own variable alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from ...engine.lane import Lane
+from ..authorizer import NO_CREDENTIALS, Authorizer, bearer, key_in
+from ..llm.protocol import WireProtocol
+from . import brave, exa, google, searxng, serper, tavily
+from .query import Reach
+
+PROVIDER = "search"
+CORPUS = "corpus"
+READ_ON = "2026-11-21"
+_TIMEOUT_S = 30.0
+
+
+class SearchEngine(Struct, frozen=True, kw_only=True):
+    """`base_url` empty: its variable must be set. `key_variables`: the first that is set is sent; empty: it takes no
+    key. `id_variable` holds what a target calls its project. `lane` is what it allows by its own documents.
+    `dollars_per_1000` requests at list price. `remark`: what whoever uses it should hear."""
+
+    protocol: WireProtocol
+    reach: Reach
+    authorizer: Callable[[str | None], Authorizer]
+    base_url: str
+    url_variable: str
+    key_variables: tuple[str, ...] = ()
+    id_variable: str | None = None
+    lane: Lane
+    limits: str
+    limits_from: str
+    price: str
+    dollars_per_1000: float
+    remark: str = ""
+
+
+def _lane(name: str, rpm: float | None, concurrency: int) -> Lane:
+    return Lane(f"{PROVIDER}/{name}", rpm=rpm, concurrency=concurrency, timeout_s=_TIMEOUT_S)
+
+
+def no_key(key: str | None) -> Authorizer:
+    return NO_CREDENTIALS
+
+
+ENGINES: dict[str, SearchEngine] = {
+    "brave": SearchEngine(
+        protocol=brave.PROTOCOL,
+        reach=brave.REACH,
+        authorizer=lambda key: key_in("X-Subscription-Token", key),
+        base_url="https://api.search.brave.com/res/v1",
+        url_variable="BRAVE_SEARCH_BASE_URL",
+        key_variables=("BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY"),
+        lane=_lane("brave", 3_000, 50),
+        limits="50 requests a second on the Search plan; its headers tell what an older plan allows",
+        limits_from="brave.com/search/api",
+        price="$5 per 1,000 requests; $5 of them free each month",
+        dollars_per_1000=5.0,
+    ),
+    "serper": SearchEngine(
+        protocol=serper.PROTOCOL,
+        reach=serper.REACH,
+        authorizer=lambda key: key_in("X-API-KEY", key),
+        base_url="https://google.serper.dev",
+        url_variable="SERPER_BASE_URL",
+        key_variables=("SERPER_API_KEY",),
+        lane=_lane("serper", 3_000, 50),
+        limits="50 requests a second with the smallest package, up to 300 with the largest; no headers tell",
+        limits_from="serper.dev",
+        price="$1.00 to $0.30 per 1,000 pages of ten results, by package",
+        dollars_per_1000=1.0,
+    ),
+    "tavily": SearchEngine(
+        protocol=tavily.PROTOCOL,
+        reach=tavily.REACH,
+        authorizer=bearer,
+        base_url="https://api.tavily.com",
+        url_variable="TAVILY_BASE_URL",
+        key_variables=("TAVILY_API_KEY",),
+        lane=_lane("tavily", 100, 20),
+        limits="100 requests a minute with a development key; a production key has 1,000",
+        limits_from="docs.tavily.com/documentation/rate-limits",
+        price="one credit for a basic search, $0.008 or less",
+        dollars_per_1000=8.0,
+    ),
+    "exa": SearchEngine(
+        protocol=exa.PROTOCOL,
+        reach=exa.REACH,
+        authorizer=lambda key: key_in("x-api-key", key),
+        base_url="https://api.exa.ai",
+        url_variable="EXA_BASE_URL",
+        key_variables=("EXA_API_KEY",),
+        lane=_lane("exa", 600, 20),
+        limits="10 requests a second",
+        limits_from="exa.ai/docs/reference/rate-limits",
+        price="$7 per 1,000 requests of ten results, and $1 for every 1,000 results beyond: $17 with twenty",
+        dollars_per_1000=17.0,
+    ),
+    "searxng": SearchEngine(
+        protocol=searxng.PROTOCOL,
+        reach=searxng.REACH,
+        authorizer=no_key,
+        base_url="",
+        url_variable="SEARXNG_BASE_URL",
+        lane=_lane("searxng", None, 8),
+        limits="the instance's own; its settings.yml must list `json` under search, formats",
+        limits_from="docs.searxng.org/dev/search_api",
+        price="free: an instance of your own",
+        dollars_per_1000=0.0,
+    ),
+    "google": SearchEngine(
+        protocol=google.PROTOCOL,
+        reach=google.REACH,
+        authorizer=lambda key: key_in("X-goog-api-key", key),
+        base_url="https://customsearch.googleapis.com",
+        url_variable="GOOGLE_CSE_BASE_URL",
+        key_variables=("GOOGLE_API_KEY",),
+        id_variable="GOOGLE_CSE_ID",
+        lane=_lane("google", 100, 10),
+        limits="100 requests a day free, 10,000 with billing, and 100 results a query",
+        limits_from="developers.google.com/custom-search/v1/overview",
+        price="$5 per 1,000 requests of ten results",
+        dollars_per_1000=5.0,
+        remark=f"{google.ENDS}: choose another engine for what shall be repeated later",
+    ),
+}
+
+
+def engine_of(model: str) -> SearchEngine | None:
+    """The row of `search/NAME`; None where there is none, and for the corpus, which is no address."""
+    provider, _, name = model.partition("/")
+    return ENGINES.get(name) if provider == PROVIDER else None
+
+
+def reach_of(model: str) -> Reach | None:
+    row = engine_of(model)
+    return None if row is None else row.reach
