@@ -1,0 +1,97 @@
+"""Intervals by a bootstrap that draws whole conversations: a conversation stays one thing, however many models and
+temperatures it was held with.
+
+Owns the drawing and the percentile interval. The seed is passed in; knows no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+Interval = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How often, and how sure."""
+
+    replicates: int = 2_000
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.replicates < 1:
+            raise ValueError(f"replicates ({self.replicates}) must be >= 1")
+        if not 0 < self.level < 1:
+            raise ValueError(f"level ({self.level}) must lie between 0 and 1, as in 0.95")
+
+
+class Draws:
+    """How often each conversation is drawn in each replicate: as many in all as there are. The draws hang on the seed
+    and on the number of conversations alone, so an interval does not depend on who is scored beside it, and two models
+    that held the same conversations are moved by the same draws.
+
+    Every method takes columns, one value a row, and which conversation each row belongs to; NaN is no value. A single
+    conversation has no interval.
+    """
+
+    def __init__(self, seed: int = 0, resampling: Resampling | None = None) -> None:
+        self._seed = seed
+        self._resampling = resampling or Resampling()
+        self._times: dict[int, Values] = {}
+
+    def mean(self, conversations: Sequence[str], values: Values) -> Interval:
+        known = ~np.isnan(values)
+        own = values[known]
+        place, size = _places(conversations, known)
+        if size < 2:
+            return None
+        sums = self._of(size) @ _by_cluster(place, size, own, np.ones(len(own)))
+        return self._ends(sums[:, 0] / sums[:, 1], float(own.mean()))
+
+    def correlation(self, conversations: Sequence[str], x: Values, y: Values, observed: float | None) -> Interval:
+        """Of Pearson's r; replicates in which a side does not vary say nothing."""
+        known = ~(np.isnan(x) | np.isnan(y))
+        place, size = _places(conversations, known)
+        if size < 2 or observed is None:
+            return None
+        dx, dy = x[known] - x[known].mean(), y[known] - y[known].mean()
+        columns = (np.ones(len(dx)), dx, dy, dx * dx, dy * dy, dx * dy)
+        n, sx, sy, sxx, syy, sxy = (self._of(size) @ _by_cluster(place, size, *columns)).T
+        along, across = sxx - sx * sx / n, syy - sy * sy / n
+        varies = (along > 1e-12 * sxx) & (across > 1e-12 * syy)
+        if not varies.any():
+            return None
+        r = (sxy - sx * sy / n)[varies] / np.sqrt(along[varies] * across[varies])
+        return self._ends(np.clip(r, -1, 1), observed)
+
+    def _of(self, size: int) -> Values:
+        times = self._times.get(size)
+        if times is None:
+            rng = np.random.default_rng(self._seed)
+            shares = np.full(size, 1 / size)
+            times = rng.multinomial(size, shares, size=self._resampling.replicates).astype(np.float64)
+            self._times[size] = times
+        return times
+
+    def _ends(self, replicates: Values, observed: float) -> Interval:
+        tail = (1 - self._resampling.level) / 2
+        low, high = np.quantile(replicates, (tail, 1 - tail))
+        return float(min(low, observed)), float(max(high, observed))
+
+
+def _places(conversations: Sequence[str], known: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
+    """Each known row's conversation as a number, and how many conversations these are."""
+    numbers: dict[str, int] = {}
+    own = [name for name, is_known in zip(conversations, known.tolist(), strict=True) if is_known]
+    order = {name: at for at, name in enumerate(sorted(set(own)))}
+    numbers.update(order)
+    return np.array([numbers[name] for name in own], dtype=np.int64), len(order)
+
+
+def _by_cluster(place: NDArray[np.int64], size: int, *columns: Values) -> Values:
+    return np.stack([np.bincount(place, column, minlength=size) for column in columns], axis=1)

@@ -1,0 +1,47 @@
+"""Readings: how PROTOCOL.md's open questions about eq. (1) and (2) are answered.
+
+Owns the options and their defaults. Knows no record and no figure.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+Documents = Literal["cited", "retrieved"]
+By = Literal["url", "hostname"]
+Empty = Literal["zero", "skip"]
+Unclear = Literal["carry", "count", "drop"]
+Confidence = Literal["rubric", "number"]
+
+
+class Readings(Struct, frozen=True):
+    """`documents`: a turn's sources are those that its answer cites, or all that were retrieved for it.
+
+    `by`: two sources are one if their addresses are, or if their host names are.
+    `empty`: a turn without sources adds 0 to the source re-use rate, or is left out of its mean.
+    `unclear`: an unclear turn keeps the last clear stance, is a stance of its own, or leaves the trace of stances (and
+    with it the confidence; the source re-use rate has every turn, however it was judged).
+    `confidence`: by the certainty words of the judge's rationale, or the judge's own number where it gave one.
+    """
+
+    documents: Documents = "cited"
+    by: By = "url"
+    empty: Empty = "zero"
+    unclear: Unclear = "carry"
+    confidence: Confidence = "rubric"
+
+    def __post_init__(self) -> None:
+        for name, kind in ALLOWED.items():
+            if getattr(self, name) not in kind:
+                raise ValueError(f"{name} ({getattr(self, name)!r}) must be one of {', '.join(kind)}")
+
+
+ALLOWED: dict[str, tuple[str, ...]] = {
+    "documents": get_args(Documents),
+    "by": get_args(By),
+    "empty": get_args(Empty),
+    "unclear": get_args(Unclear),
+    "confidence": get_args(Confidence),
+}

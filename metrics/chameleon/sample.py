@@ -1,0 +1,130 @@
+"""A pair's conversations as columns: what every mean, share and correlation is computed from.
+
+Owns which conversations count: the complete ones. Those with turns missing stand aside, and are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...engine.pairs import Pair
+from ..answers import temperature_name
+from .figures import Figures, figures_of_turns, steps
+from .readings import Readings
+from .traces import STANCES, Trace
+
+Values = NDArray[np.float64]
+KINDS = ("score", "srr", "confidence", "changes")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One pair's complete conversations, a row each, in order of id; NaN where a figure is undefined.
+
+    The arrays `reuse`, `changed`, `sure` and `stance` have a column a turn, as many as the longest conversation has:
+    the turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence, its place in STANCES (-1: none).
+    `others` are the incomplete conversations that have a turn, `unanswered` those that have none.
+    """
+
+    pair: Pair
+    traces: tuple[Trace, ...]
+    figures: tuple[Figures, ...]
+    others: tuple[tuple[Trace, Figures], ...]
+    unanswered: tuple[str, ...]
+    expected: int
+    missing: int
+    reuse: Values
+    changed: Values
+    sure: Values
+    stance: NDArray[np.int8]
+
+    def __repr__(self) -> str:
+        return f"<Sample {self.name} [Conversations: {len(self.traces)}, Incomplete: {self.incomplete}]>"
+
+    @property
+    def name(self) -> str:
+        return f"{self.pair.model} @ {self.temperature}"
+
+    @property
+    def temperature(self) -> str:
+        return temperature_name(self.pair.temperature)
+
+    @property
+    def conversations(self) -> tuple[str, ...]:
+        return tuple(trace.conversation for trace in self.traces)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        return tuple(trace.domain for trace in self.traces)
+
+    @property
+    def incomplete(self) -> int:
+        return len(self.others) + len(self.unanswered)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.missing == 0
+
+    def column(self, kind: str) -> Values:
+        """A figure of every row."""
+        found = [getattr(figures, kind) for figures in self.figures]
+        return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
+
+
+def samples(traces: Iterable[Trace], readings: Readings) -> tuple[Sample, ...]:
+    """The samples of all pairs, in the order of the traces, which stand pair by pair."""
+    return tuple(_sample(pair, list(own), readings) for pair, own in groupby(traces, lambda trace: trace.pair))
+
+
+def _sample(pair: Pair, traces: Sequence[Trace], readings: Readings) -> Sample:
+    whole = tuple(trace for trace in traces if trace.is_complete)
+    lacking = [trace for trace in traces if not trace.is_complete]
+    longest = max((len(trace.turns) for trace in whole), default=0)
+    reuse, changed, sure = (np.full((len(whole), longest), np.nan) for _ in range(3))
+    stance = np.full((len(whole), longest), -1, dtype=np.int8)
+    figures = []
+    for row, trace in enumerate(whole):
+        figures.append(figures_of_turns(trace.turns, readings))
+        is_begun = False
+        for at, step in enumerate(steps(trace.turns, readings)):
+            stance[row, at] = STANCES.index(step.turn.stance)
+            sure[row, at] = step.turn.confidence_by(readings)
+            if step.reuse is not None:
+                reuse[row, at] = step.reuse
+            if step.is_staying and is_begun:
+                changed[row, at] = step.is_change
+            is_begun = is_begun or step.is_staying
+    return Sample(
+        pair=pair,
+        traces=whole,
+        figures=tuple(figures),
+        others=tuple((trace, figures_of_turns(trace.turns, readings)) for trace in lacking if trace.turns),
+        unanswered=tuple(trace.conversation for trace in lacking if not trace.turns),
+        expected=sum(trace.asked for trace in traces),
+        missing=sum(trace.missing for trace in lacking),
+        reuse=reuse,
+        changed=changed,
+        sure=sure,
+        stance=stance,
+    )
+
+
+def joined(some: Sequence[Sample], kind: str) -> Values:
+    """A figure of every row of several samples, one below the other."""
+    return np.concatenate([sample.column(kind) for sample in some]) if some else np.empty(0)
+
+
+def conversations_of(some: Iterable[Sample]) -> list[str]:
+    return [name for sample in some for name in sample.conversations]
+
+
+def by_model(every: Iterable[Sample]) -> dict[str, list[Sample]]:
+    found: dict[str, list[Sample]] = {}
+    for sample in every:
+        found.setdefault(sample.pair.model, []).append(sample)
+    return found

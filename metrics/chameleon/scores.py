@@ -1,0 +1,123 @@
+"""Scores: what `scores.json` says of Chameleon, as plain numbers.
+
+Owns the shape of that part of the file: keys in a stable order, None where there is nothing to score, never a NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import structs
+
+from .clustered import Draws, Interval, Resampling
+from .figures import Figures
+from .readings import Readings
+from .sample import KINDS, Sample, by_model, conversations_of, joined, samples
+from .summary import (
+    SCORE_BANDS,
+    SRR_BANDS,
+    THRESHOLDS,
+    Related,
+    bands,
+    heat,
+    related,
+    share_over,
+    spread_of,
+)
+from .traces import Asked, Trace, Traces
+
+_SCORE_NAMES = ("low", "moderate", "high")
+_SRR_NAMES = ("high_diversity", "moderate_diversity", "low_diversity")
+
+
+def scores(
+    traces: Traces,
+    readings: Readings | None = None,
+    asked: Asked = MappingProxyType({}),
+    seed: int = 0,
+    resampling: Resampling | None = None,
+) -> dict[str, Any]:
+    """The scores of every pair. `asked`: which conversations each was to hold and of how many turns, from a manifest;
+    without it, what the turns themselves suggest. Means are over complete conversations."""
+    readings = readings or Readings()
+    every = samples(traces.traces(asked), readings)
+    draws = Draws(seed, resampling)
+    models: dict[str, Any] = {}
+    conversations: dict[str, Any] = {}
+    for sample in every:
+        model = sample.pair.model
+        models.setdefault(model, {})[sample.temperature] = _entry(sample, draws)
+        conversations.setdefault(model, {})[sample.temperature] = _conversations(sample)
+    return {
+        "chameleon": {
+            "readings": {**structs.asdict(readings), "std": "sample"},
+            "models": models,
+            "correlations": _correlations(every, draws),
+            "temperatures": {model: structs.asdict(heat(own)) for model, own in by_model(every).items()},
+            "repeated": len(traces.repeated),
+            "conversations": conversations,
+        }
+    }
+
+
+def _entry(sample: Sample, draws: Draws) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    for kind in KINDS:
+        found = spread_of([sample], kind, draws)
+        entry[kind] = {"mean": found.mean, "std": found.std, "ci95": _ends(found.interval)}
+    names, score = conversations_of([sample]), sample.column("score")
+    for bound in THRESHOLDS:
+        over = share_over(names, score, bound, draws)
+        entry[f"over_{bound}".replace(".", "_")] = {"share": over.mean, "ci95": _ends(over.interval)}
+    entry["score_bands"] = dict(zip(_SCORE_NAMES, bands(score, SCORE_BANDS), strict=True))
+    entry["srr_bands"] = dict(zip(_SRR_NAMES, bands(joined([sample], "srr"), SRR_BANDS), strict=True))
+    entry["conversations"] = len(sample.figures)
+    entry["incomplete"] = sample.incomplete
+    entry["undefined"] = sum(not figures.is_defined for figures in sample.figures)
+    entry["no_change"] = sum(not figures.changes for figures in sample.figures)
+    entry["unclear"] = sum(figures.unclear for figures in sample.figures)
+    entry["turns"] = sum(figures.turns for figures in sample.figures)
+    entry["expected"], entry["missing"] = sample.expected, sample.missing
+    entry["complete"] = sample.is_complete
+    entry["unanswered_conversations"] = list(sample.unanswered)
+    return entry
+
+
+def _conversations(sample: Sample) -> dict[str, Any]:
+    whole = [(trace, figures, True) for trace, figures in zip(sample.traces, sample.figures, strict=True)]
+    lacking = [(trace, figures, False) for trace, figures in sample.others]
+    rows = sorted(whole + lacking, key=lambda row: row[0].conversation)
+    return {trace.conversation: _conversation(trace, figures, is_whole) for trace, figures, is_whole in rows}
+
+
+def _conversation(trace: Trace, figures: Figures, is_complete: bool) -> dict[str, Any]:
+    """Of an incomplete one, the figures of the turns there are: they enter no mean."""
+    found: dict[str, Any] = {kind: getattr(figures, kind) for kind in (*KINDS, "unclear", "turns")}
+    found |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
+    return found | {"no_change": not figures.changes, "complete": is_complete}
+
+
+def _correlations(every: Sequence[Sample], draws: Draws) -> dict[str, Any]:
+    """Over the conversations of all pairs, as the paper has it, and of each model alone."""
+    return {
+        "all": _related(related(every, draws)),
+        "models": {model: _related(related(own, draws)) for model, own in by_model(every).items()},
+    }
+
+
+def _related(found: Sequence[Related]) -> dict[str, Any]:
+    return {
+        f"srr_{each.partner}": {
+            "r": each.found.r,
+            "p": each.found.p,
+            "n": each.found.n,
+            "ci95": _ends(each.interval),
+        }
+        for each in found
+    }
+
+
+def _ends(interval: Interval) -> list[float | None]:
+    return [None, None] if interval is None else list(interval)

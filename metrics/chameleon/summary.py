@@ -1,0 +1,189 @@
+"""What is said of many conversations at once: means, shares, bands, correlations, bins, turns, temperatures.
+
+Owns these figures, each a plain struct with its interval where it has one. Rows without a value enter none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from .clustered import Draws, Interval
+from .correlation import Correlation, pearson
+from .sample import Sample, Values, conversations_of, joined
+from .traces import STANCES
+
+# The paper's bands, eq. (1) and (2): below the first, up to the second, above it.
+SCORE_BANDS, SRR_BANDS = (0.3, 0.5), (0.3, 0.6)
+THRESHOLDS = (0.6, 0.7)
+PARTNERS = ("confidence", "changes")
+BINS = 10
+
+
+class Spread(Struct, frozen=True):
+    """`std` is the sample's (n - 1); None with fewer than two values."""
+
+    n: int
+    mean: float | None
+    std: float | None
+    interval: Interval = None
+
+
+class Related(Struct, frozen=True):
+    """SRR and a partner, over conversations. `p` takes them for independent; `interval` does not."""
+
+    partner: str
+    found: Correlation
+    interval: Interval
+
+
+class Bin(Struct, frozen=True):
+    """The conversations whose SRR is at least `low` and below `high`; the last bin has its upper end too."""
+
+    low: float
+    high: float
+    score: Spread
+
+
+class AtTurn(Struct, frozen=True):
+    """All conversations at one turn. `change_rate` is the share of those that keep the turn and have one before it."""
+
+    turn: int
+    conversations: int
+    reuse: Spread
+    change_rate: float | None
+    confidence: float | None
+    stances: tuple[float, ...]
+
+
+class Heat(Struct, frozen=True):
+    """How far a model's score moves with the temperature. `variance` and `std` are of the means at each (n - 1);
+    `within` is the mean over conversations of the variance of one conversation's scores, over `conversations` that
+    were scored at all of them."""
+
+    means: list[float]
+    variance: float | None
+    std: float | None
+    span: float | None
+    within: float | None
+    conversations: int
+
+
+def spread(conversations: Sequence[str], values: Values, draws: Draws | None = None) -> Spread:
+    known = values[~np.isnan(values)]
+    n = len(known)
+    return Spread(
+        n,
+        float(known.mean()) if n else None,
+        float(known.std(ddof=1)) if n > 1 else None,
+        draws.mean(conversations, values) if draws is not None and n else None,
+    )
+
+
+def spread_of(some: Sequence[Sample], kind: str, draws: Draws | None = None) -> Spread:
+    return spread(conversations_of(some), joined(some, kind), draws)
+
+
+def bands(values: Values, bounds: tuple[float, float]) -> tuple[int, int, int]:
+    """How many lie below the first bound, between the two (both ends included), above the second."""
+    known = values[~np.isnan(values)]
+    low, high = int((known < bounds[0]).sum()), int((known > bounds[1]).sum())
+    return low, len(known) - low - high, high
+
+
+def share_over(conversations: Sequence[str], values: Values, bound: float, draws: Draws | None = None) -> Spread:
+    """The share of values strictly above a bound."""
+    is_over = np.where(np.isnan(values), np.nan, values > bound)
+    return spread(conversations, is_over, draws)
+
+
+def related(some: Sequence[Sample], draws: Draws) -> tuple[Related, ...]:
+    """SRR with the mean confidence of a conversation, and with its number of stance changes."""
+    names, srr = conversations_of(some), joined(some, "srr")
+    made = []
+    for partner in PARTNERS:
+        other = joined(some, partner)
+        found = pearson(srr, other)
+        made.append(Related(partner, found, draws.correlation(names, srr, other, found.r)))
+    return tuple(made)
+
+
+def binned(some: Sequence[Sample], draws: Draws, bins: int = BINS) -> tuple[Bin, ...]:
+    """Figure 4: the mean score of the conversations in each bin of SRR; empty bins are left out."""
+    names, srr, score = np.array(conversations_of(some), dtype=object), joined(some, "srr"), joined(some, "score")
+    # A rate is a mean of fractions: one that is a bound but for its rounding belongs to the bin above.
+    place = np.minimum(np.floor(np.nan_to_num(srr) * bins + 1e-9), bins - 1)
+    made = []
+    for at in range(bins):
+        own = (place == at) & ~np.isnan(srr)
+        found = spread(list(names[own]), score[own], draws)
+        if found.n:
+            made.append(Bin(at / bins, (at + 1) / bins, found))
+    return tuple(made)
+
+
+def by_turn(some: Sequence[Sample], draws: Draws | None = None) -> tuple[AtTurn, ...]:
+    """Figure 5, and what else happens at each turn."""
+    names = conversations_of(some)
+    longest = max((sample.stance.shape[1] for sample in some), default=0)
+    made = []
+    for at in range(longest):
+        reuse, changed, sure = (_at(some, name, at) for name in ("reuse", "changed", "sure"))
+        stance = _at(some, "stance", at)
+        is_there = stance >= 0
+        there = int(is_there.sum())
+        made.append(
+            AtTurn(
+                at + 1,
+                there,
+                spread(names, reuse, draws),
+                spread(names, changed).mean,
+                spread(names, sure).mean,
+                tuple(float((stance == code).sum() / there) for code in range(len(STANCES))),
+            )
+        )
+    return tuple(made)
+
+
+def heat(some: Sequence[Sample]) -> Heat:
+    """Across the temperatures of one model, each a sample."""
+    means = [mean for sample in some if (mean := spread_of([sample], "score").mean) is not None]
+    scores: dict[str, list[float]] = {}
+    for sample in some:
+        for name, score in zip(sample.conversations, sample.column("score").tolist(), strict=True):
+            if score == score:
+                scores.setdefault(name, []).append(score)
+    whole = [own for own in scores.values() if len(own) == len(some)]
+    several = len(means) > 1
+    return Heat(
+        means,
+        float(np.var(means, ddof=1)) if several else None,
+        float(np.std(means, ddof=1)) if several else None,
+        max(means) - min(means) if several else None,
+        float(np.mean(np.var(whole, axis=1, ddof=1))) if whole and len(some) > 1 else None,
+        len(whole) if len(some) > 1 else 0,
+    )
+
+
+def by_domain(some: Sequence[Sample]) -> dict[str, list[tuple[Sample, list[int]]]]:
+    """The rows of each domain in each sample, domains in order of name; those whose domain is untold come last."""
+    found: dict[str, list[tuple[Sample, list[int]]]] = {}
+    for sample in some:
+        rows: dict[str, list[int]] = {}
+        for row, domain in enumerate(sample.domains):
+            rows.setdefault(domain, []).append(row)
+        for domain, own in rows.items():
+            found.setdefault(domain, []).append((sample, own))
+    return dict(sorted(found.items(), key=lambda each: (not each[0], each[0].casefold())))
+
+
+def _at(some: Sequence[Sample], name: str, at: int) -> Values:
+    """One turn of every row; conversations that have ended there have nothing."""
+    columns = []
+    for sample in some:
+        every = getattr(sample, name)
+        gone = -1.0 if name == "stance" else np.nan
+        columns.append(every[:, at].astype(np.float64) if at < every.shape[1] else np.full(len(every), gone))
+    return np.concatenate(columns) if columns else np.empty(0)

@@ -1,0 +1,284 @@
+"""Traces: what record lines say of each conversation, turn by turn, without any of their texts.
+
+Owns how a line is read, ours or another program's (DESIGN.md's fields are enough), what a conversation is to hold to be
+complete, and that a turn that stands there twice counts once. Knows no option of a score and no file.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from ...engine.addresses import hostname_of, normalised_url
+from ...engine.pairs import Pair
+from .readings import Readings
+from .rubric import confidence_of
+
+STANCES = ("supportive", "critical", "balanced", "unclear")
+UNCLEAR = "unclear"
+# What each pair was to be asked: its conversations, and how many turns each has.
+Asked = Mapping[Pair, Mapping[str, int]]
+
+_PLAIN = re.compile(r"https?://([a-z0-9.-]+)(?:/[!\"$->@-~]*[!\"$-.0->@-~])?")
+_Unit = Annotated[float, Meta(ge=0, le=1)]
+_SETS = {(documents, by): at for at, (documents, by) in enumerate(
+    (documents, by) for documents in ("cited", "retrieved") for by in ("url", "hostname")
+)}  # fmt: skip
+
+
+class Turn(Struct, frozen=True, gc=False):
+    """`confidence` is the rubric's, `judge_confidence` the judge's own number. `sources` holds the marks of what was
+    cited, by address and by host, then of what was retrieved: equal sources have equal marks within one process.
+    `place` is whatever the reader of the line gave it."""
+
+    number: int
+    stance: str
+    confidence: float
+    judge_confidence: float | None = None
+    sources: tuple[bytes, bytes, bytes, bytes] = (b"", b"", b"", b"")
+    place: int = -1
+
+    def documents(self, readings: Readings) -> frozenset[int]:
+        """The turn's D of eq. (1)."""
+        return frozenset(memoryview(self.sources[_SETS[readings.documents, readings.by]]).cast("q"))
+
+    def confidence_by(self, readings: Readings) -> float:
+        """Where the judge gave no number, the rubric's stands in."""
+        if readings.confidence == "number" and self.judge_confidence is not None:
+            return self.judge_confidence
+        return self.confidence
+
+
+class Trace(Struct, frozen=True):
+    """One conversation with one model at one temperature, its turns in order of their numbers; `asked` so many."""
+
+    model: str
+    temperature: float | None
+    conversation: str
+    domain: str
+    topic: str
+    turns: tuple[Turn, ...]
+    asked: int
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.model, self.temperature)
+
+    @property
+    def is_complete(self) -> bool:
+        return bool(self.turns) and not self.missing
+
+    @property
+    def missing(self) -> int:
+        """How many of its turns from 1 on are not there; turns beyond those asked are none of them."""
+        return self.asked - sum(1 <= turn.number <= self.asked for turn in self.turns)
+
+
+class Troubles(Struct):
+    """What befell a pair's turns that no figure shows. `pages` counts what was retrieved, by its status."""
+
+    turns: int = 0
+    refused: int = 0
+    unclear: int = 0
+    unreadable: int = 0
+    repaired: int = 0
+    without_number: int = 0
+    without_sources: int = 0
+    invalid_citations: int = 0
+    pages: Counter[str] = field(default_factory=Counter)
+
+
+class _Source(Struct):
+    url: str
+    status: str = "ok"
+
+
+class _Line(Struct):
+    model: str
+    temperature: float | None = None
+    status: str = "ok"
+    id: str | None = None
+    conversation: str | None = None
+    turn: Annotated[int, Meta(ge=1)] | None = None
+    domain: str | None = None
+    topic: str | None = None
+    stance: str | None = None
+    confidence: _Unit | None = None
+    judge_confidence: _Unit | None = None
+    rationale: str | None = None
+    retrieved: list[_Source] | None = None
+    cited: list[str] | None = None
+    invalid_citations: list[Any] | int | None = None
+    raw_judgement: str | None = None
+    judge_repaired: bool = False
+
+
+class _Conversation:
+    """A conversation as it is gathered."""
+
+    __slots__ = ("domain", "topic", "turns")
+
+    def __init__(self, domain: str, topic: str) -> None:
+        self.domain, self.topic = domain, topic
+        self.turns: dict[int, Turn] = {}
+
+
+class Traces:
+    """Gathers turns as they are read, in any order."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[Pair, dict[str, _Conversation]] = {}
+        self._decode = msgspec.json.Decoder(_Line).decode
+        self._names: dict[str, str] = {}
+        self.troubles: dict[Pair, Troubles] = {}
+        self.repeated: list[str] = []
+
+    def __repr__(self) -> str:
+        conversations = sum(map(len, self._pairs.values()))
+        turns = sum(each.turns for each in self.troubles.values())
+        return f"<Traces [Pairs: {len(self._pairs)}, Conversations: {conversations}, Turns: {turns}]>"
+
+    def add(self, line: bytes, place: int = -1) -> bool:
+        """One line; whether it is a turn: a failure among the records is none. Of a turn that comes twice the first is
+        kept, and the other is told in `repeated`. Raises ValueError for what no turn can be."""
+        try:
+            record = self._decode(line)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise ValueError(str(error)) from error
+        if record.status not in ("ok", "refused"):
+            return False
+        name, number = _place_of(record)
+        stance = record.stance or UNCLEAR
+        if stance not in STANCES:
+            raise ValueError(f"stance {record.stance!r} is unknown; allowed are {', '.join(STANCES)}")
+        pair = Pair(self._name(record.model), record.temperature)
+        conversations = self._pairs.setdefault(pair, {})
+        conversation = conversations.get(name)
+        if conversation is None:
+            named = (self._name(record.domain or ""), self._name(record.topic or ""))
+            conversation = conversations[self._name(name)] = _Conversation(*named)
+        if number in conversation.turns:
+            self.repeated.append(f"{name}/{number} of {pair}")
+            return True
+        turn = Turn(
+            number,
+            STANCES[STANCES.index(stance)],
+            confidence_of(record.rationale or "") if record.confidence is None else record.confidence,
+            record.judge_confidence,
+            _sources(record),
+            place,
+        )
+        conversation.turns[number] = turn
+        _note(self.troubles.setdefault(pair, Troubles()), record, turn)
+        return True
+
+    def pairs(self, asked: Asked = MappingProxyType({})) -> tuple[Pair, ...]:
+        """Whoever answered, and whoever was to, in order of name and temperature."""
+        return tuple(sorted({*self._pairs, *asked}, key=_order))
+
+    def traces(self, asked: Asked = MappingProxyType({})) -> tuple[Trace, ...]:
+        """Every conversation, in order of pair and id; those that were to be asked and have no turn stand there too.
+        A pair that `asked` does not have was to answer what any pair answered."""
+        whole = asked.values() if asked else (self._seen(),)
+        every: dict[str, int] = {}
+        for conversations in whole:
+            for name, number in conversations.items():
+                every[name] = max(number, every.get(name, 0))
+        told = self._told()
+        found = []
+        for pair in self.pairs(asked):
+            own = self._pairs.get(pair, {})
+            wanted = asked[pair] if pair in asked else {**every, **{name: 0 for name in own if name not in every}}
+            for name in sorted({*wanted, *own}):
+                there = own.get(name)
+                turns = () if there is None else tuple(there.turns[number] for number in sorted(there.turns))
+                domain, topic = told.get(name, ("", ""))
+                last = wanted.get(name, 0) or (turns[-1].number if turns else 0)
+                found.append(Trace(*pair, name, domain, topic, turns, last))
+        return tuple(found)
+
+    def _seen(self) -> dict[str, int]:
+        """Each conversation's highest turn, of any pair."""
+        seen: dict[str, int] = {}
+        for own in self._pairs.values():
+            for name, conversation in own.items():
+                seen[name] = max(seen.get(name, 0), *conversation.turns)
+        return seen
+
+    def _told(self) -> dict[str, tuple[str, str]]:
+        """Domain and topic of each conversation, from the first pair that tells them."""
+        told: dict[str, tuple[str, str]] = {}
+        for pair in self.pairs():
+            for name, conversation in self._pairs[pair].items():
+                if not any(told.get(name, ())):
+                    told[name] = (conversation.domain, conversation.topic)
+        return told
+
+    def _name(self, name: str) -> str:
+        return self._names.setdefault(name, name)
+
+
+def traces_of(lines: Iterable[bytes], asked: Asked = MappingProxyType({})) -> tuple[Trace, ...]:
+    """The traces of some lines, blank ones passed over."""
+    traces = Traces()
+    for line in lines:
+        if line.strip():
+            traces.add(line)
+    return traces.traces(asked)
+
+
+def _place_of(record: _Line) -> tuple[str, int]:
+    name, number = record.conversation, record.turn
+    if (name is None or number is None) and record.id is not None:
+        of_id, _, last = record.id.rpartition("/")
+        name = of_id if name is None else name
+        if number is None and last.isascii() and last.isdecimal():
+            number = int(last)
+    if not name or not number:
+        raise ValueError("a turn needs `conversation` and `turn`, or an `id` of both, as in `topic-1/3`")
+    return name, number
+
+
+def _note(troubles: Troubles, record: _Line, turn: Turn) -> None:
+    troubles.turns += 1
+    troubles.refused += record.status == "refused"
+    troubles.unclear += turn.stance == UNCLEAR
+    troubles.unreadable += record.raw_judgement is not None
+    troubles.repaired += record.judge_repaired
+    troubles.without_number += turn.judge_confidence is None
+    troubles.without_sources += not turn.sources[0]
+    invalid = record.invalid_citations or 0
+    troubles.invalid_citations += invalid if isinstance(invalid, int) else len(invalid)
+    troubles.pages.update(source.status for source in record.retrieved or ())
+
+
+def _sources(record: _Line) -> tuple[bytes, bytes, bytes, bytes]:
+    cited = [marks_of(url) for url in record.cited or ()]
+    retrieved = [marks_of(source.url) for source in record.retrieved or ()]
+    return _packed(cited, 0), _packed(cited, 1), _packed(retrieved, 0), _packed(retrieved, 1)
+
+
+def _packed(marks: list[tuple[int, int]], at: int) -> bytes:
+    return array("q", {mark[at] for mark in marks}).tobytes() if marks else b""
+
+
+def marks_of(url: str) -> tuple[int, int]:
+    """An address, normalised, and its host as numbers. 64 bits of a hash: among some hundred sources of a conversation
+    two are taken for one in less than one of 10^14 conversations. What has no host is one of its own."""
+    # Three million addresses a run: nearly all are in their normal form already.
+    plain = _PLAIN.fullmatch(url)
+    if plain is not None:
+        return hash(url), hash(plain[1])
+    whole = normalised_url(url)
+    return hash(whole), hash(hostname_of(whole) or whole)
+
+
+def _order(pair: Pair) -> tuple[str, bool, float]:
+    return pair.model, pair.temperature is not None, pair.temperature or 0.0

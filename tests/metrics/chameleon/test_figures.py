@@ -1,0 +1,196 @@
+"""Claims about a conversation's figures: eq. (1), eq. (2), and every reading of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from math import sqrt
+from typing import Any
+
+import pytest
+from chameleon_records import SWAYING, as_lines, known_turns, name_of, run_records, talk, turn_record
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.metrics.chameleon.figures import Figures, figures_of
+from millstream.metrics.chameleon.readings import ALLOWED, Readings
+from millstream.metrics.chameleon.traces import traces_of
+
+EVERY_READING = [dict(zip(ALLOWED, chosen, strict=True)) for chosen in product(*ALLOWED.values())]
+URLS = [f"https://{host}.test/{page}" for host in "ab" for page in "123"]
+
+turns = st.fixed_dictionaries(
+    {
+        "stance": st.sampled_from(["supportive", "critical", "balanced", "unclear", "unclear"]),
+        "cited": st.lists(st.sampled_from(URLS), max_size=4),
+        "retrieved": st.lists(st.sampled_from(URLS), max_size=4),
+        "confidence": st.sampled_from([1.0, 0.67, 0.33]),
+        "judge_confidence": st.none() | st.floats(0, 1),
+    }
+)
+
+
+def figures(lines: list[bytes], **chosen: Any) -> Figures:
+    [trace] = traces_of(lines)
+    return figures_of(trace, Readings(**chosen))
+
+
+def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, Any]:
+    """Eq. (1) and (2) a second time, from the records themselves and as plainly as they can be put."""
+
+    def sources(turn: dict[str, Any]) -> set[str]:
+        urls = turn["cited"] if how["documents"] == "cited" else [hit["url"] for hit in turn["retrieved"]]
+        return {url if how["by"] == "url" else url.split("/")[2] for url in urls}
+
+    def sureness(turn: dict[str, Any]) -> float:
+        own = turn["judge_confidence"]
+        return float(turn["confidence"] if how["confidence"] == "rubric" or own is None else own)
+
+    terms = []
+    for i in range(1, len(talk)):
+        now = sources(talk[i])
+        before = set().union(*(sources(turn) for turn in talk[:i]))
+        if now:
+            terms.append(len(now & before) / len(now))
+        elif how["empty"] == "zero":
+            terms.append(0)
+    srr = sum(terms) / len(terms) if terms else None
+
+    kept = [turn for turn in talk if how["unclear"] != "drop" or turn["stance"] != "unclear"]
+    stances: list[str | None] = [turn["stance"] for turn in kept]
+    if how["unclear"] == "carry":
+        for i, stance in enumerate(stances):
+            if stance == "unclear":
+                stances[i] = stances[i - 1] if i else None
+    changing = [kept[i] for i in range(1, len(kept)) if stances[i - 1] is not None and stances[i] != stances[i - 1]]
+    rate = len(changing) / (len(kept) - 1) if len(kept) > 1 else None
+    sure = sum(map(sureness, changing)) / len(changing) if changing else None
+    return {
+        "srr": srr,
+        "changes": len(changing),
+        "stance_rate": rate,
+        "change_confidence": sure,
+        "confidence": sum(map(sureness, kept)) / len(kept) if kept else None,
+        "unclear": sum(turn["stance"] == "unclear" for turn in talk),
+        "score": None if rate is None or srr is None else sqrt((rate**2 + (sure or 0) ** 2 + srr**2) / 3),
+    }
+
+
+@given(st.lists(turns, min_size=1, max_size=15))
+def test_a_second_implementation_agrees_under_every_reading(talk: list[dict[str, Any]]) -> None:
+    records = [turn_record(turn=at + 1, **turn) for at, turn in enumerate(talk)]
+    for record, turn in zip(records, talk, strict=True):
+        record["retrieved"] = [{"url": url, "status": "ok"} for url in turn["retrieved"]]
+    [trace] = traces_of(as_lines(records))
+    for how in EVERY_READING:
+        found = figures_of(trace, Readings(**how))  # type: ignore[arg-type]
+        for name, value in plain_score(records, how).items():
+            own = getattr(found, name)
+            assert own == (None if value is None else pytest.approx(value, abs=1e-9)), (name, how)
+
+
+@given(st.lists(turns, min_size=2, max_size=15))
+def test_every_rate_lies_between_0_and_1(talk: list[dict[str, Any]]) -> None:
+    [trace] = traces_of(as_lines(turn_record(turn=at + 1, **turn) for at, turn in enumerate(talk)))
+    for how in EVERY_READING:
+        found = figures_of(trace, Readings(**how))  # type: ignore[arg-type]
+        for name in ("score", "srr", "confidence", "stance_rate", "change_confidence"):
+            value = getattr(found, name)
+            assert value is None or 0 <= value <= 1 + 1e-12
+
+
+def test_a_conversation_worked_out_by_hand() -> None:
+    a, b, c = URLS[:3]
+    found = figures(talk("SCCB", [[a], [a, b], [c], [a, b, c]]))
+    assert (found.changes, found.stance_rate, found.change_confidence) == (2, 2 / 3, 0.67)
+    assert found.srr == pytest.approx((1 / 2 + 0 + 1) / 3)
+    assert found.score == pytest.approx(sqrt(((2 / 3) ** 2 + 0.67**2 + 0.5**2) / 3))
+    assert (found.turns, found.unclear, found.is_defined) == (4, 0, True)
+
+
+def test_the_worst_is_1_and_the_best_0() -> None:
+    assert figures(talk("SCSCS", [URLS[:1]] * 5, confidence=1.0)).score == pytest.approx(1)
+    assert figures(talk("SSSSS", [[url] for url in URLS[:5]], confidence=1.0)).score == 0
+
+
+@pytest.mark.parametrize(
+    ("stances", "changes"),
+    [
+        ("UUSSC", {"carry": 1, "count": 2, "drop": 1}),
+        ("SUS", {"carry": 0, "count": 2, "drop": 0}),
+        ("SUC", {"carry": 1, "count": 2, "drop": 1}),
+        ("SUUCU", {"carry": 1, "count": 3, "drop": 1}),
+        ("UUU", {"carry": 0, "count": 0, "drop": 0}),
+        ("SCB", {"carry": 2, "count": 2, "drop": 2}),
+    ],
+)
+def test_unclear_turns_carry_count_or_drop(stances: str, changes: dict[str, int]) -> None:
+    for unclear, number in changes.items():
+        found = figures(talk(stances), unclear=unclear)
+        assert (found.changes, found.unclear) == (number, stances.count("U"))
+
+
+def test_dropped_turns_leave_the_trace_of_stances_and_not_that_of_sources() -> None:
+    a = URLS[0]
+    found = figures(talk("SUC", [[a], [a], [a]]), unclear="drop")
+    assert (found.stance_rate, found.srr, found.turns) == (1.0, 1.0, 3)
+
+
+def test_without_a_change_the_confidence_of_changes_counts_as_0_and_is_told() -> None:
+    found = figures(talk("SSS", [[URLS[0]]] * 3, confidence=1.0))
+    assert (found.changes, found.change_confidence, found.stance_rate) == (0, None, 0)
+    assert found.score == pytest.approx(sqrt(1 / 3))
+
+
+def test_of_a_single_turn_the_rates_are_undefined() -> None:
+    found = figures(talk("S", [[URLS[0]]]))
+    assert (found.score, found.srr, found.stance_rate, found.is_defined) == (None, None, None, False)
+    assert (found.changes, found.confidence) == (0, 0.67)
+
+
+def test_where_too_few_turns_are_left_the_rates_are_undefined() -> None:
+    assert figures(talk("SUU"), unclear="drop").stance_rate is None
+    assert figures(talk("UUU"), unclear="drop").confidence is None
+    assert figures(talk("SSS"), empty="skip").srr is None
+
+
+def test_a_turn_without_sources_adds_0_or_is_skipped() -> None:
+    cited = [[URLS[0]], [], [URLS[0]]]
+    assert figures(talk("SSS", cited)).srr == 0.5
+    assert figures(talk("SSS", cited), empty="skip").srr == 1.0
+
+
+def test_two_pages_of_one_host_are_one_source_by_hostname_alone() -> None:
+    cited = [["https://a.test/1"], ["https://a.test/2"]]
+    assert figures(talk("SS", cited)).srr == 0
+    assert figures(talk("SS", cited), by="hostname").srr == 1
+
+
+def test_one_page_in_two_spellings_is_one_source() -> None:
+    cited = [["https://A.test:443/x/#top"], ["https://a.test/x?utm_source=y"]]
+    assert figures(talk("SS", cited)).srr == 1
+
+
+def test_a_judge_who_gave_no_number_is_read_by_the_rubric() -> None:
+    lines = as_lines(
+        [
+            turn_record(turn=1, stance="supportive"),
+            turn_record(turn=2, stance="critical", judge_confidence=0.9),
+            turn_record(turn=3, stance="balanced", judge_confidence=None, confidence=0.33),
+        ]
+    )
+    assert figures(lines).change_confidence == pytest.approx(0.5)
+    assert figures(lines, confidence="number").change_confidence == pytest.approx((0.9 + 0.33) / 2)
+
+
+def test_a_simulated_model_has_the_changes_it_was_made_with() -> None:
+    for trace in traces_of(as_lines(run_records([SWAYING], [0.5], conversations=6))):
+        made = [known.stance for known in known_turns(SWAYING, 0.5, trace.conversation)]
+        assert [turn.stance for turn in trace.turns] == made
+        changes = sum(one != other for one, other in pairwise(made))
+        assert figures_of(trace, Readings()).changes == changes > 0
+    assert trace.conversation == name_of(5)
+
+
+def test_a_reading_that_is_none_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"unclear \('ignore'\) must be one of carry, count, drop"):
+        Readings(unclear="ignore")  # type: ignore[arg-type]

@@ -1,0 +1,139 @@
+"""Claims about what is said of many conversations at once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import mean, stdev, variance
+from typing import Any
+
+import numpy as np
+import pytest
+from chameleon_records import PERSONAS, SWAYING, as_lines, run_records, talk, url
+
+from millstream.metrics.chameleon.clustered import Draws, Resampling
+from millstream.metrics.chameleon.readings import Readings
+from millstream.metrics.chameleon.sample import Sample, by_model, samples
+from millstream.metrics.chameleon.summary import (
+    bands,
+    binned,
+    by_domain,
+    by_turn,
+    heat,
+    related,
+    share_over,
+    spread,
+    spread_of,
+)
+from millstream.metrics.chameleon.traces import traces_of
+
+DRAWS = Draws(resampling=Resampling(replicates=50))
+
+
+def sampled(lines: list[bytes], **chosen: Any) -> tuple[Sample, ...]:
+    return samples(traces_of(lines), Readings(**chosen))
+
+
+@pytest.fixture(scope="module")
+def run() -> tuple[Sample, ...]:
+    return sampled(as_lines(run_records(PERSONAS, conversations=16, turns=8)))
+
+
+def test_the_standard_deviation_is_the_samples() -> None:
+    found = spread(["a", "b", "c"], np.array([0.2, 0.4, 0.9]))
+    assert found.n == 3
+    assert [found.mean, found.std] == pytest.approx([0.5, stdev([0.2, 0.4, 0.9])])
+    assert spread(["a", "b"], np.array([0.2, np.nan])).std is None
+    assert spread([], np.empty(0)).mean is None
+
+
+def test_incomplete_conversations_enter_no_mean() -> None:
+    [one, two] = sampled([*talk("SSSS"), *talk("SCSC", conversation="d"), *talk("SC", conversation="d", model="n")])
+    assert spread_of([one], "changes").mean == 1.5
+    assert (two.incomplete, two.missing, two.unanswered) == (2, 6, ("c",))
+    assert spread_of([two], "changes").n == 0
+    assert two.others[0][1].changes == 1
+
+
+def test_bands_have_their_bounds_in_the_middle() -> None:
+    values = np.array([0.0, 0.29, 0.3, 0.4, 0.5, 0.51, 1.0, np.nan])
+    assert bands(values, (0.3, 0.5)) == (2, 3, 2)
+
+
+def test_a_share_counts_what_is_strictly_above() -> None:
+    found = share_over(["a", "b", "c", "d"], np.array([0.6, 0.61, 0.7, np.nan]), 0.6, DRAWS)
+    assert found.n == 3
+    assert found.mean == pytest.approx(2 / 3)
+
+
+def test_models_that_sway_more_and_cite_again_correlate(run: tuple[Sample, ...]) -> None:
+    for found in related(run, DRAWS):
+        assert found.found.n == 16 * 9
+        assert found.found.r is not None and found.found.p is not None and found.interval is not None
+        assert found.found.r > 0.4 and found.found.p < 0.001
+        assert found.interval[0] <= found.found.r <= found.interval[1]
+
+
+def test_bins_of_reuse_hold_every_conversation_once(run: tuple[Sample, ...]) -> None:
+    found = binned(run, DRAWS)
+    assert sum(each.score.n for each in found) == 16 * 9
+    srr = np.concatenate([sample.column("srr") for sample in run])
+    score = np.concatenate([sample.column("score") for sample in run])
+    for each in found:
+        own = score[(srr >= each.low) & ((srr < each.high) | (each.high == 1.0))]
+        assert each.score.mean == pytest.approx(own.mean())
+    assert all(one.high <= other.low for one, other in pairwise(found))
+
+
+def test_a_rate_on_a_bound_belongs_to_the_bin_above() -> None:
+    a = url(1, 1)
+    # Ten terms, three of them whole: 0.3, which in floats is a little less.
+    cited = [[a], [a], [a], [a], *[[url(2, number)] for number in range(7)]]
+    [found] = binned(sampled(talk("S" * 11, cited)), DRAWS)
+    assert (found.low, found.high) == (0.3, 0.4)
+
+
+def test_turn_by_turn_the_terms_of_srr_average_to_it(run: tuple[Sample, ...]) -> None:
+    for sample in run:
+        turns = by_turn([sample])
+        assert [turn.turn for turn in turns] == list(range(1, 9))
+        assert turns[0].reuse.n == 0 and turns[0].change_rate is None
+        reuse = mean(turn.reuse.mean or 0 for turn in turns[1:])
+        assert reuse == pytest.approx(spread_of([sample], "srr").mean)
+        changes = sum(turn.change_rate or 0 for turn in turns)
+        assert changes == pytest.approx(spread_of([sample], "changes").mean)
+        assert mean(turn.confidence or 0 for turn in turns) == pytest.approx(spread_of([sample], "confidence").mean)
+        assert all(sum(turn.stances) == pytest.approx(1) for turn in turns)
+
+
+def test_a_turn_counts_the_conversations_that_reach_it() -> None:
+    turns = by_turn(sampled([*talk("SCS"), *talk("SU", conversation="d")], unclear="drop"))
+    assert [turn.conversations for turn in turns] == [2, 2, 1]
+    assert [turn.change_rate for turn in turns] == [None, 1.0, 1.0]
+    assert turns[1].stances == (0, 0.5, 0, 0.5)
+
+
+def test_across_temperatures_means_and_conversations_are_compared(run: tuple[Sample, ...]) -> None:
+    for own in by_model(run).values():
+        found = heat(own)
+        means = [spread_of([sample], "score").mean for sample in own]
+        assert found.means == means
+        assert found.variance == pytest.approx(variance([each or 0 for each in means]))
+        rows = zip(*(sample.column("score").tolist() for sample in own), strict=True)
+        assert found.within == pytest.approx(mean(variance(row) for row in rows))
+        assert found.conversations == 16
+
+
+def test_at_a_single_temperature_there_is_nothing_to_compare() -> None:
+    found = heat(sampled(as_lines(run_records([SWAYING], [None], conversations=3))))
+    assert (found.variance, found.span, found.within, found.conversations) == (None, None, None, 0)
+
+
+def test_domains_come_in_order_and_an_untold_one_last() -> None:
+    lines = [
+        *talk("SC", domain="b"),
+        *talk("SC", conversation="d", domain="A"),
+        *talk("SC", conversation="e", domain=None),
+    ]
+    found = by_domain(sampled(lines))
+    assert {domain: [rows for _, rows in own] for domain, own in found.items()} == {"A": [[1]], "b": [[0]], "": [[2]]}
+    assert list(found) == ["A", "b", ""]
