@@ -18,6 +18,7 @@ from .query import Reach
 
 PROVIDER = "search"
 CORPUS = "corpus"
+CORPUS_REACH = Reach(100, 10)
 READ_ON = "2026-11-21"
 _TIMEOUT_S = 30.0
 
@@ -44,6 +45,9 @@ class SearchEngine(Struct, frozen=True, kw_only=True):
 
 def _lane(name: str, rpm: float | None, concurrency: int) -> Lane:
     return Lane(f"{PROVIDER}/{name}", rpm=rpm, concurrency=concurrency, timeout_s=_TIMEOUT_S)
+
+
+CORPUS_LANE = _lane(CORPUS, None, 8)
 
 
 def no_key(key: str | None) -> Authorizer:
@@ -141,4 +145,4 @@ def engine_of(model: str) -> SearchEngine | None:
 
 def reach_of(model: str) -> Reach | None:
     row = engine_of(model)
-    return None if row is None else row.reach
+    return row.reach if row is not None else CORPUS_REACH if model == f"{PROVIDER}/{CORPUS}" else None

@@ -1,0 +1,190 @@
+"""The corpus as a search engine and as a web site: an index over a folder, and its documents by their addresses.
+
+Nothing is sent. Indexing and searching run in a thread of their own, the first search waits for the index. The folder's
+digest stands in every key, so another corpus has other answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from ...engine.call import Call, Fetched, Hit, Reply
+from ...engine.endpoint import EncodeError, Fault, Request, Response, SendError
+from ...engine.limits import Limit
+from ..llm.faults import bad_json
+from ..llm.repair import object_of, parse_leniently
+from .answer import LAST, MORE, Object, listed
+from .bm25 import Index, Postings, words_of
+from .documents import SCHEME, CorpusError, Document, digest_of, page_of, written
+from .documents import listed as documents_in
+from .query import asked_of
+from .results import SNIPPET_MAX, TITLE_MAX, plain
+from .table import CORPUS_REACH
+
+Result = TypeVar("Result")
+COUNT = 10
+_SNIPPET = 320
+_BEFORE = 80
+_LOOKED_AT = 200_000
+
+
+class Corpus:
+    """A folder's documents and their index. Made at once but for the index: reads every file, so not on a loop. Raises
+    CorpusError where the folder holds none, or one that can't be read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.documents = documents_in(folder)
+        self.digest = digest_of(self.documents)
+        self._by_url = {document.url: document for document in self.documents}
+        self._index: Index | None = None
+        self._thread = ThreadPoolExecutor(1, "corpus")
+
+    def __repr__(self) -> str:
+        state = "not indexed" if self._index is None else "indexed"
+        return f"<Corpus {self.folder} [{len(self.documents):,} documents, {state}]>"
+
+    async def apart(self, work: Callable[[], Result]) -> Result:
+        """In the corpus's own thread, one thing after the other."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except CorpusError as error:
+            raise SendError(Fault("rejected", str(error), "stop")) from error
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def index(self) -> Index:
+        if self._index is None:
+            postings = Postings()
+            for document in self.documents:
+                told = written(document, document.read())
+                postings.add(f"{told.title}\n{told.text}")
+            self._index = postings.index()
+        return self._index
+
+    def search(self, query: str, count: int, page: int) -> Object:
+        """One page of results, and how many there are in all."""
+        ranked = self.index().ranked(query)
+        found = [self._result(self.documents[number], query) for number in ranked[(page - 1) * count : page * count]]
+        return {"results": found, "total": len(ranked), "has_more": page * count < len(ranked)}
+
+    def read(self, url: str) -> tuple[str, bytes] | None:
+        """The content type and bytes of a document; None where there is none of that address."""
+        document = self._by_url.get(url)
+        return None if document is None else page_of(document, document.read())
+
+    def _result(self, document: Document, query: str) -> Object:
+        told = written(document, document.read())
+        return {"url": document.url, "title": told.title, "snippet": _snippet(told.text, query)}
+
+
+def _snippet(text: str, query: str) -> str:
+    """The text around the first word of the query."""
+    words = sorted(set(words_of(query)), key=lambda word: (-len(word), word))
+    pattern = "|".join(map(re.escape, words))
+    found = re.search(rf"(?<!\w)(?:{pattern})", text[:_LOOKED_AT], re.IGNORECASE)
+    start = max(0, found.start() - _BEFORE) if found is not None else 0
+    if start:
+        start = text.find(" ", start) + 1 or start
+    return plain(text[start : start + 2 * _SNIPPET], _SNIPPET)
+
+
+class CorpusSearch:
+    """`search/corpus`, as the engine wants an endpoint."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    def __repr__(self) -> str:
+        return f"<CorpusSearch {self._corpus}>"
+
+    @property
+    def base_url(self) -> str:
+        return SCHEME + self._corpus.digest
+
+    def encode(self, call: Call) -> Request:
+        asked = asked_of(call, CORPUS_REACH, ("q",))
+        if asked.more:
+            raise EncodeError(f"{call.model} takes count and page alone, and no {', '.join(asked.more)}: leave it out")
+        return _request(self._corpus, "search", {"q": asked.query}, {"count": asked.count or COUNT, "page": asked.page})
+
+    async def send(self, request: Request) -> Response:
+        asked = orjson.loads(request.body)
+        found = await self._corpus.apart(lambda: self._corpus.search(asked["q"], asked["count"], asked["page"]))
+        return Response(200, orjson.dumps(found))
+
+    def decode(self, response: Response) -> Reply | Fault:
+        answer = object_of(parse_leniently(response.body)) or {}
+        rows = listed(answer, "results")
+        if rows is None:
+            return bad_json("the corpus's answer is not whole")
+        hits = tuple(_hit(rank, row) for rank, row in enumerate(rows, 1) if isinstance(row, dict))
+        finish = MORE if answer.get("has_more") is True else LAST
+        return Reply("", None, finish, raw_hash=sha256(response.body).hexdigest(), hits=hits)
+
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return ()
+
+
+class CorpusEndpoint:
+    """`web` for addresses that begin with `corpus:`, as the engine wants an endpoint."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+
+    def __repr__(self) -> str:
+        return f"<CorpusEndpoint {self._corpus}>"
+
+    @property
+    def base_url(self) -> str:
+        return SCHEME + self._corpus.digest
+
+    def encode(self, call: Call) -> Request:
+        if not isinstance(call.input, str) or not call.input.startswith(SCHEME):
+            raise EncodeError(f"a call to the corpus takes one address that begins with {SCHEME}")
+        return _request(self._corpus, "read", {"url": call.input}, {})
+
+    async def send(self, request: Request) -> Response:
+        url = orjson.loads(request.body)["url"]
+        found = await self._corpus.apart(lambda: self._corpus.read(url))
+        if found is None:
+            return Response(404, b"", headers={"content-type": "text/plain"})
+        content_type, body = found
+        return Response(200, body, headers={"content-type": content_type})
+
+    def decode(self, response: Response) -> Reply | Fault:
+        fetched = Fetched(response.status, response.headers.get("content-type", ""), "", None, response.body)
+        return Reply("", raw_hash=sha256(response.body).hexdigest(), fetched=fetched)
+
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return ()
+
+
+def _request(corpus: Corpus, what: str, prompt: dict[str, Any], params: dict[str, Any]) -> Request:
+    try:
+        body = orjson.dumps({**prompt, **params}, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError as error:
+        raise EncodeError(f"a call to the corpus can't be written as JSON ({error}): mend its text") from error
+    return Request(
+        SCHEME + what,
+        f"{SCHEME}{corpus.digest}/{what}",
+        body,
+        body,
+        orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS),
+        orjson.dumps(params, option=orjson.OPT_SORT_KEYS),
+    )
+
+
+def _hit(rank: int, row: Object) -> Hit:
+    url = row.get("url")
+    title, snippet = plain(row.get("title"), TITLE_MAX), plain(row.get("snippet"), SNIPPET_MAX)
+    return Hit(rank, url if isinstance(url, str) else "", title, snippet)

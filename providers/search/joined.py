@@ -1,0 +1,108 @@
+"""One search as a person means it: pages of results joined up to the number that is wanted.
+
+Asks through whatever it is given, which is the engine; knows no address and no wire format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from ...engine.addresses import normalised_url
+from ...engine.call import Call, Failure, Hit, Outcome
+from .answer import LAST
+from .query import Reach
+from .table import reach_of
+
+COUNT = 20
+# On a further page these say that there is none: what came before stands.
+_NO_SUCH_PAGE = ("search_failed", "rejected")
+
+
+class Found(Struct, frozen=True):
+    """Where there is a `failure`, `hits` are those of the pages before it. `remarks` tell what a sound search lacks: an
+    engine that kept silent, a query that was cut."""
+
+    model: str
+    query: str
+    hits: tuple[Hit, ...] = ()
+    keys: tuple[str, ...] = ()
+    failure: Failure | None = None
+    cached: bool = False
+    attempts: int = 0
+    maybe_billed: int = 0
+    latency_ms: float | None = None
+    cost: float | None = None
+    remarks: tuple[str, ...] = ()
+
+
+async def search(ask: Callable[[Call], Awaitable[Outcome]], model: str, query: str, count: int = COUNT) -> Found:
+    """The first `count` hits, doubles left out and ranks from 1. `ask` makes one call."""
+    if count < 1:
+        raise ValueError(f"count ({count}) must be >= 1")
+    reach = reach_of(model)
+    outcomes: list[Outcome] = []
+    hits: dict[str, Hit] = {}
+    remarks = _cuts(model, query, reach)
+    failure: Failure | None = None
+    for page in range(1, _pages(count, reach) + 1):
+        outcome = await ask(Call(model, query, extra=_extra(page, count, reach)))
+        outcomes.append(outcome)
+        if outcome.reply is None:
+            failure = outcome.failure
+            if failure is not None and hits and failure.kind in _NO_SUCH_PAGE:
+                remarks[f"page {page}: {failure.detail}"] = None
+                failure = None
+            break
+        known = len(hits)
+        for hit in outcome.reply.hits:
+            hits.setdefault(normalised_url(hit.url), hit)
+        if outcome.reply.text:
+            remarks[outcome.reply.text] = None
+        if len(hits) >= count or len(hits) == known or outcome.reply.finish_reason == LAST:
+            break
+    ranked = tuple(Hit(rank, hit.url, hit.title, hit.snippet) for rank, hit in enumerate(hits.values(), 1))
+    return _found(model, query, outcomes, ranked[:count], failure, tuple(remarks))
+
+
+def _pages(count: int, reach: Reach | None) -> int:
+    """As many as the hits may need, and one more, since doubles are left out and pages come short."""
+    return 1 if reach is None else min(reach.pages_max, -(-count // reach.count_max) + 1)
+
+
+def _extra(page: int, count: int, reach: Reach | None) -> dict[str, int]:
+    """The same number on each page, since some engines reckon in it where the next one begins."""
+    extra = {"count": count if reach is None else min(count, reach.count_max)}
+    return extra if page == 1 else {**extra, "page": page}
+
+
+def _cuts(model: str, query: str, reach: Reach | None) -> dict[str, None]:
+    fitted = query if reach is None else reach.fitted(query)
+    is_cut = len("".join(fitted.split())) < len("".join(query.split()))
+    return {f"{model} takes no longer query than this: {fitted}": None} if is_cut else {}
+
+
+def _found(
+    model: str,
+    query: str,
+    outcomes: list[Outcome],
+    hits: tuple[Hit, ...],
+    failure: Failure | None,
+    remarks: tuple[str, ...],
+) -> Found:
+    costs = [outcome.cost for outcome in outcomes if outcome.cost is not None]
+    latencies = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
+    return Found(
+        model,
+        query,
+        hits,
+        tuple(outcome.key for outcome in outcomes if outcome.key),
+        failure,
+        all(outcome.cached for outcome in outcomes),
+        sum(outcome.attempts for outcome in outcomes),
+        sum(outcome.maybe_billed for outcome in outcomes),
+        sum(latencies) if latencies else None,
+        sum(costs) if costs else None,
+        remarks,
+    )
