@@ -187,6 +187,8 @@ def _take_block(joined: _Joined, block: dict[str, Any]) -> None:
             joined.say(part.get("text"))
         for citation in _dicts(cited.get("citations")):
             joined.cite(citation)
+    elif "toolUse" in block:
+        joined.is_said = True
 
 
 def _decode_stream(response: Response) -> Reply | Fault:

@@ -124,6 +124,7 @@ _REFUSED = re.compile(
     r"unsupported|not supported|n.t support|not permitted|not allowed|unrecognized|deprecated|unavailable",
     re.IGNORECASE,
 )
+_EXCLUSIVE = re.compile(r"(\w+)`? and `?(\w+)`? (?:cannot|can't|can not) both be (?:specified|set|used)", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z_.]*[A-Za-z]")
 
 
@@ -194,14 +195,22 @@ class ErrorBody:
         return seconds if spans and seconds < 1e9 else None
 
     @property
-    def refused_parameter(self) -> str | None:
-        """Our name of the parameter that the model does not take, or not with this value."""
+    def exclusive(self) -> tuple[str, ...]:
+        """Our names of two parameters of which the model takes one at a time."""
+        found = _EXCLUSIVE.search(self.message)
+        names = () if found is None else tuple(_OURS.get(name.lower(), "") for name in found.groups())
+        return names if all(names) else ()
+
+    @property
+    def refused_parameter(self) -> tuple[str, str] | None:
+        """The parameter that the model does not take, or not with this value: our name of it, and the one it was told
+        by."""
         if _REFUSED_CODES.isdisjoint(self.codes) and not _REFUSED.search(self.message):
             return None
         for name in (self._param or "", *_NAME.findall(self.message)):
             ours = _OURS.get(name.lower())
             if ours is not None:
-                return ours
+                return ours, name.lower()
         return None
 
 

@@ -16,10 +16,10 @@ from msgspec import Struct
 from ...engine.call import FailureKind, Reply, Usage
 from ...engine.endpoint import Action, Fault, Response
 from .errors import ErrorBody
-from .protocol import advice_on
 
 # No model counts this far: a usage beyond it is noise, and would keep a lane waiting for years.
 TOKENS_MAX = 1_000_000_000
+_OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _REFUSAL_STATUSES = (200, 400, 403, 422)
 
 
@@ -72,8 +72,8 @@ def fault_of(response: Response) -> Fault:
     meaning = MEANINGS.get(status, _BROKEN if status >= 500 else _REJECTED)
     if status == 400 and error.is_dead_key:
         meaning = _DEAD_KEY
-    if status in (400, 422) and meaning is _REJECTED and (refused := error.refused_parameter) is not None:
-        detail = f"{detail} ({advice_on(refused)})"
+    if status in (400, 422) and meaning is _REJECTED and (advice := _advice_on(error)):
+        detail = f"{detail} ({advice})"
     return Fault(
         meaning.kind,
         detail,
@@ -98,6 +98,22 @@ def error_within(response: Response, error: Any) -> Reply | Fault:
     """The same for an error that stands inside an answer, where a provider found out too late."""
     # Python's own writer, since what was read leniently may hold what no strict one writes.
     return refusal_or_fault(response, json.dumps({"error": error}).encode())
+
+
+def _advice_on(error: ErrorBody) -> str:
+    """What to do about a parameter that was sent and is not taken."""
+    if exclusive := error.exclusive:
+        return f"the model takes only one of {' and '.join(exclusive)}: leave the other out"
+    if (refused := error.refused_parameter) is None:
+        return ""
+    name, told_as = refused
+    other = _OTHER_NAMES.get(told_as)
+    # Only chat completions know the newer name.
+    if other is not None and (other in error.message or told_as == "max_completion_tokens"):
+        return f'the model refuses {told_as}: set max_tokens_name = "{other}" under [providers.NAME] in a --config file'
+    if name == "max_tokens":
+        return "the model refuses this max_tokens: leave --max-tokens out if it was given, else give another"
+    return f"the model refuses {name}: leave {'--temperature' if name == 'temperature' else 'it'} out"
 
 
 def bad_json(detail: str) -> Fault:

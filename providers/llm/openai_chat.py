@@ -113,6 +113,8 @@ def _reply(
             return broken_answer(f"finish reason is `{finish}`")
         is_refused = is_refused or finish == "content_filter"
         finish = _FINISHES.get(finish, finish)
+    if message.is_empty and (finish == "stop" or finish is None) and not is_refused:
+        return empty_answer("a message that says nothing", usage_of(answer.usage))
     citations: tuple[Citation, ...] = ()
     if message.annotations or answer.citations or answer.search_results:
         citations = citations_of(message.annotations, answer.citations, answer.search_results)
@@ -142,6 +144,7 @@ class _Joined:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.tools: Any = None
         self.refusals: list[str] = []
         self.notes: list[Any] = []
         self.logprobs: list[TokenLogprob] | None = None
@@ -158,7 +161,9 @@ class _Joined:
 
     def take_choice(self, choice: Choice) -> None:
         delta = choice.delta or choice.message or Message()
-        self.texts.append(delta.content or "")
+        if delta.content is not None:
+            self.texts.append(delta.content)
+        self.tools = delta.tool_calls or delta.function_call or self.tools
         self.refusals.append(delta.refusal or "")
         self.notes += delta.annotations or ()
         if choice.logprobs is not None:
@@ -167,7 +172,8 @@ class _Joined:
         self.finish = choice.finish_reason or self.finish
 
     def reply(self, response: Response, raw: bytes | None) -> Reply | Fault:
-        message = Message("".join(self.texts), "".join(self.refusals), self.notes)
+        text = "".join(self.texts) if self.texts else None
+        message = Message(text, "".join(self.refusals), self.notes, self.tools)
         answer = Answer(usage=self.usage, citations=self.citations, search_results=self.results)
         return _reply(Choice(message=message, finish_reason=self.finish), answer, self.logprobs, response, raw)
 

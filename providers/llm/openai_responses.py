@@ -104,7 +104,7 @@ def _reply(answer: dict[str, Any], pieces: str, response: Response, raw: bytes |
         return broken_answer(f"status is `{mended(status[:40])}`")
     parts = [part for item in output for part in _parts_of(item)]
     refusal = "".join(_texts(parts, "refusal", "refusal"))
-    if not parts and not pieces and finish == "stop":
+    if not parts and not pieces and finish == "stop" and not any(map(_is_a_tools, output)):
         return empty_answer("an empty list of outputs", usage)
     text = "".join(_texts(parts, "output_text", "text")) or pieces or refusal
     return Reply(
@@ -133,6 +133,10 @@ def _parts_of(item: Any) -> list[dict[str, Any]]:
         return []
     content = item.get("content")
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _is_a_tools(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") not in ("message", "reasoning")
 
 
 def _texts(parts: list[dict[str, Any]], kind: str, field: str) -> list[str]:

@@ -20,6 +20,13 @@ class Message(Struct, frozen=True):
     content: str | None = None
     refusal: str | None = None
     annotations: list[Any] | None = None
+    tool_calls: Any = None
+    function_call: Any = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was said, not even an empty text; what was thought aloud is not said."""
+        return self.content is None and not (self.refusal or self.tool_calls or self.function_call)
 
 
 class Choice(Struct, frozen=True):
@@ -177,7 +184,8 @@ def _message_of(message: Any) -> Message | None:
     if not isinstance(message, dict):
         return None
     notes = _list_of(message.get("annotations"))
-    return Message(_text_of(message.get("content")), _text_of(message.get("refusal")), notes)
+    tools, function = message.get("tool_calls"), message.get("function_call")
+    return Message(_text_of(message.get("content")), _text_of(message.get("refusal")), notes, tools, function)
 
 
 def _list_of(value: Any) -> list[Any] | None:
@@ -188,7 +196,8 @@ def _text_of(value: Any) -> str | None:
     """A text, or the texts of a list of parts: what a model thought aloud is no part of them."""
     if isinstance(value, list):
         parts = [part.get("text") for part in value if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if texts else None
     return value if isinstance(value, str) else None
 
 

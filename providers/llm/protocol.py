@@ -112,12 +112,6 @@ def refuse_known(call: Call, target: Target) -> None:
             )
 
 
-def advice_on(name: str) -> str:
-    """What to do about a parameter that was set and is not taken."""
-    flag = f"--{name.replace('_', '-')}" if name in ("temperature", "max_tokens") else ""
-    return f"the model refuses {name}: leave {flag or 'it'} out"
-
-
 def put(params: dict[str, Any], name: str, value: Any) -> None:
     """Set a parameter; dots in its name lead into an object."""
     outer, dot, inner = name.partition(".")

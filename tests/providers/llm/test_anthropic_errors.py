@@ -141,6 +141,13 @@ def test_a_parameter_that_a_model_refuses_is_named_with_what_to_do(message: str,
     assert fault.detail == f"400: {message} (the model refuses {name}: leave {advice} out)"
 
 
+def test_of_two_parameters_that_exclude_each_other_one_is_to_be_left_out() -> None:
+    message = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+    fault = decode(Response(400, error("invalid_request_error", message)))
+    assert isinstance(fault, Fault) and (fault.kind, fault.action) == REJECTED
+    assert fault.detail == f"400: {message} (the model takes only one of temperature and top_p: leave the other out)"
+
+
 def test_a_complaint_of_something_else_gives_no_advice_on_parameters() -> None:
     for message in (TOO_LONG, "max_tokens: 99999 > 64000, which is the maximum allowed number of output tokens"):
         fault = decode(Response(400, error("invalid_request_error", message)))

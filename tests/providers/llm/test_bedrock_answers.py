@@ -213,6 +213,7 @@ def test_an_answer_that_says_nothing_is_settled_and_tried_twice() -> None:
 
 def test_an_empty_text_is_an_answer() -> None:
     assert reply_of(whole({"text": ""})).text == ""
+    assert reply_of(whole({"toolUse": {"toolUseId": "t", "name": "f", "input": {}}})).text == ""
     assert reply_of(streamed(START, delta(""), STOP)).text == ""
     assert reply_of(streamed(START, event("contentBlockStart", {"start": {}}), STOP)).text == ""
 

@@ -170,11 +170,17 @@ def test_a_filters_rejection_is_a_refusal(said: str) -> None:
 @pytest.mark.parametrize(
     ("said", "advice"),
     [
-        ("`temperature` and `top_p` cannot both be specified for this model. Please use only one.", "refuses top_p"),
+        (
+            "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+            "leave the other out",
+        ),
         ("The model returned the following errors: `temperature` is deprecated for this model.", "refuses temperature"),
         ("This model doesn't support the stopSequences field. Remove stopSequences and try again.", "refuses stop"),
         ("Malformed input request: #: extraneous key [topP] is not permitted", "refuses top_p"),
-        ("inferenceConfig.maxTokens is not supported by this model.", "refuses max_tokens: leave --max-tokens out"),
+        (
+            "inferenceConfig.maxTokens is not supported by this model.",
+            "refuses this max_tokens: leave --max-tokens out if it was given",
+        ),
         ("outputConfig.effort is not supported for this model.", "refuses reasoning_effort"),
         ("This model doesn't support the outputConfig.textFormat field.", "refuses json_schema"),
     ],

@@ -244,7 +244,17 @@ REFUSALS: dict[str, tuple[int, dict[str, Any], str]] = {
     "openai, a name": (
         400,
         error(OPENAI_SAYS, "unsupported_parameter", param="max_tokens"),
-        "max_tokens: leave --max-tokens out",
+        'max_tokens: set max_tokens_name = "max_completion_tokens" under [providers.NAME] in a --config file',
+    ),
+    "an older server, a name": (
+        400,
+        error("Unrecognized request argument supplied: max_completion_tokens"),
+        'max_completion_tokens: set max_tokens_name = "max_tokens" under [providers.NAME] in a --config file',
+    ),
+    "a value of max_tokens": (
+        400,
+        error("Unsupported value: 'max_tokens' must be at least 1024.", "unsupported_value", param="max_tokens"),
+        "this max_tokens: leave --max-tokens out if it was given, else give another",
     ),
     "openai responses": (
         400,

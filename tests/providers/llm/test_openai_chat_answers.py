@@ -58,8 +58,8 @@ RECORDED = "position <<A>> – ✓ 😀"
 @pytest.mark.parametrize(
     ("body", "text", "finish"),
     [
-        (whole(choices=message(None)), "", "stop"),
-        (whole(choices=choice(message={"role": "assistant"})), "", "stop"),
+        (whole(choices=message("")), "", "stop"),
+        (whole(choices=choice(message=TOOL)), "", "stop"),
         (whole(choices=message(PARTS)), "AB", "stop"),
         (whole(choices=message("A", reasoning_content="because")), "A", "stop"),
         (whole(choices=choice(finish_reason=None)), "A", None),
@@ -236,6 +236,42 @@ def test_a_stream_cut_at_any_byte_is_an_answer_only_if_its_finish_reason_came(ne
                 "keep",
                 True,
             )
+
+
+THOUGHT = [{"type": "thinking", "thinking": [{"type": "text", "text": "because"}]}]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        ok(whole(choices=message(None))),
+        ok(whole(choices=message(None, reasoning_content="because", tool_calls=[]))),
+        ok(whole(choices=message(THOUGHT))),
+        ok(whole(choices=choice(message={"role": "assistant"}))),
+        ok(whole(choices=choice(message={"role": "assistant"}, finish_reason="eos"))),
+        streamed(chunk({"role": "assistant", "content": None}), chunk({}, "stop"), USAGE, DONE),
+        streamed(chunk({"reasoning_content": "because"}), chunk({}, "stop"), USAGE, DONE),
+    ],
+)
+def test_a_message_that_says_nothing_is_empty_and_tried_twice(response: Response) -> None:
+    fault = fault_of(response)
+    assert (fault.kind, fault.action, fault.quota, fault.attempts_max) == ("empty", "retry", "settle", 2)
+    assert fault.usage_tokens in (29, 22)
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_tokens_that_were_all_thought_are_an_answer_cut_short(content: str | None) -> None:
+    for response in (
+        ok(whole(choices=choice(message={"role": "assistant", "content": content}, finish_reason="length"))),
+        streamed(chunk({"content": content}), chunk({}, "length"), DONE),
+    ):
+        reply = reply_of(response)
+        assert (reply.text, reply.truncated, reply.refused) == ("", True, False)
+
+
+def test_a_call_of_a_tool_that_is_streamed_is_no_empty_answer() -> None:
+    parts = chunk({"role": "assistant", "content": None}), chunk({"tool_calls": TOOL["tool_calls"]}), chunk({}, "stop")
+    assert reply_of(streamed(*parts, DONE)).text == ""
 
 
 def test_an_end_mark_alone_makes_no_answer() -> None:

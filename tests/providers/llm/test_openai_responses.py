@@ -194,6 +194,11 @@ def test_an_answer_that_says_nothing_is_empty_and_tried_twice(output: list[Any])
     assert (fault.kind, fault.quota, fault.attempts_max, fault.usage_tokens) == ("empty", "settle", 2, 123)
 
 
+def test_a_call_of_a_tool_is_no_empty_answer() -> None:
+    called = {"type": "function_call", "name": "f", "arguments": "{}", "call_id": "c"}
+    assert reply_of(whole(output=[REASONING, called])).text == ""
+
+
 def test_a_server_that_leaves_the_text_out_of_its_last_event_is_believed_in_its_pieces() -> None:
     last = event("response.completed", response=response(output=[]))
     assert reply_of(CREATED + delta("position ") + delta("A") + last, stream=True).text == "position A"
