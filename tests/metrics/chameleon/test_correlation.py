@@ -55,7 +55,7 @@ def test_p_is_its_closed_form_with_one_two_and_four_degrees_of_freedom(r: float)
 def test_the_incomplete_beta_is_its_closed_forms(x: float, a: float) -> None:
     assert incomplete_beta(x, a, 1) == pytest.approx(x**a, abs=1e-12)
     assert incomplete_beta(x, 1, a) == pytest.approx(1 - (1 - x) ** a, abs=1e-11)
-    assert incomplete_beta(x, 0.5, 0.5) == pytest.approx(2 / pi * np.arcsin(np.sqrt(x)), abs=1e-9)
+    assert incomplete_beta(x, 0.5, 0.5) == pytest.approx(2 / pi * np.arctan2(np.sqrt(x), np.sqrt(1 - x)), abs=1e-9)
 
 
 @given(st.floats(0, 1), st.floats(0.5, 5_000), st.floats(0.5, 50))
