@@ -1,0 +1,111 @@
+"""Connections to pages' hosts. Every address is held against the guard where its socket is made, and nowhere else is
+one made: whatever a name's servers answered, and however an address is written, only a public one is connected to.
+
+Reads no environment, so no proxy of it is used. Keeps no connection: a polite lane comes back when a server has hung up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import aiohappyeyeballs
+
+from ..connections import OneAnswer
+from .addresses import is_public
+from .guard import Guard, Way, family_of
+from .urls import WebUrl
+
+AddressInfo = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
+"""One answer of `getaddrinfo`."""
+Resolve = Callable[[str, int], Awaitable[Sequence[AddressInfo]]]
+NewSocket = Callable[[int, int, int], socket.socket]
+
+# A name whose servers are silent holds a thread for some ten seconds; these wait on, not for, each other.
+_RESOLVERS = 32
+_NEXT_ADDRESS_S = 0.25
+
+
+class NotPublic(OSError):
+    """A host leads to an address that is not public."""
+
+
+class Connections:
+    """Opens connections. `resolve` and `new_socket` are the system's unless given."""
+
+    def __init__(self, guard: Guard, *, resolve: Resolve | None = None, new_socket: NewSocket = socket.socket) -> None:
+        self._guard = guard
+        self._resolve = resolve or self._ask_system
+        self._new_socket = new_socket
+        self._resolvers: ThreadPoolExecutor | None = None
+        self._trust: asyncio.Future[ssl.SSLContext] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Connections {self._guard}>"
+
+    def check(self, url: WebUrl) -> Way:
+        """Raises Refused."""
+        return self._guard.way_to(url)
+
+    async def open(self, url: WebUrl) -> OneAnswer:
+        """A connection that the caller has to abort. Raises Refused or OSError."""
+        way = self.check(url)
+        context = await self._trusted() if url.scheme == "https" else None
+        found = [_info_of(way)] if way.is_literal else await self._resolve(way.host, way.port)
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, f"{way.host} has no address")
+        loop = asyncio.get_running_loop()
+
+        def make_socket(info: AddressInfo) -> socket.socket:
+            family, kind, protocol, _, address = info
+            if not (way.is_free or is_public(str(address[0]))):
+                raise NotPublic(f"{url.host} leads to {address[0]}, which is not a public address")
+            return self._new_socket(family, kind, protocol)
+
+        opened = await aiohappyeyeballs.start_connection(
+            found, happy_eyeballs_delay=_NEXT_ADDRESS_S, interleave=1, loop=loop, socket_factory=make_socket
+        )
+        try:
+            _, protocol = await loop.create_connection(
+                lambda: OneAnswer(loop), sock=opened, ssl=context, server_hostname=url.host if context else None
+            )
+        except BaseException:
+            opened.close()
+            raise
+        return protocol
+
+    def close(self) -> None:
+        if self._resolvers is not None:
+            self._resolvers.shutdown(wait=False, cancel_futures=True)
+            self._resolvers = None
+        self._trust = None
+
+    async def _ask_system(self, host: str, port: int) -> Sequence[AddressInfo]:
+        if self._resolvers is None:
+            # Not the loop's own threads, which are few: others wait for these.
+            self._resolvers = ThreadPoolExecutor(_RESOLVERS, "millstream-names")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._resolvers, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        )
+
+    async def _trusted(self) -> ssl.SSLContext:
+        if self._trust is None:
+            # Reading the system's certificates takes tens of milliseconds, which the loop must not stand still.
+            self._trust = asyncio.get_running_loop().run_in_executor(None, _trusted_by_system)
+        return await asyncio.shield(self._trust)
+
+
+def _trusted_by_system() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _info_of(way: Way) -> AddressInfo:
+    if family_of(way.host) == 6:
+        return (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (way.host, way.port, 0, 0))
+    return (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (way.host, way.port))

@@ -1,0 +1,215 @@
+"""The web as the engine wants it: an endpoint whose calls are single hops to pages.
+
+Owns what a status, a refusal or a broken hop means for one page and for its host's lane. A redirect is a reply.
+Rules for robots, redirects and extraction are composed above the engine, by reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from hashlib import sha256
+
+import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
+from aiolimiter import AsyncLimiter
+
+from ...engine.call import Call, FailureKind, Reply
+from ...engine.endpoint import Action, EncodeError, Fault, Request, Response, SendError
+from ...engine.limits import Limit
+from ...engine.retry import RetryPolicy
+from ..llm.faults import retry_after_s
+from .connections import Connections, NotPublic
+from .guard import Refused
+from .hop import BODY_MAX, Hop, Progress, TooLarge, fetch, packed, unpacked
+from .urls import UrlError, parse_url
+
+HOP_S = 10.0
+# A pause this short is worth waiting for: the page is asked for once more. A longer one is kept too, and no page of the
+# host is asked for meanwhile; one that goes on for days is not believed.
+SHORT_PAUSE_S = 5.0
+PAUSE_MAX_S = 3_600.0
+# For a host that says no time.
+PAUSE_S = 2.0
+CRAWL_DELAY_MAX_S = 20.0
+# Trouble that shows later than this has cost its page too much to be tried again.
+QUICK_S = 2.0
+# What the lane of a host should do: one retry, soon, and no long wait for a host that is down.
+POLICY = RetryPolicy(attempts_max=2, wait_min_s=0.25, wait_max_s=1.0, patience_s=30.0, rejections_max=1 << 30)
+
+WITHIN_S, CRAWL_DELAY_S = "within_s", "crawl_delay_s"
+"""What a call's `extra` may say: how long the hop may take, and the pause that the host's rules ask for. Neither is
+part of the key."""
+
+_IDENTITY = "web"
+_NEVER_BODIES = (204, 205, 304)
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+_PAUSES_MAX = 10_000
+
+
+class PageEndpoint:
+    """Every page there is. `pace` lets through so many hops a minute, to all hosts together; None: no total."""
+
+    def __init__(self, connections: Connections, pace: AsyncLimiter | None = None, timeout_s: float = HOP_S) -> None:
+        self._connections = connections
+        self._pace = pace
+        self._timeout_s = timeout_s
+        self._paused_until: dict[str, float] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"<PageEndpoint [{self._timeout_s:g} s a hop; {len(self._paused_until)} hosts paused; {self._connections}]>"
+        )
+
+    @property
+    def base_url(self) -> str:
+        return f"{_IDENTITY}:"
+
+    def encode(self, call: Call) -> Request:
+        if not isinstance(call.input, str):
+            raise EncodeError("a page is asked for by its URL, not by messages")
+        try:
+            url = parse_url(call.input)
+            self._connections.check(url)
+        except UrlError as error:
+            raise EncodeError(f"not fetched: {error}") from error
+        body = json.dumps({"url": url.text}).encode()
+        extra = call.extra or {}
+        wire = json.dumps({name: extra[name] for name in (WITHIN_S, CRAWL_DELAY_S) if name in extra}).encode()
+        return Request(url.text, _IDENTITY, body, wire, body, b"{}", method="GET")
+
+    async def send(self, request: Request) -> Response:
+        url = parse_url(request.url)
+        self._refuse_if_paused(url.authority)
+        if self._pace is not None:
+            # Before the deadline starts: waiting for one's turn is no fault of the page.
+            await self._pace.acquire()
+        asked = json.loads(request.wire)
+        timeout_s = min(self._timeout_s, float(asked.get(WITHIN_S, self._timeout_s)))
+        progress, began = Progress(), time.perf_counter()
+        try:
+            async with asyncio.timeout(timeout_s):
+                hop = await fetch(self._connections, url, progress)
+        except TooLarge:
+            detail = f"a page of more than {BODY_MAX >> 20} MiB, dropped there"
+            raise SendError(Fault("too_large", detail, "never", progress.status)) from None
+        except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError, UrlError) as error:
+            is_quick = time.perf_counter() - began <= QUICK_S
+            raise SendError(_fault_of(error, timeout_s, progress, is_quick=is_quick)) from error
+        elapsed_ms = (time.perf_counter() - began) * 1000
+        headers = _headers_of(hop, asked)
+        response = Response(hop.fetched.status, packed(hop.fetched), latency_ms=elapsed_ms, headers=headers)
+        self._note_pause(url.authority, response)
+        return response
+
+    def decode(self, response: Response) -> Reply | Fault:
+        fetched = unpacked(response.status, response.body)
+        if fetched is None:
+            return Fault("bad_json", "what is stored of the page is damaged", "retry", response.status)
+        if 200 <= fetched.status < 400 and fetched.status not in _NEVER_BODIES:
+            return Reply("", raw_hash=sha256(response.body).hexdigest(), fetched=fetched)
+        return _fault_of_status(response)
+
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        """What the host asks of its lane: a pause, and the pace that its rules for robots set."""
+        found = []
+        pause_s = _pause_s(response)
+        if pause_s is not None and pause_s <= SHORT_PAUSE_S:
+            found.append(Limit("requests", pause_s, remaining=0, reset_s=pause_s))
+        delay_s = float(response.headers.get(CRAWL_DELAY_S, 0))
+        if delay_s > 0:
+            found.append(Limit("requests", min(delay_s, CRAWL_DELAY_MAX_S), limit=1))
+        return tuple(found)
+
+    def _refuse_if_paused(self, host: str) -> None:
+        left_s = self._paused_until.get(host, 0.0) - time.monotonic()
+        if left_s > 0:
+            detail = f"not asked: the host wants a pause that ends in {left_s:.0f} s"
+            raise SendError(Fault("rate_limited", detail, "never", quota="refund"))
+        self._paused_until.pop(host, None)
+
+    def _note_pause(self, host: str, response: Response) -> None:
+        pause_s = _pause_s(response)
+        if pause_s is None or pause_s <= SHORT_PAUSE_S:
+            return
+        now = time.monotonic()
+        if len(self._paused_until) >= _PAUSES_MAX:
+            self._paused_until = {name: until for name, until in self._paused_until.items() if until > now}
+        if len(self._paused_until) < _PAUSES_MAX:
+            self._paused_until[host] = now + min(pause_s, PAUSE_MAX_S)
+
+
+def _headers_of(hop: Hop, asked: Mapping[str, float]) -> dict[str, str]:
+    found = {}
+    if hop.fetched.status in (429, 503):
+        if hop.retry_after is not None:
+            found["retry-after"] = hop.retry_after
+        if hop.date is not None:
+            found["date"] = hop.date
+    if CRAWL_DELAY_S in asked:
+        found[CRAWL_DELAY_S] = str(asked[CRAWL_DELAY_S])
+    return found
+
+
+def _pause_s(response: Response) -> float | None:
+    """The pause that a refusal asks for; None where it is none."""
+    if response.status not in (429, 503):
+        return None
+    asked = retry_after_s(response.headers)
+    if asked is None:
+        return PAUSE_S if response.status == 429 else None
+    return max(asked, 0.1)
+
+
+def _fault_of_status(response: Response) -> Fault:
+    status = response.status
+    pause_s = _pause_s(response)
+    if pause_s is not None:
+        detail = f"{status}: the host asks for a pause of {pause_s:.3g} s"
+        # The pause is the lane's, for all pages of the host; a short one is worth this page's one retry.
+        return Fault("rate_limited", detail, "retry" if pause_s <= SHORT_PAUSE_S else "never", status, attempts_max=2)
+    if status >= 500:
+        return Fault("server_error", f"{status}: the host failed", "retry", status, attempts_max=2)
+    if 200 <= status < 400:
+        return Fault("empty", f"{status}: an answer without a page", "never", status)
+    return Fault("rejected", f"{status}: {_MEANT.get(status, 'the host refuses')}", "never", status)
+
+
+_MEANT = {
+    401: "the host wants a password",
+    402: "the host wants money",
+    403: "the host forbids it",
+    404: "there is no such page",
+    410: "the page is gone",
+    451: "kept back for legal reasons",
+}
+
+
+def _fault_of(error: BaseException, timeout_s: float, progress: Progress, *, is_quick: bool) -> Fault:
+    """What a broken hop means. Nothing is paid for pages, so the only question is whether to try once more."""
+    said = str(error) or type(error).__name__
+    if isinstance(error, NotPublic | Refused | UrlError):
+        return Fault("rejected", f"not fetched: {said}", "never", quota="refund")
+    if isinstance(error, socket.gaierror):
+        is_passing = error.errno == socket.EAI_AGAIN and is_quick
+        return Fault(
+            "dns", f"the host's name leads nowhere ({said})", "retry" if is_passing else "never", attempts_max=2
+        )
+    if isinstance(error, ssl.SSLError):
+        return Fault("connect", f"no safe connection to the host ({said})", "never")
+    if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
+        return Fault("connect", f"out of file descriptors ({said})", "wait", quota="refund", retry_after_s=1.0)
+    if isinstance(error, TimeoutError) and not (isinstance(error, OSError) and error.errno):
+        return Fault("timeout", f"no whole page within {timeout_s:.3g} s", "never", progress.status)
+    if isinstance(error, OSError) and not progress.is_connected and not isinstance(error, ConnectionResetError):
+        return Fault("connect", f"no connection to the host ({said})", "never")
+    kind: FailureKind = "incomplete" if progress.status is not None else "disconnected"
+    if isinstance(error, HttpProcessingError):
+        return Fault("incomplete", f"the host's answer is no HTTP ({error.message})", "never", progress.status)
+    action: Action = "retry" if is_quick else "never"
+    return Fault(kind, f"the host broke off ({said})", action, progress.status, attempts_max=2)

@@ -1,0 +1,115 @@
+"""Which pages may be asked for at all, before any name is looked up; and who was allowed beyond that.
+
+Pure. The last word is the socket's: connections holds every address that it connects to against `is_public`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from msgspec import Struct
+
+from .addresses import is_public
+from .urls import PORTS, UrlError, WebUrl, parse_url
+
+# Ports of other services, where the lines of a request could be read as orders: those that the Fetch standard keeps
+# from browsers, and two stores that obey line by line.
+_OTHER_SERVICES = frozenset(
+    map(
+        int,
+        "1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 "
+        "135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 "
+        "993 995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6379 6566 6665 6666 6667 6668 6669 6679 6697 10080 "
+        "11211".split(),
+    )
+)
+_LOCAL_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "onion")
+
+
+class Refused(UrlError):
+    """A page that is not asked for. One line: why."""
+
+
+class AllowedHost(Struct, frozen=True):
+    """A host whose address need not be public. `port` None: any. With an `address`, its pages are taken from there."""
+
+    name: str
+    port: int | None = None
+    address: str | None = None
+    address_port: int | None = None
+
+    def covers(self, url: WebUrl) -> bool:
+        if self.port is not None and self.port != url.port:
+            return False
+        if self.name.startswith("*."):
+            return url.host.endswith(self.name[1:]) and not url.is_literal
+        return url.host == self.name
+
+
+class Way(Struct, frozen=True):
+    """Where a connection for a page goes: to the first public address of `host`, or to any where it `is_free`."""
+
+    host: str
+    port: int
+    is_literal: bool
+    is_free: bool = False
+
+
+def parse_allowed(text: str) -> AllowedHost:
+    """`NAME[:PORT][=ADDRESS:PORT]`; NAME may begin with `*.`. Raises ValueError with one line."""
+    name, equals, target = text.strip().partition("=")
+    is_any = name.startswith("*.")
+    try:
+        # A port is told from none by giving it another default.
+        host = parse_url(f"http://{name[2:] if is_any else name}/")
+        has_port = host.port != PORTS["http"] or parse_url(f"https://{name[2:] if is_any else name}/").port == 80
+        if not equals:
+            to = None
+        else:
+            to = parse_url(f"http://{target}/")
+            if not to.is_literal or not target.rpartition("]")[2].rpartition(":")[2].isdigit():
+                raise UrlError("no address with a port")
+    except UrlError as error:
+        raise ValueError(
+            f"{text!r} must be NAME, NAME:PORT or NAME=ADDRESS:PORT, as in localhost:8000 or "
+            f"*.example.org=127.0.0.1:8000"
+        ) from error
+    if any(mark in name + target for mark in "/?#") or (is_any and host.is_literal):
+        raise ValueError(f"{text!r} must be a host's name, with no path and no scheme")
+    return AllowedHost(
+        f"*.{host.host}" if is_any else host.host,
+        host.port if has_port else None,
+        None if to is None else to.host,
+        None if to is None else to.port,
+    )
+
+
+class Guard:
+    """Decides about URLs. Without allowances, public hosts alone."""
+
+    def __init__(self, allowed: tuple[AllowedHost, ...] = ()) -> None:
+        self._allowed = allowed
+
+    def __repr__(self) -> str:
+        return f"<Guard [{len(self._allowed)} hosts allowed beyond public ones]>"
+
+    def way_to(self, url: WebUrl) -> Way:
+        """Raises Refused."""
+        for one in self._allowed:
+            if one.covers(url):
+                if one.address is None or one.address_port is None:
+                    return Way(url.host, url.port, url.is_literal, is_free=True)
+                return Way(one.address, one.address_port, is_literal=True, is_free=True)
+        if url.port in _OTHER_SERVICES:
+            raise Refused(f"{url.authority}: port {url.port} belongs to another service than the web")
+        if url.is_literal:
+            if not is_public(url.host):
+                raise Refused(f"{url.host} is not a public address")
+        elif "." not in url.host or url.host.rpartition(".")[2] in _LOCAL_NAMES:
+            raise Refused(f"{url.host} is not the name of a public host")
+        return Way(url.host, url.port, url.is_literal)
+
+
+def family_of(address: str) -> int:
+    """4 or 6."""
+    return ipaddress.ip_address(address).version

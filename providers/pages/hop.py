@@ -1,0 +1,126 @@
+"""One hop to a page: a GET over a connection of its own, read to its end or to its limits, and how it is kept.
+
+Owns what is said to a host, the limits of what is taken from it, and how a hop is packed as a stored body. Follows
+nothing, decodes no content; what a broken hop means is the endpoint's to say.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from aiohttp import StreamReader
+from aiohttp.http_parser import RawResponseMessage
+
+from ...engine.call import Fetched
+from ..connections import OneAnswer
+from ..endpoint import USER_AGENT as NAME_AND_VERSION
+from .connections import Connections
+from .urls import WebUrl
+
+BODY_MAX = 5 << 20
+USER_AGENT = f"{NAME_AND_VERSION} (reads pages for evaluations of language models; obeys robots.txt)"
+ROBOT_NAME = NAME_AND_VERSION.partition("/")[0]
+
+_LINE_MAX = 16_384
+_FIELD_MAX = 32_768
+_FIELDS_MAX = 200
+_HEADERS = (
+    f"User-Agent: {USER_AGENT}\r\n"
+    "Accept: text/html,application/xhtml+xml,application/pdf;q=0.9,text/plain;q=0.9,*/*;q=0.5\r\n"
+    "Accept-Language: en,*;q=0.5\r\n"
+    "Accept-Encoding: gzip, deflate\r\n"
+    "Connection: close\r\n\r\n"
+)
+
+
+class TooLarge(Exception):
+    """A page of more than BODY_MAX bytes on the wire."""
+
+
+class Hop(NamedTuple):
+    """What came, and the headers beside it that concern the host."""
+
+    fetched: Fetched
+    retry_after: str | None
+    date: str | None
+
+
+class Progress:
+    """How far a hop came before it broke."""
+
+    is_connected = False
+    status: int | None = None
+
+
+async def fetch(connections: Connections, url: WebUrl, progress: Progress) -> Hop:
+    """Raises Refused, TooLarge, OSError, and what aiohttp's parser and reader raise."""
+    protocol = await connections.open(url)
+    try:
+        progress.is_connected = True
+        protocol.set_response_params(
+            read_until_eof=True,
+            auto_decompress=False,
+            max_line_size=_LINE_MAX,
+            max_field_size=_FIELD_MAX,
+            max_headers=_FIELDS_MAX,
+        )
+        message, payload = await _ask(protocol, url)
+        progress.status = message.code
+        body = await _read(payload, message)
+    finally:
+        # Never used again, and nobody waits for a host to take its leave.
+        if protocol.transport is not None:
+            protocol.transport.abort()
+    headers = message.headers
+    fetched = Fetched(
+        message.code,
+        headers.get("Content-Type", ""),
+        ", ".join(headers.getall("Content-Encoding", ())),
+        headers.get("Location"),
+        body,
+    )
+    return Hop(fetched, headers.get("Retry-After"), headers.get("Date"))
+
+
+async def _ask(protocol: OneAnswer, url: WebUrl) -> tuple[RawResponseMessage, StreamReader]:
+    transport = protocol.transport
+    if transport is None:
+        raise ConnectionResetError("the connection closed before anything was sent")
+    transport.write(f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\n{_HEADERS}".encode("ascii"))
+    message, payload = await protocol.read()
+    while 100 <= message.code < 200 and message.code != 101:
+        message, payload = await protocol.read()
+    return message, payload
+
+
+async def _read(payload: StreamReader, message: RawResponseMessage) -> bytes:
+    length = message.headers.get("Content-Length", "")
+    if length.isascii() and length.isdigit() and len(length) < 19 and int(length) > BODY_MAX:
+        raise TooLarge
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := await payload.readany():
+        size += len(chunk)
+        if size > BODY_MAX:
+            raise TooLarge
+        chunks.append(chunk)
+        if payload.at_eof():
+            break
+    return b"".join(chunks)
+
+
+def packed(fetched: Fetched) -> bytes:
+    """A hop as the body that is stored: three lines of headers, then the bytes of the wire."""
+    lines = (fetched.content_type, fetched.encoding, "" if fetched.location is None else f" {fetched.location}")
+    # No header's value has a line's end in it.
+    head = "".join(f"{' '.join(line.splitlines()) if line.strip() else ''}\n" for line in lines)
+    return head.encode("utf-8", "surrogateescape") + fetched.body
+
+
+def unpacked(status: int, stored: bytes) -> Fetched | None:
+    """What `packed` made; None where it is not that."""
+    parts = stored.split(b"\n", 3)
+    if len(parts) < 4:
+        return None
+    content_type, encoding, location = (part.decode("utf-8", "surrogateescape") for part in parts[:3])
+    return Fetched(status, content_type, encoding, location[1:] if location else None, parts[3])
