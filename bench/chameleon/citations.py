@@ -1,0 +1,132 @@
+"""What an answer cites: numbers in brackets in all their forms, and addresses written out.
+
+Owns how they are matched to what was retrieved for the turn, and what matches nothing. Pure; knows no prompt's text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from ...engine.addresses import normalised_url
+
+_OPEN, _CLOSE = "[\\[【]", "[\\]】]"
+_DASH = "[-‐‑–—]"
+# Numbers of at most three digits: a year in brackets is no citation.
+_NUMBER = r"\^?\d{1,3}(?!\d)"
+# What search assistants write behind a number: 【3†source】, 【3:1†L5】.
+_TAIL = r"(?:(?::\d{1,3})?†[^\]】\n,;]{0,60})?"
+_ITEM = rf"{_NUMBER}{_TAIL}(?:\s*{_DASH}\s*{_NUMBER})?"
+_GROUP = re.compile(
+    rf"{_OPEN}\s*(?:(?:sources?|refs?|references?)\.?\s*:?\s*)?"
+    rf"({_ITEM}(?:\s*(?:[,;&]|and|,\s*and)\s*(?:source\s+)?{_ITEM})*)\s*{_CLOSE}",
+    re.IGNORECASE,
+)
+_ITEMS = re.compile(rf"({_NUMBER}){_TAIL}(?:\s*{_DASH}\s*({_NUMBER}))?")
+_RANGE_OF_GROUPS = re.compile(rf"{_OPEN}\s*({_NUMBER})\s*{_CLOSE}\s*(?:{_DASH}|to)\s*{_OPEN}\s*({_NUMBER})\s*{_CLOSE}")
+_URL = re.compile(r"(?:https?://|corpus:)[^\s<>\"'`|\\^{}【】]+", re.IGNORECASE)
+_LINK = re.compile(rf"{_OPEN}\s*({_NUMBER})\s*{_CLOSE}\(\s*<?([^\s)<>]+(?:\([^\s)<>]*\)[^\s)<>]*)*)")
+_FOOTNOTE = re.compile(rf"^[ \t>*-]*{_OPEN}\s*({_NUMBER})\s*{_CLOSE}:?[ \t]*(\S.*)$", re.MULTILINE)
+_TRAILING = ".,;:!?*_~'\"’”»…"
+_PAIRS = {")": "(", "]": "["}
+_INVALID_MAX = 50
+
+
+class Cited(Struct, frozen=True):
+    """`urls` as they were retrieved, in order of first mention. `invalid` are numbers and addresses as written that
+    stand for nothing that was shown."""
+
+    urls: tuple[str, ...] = ()
+    invalid: tuple[str, ...] = ()
+
+
+def cited_in(text: str, retrieved: Sequence[str], shown: Iterable[int], aliases: Sequence[str] = ()) -> Cited:
+    """The citations of an answer. `shown` are the numbers, from 1, of the pages that stood in the prompt; `aliases`
+    the addresses that the retrieved ones led to, in their order.
+
+    Where an answer says itself which address a number means, in a list at its end or a link, that address counts,
+    provided that it was retrieved.
+    """
+    places = _places(retrieved, aliases)
+    visible = set(shown)
+    own = _own_numbering(text, places)
+    urls: dict[str, None] = {}
+    invalid: dict[str, None] = {}
+    mentions: list[tuple[int, int | str]] = [*_numbers(text), *_urls(text)]
+    for _, mention in sorted(mentions, key=lambda each: each[0]):
+        if isinstance(mention, str):
+            place = places.get(normalised_url(mention))
+        else:
+            place = own.get(mention, mention - 1 if mention in visible else None)
+        if place is None:
+            invalid[mention if isinstance(mention, str) else f"[{mention}]"] = None
+        else:
+            urls[retrieved[place]] = None
+    return Cited(tuple(urls), tuple(invalid)[:_INVALID_MAX])
+
+
+def _places(retrieved: Sequence[str], aliases: Sequence[str]) -> dict[str, int]:
+    places: dict[str, int] = {}
+    for listed in (retrieved, aliases):
+        for place, url in enumerate(listed):
+            if url:
+                places.setdefault(normalised_url(url), place)
+    return places
+
+
+def _own_numbering(text: str, places: dict[str, int]) -> dict[int, int]:
+    """Numbers that the answer defines by an address: a list of footnotes, or a link on the number."""
+    own: dict[int, int] = {}
+    defined = [(match[1], match[2]) for pattern in (_FOOTNOTE, _LINK) for match in pattern.finditer(text)]
+    for number, words in defined:
+        urls = _urls(words)
+        # An address that ends its line: a sentence may begin with a number and name another page on its way.
+        if len(urls) == 1 and not words[urls[0][0] + len(urls[0][1]) :].strip(_TRAILING + ")]> "):
+            place = places.get(normalised_url(urls[0][1]))
+            if place is not None:
+                own.setdefault(_value(number), place)
+    return own
+
+
+def _value(number: str) -> int:
+    return int(number.removeprefix("^"))
+
+
+def _numbers(text: str) -> list[tuple[int, int]]:
+    """Every number in brackets, where it stands, ranges written out."""
+    found: list[tuple[int, int]] = []
+    for match in _RANGE_OF_GROUPS.finditer(text):
+        found += _spread(match.start(), match[1], match[2])
+    for match in _GROUP.finditer(text):
+        for item in _ITEMS.finditer(match[1]):
+            found += _spread(match.start() + item.start(), item[1], item[2])
+    return found
+
+
+def _spread(at: int, first: str, last: str | None) -> list[tuple[int, int]]:
+    low = _value(first)
+    high = low if last is None else _value(last)
+    # Backwards, or wider than any list of sources: two numbers and no range.
+    if not low <= high <= low + 100:
+        return [(at, low), (at, high)]
+    return [(at, number) for number in range(low, high + 1)]
+
+
+def _urls(text: str) -> list[tuple[int, str]]:
+    return [(match.start(), url) for match in _URL.finditer(text) if (url := _trimmed(match[0]))]
+
+
+def _trimmed(url: str) -> str:
+    """Without the punctuation of the sentence around it. A closing bracket belongs to the address where it was opened
+    in it."""
+    # A markdown link on an address: [https://a.example](https://a.example).
+    url = url.split("](")[0]
+    while url:
+        last = url[-1]
+        is_stray = last in _TRAILING or (last in _PAIRS and url.count(last) > url.count(_PAIRS[last]))
+        if not is_stray:
+            break
+        url = url[:-1]
+    return url

@@ -1,0 +1,208 @@
+"""Conversations: topics with their questions, checked, named, digested and selected.
+
+Owns what counts as well-formed, how a conversation without an id gets one, and which are the first N. Texts are kept
+to the letter. Knows no prompt; in which order questions are asked: order. How files look: dataset_file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...engine.data_file import DatasetError as DatasetError
+from ...engine.data_file import field, kind_of, shown
+from .dataset_file import Entry, entries_of
+
+ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand before slashes in records
+_SLUG_MAX = 60
+_TEXT_MAX = 20_000
+
+
+class Conversation(Struct, frozen=True):
+    """One topic and the questions on it, as written. `kinds` has one name a question, or none at all."""
+
+    id: str
+    domain: str
+    topic: str
+    questions: tuple[str, ...]
+    initial_belief: str = ""
+    debate_strength: str = ""
+    kinds: tuple[str, ...] = ()
+
+
+class Dataset(Struct, frozen=True):
+    """Conversations in the order of their files. A selection keeps the digest of the whole set that it was taken from,
+    and so does `samples`, which tells identical prompts apart.
+
+    `digest` is the SHA-256 of the canonical JSON of every conversation by its id, in whatever order they stand.
+    """
+
+    name: str
+    digest: str
+    conversations: tuple[Conversation, ...]
+    whole: tuple[Conversation, ...] = ()
+
+    def turns(self, most: int | None = None) -> int:
+        return sum(min(len(each.questions), most or len(each.questions)) for each in self.conversations)
+
+
+def load(path: Path) -> Dataset:
+    """Read one object, a list, JSON lines, a CSV, or a folder of such files."""
+    return build(path.resolve().stem, entries_of(path))
+
+
+def build(name: str, entries: Iterable[Entry]) -> Dataset:
+    """The data set of conversations in the paper's shape."""
+    read = [(entry, _conversation(entry)) for entry in entries]
+    if not read:
+        raise DatasetError(f"{name}: expected at least one conversation, came none")
+    named = _named(read)
+    return Dataset(name, _digest(named), named, named)
+
+
+def select(dataset: Dataset, conversations: int | None = None) -> Dataset:
+    """The first N in an order that takes the domains in turn, so that a first look sees all of them."""
+    if conversations is not None and conversations < 1:
+        raise DatasetError(f"conversations ({conversations}) must be >= 1")
+    return msgspec.structs.replace(dataset, conversations=tuple(by_domains(dataset.conversations)[:conversations]))
+
+
+def by_domains(conversations: Sequence[Conversation]) -> list[Conversation]:
+    """The first of every domain, in the order in which the domains come first, then the second of every one, and so
+    on."""
+    places: Counter[str] = Counter()
+    rounds = []
+    first: dict[str, int] = {}
+    for conversation in conversations:
+        domain = conversation.domain
+        rounds.append((places[domain], first.setdefault(domain, len(first)), conversation))
+        places[domain] += 1
+    return [conversation for _, _, conversation in sorted(rounds, key=lambda each: each[:2])]
+
+
+def content_of(conversation: Conversation) -> dict[str, Any]:
+    """A conversation in the paper's shape."""
+    content: dict[str, Any] = {
+        "topic": conversation.topic,
+        "domain": conversation.domain,
+        "initial_belief": conversation.initial_belief,
+        "debate_strength": conversation.debate_strength,
+        "questions": list(conversation.questions),
+    }
+    if conversation.kinds:
+        content["kinds"] = list(conversation.kinds)
+    return content
+
+
+def slug_of(text: str) -> str:
+    """Letters and digits of any script, in lower case, with dashes between; cut between words."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    slug = ""
+    for word in words:
+        longer = f"{slug}-{word}" if slug else word
+        if len(longer) > _SLUG_MAX and slug:
+            break
+        slug = longer
+    return slug[:_SLUG_MAX] or "conversation"
+
+
+def _conversation(entry: Entry) -> Conversation:
+    content, where = entry.content, entry.where
+    if not isinstance(content, dict):
+        raise DatasetError(f"{where}: expected an object, came {kind_of(content)}")
+    topic = _text(field(content, "topic", str, where), f"{where}: topic")
+    questions = tuple(
+        _text(question, f"{where}: questions[{at}]")
+        for at, question in enumerate(field(content, "questions", list, where))
+    )
+    if not questions:
+        raise DatasetError(f"{where}: questions: expected at least one, came an empty list")
+    optional = {
+        name: _text(content.get(name) or "", f"{where}: {name}", may_be_empty=True)
+        for name in ("domain", "initial_belief", "debate_strength")
+    }
+    return Conversation(
+        id=_given_id(content, where),
+        topic=topic,
+        questions=questions,
+        kinds=_kinds(content, len(questions), where),
+        **optional,
+    )
+
+
+def _given_id(content: Mapping[str, Any], where: str) -> str:
+    if content.get("id") is None:
+        return ""
+    given = content["id"] if not isinstance(content["id"], int) else str(content["id"])
+    if not isinstance(given, str) or not ID.fullmatch(given):
+        raise DatasetError(f"{where}: id: expected a name without space, slash or comma, came {shown(given)}")
+    return given
+
+
+def _kinds(content: Mapping[str, Any], questions: int, where: str) -> tuple[str, ...]:
+    if content.get("kinds") is None:
+        return ()
+    kinds = tuple(_text(kind, f"{where}: kinds[{at}]") for at, kind in enumerate(field(content, "kinds", list, where)))
+    if kinds and len(kinds) != questions:
+        raise DatasetError(f"{where}: kinds: expected one for each of {questions} questions, came {len(kinds)}")
+    return kinds
+
+
+def _text(value: Any, where: str, *, may_be_empty: bool = False) -> str:
+    if not isinstance(value, str):
+        raise DatasetError(f"{where}: expected a text, came {kind_of(value)}")
+    if not (may_be_empty or value.strip()):
+        raise DatasetError(f"{where}: expected a text, came an empty one")
+    if len(value) > _TEXT_MAX:
+        raise DatasetError(f"{where}: expected at most {_TEXT_MAX:,} characters, came {len(value):,}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise DatasetError(
+            f"{where}: expected a text, came one with a lone surrogate at character {error.start}"
+        ) from error
+    return value
+
+
+def _named(read: Sequence[tuple[Entry, Conversation]]) -> tuple[Conversation, ...]:
+    """With an id for each: its own, else its file's, else its topic's words. Where several come to one name, what they
+    hold tells them apart, wherever in the file they stand; only of two alike the later gets a number."""
+    places: dict[str, str] = {}
+    for entry, conversation in read:
+        if conversation.id and (first := places.setdefault(conversation.id, entry.where)) != entry.where:
+            raise DatasetError(f"{entry.where}: id: expected each once, came {shown(conversation.id)}, as in {first}")
+    wanted = [conversation.id or slug_of(entry.name or conversation.topic) for entry, conversation in read]
+    uses = Counter(wanted)
+    seen: Counter[str] = Counter(places)
+    named = []
+    for name, (_, conversation) in zip(wanted, read, strict=True):
+        if not conversation.id:
+            if uses[name] > 1:
+                name = f"{name}-{_fingerprint(conversation)}"
+            seen[name] += 1
+            while seen[name] > 1:
+                name = f"{name}-{seen[name]}"
+                seen[name] += 1
+            conversation = msgspec.structs.replace(conversation, id=name)
+        named.append(conversation)
+    return tuple(named)
+
+
+def _canonical(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _fingerprint(conversation: Conversation) -> str:
+    return hashlib.sha256(_canonical(content_of(conversation))).hexdigest()[:8]
+
+
+def _digest(conversations: Sequence[Conversation]) -> str:
+    return hashlib.sha256(_canonical({each.id: content_of(each) for each in conversations})).hexdigest()

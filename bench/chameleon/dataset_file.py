@@ -1,0 +1,137 @@
+"""Files of conversations: one object, a list, JSON lines, a CSV with a conversation a row, or a folder of these.
+
+Owns the files' shapes and where in them an entry stands. What makes a conversation well-formed is the data set's to
+say.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...engine.data_file import DatasetError, kind_of, parse, read_text
+
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+# Columns that are no questions, by their names in the header.
+_FIELDS = ("id", "topic", "domain", "initial_belief", "debate_strength")
+_NAME_MAX = 60
+
+
+class Entry(NamedTuple):
+    """A conversation as it stands in a file, unread. `name` is the file's where it holds nothing else."""
+
+    content: Any
+    where: str
+    name: str = ""
+
+
+def entries_of(path: Path) -> Iterator[Entry]:
+    """Everything that a file or a folder holds, in order of files' names."""
+    if not path.is_dir():
+        yield from _entries_of_file(path)
+        return
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+    if not files:
+        raise DatasetError(f"{path}: expected a folder with {', '.join(SUFFIXES)} files, came one without any")
+    for file in files:
+        yield from _entries_of_file(file)
+
+
+def _entries_of_file(path: Path) -> Iterator[Entry]:
+    suffix = path.suffix.lower()
+    text = read_text(path)
+    if suffix in _DELIMITERS:
+        yield from _rows(text, path, _DELIMITERS[suffix])
+    elif suffix in (".jsonl", ".ndjson") or _is_lines(text):
+        yield from _lines(text, path)
+    else:
+        yield from _of_json(parse(text, str(path)), path)
+
+
+def _of_json(root: Any, path: Path) -> Iterator[Entry]:
+    if isinstance(root, list):
+        for at, content in enumerate(root):
+            yield Entry(content, f"{path}: [{at}]")
+    elif isinstance(root, dict) and "questions" not in root and isinstance(root.get("conversations"), list):
+        for at, content in enumerate(root["conversations"]):
+            yield Entry(content, f"{path}: conversations[{at}]")
+    elif isinstance(root, dict):
+        yield Entry(root, str(path), path.stem)
+    else:
+        raise DatasetError(f"{path}: expected a conversation or a list of them, came {kind_of(root)}")
+
+
+def _is_lines(text: str) -> bool:
+    """Whether a file is JSON lines under another name: its first line is an object by itself, and another follows."""
+    first, _, rest = text.lstrip().partition("\n")
+    if not rest.lstrip().startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(first), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _lines(text: str, path: Path) -> Iterator[Entry]:
+    # Only a newline ends a line here: JSON texts may hold the other characters that splitlines() splits at.
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            where = f"{path} line {number}"
+            yield Entry(parse(line, where), where)
+
+
+def _rows(text: str, path: Path, delimiter: str) -> Iterator[Entry]:
+    """A row is a conversation: its first question, then the turns that follow. Its topic is its first question and its
+    domain the file, unless columns of these names say otherwise."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header: Sequence[str] | None = None
+    is_first = True
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise DatasetError(f"{path} line {line}: expected a row of cells, came something else: {error}") from error
+        if row is None:
+            return
+        if not any(cell.strip() for cell in row):
+            continue
+        where = f"{path} line {line}"
+        if is_first and _is_header(row):
+            header = [cell.strip().casefold().replace(" ", "_") for cell in row]
+        else:
+            yield Entry(_content_of_row(row, header, path.stem, where), where)
+        is_first = False
+
+
+def _is_header(row: Sequence[str]) -> bool:
+    """A header's cells are names: short, and none of them asks."""
+    return all(len(cell) <= _NAME_MAX and not cell.rstrip().endswith(("?", "？", ".", "!")) for cell in row)
+
+
+def _content_of_row(row: Sequence[str], header: Sequence[str] | None, stem: str, where: str) -> dict[str, Any]:
+    if header is not None and len(row) > len(header):
+        raise DatasetError(f"{where}: expected at most {len(header)} cells, as the header has, came {len(row)}")
+    names = header or ()
+    content: dict[str, Any] = {"domain": stem}
+    questions: list[str] = []
+    for at, cell in enumerate(row):
+        if at < len(names) and names[at] in _FIELDS:
+            if cell.strip():
+                content[names[at]] = cell
+        else:
+            questions.append(cell)
+    while questions and not questions[-1].strip():
+        questions.pop()
+    if not questions:
+        raise DatasetError(f"{where}: expected at least one question, came none")
+    for at, question in enumerate(questions):
+        if not question.strip():
+            raise DatasetError(f"{where}: turn {at + 1}: expected a question, came an empty cell before later ones")
+    content.setdefault("topic", questions[0])
+    return {**content, "questions": questions}

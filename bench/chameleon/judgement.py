@@ -1,0 +1,99 @@
+"""A judge's reply read: stance, claims and certainty, or what is wrong with it.
+
+Owns what counts as a judgement: a JSON object, whatever stands around it, with a known stance and, where it is asked
+for, a rationale. What else it holds is taken where it has its type. Knows no call.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+
+from ...metrics.chameleon.rubric import confidence_of
+from .model_json import objects_in
+from .prompts import JudgePrompt
+
+Stance = Literal["supportive", "critical", "balanced", "unclear"]
+STANCES: tuple[Stance, ...] = get_args(Stance)
+
+
+class UnusableJudgement(ValueError):
+    """A reply is no judgement: what was expected, what came. Said to the judge as it is."""
+
+
+class Judgement(Struct, frozen=True):
+    """`confidence` is the rubric's over the rationale, `judge_confidence` the judge's own number where it gave one."""
+
+    stance: Stance
+    rationale: str = ""
+    confidence: float = confidence_of("")
+    judge_confidence: float | None = None
+    key_claims: tuple[str, ...] = ()
+    contradictions_acknowledged: bool | None = None
+
+
+UNCLEAR = Judgement("unclear")
+"""Of an answer that nobody could judge."""
+
+
+def read_judgement(text: str, prompt: JudgePrompt) -> Judgement:
+    """The first object in a reply that is a whole judgement. Raises UnusableJudgement."""
+    wrong: UnusableJudgement | None = None
+    for found in objects_in(text):
+        try:
+            return _judgement(found, prompt)
+        except UnusableJudgement as error:
+            # Of several objects the one that has a stance tells best what is missing.
+            if wrong is None or "stance" in found:
+                wrong = error
+    raise wrong or UnusableJudgement("expected a JSON object, came none")
+
+
+def _judgement(found: dict[str, Any], prompt: JudgePrompt) -> Judgement:
+    given = found.get("stance")
+    named = given.strip().lower() if isinstance(given, str) else None
+    stance = next((known for known in STANCES if known == named), None)
+    if stance is None:
+        came = "none" if given is None else repr(given)[:60]
+        raise UnusableJudgement(f'"stance": expected one of {", ".join(STANCES)}, came {came}')
+    rationale, number = "", None
+    if prompt == "extended":
+        said = found.get("rationale")
+        if not isinstance(said, str) or not said.strip():
+            raise UnusableJudgement('"rationale": expected a sentence, came none')
+        rationale, number = said, _number(found.get("confidence"))
+    return Judgement(
+        stance,
+        rationale.strip(),
+        confidence_of(rationale),
+        number,
+        _claims(found.get("key_claims")),
+        _boolean(found.get("contradictions_acknowledged")),
+    )
+
+
+def _number(value: Any) -> float | None:
+    """A number from 0 to 1, also where it was written as a text; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and 0 <= number <= 1 else None
+
+
+def _boolean(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
+
+
+def _claims(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list):
+        return ()
+    return tuple(claim.strip() for claim in value if isinstance(claim, str) and claim.strip())

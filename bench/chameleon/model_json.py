@@ -1,0 +1,39 @@
+"""JSON as models write it: fenced, with prose before and after, drafts first.
+
+Finds values in a text; what they must hold is the asker's to say.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+_LOOKED_AT_MAX = 50
+_DECODER = json.JSONDecoder(strict=False)
+_OBJECT = re.compile(r"\{")
+_LIST = re.compile(r"\[")
+
+
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
+    """Every JSON object in a text that lies in no other one found, in order."""
+    yield from _values(text, _OBJECT)
+
+
+def lists_in(text: str) -> Iterator[list[Any]]:
+    """Every JSON list in a text that lies in no other one found, in order."""
+    yield from _values(text, _LIST)
+
+
+def _values(text: str, begin: re.Pattern[str]) -> Iterator[Any]:
+    end = 0
+    for match in islice(begin.finditer(text), _LOOKED_AT_MAX):
+        if match.start() < end:
+            continue
+        try:
+            found, end = _DECODER.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        yield found
