@@ -1,29 +1,32 @@
 """Answers that were paid for, kept by the key of their call in one LMDB environment a folder.
 
 Readers and writers of several processes are safe; nothing is ever unpickled; damage reads as a miss.
-Owns entries and their commits, not the decision whether to use them. Writes are committed in groups on
-the loop: a writer thread would have to win the interpreter's lock once for every entry.
+Owns entries and their commits, not the decision whether to use them: recall. Writes are committed in groups on
+the loop, where a writer thread would have to win the interpreter's lock once for every entry; large ones in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import struct
 import time
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import lmdb
-import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from .call import Failure
 from .endpoint import Request, Response
+from .entries import KEPT_AT, Failed, apart, encode, entry_of, failed_of
+from .entries import Entry as Entry
+from .entries import derived_key as derived_key
+from .entries import prompt_mark as prompt_mark
 from .fault import LocalFault
-from .store import ANSWERS, DERIVED, PRIVATE, close_store, is_sealed, open_store, sealed
+from .pruning import Pruned, drop
+from .store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, close_store, is_sealed, open_store, sealed
 
 Mode = Literal["live", "record", "replay", "strict"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
@@ -31,46 +34,12 @@ MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
 # An answer waits for others so that one commit serves many: the more of the time commits take, the longer, until
 # there are enough. Measured: 75 µs an entry in groups of 8, 27 in groups of 64, less above.
 _GROUP_ENOUGH = 128
+_GROUP_BYTES = 1 << 20
+# From here on the loop would stand still while the disk takes it. Measured: 6 ms for half a megabyte, 50 for five.
+_OFF_LOOP_BYTES = 1 << 18
 _GROUP_WAIT_S = 0.002
 _GROUP_WAIT_MAX_S = 0.05
 _COMMIT_SHARE = 1 / 8
-# What is derived begins with the time it was kept.
-_TIME_BYTES = 8
-
-
-class Entry(Struct, frozen=True, array_like=True):
-    """One stored answer, with what is needed to explain a miss later."""
-
-    identity: str
-    params: bytes
-    prompt_mark: int
-    sample: int
-    received_at: float
-    response: Response
-
-
-_encode_entry = msgspec.msgpack.Encoder().encode
-_decode_entry = msgspec.msgpack.Decoder(Entry).decode
-
-
-def _unsealed(key: bytes, stored: bytes) -> Entry | None:
-    if not is_sealed(key, stored):
-        return None
-    try:
-        return _decode_entry(memoryview(stored)[:-4])
-    except msgspec.DecodeError:
-        return None  # written by another version
-
-
-def prompt_mark(request: Request) -> int:
-    """Tells prompts apart well enough to explain a miss; the key alone decides."""
-    return zlib.crc32(request.prompt) << 32 | (len(request.prompt) & 0xFFFFFFFF)
-
-
-def derived_key(source: bytes, how: bytes) -> bytes:
-    """Under which something made from a body is kept: `source` is the SHA-256 of that body, so that whoever packs the
-    body finds what was made of it; `how` is whatever else decides the result."""
-    return source + hashlib.sha256(how).digest()
 
 
 class CacheStatistics(Struct, frozen=True):
@@ -78,6 +47,33 @@ class CacheStatistics(Struct, frozen=True):
     entries: int
     private_entries: int
     bytes: int
+    failures: int = 0
+    bodies: int = 0
+    texts: int = 0
+
+
+class Piece(NamedTuple):
+    """One thing as it is stored, without its seal: in which database, under which key."""
+
+    db: bytes
+    key: bytes
+    value: bytes
+
+
+class _Group(NamedTuple):
+    """What one commit writes: rows with their database, key and future; bodies; what was made of them."""
+
+    rows: list[tuple[Any, bytes, bytes, asyncio.Future[None]]]
+    bodies: dict[bytes, bytes]
+    kept: dict[bytes, bytes]
+
+
+class _Writing(NamedTuple):
+    """A commit in the writer's thread."""
+
+    group: _Group
+    end: Future[LocalFault | None]
+    began: float
 
 
 class Cache:
@@ -87,16 +83,22 @@ class Cache:
         self.folder = folder
         self.scope = scope
         self._environment = open_store(folder, read_only=read_only)
-        self._shared = self._environment.open_db(ANSWERS, create=False)
-        self._private = self._environment.open_db(PRIVATE, create=False)
-        self._derived = self._environment.open_db(DERIVED, create=False)
+        self._shared, self._private, self._derived, self._bodies, self._failures = (
+            self._environment.open_db(name, create=False) for name in (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES)
+        )
         self._db = self._private if scope else self._shared
-        self._waiting: list[tuple[bytes, bytes, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Any, bytes, bytes, asyncio.Future[None]]] = []
+        self._waiting_bodies: dict[bytes, bytes] = {}
+        self._waiting_bytes = 0
         self._kept: dict[bytes, bytes] = {}
         self._under_way: dict[bytes, asyncio.Future[None]] = {}
         self._commit_wait_s = _GROUP_WAIT_S
         self._timer: asyncio.Handle | None = None
+        self._writer: ThreadPoolExecutor | None = None
+        self._writing: _Writing | None = None
         self.is_faulty = False
+
+    # Answers and failures
 
     def get(self, key: bytes) -> Entry | None:
         """What is committed: an answer on its way to the disk is not one yet."""
@@ -104,32 +106,77 @@ class Cache:
         try:
             with self._environment.begin(db=self._db) as transaction:
                 stored = transaction.get(key)
+                if stored is None or not is_sealed(key, stored):
+                    return None
+                entry = entry_of(memoryview(stored)[:-4])
+                if entry is None or not entry.body_hash:
+                    return entry
+                body = self._body(transaction, entry.body_hash)
         except lmdb.Error:
             return None  # a damaged page: the answer is asked for again
-        return None if stored is None else _unsealed(key, stored)
+        return None if body is None else structs.replace(entry, response=structs.replace(entry.response, body=body))
+
+    def failure(self, key: bytes) -> Failed | None:
+        """The final failure that a search or a page ended with."""
+        key = self.scope + key
+        try:
+            with self._environment.begin(db=self._failures) as transaction:
+                stored = transaction.get(key)
+                failed = _failed_in(key, stored)
+                if failed is None or failed.response is None or not failed.body_hash:
+                    return failed
+                body = self._body(transaction, failed.body_hash)
+        except lmdb.Error:
+            return None
+        return None if body is None else structs.replace(failed, response=structs.replace(failed.response, body=body))
 
     def put(
-        self, key: bytes, request: Request, sample: int, response: Response, *, is_last: bool = True
+        self, key: bytes, request: Request, sample: int, response: Response, *, is_last: bool = True, url: str = ""
     ) -> asyncio.Future[None]:
         """Store an answer; the future is done when it is committed, or fails with a local fault. `is_last`: no other is
         on its way that this one's commit could wait for."""
-        key = self.scope + key
-        entry = Entry(request.identity, request.params, prompt_mark(request), sample, time.time(), response)
-        stored = sealed(key, _encode_entry(entry))
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        self._waiting.append((key, stored, done))
-        self._under_way[key] = done
-        if self._timer is None:
-            self._timer = loop.call_later(self._commit_wait_s, self._commit)
-        if is_last or len(self._waiting) == _GROUP_ENOUGH:
-            self._timer.cancel()
-            self._timer = loop.call_soon(self._commit)
-        return done
+        kept, body_hash = apart(response)
+        mark = prompt_mark(request)
+        entry = Entry(request.identity, request.params, mark, sample, time.time(), kept, body_hash, url)
+        if body_hash:
+            self._waiting_bodies[self.scope + body_hash] = response.body
+        return self._put(self._db, key, encode(entry), len(response.body), is_last=is_last)
+
+    def put_failure(
+        self, key: bytes, request: Request, failure: Failure, response: Response | None, *, url: str = ""
+    ) -> asyncio.Future[None]:
+        """Store a final failure, with the response that told it. Done as `put` is."""
+        kept, body_hash = (None, b"") if response is None else apart(response)
+        if response is not None and body_hash:
+            self._waiting_bodies[self.scope + body_hash] = response.body
+        failed = Failed(request.identity, time.time(), failure, kept, body_hash, url)
+        size = 0 if response is None else len(response.body)
+        return self._put(self._failures, key, encode(failed), size, is_last=True)
 
     def under_way(self, key: bytes) -> asyncio.Future[None] | None:
         """Done when the answer that waits for its commit has it; None where none waits."""
         return self._under_way.get(self.scope + key)
+
+    def _put(self, db: Any, key: bytes, value: bytes, size: int, *, is_last: bool) -> asyncio.Future[None]:
+        key = self.scope + key
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._waiting.append((db, key, sealed(key, value), done))
+        self._waiting_bytes += size
+        self._under_way[key] = done
+        if self._timer is None:
+            self._timer = loop.call_later(self._commit_wait_s, self._commit)
+        if is_last or len(self._waiting) == _GROUP_ENOUGH or self._waiting_bytes >= _GROUP_BYTES:
+            self._timer.cancel()
+            self._timer = loop.call_soon(self._commit)
+        return done
+
+    def _body(self, transaction: lmdb.Transaction, body_hash: bytes) -> bytes | None:
+        key = self.scope + body_hash
+        stored = transaction.get(key, db=self._bodies)
+        return bytes(stored[:-4]) if stored is not None and is_sealed(key, stored) else None
+
+    # What was made of bodies
 
     def derived(self, key: bytes) -> bytes | None:
         """What was kept under a `derived_key`."""
@@ -138,61 +185,98 @@ class Cache:
             return waiting
         try:
             with self._environment.begin(db=self._derived) as transaction:
-                stored = transaction.get(key)
+                return _derived_in(key, transaction.get(key))
         except lmdb.Error:
             return None
-        return stored[_TIME_BYTES:-4] if stored is not None and is_sealed(key, stored) else None
+
+    def derived_from(self, source: bytes) -> list[tuple[bytes, bytes]]:
+        """All that was made of the body with this hash: keys and values."""
+        found = []
+        with self._environment.begin(db=self._derived) as transaction, transaction.cursor() as cursor:
+            is_there = cursor.set_range(source)
+            while is_there and (key := bytes(cursor.key())).startswith(source):
+                value = _derived_in(key, bytes(cursor.value()))
+                if value is not None:
+                    found.append((key, value))
+                is_there = cursor.next()
+        return found
 
     def keep(self, key: bytes, value: bytes) -> None:
         """Keep what can be made again from what is stored; it goes to the disk with the answers that come next."""
         self._kept[key] = value
+        self._waiting_bytes += len(value)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._commit_wait_s, self._commit)
 
+    # The whole of it
+
     def entries(self) -> Iterator[tuple[bytes, Entry]]:
-        """Every readable shared entry. One transaction: take it in one go, never across an await."""
+        """Every readable shared entry, with its body. One transaction: take it in one go, never across an await."""
         with self._environment.begin(db=self._shared) as transaction:
             for key, stored in transaction.cursor():
-                entry = _unsealed(key, stored)
+                entry = entry_of(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
+                if entry is not None and entry.body_hash:
+                    body = self._body(transaction, entry.body_hash)
+                    response = None if body is None else structs.replace(entry.response, body=body)
+                    entry = None if response is None else structs.replace(entry, response=response)
                 if entry is not None:
                     yield bytes(key), entry
 
-    def prune(self, *, older_than_s: float | None = None, now: float | None = None) -> int:
-        """Drop what is older than so many seconds (None: everything), what live runs kept included. How many."""
-        before = float("inf") if older_than_s is None else (time.time() if now is None else now) - older_than_s
-        doomed = []
-        for db in (self._shared, self._private):
-            with self._environment.begin(db=db) as transaction:
-                for key, stored in transaction.cursor():
-                    entry = _unsealed(key, stored)
-                    # What can't be read is of no use at any age.
-                    if entry is None or entry.received_at < before:
-                        doomed.append((bytes(key), db))
+    def add(self, pieces: Iterable[Piece]) -> int:
+        """Store what is not there yet: in one transaction, how many."""
+        names = {ANSWERS: self._shared, FAILURES: self._failures, BODIES: self._bodies, DERIVED: self._derived}
+        added = 0
         with self._change() as transaction:
-            for key, db in doomed:
-                transaction.delete(key, db=db)
-        return len(doomed)
+            for db, key, value in pieces:
+                there = transaction.get(key, db=names[db])
+                if there is None or not is_sealed(key, there):
+                    stamped = KEPT_AT.pack(time.time()) + value if db == DERIVED else value
+                    added += transaction.put(key, sealed(key, stamped), db=names[db])
+        return added
+
+    def prune(self, *, older_than_s: float | None = None, now: float | None = None) -> Pruned:
+        """Drop what is older than so many seconds (None: everything), what live runs kept included, and every body that
+        nothing names any more."""
+        before = float("inf") if older_than_s is None else (time.time() if now is None else now) - older_than_s
+        with self._change() as transaction:
+            return drop(
+                transaction,
+                before,
+                answers=(self._shared, self._private),
+                failures=self._failures,
+                bodies=self._bodies,
+                derived=self._derived,
+            )
 
     def drop_scope(self) -> None:
         """The live run has ended: what it kept to be able to resume goes."""
         if not self.scope:
             return
-        with self._change() as transaction, transaction.cursor(db=self._private) as cursor:
-            found = cursor.set_range(self.scope)
-            while found and bytes(cursor.key()).startswith(self.scope):
-                found = cursor.delete()
+        with self._change() as transaction:
+            for db in (self._private, self._failures, self._bodies):
+                with transaction.cursor(db=db) as cursor:
+                    found = cursor.set_range(self.scope)
+                    while found and bytes(cursor.key()).startswith(self.scope):
+                        found = cursor.delete()
 
     def statistics(self) -> CacheStatistics:
         with self._environment.begin() as transaction:
-            shared = transaction.stat(self._shared)["entries"]
-            private = transaction.stat(self._private)["entries"]
+            shared, private, failures, bodies, texts = (
+                int(transaction.stat(db)["entries"])
+                for db in (self._shared, self._private, self._failures, self._bodies, self._derived)
+            )
         size = (self.folder / "data.mdb").stat().st_size
-        return CacheStatistics(str(self.folder), int(shared), int(private), size)
+        return CacheStatistics(str(self.folder), shared, private, size, failures, bodies, texts)
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._commit()
+        if (writing := self._writing) is not None:
+            self._writing = None
+            self._committed(writing.group, writing.end.result(), writing.began)
+        self._commit(is_closing=True)
+        if self._writer is not None:
+            self._writer.shutdown()
         close_store(self.folder)
 
     @contextmanager
@@ -204,28 +288,67 @@ class Cache:
             self.is_faulty = True
             raise LocalFault(f"cache {self.folder} can't be written ({error}): free disk space, then resume") from error
 
-    def _commit(self) -> None:
-        # Between the swap and the commit nothing awaits: an answer is either waiting or on disk.
+    def _commit(self, *, is_closing: bool = False) -> None:
+        # Between the swap and the commit nothing awaits: an answer is either waiting, being written, or on disk.
         self._timer = None
-        group, self._waiting = self._waiting, []
-        kept, self._kept = self._kept, {}
-        if not group and not kept:
-            return
+        if self._writing is not None or not (self._waiting or self._kept):
+            return  # whoever writes now commits what waits afterwards
+        group, self._waiting = _Group(self._waiting, self._waiting_bodies, dict(self._kept)), []
+        self._waiting_bodies = {}
+        size, self._waiting_bytes = self._waiting_bytes, 0
         began = time.perf_counter()
-        fault: LocalFault | None = None
+        if size < _OFF_LOOP_BYTES or is_closing:
+            self._committed(group, self._write(group), began)
+            return
+        if self._writer is None:
+            self._writer = ThreadPoolExecutor(1, "cache")
+        writing = self._writing = _Writing(group, self._writer.submit(self._write, group), began)
+        loop = asyncio.get_running_loop()
+        writing.end.add_done_callback(lambda _: _tell(loop, lambda: self._written(writing)))
+
+    def _written(self, writing: _Writing) -> None:
+        if self._writing is writing:
+            self._writing = None
+            self._committed(writing.group, writing.end.result(), writing.began)
+            self._commit()
+
+    def _write(self, group: _Group) -> LocalFault | None:
         try:
             with self._change() as transaction:
                 put = transaction.put
-                for key, stored, _ in group:
-                    put(key, stored, db=self._db)
-                now = struct.pack("<d", time.time())
-                for key, value in kept.items():
-                    put(key, sealed(key, now + value), db=self._derived)
-        except LocalFault as error:
-            fault = error
-        self._under_way.clear()
+                for db, key, stored, _ in group.rows:
+                    put(key, stored, db=db)
+                for key, body in group.bodies.items():
+                    there = transaction.get(key, db=self._bodies)
+                    if there is None or not is_sealed(key, there):
+                        put(key, sealed(key, body), db=self._bodies)
+                for key, value in group.kept.items():
+                    put(key, sealed(key, KEPT_AT.pack(time.time()) + value), db=self._derived)
+        except LocalFault as fault:
+            return fault
+        return None
+
+    def _committed(self, group: _Group, fault: LocalFault | None, began: float) -> None:
         took = time.perf_counter() - began
         self._commit_wait_s = min(_GROUP_WAIT_MAX_S, max(_GROUP_WAIT_S, took / _COMMIT_SHARE))
-        for _, _, done in group:
+        for key, value in group.kept.items():
+            if self._kept.get(key) is value:
+                del self._kept[key]
+        for _, key, _, done in group.rows:
+            if self._under_way.get(key) is done:
+                del self._under_way[key]
             if not done.done():
                 done.set_exception(fault) if fault is not None else done.set_result(None)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # a loop that has ended waits for nothing
+        loop.call_soon_threadsafe(what)
+
+
+def _failed_in(key: bytes, stored: bytes | None) -> Failed | None:
+    return failed_of(memoryview(stored)[:-4]) if stored is not None and is_sealed(key, stored) else None
+
+
+def _derived_in(key: bytes, stored: bytes | None) -> bytes | None:
+    return stored[KEPT_AT.size : -4] if stored is not None and is_sealed(key, stored) else None

@@ -63,7 +63,7 @@ class Tries:
     refused it."""
 
     def __init__(self, policy: RetryPolicy) -> None:
-        self._policy = policy
+        self.policy = policy
         self.attempts = 0
         self.uncounted = 0
         self.refused_by = 0
@@ -87,10 +87,10 @@ class Tries:
         self.attempts += 1
         if fault.action not in ("retry", "throttle", "confirm"):
             return False
-        limit = min(self._policy.attempts_max, fault.attempts_max or self._policy.attempts_max)
+        limit = min(self.policy.attempts_max, fault.attempts_max or self.policy.attempts_max)
         if self.attempts >= limit:
             return False
-        return self.maybe_billed <= self._policy.billed_repeats_max
+        return self.maybe_billed <= self.policy.billed_repeats_max
 
     def _is_uncounted(self, fault: Fault, key: int) -> bool:
         if fault.action == "confirm":

@@ -46,7 +46,7 @@ class Run:
     def __init__(self, scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None) -> None:
         self._scheduler = scheduler
         self._sink = sink
-        self._intake = Intake(calls, lambda call: call.model, self._begin_lane)
+        self._intake = Intake(calls, lambda call: call.lane, self._begin_lane)
         self._outlet: deque[Outcome] = deque()
         self._news = asyncio.Event()
         self._room: deque[asyncio.Future[None]] = deque()

@@ -7,7 +7,7 @@ provider and no benchmark. Workers, iterator and results of a whole run: run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
 from msgspec import Struct, structs
@@ -15,31 +15,22 @@ from msgspec import Struct, structs
 from .admission import Permit, StopReason
 from .cache import Cache, Mode
 from .call import Call, Failure, Outcome, Reply
-from .endpoint import EncodeError, Endpoint, Fault, Request, Response, SendError
-from .estimate import TokenEstimate
+from .endpoint import EncodeError, Fault, Request, Response, SendError
+from .entries import Entry
 from .events import Events
 from .fault import LocalFault, Stopped
 from .group import LaneGroup, LaneStopped
 from .key import key_of
 from .limits import Tokens
-from .money import Price, cost_of, worst_cost
+from .money import cost_of, worst_cost
+from .recall import Recall
 from .retry import RetryPolicy, Tries, told_to_wait
+from .routes import Route as Route
+from .routes import Routes
 from .sink import Sink
 
-
-class Route(Struct):
-    """Everything one model string needs: where it goes (an endpoint for each of the lane's keys), under which quota, at
-    what price."""
-
-    endpoints: tuple[Endpoint, ...]
-    lane: LaneGroup
-    price: Price | None
-    estimate: TokenEstimate
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """For what no key matters to."""
-        return self.endpoints[0]
+# Stops that are nothing of the host's: what was not sent stays pending.
+_OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
 
 
 class Wanted(Struct):
@@ -64,31 +55,39 @@ class Scheduler:
         policy: RetryPolicy,
         events: Events,
         random: Random,
+        recall: Recall | None = None,
     ) -> None:
         self.events = events
         self.cache = cache
-        self.routes: dict[str, Route] = {}
-        self._build_route = route
+        self.recall = recall if recall is not None else Recall(cache, mode)
+        self._routes = Routes(route)
         self._mode = mode
         self._policy = policy
         self._random = random
         self.maybe_billed_pending = 0
         self._out = 0
         self._flying: dict[bytes, asyncio.Future[Outcome | None]] = {}
-        self.halted: tuple[StopReason, str] | None = None
         self.on_halt: set[Callable[[], None]] = set()
 
     def __repr__(self) -> str:
-        in_flight = sum(route.lane.in_flight for route in self.routes.values())
-        return f"<Scheduler [{len(self.routes)} lanes, {in_flight} in flight, mode {self._mode}]>"
+        in_flight = sum(route.lane.in_flight for route in self._routes)
+        hosts = f"{len(self._routes.hosts)} hosts, " if self._routes.hosts else ""
+        return f"<Scheduler [{len(self.routes)} lanes, {hosts}{in_flight} in flight, mode {self._mode}]>"
 
-    def route_of(self, model: str) -> Route:
-        route = self.routes.get(model)
-        if route is None:
-            route = self.routes[model] = self._build_route(model)
-            if self.halted is not None:
-                route.lane.stop(*self.halted)
-        return route
+    @property
+    def routes(self) -> Mapping[str, Route]:
+        """Those of models and searches, by lane. Hosts come and go."""
+        return self._routes.lasting
+
+    @property
+    def halted(self) -> tuple[StopReason, str] | None:
+        return self._routes.halted
+
+    def route_of(self, lane: str) -> Route:
+        return self._routes.of(lane)
+
+    def close(self) -> None:
+        self._routes.close()
 
     async def ask(self, call: Call, sink: Sink | None = None) -> Outcome:
         """One call to its end. Raises Stopped where its lane sends nothing more."""
@@ -103,30 +102,32 @@ class Scheduler:
 
     def halt(self, reason: StopReason, detail: str) -> None:
         """Send nothing more on any lane; what is in flight is finished."""
-        self.halted = (reason, detail)
-        for route in self.routes.values():
-            route.lane.stop(reason, detail)
+        self._routes.halt(reason, detail)
         for listener in tuple(self.on_halt):
             listener()
 
     def look_up(self, call: Call) -> Outcome | Wanted:
         """What needs no sending: a stored answer, or a call that can't be sent at all."""
-        route = self.route_of(call.model)
+        route = self._routes.of(call.lane)
         try:
             request = route.endpoint.encode(call)
         except EncodeError as error:
             return self._unsent(call, Failure("rejected", str(error)))
         key = key_of(request, call.trial)
-        entry = self.cache.get(key)
-        if entry is not None:
+        entry = self.recall.retrieval(key) if route.is_retrieval else self.recall.answer(key)
+        if isinstance(entry, Entry):
             reply = route.endpoint.decode(entry.response)
             if isinstance(reply, Reply):
                 self.events.tell("cached", call.model)
                 route.lane.note_answer()
                 cost = None if route.price is None else 0.0
                 return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost)
+        elif entry is not None:
+            return structs.replace(self._unsent(call, entry.failure, key.hex()), cached=True)
         if self._mode == "strict":
-            detail = f"call {key.hex()[:12]} to {call.model} is not in the cache and mode strict sends nothing"
+            detail = (
+                f"call {key.hex()[:12]} to {call.model} is not in {self.recall.place} and mode strict sends nothing"
+            )
             return self._unsent(call, Failure("not_cached", detail), key.hex())
         tokens, lane = route.estimate.tokens_of(call), route.lane
         if tokens.total > lane.least_tokens and (lack := lane.declared.lacks(tokens)) is not None:
@@ -159,10 +160,12 @@ class Scheduler:
             if isinstance(found, Outcome):
                 self._write(found, sink)
                 return found
+            wanted = found
         flight = self._flying[wanted.key] = asyncio.get_running_loop().create_future()
-        tries = Tries(self._policy)
+        tries = Tries(wanted.route.policy or self._policy)
+        wanted.route.under_way += 1
         try:
-            outcome = await self._send_until_final(wanted, tries, sink)
+            outcome = await self._send_to_the_end(wanted, tries, sink)
         except BaseException:
             # The call stays pending, so no record will tell of what was sent for it.
             self.maybe_billed_pending += tries.maybe_billed
@@ -172,6 +175,7 @@ class Scheduler:
             flight.set_result(outcome)
             return outcome
         finally:
+            wanted.route.under_way -= 1
             del self._flying[wanted.key]
 
     def _shared(self, call: Call, first: Outcome, sink: Sink | None) -> Outcome:
@@ -190,6 +194,22 @@ class Scheduler:
             self.events.tell("unsent", call.model, detail=first.failure.kind)
         self._write(outcome, sink)
         return outcome
+
+    async def _send_to_the_end(self, wanted: Wanted, tries: Tries, sink: Sink | None) -> Outcome:
+        try:
+            return await self._send_until_final(wanted, tries, sink)
+        except LaneStopped as error:
+            if not wanted.route.is_page or error.stop.reason in _OUR_OWN:
+                raise
+            # One host has been given up: that is the end of its pages, and of nothing else.
+            fault = wanted.route.latest_fault
+            failure = Failure("connect", error.stop.detail)
+            if fault is not None:
+                failure = Failure(fault.kind, error.stop.detail, fault.status)
+            outcome = self._final_failure(wanted, failure, tries)
+            await self._keep_failure(wanted, failure, None)
+            self._write(outcome, sink)
+            return outcome
 
     async def _send_until_final(self, wanted: Wanted, tries: Tries, sink: Sink | None) -> Outcome:
         call, route, lane = wanted.call, wanted.route, wanted.route.lane
@@ -215,9 +235,13 @@ class Scheduler:
                     return outcome
                 assert isinstance(result, Fault)
                 now = loop.time()
+                route.latest_fault = result
                 lane.failed(permit, result, now)
                 if not self._may_repeat(result, permit, lane, tries) and not self._is_left_pending(result, lane):
-                    outcome = self._final_failure(wanted, result, tries)
+                    failure = Failure(result.kind, result.detail, result.status)
+                    outcome = self._final_failure(wanted, failure, tries)
+                    if route.is_retrieval:
+                        await self._keep_failure(wanted, failure, response)
                     self._write(outcome, sink)
                     return outcome
             finally:
@@ -257,15 +281,25 @@ class Scheduler:
         permit.lane.succeeded(permit, tokens, permit.cost if cost is None else cost)
 
     async def _store(self, wanted: Wanted, response: Response) -> None:
-        if response.headers:
-            # What they tell is of this moment.
+        if response.headers and not wanted.route.is_page:
+            # What they tell is of this moment; a page's tell what it is.
             response = structs.replace(response, headers={})
         try:
             # With nothing else out there is nothing to wait for: a narrow lane pays no pause for each answer.
             is_last = self._out == 0
-            await self.cache.put(wanted.key, wanted.request, wanted.call.trial, response, is_last=is_last)
+            url = wanted.request.url if wanted.route.is_page else ""
+            trial = wanted.call.trial
+            await self.cache.put(wanted.key, wanted.request, trial, response, is_last=is_last, url=url)
         except LocalFault as fault:
             # The answer still reaches the journal; nothing more is sent.
+            self.halt("local_fault", str(fault))
+
+    async def _keep_failure(self, wanted: Wanted, failure: Failure, response: Response | None) -> None:
+        """So that whoever goes on with a run meets the same pages."""
+        url = wanted.request.url if wanted.route.is_page else ""
+        try:
+            await self.cache.put_failure(wanted.key, wanted.request, failure, response, url=url)
+        except LocalFault as fault:
             self.halt("local_fault", str(fault))
 
     def _write(self, outcome: Outcome, sink: Sink | None) -> None:
@@ -303,11 +337,11 @@ class Scheduler:
             latency_ms=response.latency_ms,
         )
 
-    def _final_failure(self, wanted: Wanted, fault: Fault, tries: Tries) -> Outcome:
-        self.events.tell("failed", wanted.call.model, detail=fault.kind)
+    def _final_failure(self, wanted: Wanted, failure: Failure, tries: Tries) -> Outcome:
+        self.events.tell("failed", wanted.call.model, detail=failure.kind)
         return Outcome(
             wanted.call,
-            failure=Failure(fault.kind, fault.detail, fault.status),
+            failure=failure,
             key=wanted.key.hex(),
             attempts=tries.sent,
             maybe_billed=tries.maybe_billed,
@@ -320,7 +354,7 @@ class Scheduler:
         if fault.action == "throttle" and lane.has_another(tries.refused_by):
             return
         if not (fault.is_immediate and tries.attempts == 1):
-            await lane.back_off(self._policy.wait_s(tries.attempts, self._random))
+            await lane.back_off(tries.policy.wait_s(tries.attempts, self._random))
         loop = asyncio.get_running_loop()
         while (wait := permit.lane.budget.wait_s(loop.time())) > 0:
             await lane.back_off(wait)

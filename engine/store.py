@@ -20,7 +20,7 @@ from .fault import LocalFault
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
 _READERS = 1022
 _LOCKS_SIZE = 64 * (_READERS + 2)
-_NAMES = (ANSWERS, PRIVATE, DERIVED) = (b"answers", b"private", b"derived")
+_NAMES = (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES) = (b"answers", b"private", b"derived", b"bodies", b"failures")
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "gpfs", "lustre", "ceph", "afs", "9p")
 
 
@@ -29,7 +29,7 @@ def sealed(key: bytes, stored: bytes) -> bytes:
     return stored + zlib.crc32(stored, zlib.crc32(key)).to_bytes(4, "little")
 
 
-def is_sealed(key: bytes, stored: bytes) -> bool:
+def is_sealed(key: bytes, stored: bytes | memoryview) -> bool:
     return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(key)).to_bytes(4, "little") == stored[-4:]
 
 

@@ -100,8 +100,17 @@ def _prune(options: argparse.Namespace) -> int:
     with _opened(_folder(options.cache), read_only=False) as cache:
         before = cache.statistics()
         dropped = cache.prune(older_than_s=options.older_than)
-    kept = before.entries + before.private_entries - dropped
-    say(f"{before.path}: {dropped:,} answers dropped, {kept:,} kept; the file keeps its size and uses the room again")
+    kept = before.entries + before.private_entries - dropped.answers
+    besides = [
+        f"{count:,} {what}"
+        for count, what in ((dropped.failures, "failures"), (dropped.bodies, "bodies"), (dropped.texts, "texts"))
+        if count
+    ]
+    also = f" (and {', '.join(besides)})" if besides else ""
+    say(
+        f"{before.path}: {dropped.answers:,} answers dropped{also}, {kept:,} kept; the file keeps its size and uses the "
+        f"room again"
+    )
     return DONE
 
 
