@@ -36,6 +36,7 @@ from .providers.access import ConfigurationError as ConfigurationError
 from .providers.access import Means, accesses
 from .providers.access import endpoint_to as endpoint_to
 from .providers.access import keyless_endpoint_to as keyless_endpoint_to
+from .providers.authorizer import Authorizer
 from .providers.table import Provider
 from .providers.transport import Transport
 
@@ -147,6 +148,7 @@ class Engine:
         self.purse = Purse(settings.max_cost, settings.spent)
         self._prices = settings.price_table()
         self._transport = Transport()
+        self._authorizers: dict[object, Authorizer] = {}
         self._cache: Cache | None = None
         self._scheduler: Scheduler | None = None
         for lane in settings.lanes:
@@ -218,7 +220,9 @@ class Engine:
             raise ConfigurationError(
                 f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"
             )
-        endpoints = tuple(endpoint_to(access, self._transport, lane.timeout_s) for access in accesses)
+        endpoints = tuple(
+            endpoint_to(access, self._transport, lane.timeout_s, self._authorizers) for access in accesses
+        )
         keys = [self._open_key(access, lane) for access in accesses]
         return Route(endpoints, LaneGroup(keys, purse=self.purse, events=self.events), price, TokenEstimate())
 
@@ -232,6 +236,7 @@ class Engine:
             policy=self.settings.policy,
             events=self.events,
             key=access.variable,
+            proof=access.proof,
             memory=memory,
         )
 

@@ -62,8 +62,8 @@ class Permit:
 
 
 class Admission:
-    """One key at work. `key` names the variable that holds it; `number` is its place in its group. `repr` tells its
-    state."""
+    """One key at work. `key` names the variable that holds it, `proof` says what it is; `number` is its place in its
+    group. `repr` tells its state."""
 
     def __init__(
         self,
@@ -74,10 +74,12 @@ class Admission:
         policy: RetryPolicy,
         events: Events,
         key: str = "",
+        proof: str = "",
         memory: LaneMemory | None = None,
     ) -> None:
         self.lane = lane
         self.key = key
+        self.proof = proof or (f"the key in {key}" if key else "the key")
         self.number = 0
         self.in_flight = 0
         self.stopped: Stop | None = None
@@ -276,8 +278,7 @@ class Admission:
 
     def _confirm(self, permit: Permit, fault: Fault, now: float) -> None:
         if self._is_suspect and permit.is_probe:
-            key = f"the key in {self.key}" if self.key else "the key"
-            self.stop("dead_key", f"{self.lane.model} refuses {key} ({fault.detail}): mend it")
+            self.stop("dead_key", f"{self.lane.model} refuses {self.proof} ({fault.detail}): mend it")
         elif not self._is_suspect:
             self._is_suspect = True
             self._trouble_since = now if self._trouble_since is None else self._trouble_since

@@ -71,10 +71,12 @@ async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
     found: dict[tuple[str, str], Check] = {}
     keys: dict[str, list[str]] = {}
     for model in models:
-        try:
-            keys[model] = [access.variable for access in accesses_to(model, settings)]
-        except ConfigurationError as error:
-            found[model, ""] = Check(model, "", "not_sent", str(error))
+        for name in settings.key_variables.get(model, ("",)):
+            try:
+                keys.setdefault(model, []).extend(_variables_of(model, name, settings))
+            except ConfigurationError as error:
+                found[model, name] = Check(model, name, "not_sent", str(error))
+        keys[model] = _each_once(keys.get(model, []), settings)
     spent = 0.0
     # One engine for each round: the first keys of all models at once, then the second ones of those that have several.
     for place in range(max(map(len, keys.values()), default=0)):
@@ -82,7 +84,26 @@ async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
         for one in await _check_round(round_keys, settings, spent):
             found[one.model, one.key] = one
             spent += one.cost or 0.0
-    return sorted(found.values(), key=lambda one: models.index(one.model))
+
+    def place_of(one: Check) -> tuple[int, int]:
+        names = settings.key_variables.get(one.model, ())
+        return models.index(one.model), names.index(one.key) if one.key in names else 0
+
+    return sorted(found.values(), key=place_of)
+
+
+def _variables_of(model: str, name: str, settings: Settings) -> list[str]:
+    """Where the key stands. `name`: of the variable that a lane names for it, empty where none does."""
+    made = structs.replace(settings, key_variables={model: (name,)} if name else {})
+    return [access.variable for access in accesses_to(model, made)]
+
+
+def _each_once(names: list[str], settings: Settings) -> list[str]:
+    """Two variables that hold the same key are one."""
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(settings.variables.get(name, "").strip(), name)
+    return list(first.values())
 
 
 async def _check_round(keys: dict[str, str], settings: Settings, spent: float) -> list[Check]:

@@ -55,6 +55,14 @@ class Access(Struct, frozen=True):
         found = self.credentials
         return "\0".join([found.key or "", *(found.variables[name] for name in sorted(found.variables))])
 
+    @property
+    def proof(self) -> str:
+        """What is refused where it is refused, in words."""
+        if self.credentials.key is not None:
+            return f"the key in {self.variable}" if self.variable else "the key"
+        ending = [name for name in KINDS[self.kind].ending if name in self.credentials.variables]
+        return f"the token in {ending[0]}, which may have expired" if ending else "the key"
+
 
 def accesses(model: str, means: Means) -> tuple[Access, ...]:
     """The ways to one model, one for each key; two variables that hold the same key are one way. Or a
@@ -116,9 +124,16 @@ def is_address(url: str) -> bool:
     return is_whole and "@" not in parts.netloc and not parts.query and not parts.fragment
 
 
-def endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
-    protocol = KINDS[access.kind].protocol(access.target.model)
-    return ModelEndpoint(protocol, access.target, _authorizer_of(access), transport, timeout_s)
+def endpoint_to(
+    access: Access, transport: Transport, timeout_s: float, authorizers: dict[object, Authorizer] | None = None
+) -> ModelEndpoint:
+    """`authorizers`: those of the same engine; models reached with the same credentials share one, and its token."""
+    protocol, target = KINDS[access.kind].protocol(access.target.model), access.target
+    kept = {} if authorizers is None else authorizers
+    same = (access.kind, access.account, target.base_url, target.version, target.region, target.project)
+    if same not in kept:
+        kept[same] = _authorizer_of(access)
+    return ModelEndpoint(protocol, target, kept[same], transport, timeout_s)
 
 
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:
@@ -170,18 +185,19 @@ def _keys_of(model: str, row: Provider, means: Means, *, is_required: bool) -> d
     names = tuple(name for name in (row.key_variable, *row.key_variables_too) if name)
     if not names or not (is_required or any(means.variables.get(name, "").strip() for name in names)):
         return {None: ""}
-    key, name = _key_in(names, model, means)
+    key, name = _key_in(names, model, means, KINDS[row.kind].instead)
     return {key: name}
 
 
-def _key_in(names: tuple[str, ...], model: str, means: Means) -> tuple[str, str]:
-    """The first key that stands in one of these variables, and the name of that one."""
+def _key_in(
+    names: tuple[str, ...], model: str, means: Means, instead: tuple[tuple[str, ...], ...] = ()
+) -> tuple[str, str]:
+    """The first key that stands in one of these variables, and the name of that one. `instead`: what would do too."""
     for name in names:
         key = means.variables.get(name, "").strip()
         if key and not (key.isascii() and key.isprintable()):
             raise ConfigurationError(f"the key in {name} has characters that no header can carry")
         if key:
             return key, name
-    raise ConfigurationError(
-        f"model {model!r} needs a key: set {' or '.join(names)}, or give its server with --base-url"
-    )
+    wanted = " or ".join([*names, *(" and ".join(together) for together in instead)])
+    raise ConfigurationError(f"model {model!r} needs a key: set {wanted}, or give its server with --base-url")

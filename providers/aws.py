@@ -45,23 +45,73 @@ _EXPORT = "`aws configure export-credentials{} --format env` tells keys to set"
 
 
 class AwsAuthorizer:
-    """A signature in the headers of each attempt. `now`: seconds since 1970."""
+    """A signature in the headers of each attempt. `now`: seconds since 1970. `renewed`: other keys, where there are any
+    by now."""
 
     fixed = None
 
-    def __init__(self, keys: Keys, region: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        region: str,
+        now: Callable[[], float] = time.time,
+        renewed: Callable[[], Keys | None] = lambda: None,
+    ) -> None:
+        self._keys = keys
+        self._region = region
         self._signer = Signer(keys, region, SERVICE)
         self._now = now
-        self.secrets: tuple[str, ...] = tuple(filter(None, (keys.secret, keys.token, keys.access)))
+        self._renewed = renewed
+        self.secrets: tuple[str, ...] = _secrets_of(keys)
 
     def __repr__(self) -> str:
         return f"<AwsAuthorizer [{self._signer!r}]>"
 
     async def headers(self, request: Request) -> Mapping[str, str]:
+        keys = self._renewed()
+        if keys is not None and keys != self._keys:
+            # Answers to calls that were signed with the last ones are still on their way.
+            self.secrets = (*_secrets_of(self._keys), *_secrets_of(keys))
+            self._keys, self._signer = keys, Signer(keys, self._region, SERVICE)
         return self._signer.signed(request, _SIGNED_TOO, datetime.fromtimestamp(self._now(), UTC))
 
     def refused(self) -> None:
         return None
+
+
+class RenewedInFiles:
+    """Keys that end are renewed in their files, by whatever tool wrote them: read again where a file has changed."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self._stamps: tuple[tuple[int, int, int], ...] | None = None
+
+    def __call__(self) -> Keys | None:
+        # Before they are read: what is written meanwhile is seen the next time.
+        stamps = _stamps(self._variables)
+        if stamps == self._stamps:
+            return None
+        try:
+            keys = keys_of(self._variables)
+        except CredentialsError:
+            return None  # half written, or gone: those that there are may still do
+        self._stamps = stamps
+        return keys
+
+
+def _stamps(variables: Mapping[str, str]) -> tuple[tuple[int, int, int], ...]:
+    found = []
+    for path in _files(variables):
+        try:
+            told = path.stat()
+        except OSError:
+            continue
+        found.append((told.st_ino, told.st_size, told.st_mtime_ns))
+    return tuple(found)
+
+
+def _secrets_of(keys: Keys) -> tuple[str, ...]:
+    return tuple(filter(None, (keys.secret, keys.token, keys.access)))
 
 
 def aws_authorizer(token: str | None, variables: Mapping[str, str], target: Target) -> Authorizer:
@@ -82,7 +132,11 @@ def aws_authorizer(token: str | None, variables: Mapping[str, str], target: Targ
             f"a region is needed: set {REGIONS[0]}, or give it to the profile, or under "
             f"[providers.{target.provider}] in a --config file"
         )
-    return bearer(token) if keys is None else AwsAuthorizer(keys, target.region or "")
+    if keys is None:
+        return bearer(token)
+    if keys.token is None or _stripped(variables, ACCESS):
+        return AwsAuthorizer(keys, target.region or "")
+    return AwsAuthorizer(keys, target.region or "", renewed=RenewedInFiles(variables))
 
 
 def located(variables: Mapping[str, str], target: Target) -> Target:
@@ -112,6 +166,15 @@ def keys_of(variables: Mapping[str, str]) -> Keys | None:
             f"{IDENTITY_FILE} asks for a role, and only keys are taken here: {_EXPORT.format('')}, or unset it"
         )
     return _keys_in_profile(variables)
+
+
+def place_of(variables: Mapping[str, str]) -> str | None:
+    """The profile whose keys would be taken."""
+    try:
+        keys = keys_of(variables)
+    except CredentialsError:
+        return None
+    return None if keys is None or _stripped(variables, ACCESS) else f"the AWS profile {_profile(variables)[0]!r}"
 
 
 def _keys_in_profile(variables: Mapping[str, str]) -> Keys | None:

@@ -108,8 +108,17 @@ def google_authorizer(variables: Mapping[str, str], target: Target) -> Authorize
             raise CredentialsError(f"the credentials in {path} can't be used: {error}: {ADVICE}") from None
     host = urlsplit(target.base_url).hostname or ""
     if SERVER in variables or host.endswith(_GOOGLE):
-        return GoogleAuthorizer(MetadataServer(variables.get(SERVER, METADATA_HOST)))
+        server = MetadataServer(variables.get(SERVER, METADATA_HOST))
+        if not server.is_there():
+            raise CredentialsError(f"no Google credentials found, and {server.name} is not there: {ADVICE}")
+        return GoogleAuthorizer(server)
     return NO_CREDENTIALS
+
+
+def place_of(variables: Mapping[str, str]) -> str | None:
+    """The file that `gcloud` wrote, where no other is named."""
+    path = None if FILE in variables else _file_of(variables)
+    return None if path is None else str(path)
 
 
 def located(variables: Mapping[str, str], target: Target) -> Target:

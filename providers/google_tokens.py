@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
 import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -126,6 +127,15 @@ class MetadataServer:
     def __init__(self, host: str = METADATA_HOST) -> None:
         self._host = host
         self.name = f"the metadata server {host}"
+
+    def is_there(self) -> bool:
+        """Whether anybody listens. Elsewhere than on Google's machines its name leads nowhere, which is told soon."""
+        host, _, port = self._host.partition(":")
+        try:
+            with socket.create_connection((host, int(port or 80)), timeout=_METADATA_TIMEOUT_S):
+                return True
+        except (OSError, ValueError, UnicodeError):
+            return False
 
     def fetch(self) -> Token:
         path = f"/computeMetadata/v1/instance/service-accounts/default/token?scopes={quote(SCOPE, safe='')}"

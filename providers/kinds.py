@@ -32,15 +32,24 @@ def as_it_is(variables: Mapping[str, str], target: Target) -> Target:
     return target
 
 
+def nowhere(variables: Mapping[str, str]) -> str | None:
+    return None
+
+
 class Kind(Struct, frozen=True):
     """`protocol` is chosen by the model's name. `authorizer` raises CredentialsError where something is missing.
     `variables` are those of the environment that it wants to see besides the key; where one is set, none is needed.
-    `located` is the target with what these variables and its own facts tell of where it is."""
+    `located` is the target with what these variables and its own facts tell of where it is. `instead`: sets of
+    variables, each of which does in a key's place; those in `ending` hold tokens that nobody renews. `place_of`: where
+    else credentials stand, in words."""
 
     protocol: Callable[[str], WireProtocol]
     authorizer: Callable[[Credentials, Target], Authorizer]
     variables: tuple[str, ...] = ()
     located: Callable[[Mapping[str, str], Target], Target] = as_it_is
+    instead: tuple[tuple[str, ...], ...] = ()
+    ending: tuple[str, ...] = ()
+    place_of: Callable[[Mapping[str, str]], str | None] = nowhere
 
 
 def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
@@ -90,9 +99,27 @@ def by_aws(credentials: Credentials, target: Target) -> Authorizer:
 KINDS: dict[str, Kind] = {
     "openai": Kind(always(openai_chat.PROTOCOL), by_bearer),
     "openai-responses": Kind(always(openai_responses.PROTOCOL), by_bearer),
-    "anthropic": Kind(always(anthropic.PROTOCOL), by_anthropic, (_ANTHROPIC_TOKEN,)),
+    "anthropic": Kind(
+        always(anthropic.PROTOCOL),
+        by_anthropic,
+        (_ANTHROPIC_TOKEN,),
+        instead=((_ANTHROPIC_TOKEN,),),
+        ending=(_ANTHROPIC_TOKEN,),
+    ),
     "gemini": Kind(always(gemini.PROTOCOL), by_goog_api_key),
-    "vertex": Kind(on_vertex, by_google, google.VARIABLES, google.located),
-    "bedrock": Kind(always(bedrock.PROTOCOL), by_aws, aws.VARIABLES, aws.located),
-    "azure": Kind(always(azure.PROTOCOL), by_azure, (_ENTRA_TOKEN,)),
+    "vertex": Kind(
+        on_vertex, by_google, google.VARIABLES, google.located, instead=((google.FILE,),), place_of=google.place_of
+    ),
+    "bedrock": Kind(
+        always(bedrock.PROTOCOL),
+        by_aws,
+        aws.VARIABLES,
+        aws.located,
+        instead=((aws.ACCESS, aws.SECRET),),
+        ending=(aws.TOKEN,),
+        place_of=aws.place_of,
+    ),
+    "azure": Kind(
+        always(azure.PROTOCOL), by_azure, (_ENTRA_TOKEN,), instead=((_ENTRA_TOKEN,),), ending=(_ENTRA_TOKEN,)
+    ),
 }

@@ -62,7 +62,7 @@ def _check(models: tuple[str, ...], sending: Sending, configuration: Configurati
 
     if not models:
         bare = settings_for((), sending, configuration)
-        ready = [provider["name"] for provider in _providers(bare) if provider["is_needed"] and provider["set"]]
+        ready = [provider["name"] for provider in _providers(bare) if provider["is_ready"]]
         models = tuple(lane.model for lane in configuration.lanes) or tuple(cheapest(ready, bare.price_table()))
     if not models:
         raise UsageError(
@@ -91,9 +91,13 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
     """A provider as plain values: variables by their names, never what is in them."""
     from ...providers.kinds import KINDS
 
-    variables = settings.variables
+    kind, variables = KINDS[row.kind], settings.variables
     keys = [variable for variable in (row.key_variable, *row.key_variables_too) if variable is not None]
-    others = KINDS[row.kind].variables
+    ways = [*((key,) for key in keys), *kind.instead]
+    names = list(dict.fromkeys(name for way in ways for name in way))
+    are_set = [name for name in names if variables.get(name, "").strip()]
+    place = kind.place_of({name: value for name in kind.variables if (value := variables.get(name, "").strip())})
+    begun = [way for way in ways if not set(way).isdisjoint(are_set)]
     found = settings.base_url or (variables.get(row.url_variable, "") if row.url_variable else "")
     return {
         "name": name,
@@ -101,8 +105,11 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
         "address": found or row.base_url or None,
         "address_variable": row.url_variable,
         "is_needed": row.key_variable is not None,
-        "variables": [*keys, *others],
-        "set": [variable for variable in (*keys, *others) if variables.get(variable, "").strip()],
+        "variables": names,
+        "set": are_set,
+        "missing": [name for way in begun for name in way if name not in are_set],
+        "found": place,
+        "is_ready": place is not None or any(set(way) <= set(are_set) for way in begun),
     }
 
 
@@ -140,10 +147,15 @@ def _told(providers: list[dict[str, Any]], models: list[dict[str, Any]]) -> str:
 
 
 def _key_of(provider: dict[str, Any]) -> str:
+    names, told = provider["variables"], []
     if provider["set"]:
-        return f"{', '.join(provider['set'])}: set"
-    if not provider["variables"]:
-        return "none needed"
-    first, *more = provider["variables"]
-    names = f"{first} or {more[0]}" if len(more) == 1 else f"{first} or others" if more else first
-    return f"{names}: not set" if provider["is_needed"] else f"{names}: not set, may not be needed"
+        told.append(f"{', '.join(provider['set'])}: set")
+    elif provider["found"] is not None:
+        told.append(f"{provider['found']}: found")
+    if provider["missing"]:
+        told.append(f"{', '.join(provider['missing'])}: not set")
+    if told or not names:
+        return "; ".join(told) or "none needed"
+    first, *more = names
+    wanted = f"{first} or {more[0]}" if len(more) == 1 else f"{first} or others" if more else first
+    return f"{wanted}: not set" if provider["is_needed"] else f"{wanted}: not set, may not be needed"

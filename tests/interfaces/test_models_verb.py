@@ -46,9 +46,17 @@ def test_every_provider_is_told_with_the_key_it_needs_and_whether_that_is_set(
         "is_needed": True,
         "variables": ["LAB_KEY"],
         "set": [],
+        "missing": [],
+        "found": None,
+        "is_ready": False,
     }
     told = cli("models", "--config", "c.toml")
-    assert "XAI_API_KEY: set" in told.out and "OPENAI_API_KEY: not set" in told.out and "none needed" in told.out
+    assert (
+        found["xai"]["is_ready"]
+        and "XAI_API_KEY: set" in told.out
+        and "OPENAI_API_KEY: not set" in told.out
+        and "none needed" in told.out
+    )
     assert CANARY[:8] not in told.out + told.err + json.dumps(found)
 
 
@@ -82,7 +90,11 @@ def test_a_check_makes_one_tiny_call_each_and_says_what_came(cli: CommandLine, p
 @pytest.mark.parametrize(
     ("fault", "code", "said"),
     [
-        ("unauthorized", RESUMABLE, "sim/open: dead_key: sim/open refuses the key ("),
+        (
+            "unauthorized",
+            RESUMABLE,
+            "sim/open: dead_key: sim/open refuses the key (401: Incorrect API key provided.): mend it\n",
+        ),
         ("insufficient_quota", RESUMABLE, "sim/open: empty_account: the account can't pay"),
         ("redirect", RESUMABLE, "sim/open: redirect: "),
         ("rejected", WITH_FAILURES, "sim/open: rejected: 400"),
@@ -135,6 +147,106 @@ def test_each_key_of_a_lane_is_checked_and_a_missing_one_is_said(
     missing = cli("models", "--check", "openai/gpt-4o", "--cache", "cache")
     assert missing.code == RESUMABLE
     assert missing.out.startswith("openai/gpt-4o: not sent: model 'openai/gpt-4o' needs a key: set OPENAI_API_KEY")
+
+
+def key_column(cli: CommandLine, provider: str) -> str:
+    (line,) = [line for line in cli("models").out.splitlines() if line.startswith(f"{provider} ")]
+    return line.split("  ", 2)[-1].rsplit("  ", 1)[0].split(None, 1)[1].strip()
+
+
+def test_half_a_key_is_told_as_such(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "AWS_BEARER_TOKEN_BEDROCK", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIACANARYKEY1234567")
+    (bedrock,) = [one for one in listed(cli)["providers"] if one["name"] == "bedrock"]
+    assert (bedrock["set"], bedrock["missing"]) == (["AWS_ACCESS_KEY_ID"], ["AWS_SECRET_ACCESS_KEY"])
+    assert not bedrock["is_ready"]
+    assert key_column(cli, "bedrock") == "AWS_ACCESS_KEY_ID: set; AWS_SECRET_ACCESS_KEY: not set"
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
+    assert key_column(cli, "bedrock") == "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY: set"
+
+
+def test_what_is_no_key_is_in_no_column_of_keys(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
+    monkeypatch.setenv("GCLOUD_PROJECT", "p")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    assert key_column(cli, "vertex") == "GOOGLE_APPLICATION_CREDENTIALS: not set, may not be needed"
+
+
+def test_keys_in_files_are_found_where_they_stand(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_PROFILE", "work")
+    google = tmp_path / "home" / ".config" / "gcloud" / "application_default_credentials.json"
+    aws = tmp_path / "home" / ".aws" / "credentials"
+    for path, text in ((google, "{}"), (aws, f"[work]\naws_access_key_id=AKIA\naws_secret_access_key={CANARY}\n")):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert key_column(cli, "bedrock") == "the AWS profile 'work': found"
+    assert key_column(cli, "vertex") == f"{google}: found"
+
+
+def test_a_provider_that_needs_no_key_is_checked_where_it_has_one(
+    cli: CommandLine, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, row in PROVIDERS.items():
+        for variable in (row.key_variable, *row.key_variables_too):
+            monkeypatch.delenv(variable or name, raising=False)
+    priced = "".join(f'[prices."{model}"]\ninput = 1\noutput = 1\n' for model in ("vllm/open", "ollama/open"))
+    (tmp_path / "c.toml").write_text(f'[providers.vllm]\nbase_url = "{provider.base_url}"\n{priced}')
+    monkeypatch.setenv("VLLM_API_KEY", CANARY)
+    done = cli("models", "--check", "--json", "--cache", "cache", "--config", "c.toml")
+    assert [(one["model"], one["status"]) for one in json.loads(done.out)["checks"]] == [("vllm/open", "ok")]
+
+
+def test_a_key_that_is_not_set_keeps_no_other_from_being_checked(
+    cli: CommandLine, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_KEY_2", CANARY)
+    monkeypatch.setenv("LAB_KEY_3", CANARY)
+    names = ", ".join(f'"env:LAB_KEY_{number}"' for number in (2, 1, 3))
+    (tmp_path / "c.toml").write_text(
+        f'[providers.lab]\nbase_url = "{provider.base_url}"\n[lanes."lab/open"]\nkeys = [{names}]\n'
+    )
+    done = cli("models", "--check", "--config", "c.toml", "--cache", "cache")
+    first, second = done.out.splitlines()  # of two that are the same one is checked
+    assert done.code == RESUMABLE and provider.calls() == 1
+    assert first.startswith("lab/open (LAB_KEY_2): ok, ")
+    assert second.startswith("lab/open (LAB_KEY_1): not sent: model 'lab/open' needs a key: set LAB_KEY_1")
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        ("anthropic/claude-sonnet-4-6", "ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, or give its server"),
+        ("azure/mine", "AZURE_OPENAI_API_KEY or AZURE_OPENAI_AD_TOKEN, or give its server"),
+        ("gemini/gemini-2.5-pro", "GEMINI_API_KEY or GOOGLE_API_KEY, or give its server"),
+    ],
+)
+def test_a_missing_key_is_told_with_every_variable_that_would_do(
+    cli: CommandLine, model: str, wanted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in wanted.partition(",")[0].split(" or "):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://mine.openai.azure.com")
+    assert f"needs a key: set {wanted} with --base-url" in cli("models", "--check", model, "--cache", "cache").out
+
+
+def test_vertex_without_credentials_is_refused_before_anything_is_sent(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in ("GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "GOOGLE_VERTEX_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
+    monkeypatch.setenv("GCE_METADATA_HOST", "127.0.0.1:1")
+    model = "vertex/gemini-2.5-pro"
+    done = cli("run", "millstone", "--model", model, "--limit", "1", "--out", "run", "--no-progress")
+    assert done.code == WRONG_USAGE and not (tmp_path / "run").exists()
+    assert f"model '{model}': no Google credentials found" in done.err
+    assert "gcloud auth application-default login" in done.err
+    assert "not sent: model 'vertex/gemini-2.5-pro': no Google credentials found" in cli("models", "--check", model).out
 
 
 def test_without_names_the_cheapest_of_each_provider_whose_key_is_set_is_asked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tokens import later, run, token_of
 
 from millstream.engine.endpoint import SendError
 from millstream.providers.authorizer import NO_CREDENTIALS, CredentialsError
-from millstream.providers.google import FILE, FOLDER, GoogleAuthorizer, google_authorizer, located
+from millstream.providers.google import FILE, FOLDER, SERVER, GoogleAuthorizer, google_authorizer, located
 from millstream.providers.google_tokens import NoToken, Token
 from millstream.providers.llm.protocol import Target
 
@@ -197,7 +198,15 @@ def test_the_file_that_is_named_comes_before_the_one_that_gcloud_wrote(tmp_path:
 def test_without_a_file_the_machine_itself_is_asked_but_only_for_google(tmp_path: Path) -> None:
     none = {FOLDER: str(tmp_path)}
     assert google_authorizer(none, LOCAL) is NO_CREDENTIALS
-    assert "the metadata server metadata.google.internal" in repr(google_authorizer(none, GOOGLE))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = f"127.0.0.1:{listening.getsockname()[1]}"
+        assert f"the metadata server {server};" in repr(google_authorizer({**none, SERVER: server}, GOOGLE))
+
+
+@pytest.mark.parametrize("server", ["127.0.0.1:1", "127.0.0.1:port"])
+def test_without_a_file_and_without_such_a_machine_nothing_is_sent(server: str, tmp_path: Path) -> None:
+    with pytest.raises(CredentialsError, match=r"no Google credentials found, .* is not there: log in with `gcloud"):
+        google_authorizer({FOLDER: str(tmp_path), SERVER: server}, GOOGLE)
 
 
 BROKEN: dict[str, tuple[Any, str]] = {

@@ -159,7 +159,7 @@ def test_credentials_that_can_not_be_used_are_wrong_usage(tmp_path: Path) -> Non
     ],
 )  # fmt: skip
 def test_vertex_is_asked_where_its_location_is(environment: dict[str, str], url: str, tmp_path: Path) -> None:
-    access = access_to(MODEL, settings_for(tmp_path, GOOGLE_CLOUD_PROJECT="p", **environment))
+    access = access_to(MODEL, unsent(tmp_path, GOOGLE_CLOUD_PROJECT="p", **environment))
     request = keyless_endpoint_to(access).encode(Call(MODEL, "x"))
     assert request.url == f"{url}publishers/google/models/gemini-2.5-flash:generateContent"
     assert "/projects/" not in request.identity and request.identity.startswith(access.target.base_url)

@@ -187,7 +187,7 @@ def test_a_gateways_token_stands_in_for_anthropics_key(version: str | None) -> N
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "anthropic/claude-opus-5-5"])
 def test_claude_has_its_own_protocol_on_vertex(model: str) -> None:
     environment = {"GOOGLE_CLOUD_PROJECT": "p"}
-    endpoint = keyless_endpoint_to(access_to(f"vertex/{model}", Settings(environment=environment)))
+    endpoint = keyless_endpoint_to(access_to(f"vertex/{model}", Settings(environment=environment, needs_keys=False)))
     place = "/v1/projects/p/locations/global/publishers/anthropic/models/claude-opus-5-5:rawPredict"
     assert endpoint.encode(Call(f"vertex/{model}", "x")).url == f"https://aiplatform.googleapis.com{place}"
 
