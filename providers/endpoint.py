@@ -98,6 +98,9 @@ class ModelEndpoint:
         body = self._secrets.struck(response.body)
         if body is response.body and not response.headers:
             return response
+        if response.stream and body is not response.body and self._secrets.are_spelled_in(body):
+            # Whole in one event, and in pieces in others that tell the same.
+            raise SendError(_SPELLED_OUT)
         headers = {name: self._secrets.struck_text(value) for name, value in response.headers.items()}
         return structs.replace(response, body=body, headers=headers)
 

@@ -105,7 +105,7 @@ ROWS = (
         "retry",
         is_billed_maybe=True,
     ),
-    Row("error within", "200 with an error in it: as its own code says, here one of the server's", ("server_error",), "retry"),
+    Row("error within", "200 with a server's error in it (others: as their code says)", ("server_error",), "retry"),
     Row("told to wait", "429 with `Retry-After` or `retry-after-ms`", (), "throttle", is_told_how_long=True),
     Row("throttled", "{} without", ("rate_limited",), "throttle", cuts_rate=True),
     Row("empty account", "{}, and whatever else says that the account can't pay", (), "stop"),

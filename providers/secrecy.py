@@ -19,6 +19,8 @@ _STRUCK = b"[key]"
 # JSON itself has more than one backslash.
 _ESCAPE = re.compile(rb"\\\\*(?:u00([0-7][0-9a-fA-F])|/)")
 _PLAIN = {b"%02x" % sign: json.dumps(chr(sign))[1:-1].encode() for sign in range(0x80)}
+# A text of JSON and its name, wherever it stands: of a stream, one name has one text after the other.
+_NAMED_TEXT = re.compile(rb'"(\w+)"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
@@ -43,6 +45,14 @@ class Secrets:
                 if form in plain:
                     return self.struck(plain)
         return body
+
+    def are_spelled_in(self, body: bytes) -> bool:
+        """Whether the texts of one name in a stream, put together, hold one that no text of it holds whole."""
+        texts: dict[bytes, list[bytes]] = {}
+        for name, text in _NAMED_TEXT.findall(body):
+            texts.setdefault(name, []).append(text)
+        joined = (b"".join(pieces) for pieces in texts.values())
+        return any(self.struck(text) != text for text in joined)
 
     def struck_text(self, text: str) -> str:
         return self.struck(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
