@@ -20,6 +20,7 @@ SNIPPET_MAX = 4_000
 URL_MAX = 8_000
 # So much of a field is looked at: tags and entities can make it longer than what is kept of it.
 _LOOK = 5
+_NESTED = 8
 # Elements alone: what else stands between angle brackets, as in `List<String>`, is text.
 _ELEMENTS = (
     "a|abbr|article|b|base|big|blockquote|body|br|button|center|cite|code|dd|del|details|div|dl|dt|em|embed|font|footer"
@@ -37,12 +38,20 @@ def plain(value: Any, longest: int) -> str:
     """A text as a person would read it, on one line."""
     if not isinstance(value, str):
         return ""
-    text = mended(value[: _LOOK * longest])
-    text = _TAG.sub(_gap, text)
+    text = _untagged(mended(value[: _LOOK * longest]))
     if "&" in text:
         # Some escape what they have marked already.
-        text = _TAG.sub(_gap, mended(unescape(text)))
+        text = _untagged(mended(unescape(text)))
     return " ".join(_UNSEEN.sub(" ", text).split())[:longest].rstrip()
+
+
+def _untagged(text: str) -> str:
+    for _ in range(_NESTED):
+        # What a tag is taken out of may become one.
+        text, tags = _TAG.subn(_gap, text)
+        if not tags:
+            break
+    return text
 
 
 def _gap(tag: re.Match[str]) -> str:

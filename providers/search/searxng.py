@@ -6,6 +6,7 @@ others had results, the silent ones are told as a remark. How many results a pag
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ...engine.call import Call, Reply
@@ -19,13 +20,15 @@ from .results import plain
 PATH = "/search"
 REACH = Reach(100, 10)
 _TAKEN = ("q", "format", "pageno")
+# At the head of a word these are commands: `!!g` sends whoever asks to Google, `:de` sets a language, `<3` a deadline.
+_COMMAND = re.compile(r"(?<!\S)(?:!+|:+|<(?=\d))(?=\S)")
 _NAME_MAX = 60
 _NAMED_MAX = 12
 
 
 def encode(call: Call, target: Target) -> Request:
     asked = asked_of(call, REACH, _TAKEN)
-    query = {"format": "json", "q": asked.query}
+    query = {"format": "json", "q": _COMMAND.sub("", asked.query)}
     if asked.page > 1:
         query["pageno"] = str(asked.page)
     return request_by_url(call, target, PATH, query, asked.more)

@@ -1,0 +1,95 @@
+"""How a search engine is reached, and with what: its own address, its own variables.
+
+Given variables as values; reads no environment. `--base-url` is for models and changes nothing here.
+"""
+
+from __future__ import annotations
+
+from ..access import Access, ConfigurationError, Means, is_address
+from ..authorizer import NO_CREDENTIALS, CredentialsError
+from ..endpoint import ModelEndpoint
+from ..kinds import Credentials
+from ..llm.protocol import Target
+from ..transport import Transport
+from .documents import SCHEME
+from .table import CORPUS, ENGINES, PROVIDER, SearchEngine
+
+_PREFIX = f"{PROVIDER}/"
+
+
+class SearchAccess(Access, frozen=True):
+    """How one engine is reached; `kind` is its name."""
+
+    @property
+    def proof(self) -> str:
+        return f"the key in {self.variable}" if self.variable else "the key"
+
+
+def is_search(model: str) -> bool:
+    return model.startswith(_PREFIX)
+
+
+def search_accesses(model: str, means: Means) -> tuple[Access, ...]:
+    """The ways to one engine, one for each key, or a ConfigurationError that says what is missing."""
+    name = model.removeprefix(_PREFIX)
+    if name == CORPUS:
+        return (SearchAccess(Target(SCHEME, SCHEME, CORPUS, PROVIDER), CORPUS, Credentials()),)
+    row = ENGINES.get(name)
+    if row is None:
+        known = ", ".join(sorted([*ENGINES, CORPUS]))
+        raise ConfigurationError(f"search {model!r}: no search engine {name!r}; known are {known}")
+    base_url = (means.variables.get(row.url_variable, "").strip() or row.base_url).rstrip("/")
+    if not base_url:
+        raise ConfigurationError(f"search {model!r} has no address: set {row.url_variable}")
+    if not is_address(base_url):
+        # Not shown: it may hold a password.
+        raise ConfigurationError(
+            f"search {model!r}: {row.url_variable} must be an address such as http://127.0.0.1:8888, without a user, "
+            f"password or query in it"
+        )
+    target = Target(base_url, base_url, name, PROVIDER, project=_id_of(model, row, means))
+    found = _keys_of(model, row, means) if means.needs_keys and row.key_variables else {None: ""}
+    ways = tuple(SearchAccess(target, name, Credentials(key), variable) for key, variable in found.items())
+    for access in ways:
+        _check(row, access)
+    return ways
+
+
+def search_endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
+    row = ENGINES[access.kind]
+    return ModelEndpoint(row.protocol, access.target, row.authorizer(access.credentials.key), transport, timeout_s)
+
+
+def keyless_search_endpoint_to(access: Access) -> ModelEndpoint:
+    """For encode and decode alone."""
+    return ModelEndpoint(ENGINES[access.kind].protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
+
+
+def _check(row: SearchEngine, access: Access) -> None:
+    try:
+        row.authorizer(access.credentials.key)
+    except CredentialsError as error:
+        place = f" in {access.variable}" if access.variable else ""
+        raise ConfigurationError(f"search {access.target.full_name!r}{place}: {error}") from error
+
+
+def _id_of(model: str, row: SearchEngine, means: Means) -> str | None:
+    if row.id_variable is None:
+        return None
+    found = means.variables.get(row.id_variable, "").strip()
+    if not found and means.needs_keys:
+        raise ConfigurationError(f"search {model!r} needs an id: set {row.id_variable}")
+    return found or None
+
+
+def _keys_of(model: str, row: SearchEngine, means: Means) -> dict[str | None, str]:
+    """Every key that an engine is asked with, each with the variable that holds it: those that the lane names, else the
+    first of the engine's own."""
+    own = means.key_variables.get(model)
+    found: dict[str | None, str] = {}
+    for names in ((name,) for name in own) if own is not None else (row.key_variables,):
+        variable = next((name for name in names if means.variables.get(name, "").strip()), None)
+        if variable is None:
+            raise ConfigurationError(f"search {model!r} needs a key: set {' or '.join(names)}")
+        found.setdefault(means.variables[variable].strip(), variable)
+    return found
