@@ -22,15 +22,15 @@ RAW_MAX = 16_000
 
 
 class Judged(Struct, frozen=True):
-    """`raw` is the reply that could not be read even when it had been asked for again, else None. `history` is how much
-    of the conversation the judge was shown; `temperature` None: none was sent."""
+    """`raw` is the reply that could not be read even when it had been asked for again, else None. `forgotten` is how
+    many turns of the conversation the judge was not shown for want of room; `temperature` None: none was sent."""
 
     judgement: Judgement = UNCLEAR
     usage: Usage | None = None
     temperature: float | None = None
     is_repaired: bool = False
     raw: str | None = None
-    history: int = 0
+    forgotten: int = 0
     failed: Failed | None = None
 
 
@@ -56,10 +56,11 @@ class Judge:
         self, topic: str, history: Sequence[Exchange], question: str, answer: str, sample: int, spent: Spent
     ) -> Judged:
         messages, shown = fit_judge(self.prompt, topic, history, question, answer, self._tokens)
+        forgotten = len(history) - shown if self.prompt == "extended" else 0
         outcome = await self._ask(messages, sample, spent)
         read = self._read(outcome)
         if isinstance(read, Failed):
-            return Judged(failed=read, history=shown)
+            return Judged(failed=read)
         usage, text = _usage(None, outcome), _text(outcome)
         is_repaired = False
         if isinstance(read, UnusableJudgement) and not _is_refused(outcome):
@@ -67,12 +68,12 @@ class Judge:
             outcome = await self._ask(repair, sample, spent)
             read, usage, is_repaired = self._read(outcome), _usage(usage, outcome), True
             if isinstance(read, Failed):
-                return Judged(failed=Failed("repair", read.kind, read.detail), history=shown)
+                return Judged(failed=Failed("repair", read.kind, read.detail))
             text = _text(outcome) or text
         temperature = outcome.call.temperature
         if isinstance(read, UnusableJudgement):
-            return Judged(UNCLEAR, usage, temperature, is_repaired, text[:RAW_MAX], shown)
-        return Judged(read, usage, temperature, is_repaired, None, shown)
+            return Judged(UNCLEAR, usage, temperature, is_repaired, text[:RAW_MAX], forgotten)
+        return Judged(read, usage, temperature, is_repaired, None, forgotten)
 
     def _read(self, outcome: Outcome) -> Judgement | UnusableJudgement | Failed:
         if outcome.failure is not None:

@@ -97,3 +97,8 @@ class Spent:
         self.is_cached = self.is_cached and is_cached
         if cost is not None:
             self.cost = (self.cost or 0.0) + cost
+
+    def add_unrecorded(self, other: Spent) -> None:
+        """What was paid for a turn that gets no line: its calls are another turn's, its cost must stand somewhere."""
+        self._add((), other.cost, is_cached=True)
+        self.maybe_billed += other.maybe_billed

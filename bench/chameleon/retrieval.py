@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from ...engine.call import Call, FailureKind, Hit
+from ...engine.call import Call, FailureKind, Hit, Usage
 from ...engine.pairs import Pair
 from .context import page_text, title_of
 from .outside import Outside, Spent
@@ -33,14 +33,15 @@ class Retrieved(Struct, frozen=True):
     """A result as a record names it. `chars` are those of the whole text, however much of it was shown."""
 
     url: str
-    status: str
-    chars: int
-    hash: str
+    status: str = "ok"
+    chars: int = 0
+    hash: str = ""
 
 
 class Retrieval(Struct, frozen=True):
     """Everything found for one turn. `sources` are the pages with a text, which keep their numbers; `aliases` the
-    addresses that the retrieved ones led to; `cut` the numbers of the pages that were longer than their budget."""
+    addresses that the retrieved ones led to; `cut` the numbers of the pages that were longer than their budget; `usage`
+    that of the query."""
 
     query: str = ""
     query_by: Literal["model", "question"] = "model"
@@ -49,15 +50,16 @@ class Retrieval(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     cut: tuple[int, ...] = ()
     remarks: tuple[str, ...] = ()
-    input_tokens: int = 0
-    output_tokens: int = 0
+    usage: Usage | None = None
     failed: Failed | None = None
 
 
 class Wanted(Struct, frozen=True):
-    """How retrieval is done: whose query at which temperature, which engine, how many pages of how many tokens."""
+    """How retrieval is done: whose query at which temperature, which engine, how many pages of how many tokens. Not
+    `is_own`: another model's queries, whose tokens are no part of this one's."""
 
     by: Pair
+    is_own: bool
     search: str
     pages: int
     page_tokens: int
@@ -72,12 +74,10 @@ async def retrieve(outside: Outside, wanted: Wanted, topic: str, question: str, 
         return Retrieval(failed=Failed("query", outcome.failure.kind, outcome.failure.detail))
     reply = outcome.reply
     query = query_in(reply.text) if reply is not None and not reply.refused else ""
-    usage = reply.usage if reply is not None else None
     made = Retrieval(
         query=query or query_from(question),
         query_by="model" if query else "question",
-        input_tokens=usage.input if usage is not None else 0,
-        output_tokens=usage.output if usage is not None else 0,
+        usage=reply.usage if reply is not None and wanted.is_own else None,
     )
     return await _search(outside, wanted, made, spent)
 

@@ -1,0 +1,130 @@
+"""What a Chameleon run asks, of whom and how: everything that decides its prompts and answers, and nothing else.
+
+Owns the specification and what it says of each pair's conversations. Knows no folder and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from msgspec import Struct, to_builtins
+
+from ...engine.pairs import Pair
+from ...metrics.chameleon.readings import Readings
+from .dataset import Dataset
+from .order import KINDS_VERSION, TURNS, Order
+from .prompts import PROMPT_VERSION, JudgePrompt
+
+Retrieval = Literal["own", "shared"]
+
+PAGES = 20
+PAGE_TOKENS = 1_500
+TEMPERATURES: tuple[float, ...] = (0.0, 0.5, 1.0)
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """`tokens` is what a prompt to each model may have, the judge included. `queries_by` is whose queries all pairs
+    share, None: each its own. `judge_temperature` None: the judge is sent none. `readings` decide no answer, but what
+    the run's own scores are."""
+
+    pairs: tuple[Pair, ...]
+    judge: str
+    search: str
+    tokens: Mapping[str, int]
+    turns: int = TURNS
+    pages: int = PAGES
+    page_tokens: int = PAGE_TOKENS
+    keeps_pages: bool = False
+    order: Order = "written"
+    seed: int = 0
+    queries_by: Pair | None = None
+    judge_prompt: JudgePrompt = "extended"
+    judge_temperature: float | None = 0.0
+    max_tokens: int | None = None
+    readings: Readings = Readings()
+
+    def __post_init__(self) -> None:
+        if not self.pairs or len(set(self.pairs)) < len(self.pairs):
+            raise ValueError(f"pairs ({', '.join(map(str, self.pairs))}) must be at least one, each named once")
+        for name in ("turns", "pages", "page_tokens"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be >= 1")
+        for name, allowed in (("order", Order), ("judge_prompt", JudgePrompt)):
+            if getattr(self, name) not in get_args(allowed):
+                raise ValueError(f"{name} {getattr(self, name)!r} must be one of {', '.join(get_args(allowed))}")
+        missing = [model for model in self.models if model not in self.tokens]
+        if missing:
+            raise ValueError(f"tokens: expected how many a prompt to {missing[0]} may have, came none")
+
+    @property
+    def retrieval(self) -> Retrieval:
+        return "own" if self.queries_by is None else "shared"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model that is shown a conversation, each once: those under test, and the judge."""
+        return tuple(dict.fromkeys([*(pair.model for pair in self.pairs), self.judge]))
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """Every model and the search engine that calls go to, each once; pages have a lane for each host."""
+        queries = () if self.queries_by is None else (self.queries_by.model,)
+        return tuple(dict.fromkeys((*self.models, *queries, self.search)))
+
+
+def pairs_of(
+    models: Sequence[str], temperatures: Sequence[float], takes: Callable[[str, float], bool]
+) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    """Every model at every temperature, and the models that take none of them: these are asked once, at their own.
+    Without temperatures, those of the paper are asked."""
+    pairs: list[Pair] = []
+    without: list[str] = []
+    for model in models:
+        taken = [Pair(model, at) for at in temperatures or TEMPERATURES if takes(model, at)]
+        if not taken:
+            without.append(model)
+        pairs += taken or [Pair(model, None)]
+    return tuple(pairs), tuple(without)
+
+
+def turns_of(dataset: Dataset, turns: int) -> dict[str, int]:
+    """How many turns each conversation has: as many as are asked for, or as there are questions."""
+    return {each.id: min(turns, len(each.questions)) for each in dataset.conversations}
+
+
+def specification(dataset: Dataset, asked: Asked, endpoints: Mapping[str, str]) -> dict[str, Any]:
+    """Whatever decides prompts, answers and scores; `endpoints` names each lane's address as the keys of its calls
+    do."""
+    turns = turns_of(dataset, asked.turns)
+    return {
+        "benchmark": "chameleon",
+        "data": dataset.digest,
+        "conversations": list(turns),
+        "turns": asked.turns,
+        "turns_each": list(turns.values()),
+        "order": asked.order,
+        "seed": asked.seed if asked.order == "shuffled" else None,
+        "kinds_version": KINDS_VERSION if asked.order == "grouped" else None,
+        "pairs": [list(pair) for pair in asked.pairs],
+        "endpoints": {lane: endpoints[lane] for lane in asked.lanes if lane in endpoints},
+        "max_tokens": asked.max_tokens,
+        "prompt_tokens": {model: asked.tokens[model] for model in asked.models},
+        "prompt_version": PROMPT_VERSION,
+        "search": asked.search,
+        "retrieval": asked.retrieval,
+        "queries_by": None if asked.queries_by is None else list(asked.queries_by),
+        "pages": asked.pages,
+        "page_tokens": asked.page_tokens,
+        "keeps_pages": asked.keeps_pages,
+        "judge": asked.judge,
+        "judge_prompt": asked.judge_prompt,
+        "judge_temperature": asked.judge_temperature,
+        "readings": to_builtins(asked.readings),
+    }
+
+
+def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:
+    """What each pair of a run was to answer: its conversations, and how many turns each has."""
+    turns = dict(zip(specification["conversations"], specification["turns_each"], strict=True))
+    return {Pair(model, temperature): turns for model, temperature in specification["pairs"]}

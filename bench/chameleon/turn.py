@@ -1,0 +1,105 @@
+"""A turn's line put together from what was found, answered and judged.
+
+Owns which call's figures stand in which field. Pure; knows no order of turns.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from msgspec import UNSET, Struct, structs
+
+from ...engine.call import Reply, Usage
+from .citations import cited_in
+from .context import Cut, Shown
+from .judge import Judged
+from .outside import Spent
+from .records import Record
+from .retrieval import Failed, Retrieval
+
+
+class Answered(Struct, frozen=True):
+    """An answer, what its prompt showed, and how many turns of the history it had no room for."""
+
+    reply: Reply
+    latency_ms: float | None
+    shown: Shown
+    forgotten: int
+
+    @property
+    def text(self) -> str:
+        return self.reply.text
+
+
+def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judged, spent: Spent) -> Record:
+    """`place` has the fields that say which turn it is."""
+    reply, judgement, shown = answered.reply, judged.judgement, answered.shown.sources
+    numbers = {source.number for source in shown}
+    cited = cited_in(reply.text, [one.url for one in found.retrieved], numbers, found.aliases)
+    cut = Cut(
+        pages=tuple(number for number in found.cut if number in numbers),
+        dropped=tuple(source.number for source in found.sources if source.number not in numbers),
+        history=answered.forgotten,
+        judge_history=judged.forgotten,
+    )
+    return structs.replace(
+        _billed(place, found, spent),
+        cited=cited.urls,
+        text=reply.text,
+        stance=judgement.stance,
+        confidence=judgement.confidence,
+        rationale=judgement.rationale,
+        key_claims=judgement.key_claims,
+        contradictions_acknowledged=judgement.contradictions_acknowledged,
+        usage_judge=judged.usage,
+        judge_confidence=judgement.judge_confidence,
+        judge_temperature=judged.temperature,
+        judge_repaired=judged.is_repaired,
+        raw_judgement=UNSET if judged.raw is None else judged.raw,
+        invalid_citations=cited.invalid,
+        cut=None if cut == Cut() else cut,
+        status="refused" if reply.refused else "ok",
+        truncated=reply.truncated,
+        usage=_usage(found, reply.usage),
+        latency_ms=answered.latency_ms,
+        raw_b64=base64.b64encode(reply.raw).decode() if reply.raw is not None else UNSET,
+    )
+
+
+def failure_of(place: Record, found: Retrieval, failed: Failed, spent: Spent) -> Record:
+    return structs.replace(
+        _billed(place, found, spent),
+        stance=None,
+        status=failed.kind,
+        usage=found.usage,
+        step=failed.step,
+        error=failed.detail,
+    )
+
+
+def _billed(place: Record, found: Retrieval, spent: Spent) -> Record:
+    return structs.replace(
+        place,
+        query=found.query,
+        query_by=found.query_by,
+        retrieved=found.retrieved,
+        search_remarks=found.remarks or UNSET,
+        keys=tuple(spent.keys),
+        cost=spent.cost,
+        cached=spent.is_cached,
+        attempts=spent.attempts,
+        maybe_billed=spent.maybe_billed,
+    )
+
+
+def _usage(found: Retrieval, answer: Usage | None) -> Usage | None:
+    """Of the query too, where the model under test wrote it."""
+    if found.usage is None or answer is None:
+        return answer
+    query = found.usage
+    return Usage(
+        query.input + answer.input,
+        query.output + answer.output,
+        query.reasoning + answer.reasoning,
+        query.cached_input + answer.cached_input,
+    )

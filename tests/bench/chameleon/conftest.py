@@ -1,0 +1,93 @@
+"""Conversations small enough to see through, and a run of them over a scripted outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from chameleon_outside import JUDGE, MODEL, SEARCH, ScriptedOutside
+from virtual_time import run_virtually
+
+from millstream.bench.chameleon.asked import Asked
+from millstream.bench.chameleon.dataset import Dataset, build
+from millstream.bench.chameleon.dataset_file import Entry
+from millstream.bench.chameleon.sweep import AT_ONCE, read_done, run_sweep, specification
+from millstream.engine.admission import Stop
+from millstream.engine.pairs import Pair
+from millstream.engine.run_folder import RunFolder
+
+Line = dict[str, Any]
+Making = Callable[..., Dataset]
+Asking = Callable[..., Asked]
+Running = Callable[..., list[Stop]]
+
+
+@pytest.fixture
+def made() -> Making:
+    """So many conversations over two domains, so many questions each, no two questions alike."""
+
+    def make(conversations: int = 3, questions: int = 3, name: str = "made") -> Dataset:
+        return build(
+            name,
+            [
+                Entry(
+                    {
+                        "id": f"c{at}",
+                        "topic": f"Topic {at}",
+                        "domain": f"Domain {at % 2}",
+                        "initial_belief": "balanced",
+                        "debate_strength": "strong",
+                        "questions": [f"How is question {number} of {at}?" for number in range(1, questions + 1)],
+                    },
+                    f"made[{at}]",
+                )
+                for at in range(conversations)
+            ],
+        )
+
+    return make
+
+
+@pytest.fixture
+def asking() -> Asking:
+    def ask(pairs: Sequence[Pair] = (Pair(MODEL, 0.0),), **changes: Any) -> Asked:
+        plain: dict[str, Any] = {
+            "pairs": tuple(pairs),
+            "judge": JUDGE,
+            "search": SEARCH,
+            "pages": 3,
+            "tokens": {**{pair.model: 100_000 for pair in pairs}, JUDGE: 100_000},
+        }
+        return Asked(**{**plain, **changes})
+
+    return ask
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Running:
+    """Hold what is not over in `tmp_path / "run"`, in virtual time."""
+
+    def run(
+        outside: ScriptedOutside, dataset: Dataset, asked: Asked, *, at_once: int = AT_ONCE, retry: bool = False
+    ) -> list[Stop]:
+        folder = RunFolder(tmp_path / "run", specification(dataset, asked, {}), retry=retry)
+        with folder:
+            folder.write_manifest()
+            return run_virtually(run_sweep(outside, folder, dataset, asked, read_done(folder), at_once=at_once))
+
+    return run
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Callable[[str], list[Line]]:
+    def read(name: str = "records") -> list[Line]:
+        return [orjson.loads(line) for line in (tmp_path / "run" / f"{name}.jsonl").read_bytes().splitlines()]
+
+    return read
+
+
+def ids(records: Iterable[Line]) -> list[str]:
+    return [record["id"] for record in records]

@@ -1,0 +1,207 @@
+"""Everything that a conversation asks of the world, scripted and in the loop's own time: models, search and pages.
+
+Each lane answers after its latency, so many calls at once; what was answered is remembered, as a cache does, also by
+the next outside that is given the same memory. Answers are functions of what was asked alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, AsyncIterator
+
+from msgspec import Struct
+
+from millstream.engine.admission import Stop, StopReason
+from millstream.engine.call import Call, Failure, Hit, Message, Outcome, Reply, Usage
+from millstream.engine.fault import Stopped
+
+MODEL, OTHER, JUDGE, SEARCH = "script/m", "script/other", "script/judge", "search/script"
+
+
+class Found(Struct, frozen=True):
+    hits: tuple[Hit, ...] = ()
+    failure: Failure | None = None
+    keys: tuple[str, ...] = ()
+    cached: bool = False
+    attempts: int = 1
+    maybe_billed: int = 0
+    cost: float | None = None
+    remarks: tuple[str, ...] = ()
+
+
+class Page(Struct, frozen=True):
+    url: str
+    status: str = "ok"
+    text: str = ""
+    title: str = ""
+    final_url: str = ""
+    hash: str = ""
+    keys: tuple[str, ...] = ()
+    cached: bool = False
+
+
+class Event(Struct, frozen=True):
+    """One call: when it began and ended, on which lane, and what kind of call it is."""
+
+    begin: float
+    end: float
+    lane: str
+    kind: str
+    what: str
+
+
+Answer = Callable[[Call], str | Reply | Failure]
+
+
+def digest(*parts: object) -> str:
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
+
+
+def kind_of(call: Call) -> str:
+    text = call.input if isinstance(call.input, str) else call.input[0].content
+    if text.startswith("Write one web search query"):
+        return "query"
+    if text.startswith("You are an expert stance analyzer"):
+        return "judge" if len(call.input) == 1 else "repair"
+    return "answer"
+
+
+def judgement(stance: str = "supportive", rationale: str = "It clearly agrees.", **more: Any) -> str:
+    found = {
+        "stance": stance,
+        "key_claims": ["One claim."],
+        "contradictions_acknowledged": False,
+        "rationale": rationale,
+        "confidence": 0.9,
+    }
+    return json.dumps({**found, **more})
+
+
+def asked_question(call: Call) -> str:
+    """The question that a query or an answer is asked about."""
+    if kind_of(call) == "query":
+        assert isinstance(call.input, str)
+        return call.input.rpartition("Question: ")[2].removesuffix(". Output only the query.")
+    message = call.input[-1]
+    assert isinstance(message, Message)
+    return message.content.rpartition("Question: ")[2]
+
+
+class ScriptedOutside:
+    """`answer` may replace what a model says, by what it gives for a call; None: the usual answer. `stop_after` stops
+    lanes when so many of their calls were answered."""
+
+    def __init__(
+        self,
+        *,
+        latency_s: Mapping[str, float] | None = None,
+        concurrency: Mapping[str, int] | None = None,
+        answer: Callable[[Call], str | Reply | Failure | None] = lambda call: None,
+        pages: Callable[[str], Page] | None = None,
+        found: Callable[[str, int], Found | None] = lambda query, count: None,
+        stop_after: Mapping[str, int] | None = None,
+        memory: dict[str, Any] | None = None,
+        keeps_events: bool = True,
+    ) -> None:
+        self.latency = {MODEL: 1.0, JUDGE: 0.5, SEARCH: 0.3, "web": 0.2, **(latency_s or {})}
+        self.memory: dict[str, Any] = {} if memory is None else memory
+        self.events: list[Event] = []
+        self.sent: Counter[str] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.halted: list[tuple[StopReason, str]] = []
+        self.calls: list[Call] = []
+        self._answer = answer
+        self._pages = pages or (lambda url: Page(url, text=f"Text of {url}. " * 20, title=f"Title of {url}"))
+        self._found = found
+        self._stop_after = stop_after or {}
+        self._slots = {lane: asyncio.Semaphore(count) for lane, count in (concurrency or {}).items()}
+        self._keeps_events = keeps_events
+        self.in_flight: Counter[str] = Counter()
+        self.peak: Counter[str] = Counter()
+
+    def halt(self, reason: StopReason, detail: str) -> None:
+        self.halted.append((reason, detail))
+
+    async def ask(self, call: Call) -> Outcome:
+        key = digest(call.model, call.input, call.temperature, call.max_tokens, call.trial)
+        kind = kind_of(call)
+        known = self.memory.get(key)
+        if known is not None:
+            return Outcome(call, known, key=key, cached=True, cost=0.0)
+        async with self._sent(call.model, kind, key):
+            self.calls.append(call) if self._keeps_events else None
+        said = self._answer(call)
+        if isinstance(said, Failure):
+            return Outcome(call, failure=said, key=key, attempts=1)
+        reply = said if isinstance(said, Reply) else Reply(said or self._usual(call, kind), Usage(100, 10))
+        self.memory[key] = reply
+        return Outcome(call, reply, key=key, attempts=1, cost=0.001, latency_ms=1.0)
+
+    async def search(self, model: str, query: str, count: int) -> Found:
+        key = digest(model, query, count)
+        found = self.memory.get(key)
+        if found is not None:
+            return Found(found.hits, found.failure, (key,), cached=True, attempts=0, cost=0.0)
+        async with self._sent(model, "search", query):
+            pass
+        found = self._found(query, count) or Found(
+            tuple(Hit(n, f"https://{digest(query)[:6]}.test/{n}", f"Hit {n}") for n in range(1, count + 1))
+        )
+        if found.failure is None:
+            self.memory[key] = found
+        return Found(found.hits, found.failure, (key,), cost=0.0001, remarks=found.remarks)
+
+    async def read(self, url: str) -> Page:
+        key = digest("web", url)
+        if key in self.memory:
+            return Page(url, "ok", keys=(key,), cached=True, **self.memory[key])
+        async with self._sent("web", "page", url):
+            pass
+        page = self._pages(url)
+        if page.status == "ok":
+            self.memory[key] = {"text": page.text, "title": page.title, "final_url": page.final_url, "hash": page.hash}
+        return Page(url, page.status, page.text, page.title, page.final_url, page.hash, (key,))
+
+    @asynccontextmanager
+    async def _sent(self, lane: str, kind: str, what: str) -> AsyncIterator[None]:
+        self._check(lane)
+        slot = self._slots.get(lane)
+        if slot is not None:
+            await slot.acquire()
+        try:
+            self._check(lane)
+            loop = asyncio.get_running_loop()
+            begin = loop.time()
+            self.sent[f"{kind} {what}"] += self._keeps_events
+            self.in_flight[lane] += 1
+            self.peak[lane] = max(self.peak[lane], self.in_flight[lane])
+            try:
+                await asyncio.sleep(self.latency[lane])
+            finally:
+                self.in_flight[lane] -= 1
+            self.answered[lane] += 1
+            if self._keeps_events:
+                self.events.append(Event(begin, loop.time(), lane, kind, what))
+            yield
+        finally:
+            if slot is not None:
+                slot.release()
+
+    def _check(self, lane: str) -> None:
+        if self.halted:
+            raise Stopped([Stop(lane, *self.halted[0])])
+        if self.answered[lane] >= self._stop_after.get(lane, 1_000_000_000):
+            raise Stopped([Stop(lane, "dead_key", f"{lane} has no key")])
+
+    @staticmethod
+    def _usual(call: Call, kind: str) -> str:
+        if kind == "query":
+            return f"search {digest(asked_question(call))[:8]}"
+        if kind in ("judge", "repair"):
+            return judgement()
+        return f"Answer {digest(call.input, call.temperature, call.trial)[:8]} as in [1] and [2]."
