@@ -280,31 +280,9 @@ def test_whoever_is_refused_by_google_hears_that_its_search_ends() -> None:
 # --- anything ---
 
 _NAMES = [
-    "results",
-    "web",
-    "organic",
-    "items",
-    "url",
-    "link",
-    "title",
-    "error",
-    "detail",
-    "message",
-    "statusCode",
-    "query",
-    "kind",
-    "highlights",
-]
-_NAMES += [
-    "unresponsive_engines",
-    "code",
-    "meta",
-    "quota_limit",
-    "quota_current",
-    "status",
-    "tag",
-    "queries",
-    "searchInformation",
+    *("results", "web", "organic", "items", "url", "link", "title", "highlights", "unresponsive_engines"),
+    *("error", "detail", "message", "statusCode", "code", "meta", "quota_limit", "quota_current", "status", "tag"),
+    *("query", "kind", "queries", "searchInformation"),
 ]
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12),
