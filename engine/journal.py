@@ -145,6 +145,15 @@ def read_lines(path: Path) -> Iterator[bytes]:
                 yield line[:-1]
 
 
+def has_torn_tail(path: Path) -> bool:
+    """Whether a file ends within a line, as a kill leaves it; a missing or empty file does not."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        return size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+
+
 def _allocate(fd: int, size: int) -> None:
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, 0, size)

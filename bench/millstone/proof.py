@@ -14,7 +14,7 @@ import msgspec
 import orjson
 from msgspec import Struct, field
 
-from ...engine.journal import is_intact, read_lines
+from ...engine.journal import has_torn_tail, is_intact, read_lines
 from ...engine.pairs import Pair
 from ...engine.run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
 from ...metrics.scores import scores as scores_of
@@ -109,18 +109,9 @@ def _look_at(folder: Path, name: str, expected: set[str], seen: Mapping[Pair, se
             seen[pair].add(record.id)
         if (record.stance is None) != (name == FAILURES):
             proof.add(f"{here}: status {record.status} does not belong in this file")
-    if path.exists() and _has_torn_tail(path):
+    if has_torn_tail(path):
         proof.torn.append(f"{name}: its last line is torn, as a kill leaves it; the next start sets it aside")
     return count
-
-
-def _has_torn_tail(path: Path) -> bool:
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        if size == 0:
-            return False
-        file.seek(size - 1)
-        return file.read(1) != b"\n"
 
 
 def _compare_counts(manifest: Mapping[str, Any], proof: Proof) -> None:

@@ -1,0 +1,113 @@
+"""What the journals of a run hold: how each turn ended, what was held back by a failure, tokens and cost.
+
+One pass, constant work a line. Knows lines, not files; whatever a summary or an exit code says comes from here and
+never from what a run remembers. Scores: metrics.chameleon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Struct, field
+
+from ...engine.call import Usage
+from ...engine.pairs import Ended, Pair
+from .records import RecordError
+
+
+class Judging(Struct):
+    """What judging a pair's answers took. `unreadable` are turns whose judgement could not be read, even repaired."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    repaired: int = 0
+    unreadable: int = 0
+
+
+class Recount(Struct):
+    """Everything counted so far. A failed turn's kind stands in its pair's `failed`, and its step here."""
+
+    pairs: dict[Pair, Ended] = field(default_factory=dict)
+    judging: dict[Pair, Judging] = field(default_factory=dict)
+    steps: dict[Pair, dict[str, int]] = field(default_factory=dict)
+
+    def of(self, pair: Pair) -> Ended:
+        return self.pairs.get(pair) or Ended()
+
+
+class _Line(Struct, frozen=True):
+    """What is counted of a line; the rest of it is passed over unread."""
+
+    id: str
+    conversation: str
+    turn: int
+    model: str
+    temperature: float | None = None
+    status: str = "ok"
+    truncated: bool = False
+    usage: Usage | None = None
+    usage_judge: Usage | None = None
+    cost: float | None = None
+    cached: bool = False
+    maybe_billed: int = 0
+    judge_repaired: bool = False
+    raw_judgement: str | None = None
+    step: str = ""
+
+
+def recount(
+    records: Iterable[bytes],
+    failures: Iterable[bytes] = (),
+    asked: Mapping[Pair, Mapping[str, int]] | None = None,
+    source: str = "records.jsonl",
+) -> Recount:
+    """Count lines of both journals, blank ones passed over. `asked` tells how many turns each conversation has, and so
+    how many a failed one holds back."""
+    counted = Recount()
+    decode = msgspec.json.Decoder(_Line).decode
+    failed: dict[tuple[Pair, str], int] = {}
+    for journal, lines in ((source, records), ("failures.jsonl", failures)):
+        for number, data in enumerate(lines, 1):
+            if not data.strip():
+                continue
+            try:
+                line = decode(data)
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                raise RecordError(f"{journal}: line {number}: {error}") from error
+            pair = Pair(line.model, line.temperature)
+            _count(counted, pair, line)
+            if line.status not in ("ok", "refused"):
+                key = (pair, line.conversation)
+                failed[key] = min(line.turn, failed.get(key, line.turn))
+    for (pair, conversation), turn in failed.items():
+        turns = (asked or {}).get(pair, {}).get(conversation, turn)
+        counted.pairs[pair].held += max(0, turns - turn)
+    return counted
+
+
+def _count(counted: Recount, pair: Pair, line: _Line) -> None:
+    ended = counted.pairs.setdefault(pair, Ended())
+    judging = counted.judging.setdefault(pair, Judging())
+    if line.status == "ok":
+        ended.ok += 1
+    elif line.status == "refused":
+        ended.refused += 1
+    else:
+        ended.failed[line.status] = ended.failed.get(line.status, 0) + 1
+        steps = counted.steps.setdefault(pair, {})
+        steps[line.step] = steps.get(line.step, 0) + 1
+    ended.cached += line.cached
+    ended.truncated += line.truncated
+    ended.maybe_billed += line.maybe_billed
+    judging.repaired += line.judge_repaired
+    judging.unreadable += line.raw_judgement is not None
+    if not line.cached:
+        if line.usage is not None:
+            ended.input_tokens += line.usage.input
+            ended.output_tokens += line.usage.output
+        if line.usage_judge is not None:
+            judging.input_tokens += line.usage_judge.input
+            judging.output_tokens += line.usage_judge.output
+    if line.cost is not None:
+        ended.cost = (ended.cost or 0.0) + line.cost
