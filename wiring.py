@@ -10,6 +10,7 @@ import hashlib
 import os
 import resource
 import sys
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from random import Random
@@ -19,14 +20,18 @@ from msgspec import Struct, structs
 
 from .engine.admission import Admission, StopReason
 from .engine.cache import MODES, Cache, Mode
-from .engine.call import Call, Outcome
+from .engine.call import WEB, Call, Outcome
+from .engine.endpoint import Endpoint
 from .engine.estimate import TokenEstimate
 from .engine.events import Events
 from .engine.group import LaneGroup
 from .engine.lane import Lane
 from .engine.lane_files import lane_stem, open_lane_files
 from .engine.lane_note import LaneNote
+from .engine.ledger import Ledger
+from .engine.limits import declared_quota
 from .engine.money import Price, Prices, Purse, bundled_prices
+from .engine.recall import DAY_S, Ages, Recall
 from .engine.retry import RetryPolicy
 from .engine.run import run_calls
 from .engine.scheduler import Route, Scheduler
@@ -37,6 +42,16 @@ from .providers.access import Means, accesses
 from .providers.access import endpoint_to as endpoint_to
 from .providers.access import keyless_endpoint_to as keyless_endpoint_to
 from .providers.authorizer import Authorizer
+from .providers.pages.endpoint import POLICY as PAGE_POLICY
+from .providers.retrieval import CORPUS_LANE, Retrieval, is_page, price_of
+from .providers.retrieval import lane_of as retrieval_lane_of
+from .providers.search.access import (
+    is_search,
+    keyless_search_endpoint_to,
+    search_accesses,
+    search_endpoint_to,
+)
+from .providers.search.joined import COUNT, Found, search
 from .providers.table import Provider
 from .providers.transport import Transport
 
@@ -45,7 +60,13 @@ FILES_SPARED = 128
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Everything an engine is built from, with the defaults a person gets who sets nothing."""
+    """Everything an engine is built from, with the defaults a person gets who sets nothing.
+
+    Searches and pages of earlier runs count while they are younger than `max_age_s`; since `run_started` (seconds since
+    1970; None: when the engine opens) they are the run's own, failures too, but for those before `retry_started`.
+    `allow_hosts`: `NAME[:PORT][=ADDRESS:PORT]` of hosts whose addresses need not be public. `corpus`: a folder of
+    documents for `search/corpus`.
+    """
 
     lanes: tuple[Lane, ...] = ()
     default_lane: Lane | None = None
@@ -61,10 +82,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     spent: float = 0.0
     policy: RetryPolicy = RetryPolicy()
     environment: Mapping[str, str] | None = None
+    max_age_s: float = DAY_S
+    run_started: float | None = None
+    retry_started: float | None = None
+    snapshot: Path | None = None
+    allow_hosts: tuple[str, ...] = ()
+    corpus: Path | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ConfigurationError(f"mode {self.mode!r} is none of {', '.join(MODES)}")
+        if self.snapshot is not None and self.mode not in ("replay", "strict"):
+            raise ConfigurationError(f"a snapshot is read in mode replay or strict; mode {self.mode} reads none")
+        if not 0 <= self.max_age_s < 1e10:
+            raise ConfigurationError(f"max_age_s ({self.max_age_s:g}) must be seconds, 0 or more")
         if self.max_cost is not None and not 0 <= self.max_cost < 1e9:
             raise ConfigurationError(f"max_cost ({self.max_cost:g}) must be dollars, 0 or more")
 
@@ -88,10 +119,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         )
 
     def lane_of(self, model: str) -> Lane:
-        """The declared lane, else the default one under this model's name."""
-        for lane in self.lanes:
-            if lane.model == model:
-                return lane
+        """The declared lane, else the default one under this name: for a model, what the flags say."""
+        declared = next((lane for lane in self.lanes if lane.model == model), None)
+        if is_page(model) or is_search(model):
+            return retrieval_lane_of(model, declared)
+        if declared is not None:
+            return declared
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
 
     def whole_lane_of(self, model: str) -> Lane:
@@ -121,8 +154,12 @@ def access_to(model: str, settings: Settings) -> Access:
 
 
 def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
-    """The ways to one model, one for each key; two variables that hold the same key are one way."""
-    return accesses(model, settings.means)
+    """The ways to one model or search engine, one for each key; two variables that hold the same key are one way. In
+    mode strict nothing is sent, so no key is needed."""
+    means = settings.means
+    if settings.mode == "strict":
+        means = structs.replace(means, needs_keys=False)
+    return search_accesses(model, means) if is_search(model) else accesses(model, means)
 
 
 class Engine:
@@ -151,8 +188,10 @@ class Engine:
         self._authorizers: dict[object, Authorizer] = {}
         self._cache: Cache | None = None
         self._scheduler: Scheduler | None = None
+        self._retrieval = Retrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
         for lane in settings.lanes:
-            accesses_to(lane.model, settings)
+            if not is_page(lane.model):
+                accesses_to(lane.model, settings)
 
     def __repr__(self) -> str:
         return f"<Engine {self._scheduler or 'closed'} {self.purse}>"
@@ -163,7 +202,10 @@ class Engine:
         scope = b""
         if settings.mode == "live":
             scope = hashlib.sha256((settings.run_id or os.urandom(16).hex()).encode()).digest()[:16]
+        await self._retrieval.open()
         self._cache = Cache(settings.cache_folder(), scope=scope)
+        started = time.time() if settings.run_started is None else settings.run_started
+        ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         self._scheduler = Scheduler(
             self._route,
             cache=self._cache,
@@ -171,6 +213,7 @@ class Engine:
             policy=settings.policy,
             events=self.events,
             random=Random(),
+            recall=Recall(self._cache, settings.mode, ages),
         )
         return self
 
@@ -179,9 +222,9 @@ class Engine:
     ) -> None:
         await self._transport.close()
         if self._scheduler is not None:
-            for route in self._scheduler.routes.values():
-                route.lane.close()
+            self._scheduler.close()
             self._scheduler = None
+        self._retrieval.close()
         if self._cache is not None:
             if self.settings.run_id is None and not self._cache.is_faulty:
                 self._cache.drop_scope()
@@ -202,6 +245,10 @@ class Engine:
         """Outcomes as they finish; `calls` is read lazily. Raises Stopped at the end where a lane stopped."""
         return run_calls(self.scheduler, calls, sink)
 
+    async def search(self, model: str, query: str, count: int = COUNT) -> Found:
+        """The first `count` hits of a search engine, joined from as many pages of results as that takes."""
+        return await search(self.ask, model, query, count)
+
     def halt(self, reason: StopReason, detail: str) -> None:
         """Send nothing more; what is in flight is finished."""
         self.scheduler.halt(reason, detail)
@@ -211,20 +258,40 @@ class Engine:
         if self._cache is not None:
             self._cache.drop_scope()
 
-    def _route(self, model: str) -> Route:
-        settings = self.settings
+    def _route(self, name: str) -> Route:
+        return self._host_route(name) if is_page(name) else self._model_route(name)
+
+    def _model_route(self, model: str) -> Route:
+        settings, is_engine = self.settings, is_search(model)
         accesses = accesses_to(model, settings)
         lane = capped_by_files(settings.lane_of(model), len(accesses))
-        price = self._prices.get(model)
+        price = self._prices.get(model) or (price_of(model) if is_engine else None)
         if settings.max_cost is not None and price is None:
             raise ConfigurationError(
                 f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"
             )
-        endpoints = tuple(
-            endpoint_to(access, self._transport, lane.timeout_s, self._authorizers) for access in accesses
-        )
+        endpoints = tuple(self._endpoint_to(model, access, lane.timeout_s) for access in accesses)
         keys = [self._open_key(access, lane) for access in accesses]
-        return Route(endpoints, LaneGroup(keys, purse=self.purse, events=self.events), price, TokenEstimate())
+        group = LaneGroup(keys, purse=self.purse, events=self.events)
+        return Route(endpoints, group, price, TokenEstimate(), is_retrieval=is_engine)
+
+    def _endpoint_to(self, model: str, access: Access, timeout_s: float) -> Endpoint:
+        if model == CORPUS_LANE:
+            return self._retrieval.corpus_search()
+        if self.settings.mode == "strict":
+            return keyless_search_endpoint_to(access) if is_search(model) else keyless_endpoint_to(access)
+        if is_search(model):
+            return search_endpoint_to(access, self._transport, timeout_s)
+        return endpoint_to(access, self._transport, timeout_s, self._authorizers)
+
+    def _host_route(self, name: str) -> Route:
+        """Hosts are many and come and go: their last minute is kept in memory, and nobody is told of each."""
+        lane = capped_by_files(self.settings.lane_of(name))
+        events, purse = Events(), Purse()
+        key = Admission(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=PAGE_POLICY, events=events)
+        endpoint = self._retrieval.page_endpoint(name, lambda: key.quota.spacing_s)
+        group = LaneGroup([key], purse=purse, events=events)
+        return Route((endpoint,), group, None, TokenEstimate(), policy=PAGE_POLICY, is_retrieval=True, is_page=True)
 
     def _open_key(self, access: Access, lane: Lane) -> Admission:
         note = LaneNote(lane.model, access.variable, access.target.base_url, lane)

@@ -13,7 +13,7 @@ CONCURRENCY_DEFAULT = 128
 class Lane(Struct, frozen=True):
     """What may be sent to `model` with each of its keys: requests a minute, tokens a minute (`tpm` of both kinds,
     `itpm` of input, `otpm` of output), calls in flight. None: not declared, so the lane adapts to what the provider
-    says."""
+    says. `spacing_s`: the least time between two calls."""
 
     model: str
     rpm: float | None = None
@@ -22,6 +22,7 @@ class Lane(Struct, frozen=True):
     timeout_s: float = 600.0
     itpm: float | None = None
     otpm: float | None = None
+    spacing_s: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value in (("rpm", self.rpm), ("tpm", self.tpm), ("itpm", self.itpm), ("otpm", self.otpm)):

@@ -115,7 +115,7 @@ def _smaller(one: float | None, other: float | None) -> float | None:
 
 
 def declared_quota(lane: Lane) -> Quota:
-    return Quota(lane.rpm, lane.tpm, lane.itpm, lane.otpm)
+    return Quota(lane.rpm, lane.tpm, lane.itpm, lane.otpm, lane.spacing_s)
 
 
 def quota_of(limits: Iterable[Limit]) -> Quota:

@@ -27,16 +27,24 @@ class LongPrompts(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """Dollars a million tokens."""
+    """Dollars a million tokens, and dollars a call where calls have a price of their own, as searches do."""
 
     input: float
     output: float
     long: LongPrompts | None = None
+    call: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value in (("input", self.input), ("output", self.output)):
             if not 0 <= value < 1e6:
                 raise ValueError(f"price: {name} ({value:g}) must be dollars a million tokens, 0 or more")
+        if not 0 <= self.call < 1e6:
+            raise ValueError(f"price: call ({self.call:g}) must be dollars, 0 or more")
+
+    @property
+    def is_by_call(self) -> bool:
+        """Whether the number of tokens doesn't matter."""
+        return self.input == self.output == 0
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """Of any number of calls whose prompts are not long."""
@@ -44,8 +52,8 @@ class Price(Struct, frozen=True):
 
     def of_call(self, input_tokens: float, output_tokens: float) -> float:
         if self.long is not None and input_tokens > self.long.above:
-            return (input_tokens * self.long.input + output_tokens * self.long.output) / 1e6
-        return self.of(input_tokens, output_tokens)
+            return self.call + (input_tokens * self.long.input + output_tokens * self.long.output) / 1e6
+        return self.call + self.of(input_tokens, output_tokens)
 
 
 class Source(Struct, frozen=True):
@@ -154,6 +162,8 @@ class Purse:
 
 
 def cost_of(usage: Usage | None, price: Price | None) -> float | None:
-    if usage is None or price is None:
+    if price is None:
         return None
+    if usage is None:
+        return price.call if price.is_by_call else None
     return price.of_call(usage.input, usage.output)

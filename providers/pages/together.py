@@ -1,0 +1,69 @@
+"""All pages of one engine together: how many hops at once, how many a minute, whatever their hosts.
+
+Stands between a host's lane and the endpoint, so a hop waits here with its host's permit in hand. Waiting can bring two
+hops to one host closer than its lane let them go, so the pause between them is kept here once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiolimiter import AsyncLimiter
+
+from ...engine.call import Call, Reply
+from ...engine.endpoint import Endpoint, Fault, Request, Response
+from ...engine.limits import Limit
+
+CONCURRENCY = 64
+# With these no sliding minute holds more than the quota, though a start is half a second late.
+_BURST_SHARE = 1 / 200
+_RATE = 0.995 / 60.5
+
+
+class Together:
+    """The turns of all hosts. `rpm` None: no total is declared."""
+
+    def __init__(self, concurrency: int = CONCURRENCY, rpm: float | None = None) -> None:
+        self.slots = asyncio.Semaphore(concurrency)
+        self.pace: AsyncLimiter | None = None
+        if rpm is not None:
+            burst = 1 + rpm * _BURST_SHARE
+            self.pace = AsyncLimiter(burst, burst / (rpm * _RATE))
+
+
+class HostEndpoint:
+    """One host's pages: an endpoint that waits for its turn among all hosts. `spacing_s` is the lane's, at the time."""
+
+    def __init__(self, endpoint: Endpoint, together: Together, spacing_s: Callable[[], float]) -> None:
+        self._endpoint = endpoint
+        self._together = together
+        self._spacing_s = spacing_s
+        self._next_at = float("-inf")
+
+    def __repr__(self) -> str:
+        return f"<HostEndpoint over {self._endpoint}>"
+
+    @property
+    def base_url(self) -> str:
+        return self._endpoint.base_url
+
+    def encode(self, call: Call) -> Request:
+        return self._endpoint.encode(call)
+
+    async def send(self, request: Request) -> Response:
+        async with self._together.slots:
+            if self._together.pace is not None:
+                await self._together.pace.acquire()
+            loop = asyncio.get_running_loop()
+            wait_s = self._next_at - loop.time()
+            self._next_at = max(self._next_at, loop.time()) + self._spacing_s()
+            if wait_s > 0:
+                await asyncio.sleep(wait_s)
+            return await self._endpoint.send(request)
+
+    def decode(self, response: Response) -> Reply | Fault:
+        return self._endpoint.decode(response)
+
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return self._endpoint.limits(response)

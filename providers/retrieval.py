@@ -1,0 +1,127 @@
+"""What searches and pages of one engine share: the corpus, the ways to hosts, the turns of all pages.
+
+Built from what was allowed and declared; opens nothing before it is needed. How calls are sent is the engine's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..engine.call import WEB
+from ..engine.endpoint import Endpoint
+from ..engine.lane import CONCURRENCY_DEFAULT, Lane
+from ..engine.money import Price
+from .access import ConfigurationError
+from .pages.connections import Connections
+from .pages.endpoint import PageEndpoint
+from .pages.guard import Guard, parse_allowed
+from .pages.together import CONCURRENCY, HostEndpoint, Together
+from .search.access import is_search
+from .search.documents import CorpusError
+from .search.table import CORPUS, PROVIDER, engine_of
+
+if TYPE_CHECKING:
+    from .search.corpus import Corpus
+
+HOST_CONCURRENCY = 2
+HOST_SPACING_S = 1.0
+CORPUS_LANE = f"{PROVIDER}/{CORPUS}"
+# Documents of the corpus have no host.
+NO_HOST = f"{WEB}/"
+
+
+def is_page(lane: str) -> bool:
+    return lane == WEB or lane.startswith(NO_HOST)
+
+
+def lane_of(name: str, declared: Lane | None) -> Lane:
+    """The lane of a search engine, a host, or of all pages together: what was declared, where it was, over what is
+    polite and documented."""
+    if is_search(name):
+        row = engine_of(name)
+        default = Lane(name, concurrency=8) if row is None else row.lane
+    elif name == WEB:
+        default = Lane(WEB, concurrency=CONCURRENCY)
+    elif name == NO_HOST:
+        default = Lane(name)
+    else:
+        default = Lane(name, concurrency=HOST_CONCURRENCY, spacing_s=HOST_SPACING_S)
+    return default if declared is None else _over(declared, default)
+
+
+def _over(declared: Lane, default: Lane) -> Lane:
+    """A lane's own figures where they were set. A declared number of requests takes the place of a pause."""
+    plain = Lane(declared.model)
+    concurrency = default.concurrency if declared.concurrency == CONCURRENCY_DEFAULT else declared.concurrency
+    return Lane(
+        declared.model,
+        rpm=default.rpm if declared.rpm is None else declared.rpm,
+        concurrency=concurrency,
+        timeout_s=default.timeout_s if declared.timeout_s == plain.timeout_s else declared.timeout_s,
+        spacing_s=default.spacing_s if declared.rpm is None else 0.0,
+    )
+
+
+def price_of(model: str) -> Price | None:
+    """What an engine's own list says of one request."""
+    row = engine_of(model)
+    if row is not None:
+        return Price(0.0, 0.0, call=row.dollars_per_1000 / 1000)
+    return Price(0.0, 0.0) if model == CORPUS_LANE else None
+
+
+class Retrieval:
+    """One engine's. `allowed`: hosts whose addresses need not be public. `lane`: all pages together."""
+
+    def __init__(self, allowed: Sequence[str], lane: Lane, corpus: Path | None) -> None:
+        try:
+            guard = Guard(tuple(parse_allowed(one) for one in allowed))
+        except ValueError as error:
+            raise ConfigurationError(f"--allow-host {error}") from error
+        self._connections = Connections(guard)
+        self._pages = PageEndpoint(self._connections)
+        self._lane = lane
+        self._together: Together | None = None
+        self._folder = corpus
+        self._corpus: Corpus | None = None
+
+    def __repr__(self) -> str:
+        return f"<Retrieval [{self._pages}; {self._corpus or 'no corpus'}]>"
+
+    async def open(self) -> None:
+        """Read the corpus's folder, where there is one."""
+        if self._folder is None:
+            return
+        from .search.corpus import Corpus  # numpy, which nothing else here needs
+
+        try:
+            self._corpus = await asyncio.to_thread(Corpus, self._folder)
+        except CorpusError as error:
+            raise ConfigurationError(str(error)) from error
+
+    def page_endpoint(self, lane: str, spacing_s: Callable[[], float]) -> Endpoint:
+        """That of one host's pages. Where a call has no host, it asks for a document of the corpus, or for nothing that
+        can be sent."""
+        if lane == NO_HOST and self._corpus is not None:
+            from .search.corpus import CorpusEndpoint
+
+            return CorpusEndpoint(self._corpus)
+        if self._together is None:
+            self._together = Together(self._lane.concurrency, self._lane.rpm)
+        return HostEndpoint(self._pages, self._together, spacing_s)
+
+    def corpus_search(self) -> Endpoint:
+        if self._corpus is None:
+            raise ConfigurationError(f"{CORPUS_LANE} needs a folder of documents: give one with --corpus")
+        from .search.corpus import CorpusSearch
+
+        return CorpusSearch(self._corpus)
+
+    def close(self) -> None:
+        self._connections.close()
+        if self._corpus is not None:
+            self._corpus.close()
+            self._corpus = None
