@@ -73,7 +73,7 @@ class ModelEndpoint:
         result = self._protocol.decode(response)
         if isinstance(result, Fault):
             return self._told(result)
-        if self._secrets.are_in(result.text) or (result.citations and self._is_in_a_citation(result)):
+        if self._secrets.are_in(result.text) or ((result.citations or result.hits) and self._is_in_a_source(result)):
             # Its bytes hold pieces that no search for the whole finds, and whoever reads them puts these together.
             return _SPELLED_OUT
         return result
@@ -108,5 +108,7 @@ class ModelEndpoint:
         detail = self._secrets.struck_text(fault.detail)
         return fault if detail == fault.detail else structs.replace(fault, detail=detail)
 
-    def _is_in_a_citation(self, reply: Reply) -> bool:
-        return any(self._secrets.are_in(f"{one.url} {one.title}") for one in reply.citations)
+    def _is_in_a_source(self, reply: Reply) -> bool:
+        cited = (f"{one.url} {one.title}" for one in reply.citations)
+        found = (f"{one.url} {one.title} {one.snippet}" for one in reply.hits)
+        return any(map(self._secrets.are_in, (*cited, *found)))

@@ -21,6 +21,7 @@ from ...engine.endpoint import EncodeError, Fault, Request, Response, SendError
 from ...engine.limits import Limit
 from ..llm.faults import bad_json
 from ..llm.repair import object_of, parse_leniently
+from ..pages.hop import packed, unpacked
 from .answer import LAST, MORE, Object, listed
 from .bm25 import Index, Postings, words_of
 from .documents import SCHEME, CorpusError, Document, digest_of, page_of, written
@@ -157,12 +158,16 @@ class CorpusEndpoint:
         url = orjson.loads(request.body)["url"]
         found = await self._corpus.apart(lambda: self._corpus.read(url))
         if found is None:
-            return Response(404, b"", headers={"content-type": "text/plain"})
+            return Response(404, b"")
         content_type, body = found
-        return Response(200, body, headers={"content-type": content_type})
+        return Response(200, packed(Fetched(200, content_type, "", None, body)))
 
     def decode(self, response: Response) -> Reply | Fault:
-        fetched = Fetched(response.status, response.headers.get("content-type", ""), "", None, response.body)
+        if response.status == 404:
+            return Fault("rejected", "404: there is no such document in the corpus", "never", 404)
+        fetched = unpacked(response.status, response.body)
+        if fetched is None:
+            return bad_json("what is stored of the document is damaged")
         return Reply("", raw_hash=sha256(response.body).hexdigest(), fetched=fetched)
 
     def limits(self, response: Response) -> tuple[Limit, ...]:

@@ -39,6 +39,20 @@ def aimock(folder: Path, fixtures: list[dict[str, Any]]) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
 
 
+@contextmanager
+def searching(results: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
+    """The base URL of a mock of Tavily that gives these results to queries that hold these words."""
+    library, port = AIMOCK.with_name("index.js").as_uri(), free_port()
+    script = f"""
+        import {{ LLMock }} from {json.dumps(library)};
+        const mock = new LLMock({{ port: {port} }});
+        for (const [word, rows] of Object.entries({json.dumps(results)})) mock.onSearch(word, rows);
+        await mock.start();
+    """
+    with _process(["node", "--input-type=module", "--eval", script], port):
+        yield f"http://127.0.0.1:{port}"
+
+
 class LLMock:
     """A mock that enforces quotas and judges its client."""
 

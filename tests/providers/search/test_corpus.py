@@ -86,8 +86,9 @@ def test_a_documents_address_gives_its_bytes(corpus: Corpus) -> None:
     ["none.txt", "../a.html", "./a.html", "/etc/passwd", "..", "", "A.HTML", "%2e%2e/x", "file:///etc/passwd", "x\x00"],
 )
 def test_no_other_address_gives_anything(corpus: Corpus, name: str) -> None:
-    fetched = asked(CorpusEndpoint(corpus), "web", f"corpus:{name}").fetched
-    assert fetched is not None and (fetched.status, fetched.body) == (404, b"")
+    endpoint = CorpusEndpoint(corpus)
+    fault = endpoint.decode(asyncio.run(endpoint.send(endpoint.encode(Call("web", f"corpus:{name}")))))
+    assert isinstance(fault, Fault) and (fault.kind, fault.action, fault.status) == ("rejected", "never", 404)
 
 
 def test_another_corpus_has_other_keys_and_the_same_one_elsewhere_has_the_same(tmp_path: Path) -> None:
