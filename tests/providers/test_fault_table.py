@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from millstream.engine.endpoint import Response
-from millstream.providers.fault_table import BEGIN, END, HEAD, ROWS, main, table, with_table
+from millstream.providers.fault_table import BEGIN, END, HEAD, ROWS, Row, main, table, with_table
 from millstream.providers.llm.faults import MEANINGS, fault_of
 
 STATUSES = sorted({*MEANINGS, 301, 302, 307, 308, 400, 402, 404, 405, 413, 422, 429})
@@ -27,8 +27,58 @@ def test_a_wait_that_is_told_has_a_row_of_its_own() -> None:
     assert (row.name, row.exit_code) == ("told to wait", 4)
 
 
+# What was promised: Y tried again, N never, STOP the lane stops; K the quota is kept, R given back, S as counted, B maybe
+# billed; what is recorded; the exit code.
+PROMISED: dict[str, tuple[str, str, str, int]] = {
+    "unreachable": ("Y", "R", "connect dns", 3),
+    "hung up": ("Y", "KB", "disconnected", 3),
+    "broken body": ("Y", "KB", "incomplete", 3),
+    "longer body": ("-", "S", "ok", 0),
+    "late": ("Y", "KB", "timeout", 3),
+    "truncated JSON": ("Y", "KB", "bad_json incomplete", 3),
+    "error within": ("Y", "K", "server_error", 3),
+    "told to wait": ("Y", "K", "", 4),
+    "throttled": ("Y", "K", "rate_limited", 3),
+    "empty account": ("STOP", "K", "", 4),
+    "server error": ("Y", "K", "server_error", 3),
+    "overloaded": ("Y", "K", "server_error", 3),
+    "gateway": ("Y", "KB", "server_error", 3),
+    "rejected": ("N", "K", "rejected", 3),
+    "dead key": ("STOP", "K", "", 4),
+    "filtered": ("-", "S", "refused", 0),
+    "cut by length": ("-", "S", "ok", 0),
+    "empty": ("Y", "S", "empty", 3),
+    "too large": ("N", "KB", "too_large", 3),
+    "no text": ("-", "S", "ok", 0),
+    "ended stream": ("-", "S", "ok", 0),
+    "cut stream": ("Y", "KB", "incomplete", 3),
+    "redirect": ("STOP", "K", "redirect", 4),
+}
+STATUSES_PROMISED = {
+    "throttled": {429},
+    "empty account": {402},
+    "server error": {500, 503, 408, 409},
+    "overloaded": {529},
+    "gateway": {502, 504},
+    "rejected": {400, 404, 413, 422},
+    "dead key": {401, 403},
+    "redirect": {301, 302, 307, 308},
+}
+SHORT = {None: "-", "retry": "Y", "throttle": "Y", "never": "N", "stop": "STOP", "confirm": "STOP"}
+QUOTAS = {"keep": "K", "refund": "R", "settle": "S"}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_is_what_was_promised(row: Row) -> None:
+    quota = QUOTAS[row.quota] + ("B" if row.is_billed_maybe else "")
+    assert (SHORT[row.action], quota, " ".join(row.recorded), row.exit_code) == PROMISED[row.name]
+    assert set(row.statuses) >= STATUSES_PROMISED.get(row.name, set())
+    assert row.cuts_rate == (row.name in ("throttled", "overloaded"))
+    assert row.attempts_max == (2 if row.name == "empty" else None)
+
+
 def test_rows_are_told_apart_by_their_names() -> None:
-    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert len({row.name for row in ROWS}) == len(ROWS) == len(PROMISED)
     assert all(len(row.cells) == len(HEAD) and all(row.cells) for row in ROWS)
 
 
