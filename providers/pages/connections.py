@@ -1,7 +1,7 @@
 """Connections to pages' hosts. Every address is held against the guard where its socket is made, and nowhere else is
 one made: whatever a name's servers answered, and however an address is written, only a public one is connected to.
 
-Reads no environment, so no proxy of it is used. Keeps no connection: a polite lane comes back when a server has hung up.
+Reads no environment, so no proxy of it is used. Keeps no connection: a polite lane comes back too late for one.
 """
 
 from __future__ import annotations

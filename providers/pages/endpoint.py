@@ -12,12 +12,9 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Mapping
-from hashlib import sha256
 
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
-from aiolimiter import AsyncLimiter
 
 from ...engine.call import Call, FailureKind, Reply
 from ...engine.endpoint import Action, EncodeError, Fault, Request, Response, SendError
@@ -26,7 +23,8 @@ from ...engine.retry import RetryPolicy
 from ..llm.faults import retry_after_s
 from .connections import Connections, NotPublic
 from .guard import Refused
-from .hop import BODY_MAX, Hop, Progress, TooLarge, fetch, packed, unpacked
+from .hop import BODY_MAX, Progress, TooLarge, fetch
+from .stored import reply_of
 from .urls import UrlError, parse_url
 
 HOP_S = 10.0
@@ -46,6 +44,8 @@ WITHIN_S, CRAWL_DELAY_S = "within_s", "crawl_delay_s"
 """What a call's `extra` may say: how long the hop may take, and the pause that the host's rules ask for. Neither is
 part of the key."""
 
+# A header that no host sends: what its rules for robots say, told to its lane with the answer.
+_CRAWL_DELAY = "crawl-delay"
 _IDENTITY = "web"
 _NEVER_BODIES = (204, 205, 304)
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
@@ -53,11 +53,10 @@ _PAUSES_MAX = 10_000
 
 
 class PageEndpoint:
-    """Every page there is. `pace` lets through so many hops a minute, to all hosts together; None: no total."""
+    """Every page there is. `timeout_s`: the longest that one hop may take."""
 
-    def __init__(self, connections: Connections, pace: AsyncLimiter | None = None, timeout_s: float = HOP_S) -> None:
+    def __init__(self, connections: Connections, timeout_s: float = HOP_S) -> None:
         self._connections = connections
-        self._pace = pace
         self._timeout_s = timeout_s
         self._paused_until: dict[str, float] = {}
 
@@ -86,9 +85,6 @@ class PageEndpoint:
     async def send(self, request: Request) -> Response:
         url = parse_url(request.url)
         self._refuse_if_paused(url.authority)
-        if self._pace is not None:
-            # Before the deadline starts: waiting for one's turn is no fault of the page.
-            await self._pace.acquire()
         asked = json.loads(request.wire)
         timeout_s = min(self._timeout_s, float(asked.get(WITHIN_S, self._timeout_s)))
         progress, began = Progress(), time.perf_counter()
@@ -102,18 +98,18 @@ class PageEndpoint:
             is_quick = time.perf_counter() - began <= QUICK_S
             raise SendError(_fault_of(error, timeout_s, progress, is_quick=is_quick)) from error
         elapsed_ms = (time.perf_counter() - began) * 1000
-        headers = _headers_of(hop, asked)
-        response = Response(hop.fetched.status, packed(hop.fetched), latency_ms=elapsed_ms, headers=headers)
+        headers = hop.headers
+        if CRAWL_DELAY_S in asked:
+            headers[_CRAWL_DELAY] = str(asked[CRAWL_DELAY_S])
+        response = Response(hop.status, hop.body, latency_ms=elapsed_ms, headers=headers)
         self._note_pause(url.authority, response)
         return response
 
     def decode(self, response: Response) -> Reply | Fault:
-        fetched = unpacked(response.status, response.body)
-        if fetched is None:
-            return Fault("bad_json", "what is stored of the page is damaged", "retry", response.status)
-        if 200 <= fetched.status < 400 and fetched.status not in _NEVER_BODIES:
-            return Reply("", raw_hash=sha256(response.body).hexdigest(), fetched=fetched)
-        return _fault_of_status(response)
+        status = response.status
+        if not 200 <= status < 400 or status in _NEVER_BODIES:
+            return _fault_of_status(response)
+        return reply_of(response)
 
     def limits(self, response: Response) -> tuple[Limit, ...]:
         """What the host asks of its lane: a pause, and the pace that its rules for robots set."""
@@ -121,7 +117,7 @@ class PageEndpoint:
         pause_s = _pause_s(response)
         if pause_s is not None and pause_s <= SHORT_PAUSE_S:
             found.append(Limit("requests", pause_s, remaining=0, reset_s=pause_s))
-        delay_s = float(response.headers.get(CRAWL_DELAY_S, 0))
+        delay_s = float(response.headers.get(_CRAWL_DELAY, 0))
         if delay_s > 0:
             found.append(Limit("requests", min(delay_s, CRAWL_DELAY_MAX_S), limit=1))
         return tuple(found)
@@ -142,18 +138,6 @@ class PageEndpoint:
             self._paused_until = {name: until for name, until in self._paused_until.items() if until > now}
         if len(self._paused_until) < _PAUSES_MAX:
             self._paused_until[host] = now + min(pause_s, PAUSE_MAX_S)
-
-
-def _headers_of(hop: Hop, asked: Mapping[str, float]) -> dict[str, str]:
-    found = {}
-    if hop.fetched.status in (429, 503):
-        if hop.retry_after is not None:
-            found["retry-after"] = hop.retry_after
-        if hop.date is not None:
-            found["date"] = hop.date
-    if CRAWL_DELAY_S in asked:
-        found[CRAWL_DELAY_S] = str(asked[CRAWL_DELAY_S])
-    return found
 
 
 def _pause_s(response: Response) -> float | None:

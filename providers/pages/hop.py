@@ -1,7 +1,7 @@
-"""One hop to a page: a GET over a connection of its own, read to its end or to its limits, and how it is kept.
+"""One hop to a page: a GET over a connection of its own, read to its end or to its limits.
 
-Owns what is said to a host, the limits of what is taken from it, and how a hop is packed as a stored body. Follows
-nothing, decodes no content; what a broken hop means is the endpoint's to say.
+Owns what is said to a host, and the limits of what is taken from it. Follows nothing, decodes no content; what a broken
+hop means is the endpoint's to say.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import NamedTuple
 from aiohttp import StreamReader
 from aiohttp.http_parser import RawResponseMessage
 
-from ...engine.call import Fetched
 from ..connections import OneAnswer
 from ..endpoint import USER_AGENT as NAME_AND_VERSION
 from .connections import Connections
+from .stored import CONTENT_ENCODING, CONTENT_TYPE, LOCATION
 from .urls import WebUrl
 
 BODY_MAX = 5 << 20
@@ -24,6 +24,7 @@ ROBOT_NAME = NAME_AND_VERSION.partition("/")[0]
 _LINE_MAX = 16_384
 _FIELD_MAX = 32_768
 _FIELDS_MAX = 200
+_KEPT = (CONTENT_TYPE, CONTENT_ENCODING, LOCATION, "retry-after", "date")
 _HEADERS = (
     f"User-Agent: {USER_AGENT}\r\n"
     "Accept: text/html,application/xhtml+xml,application/pdf;q=0.9,text/plain;q=0.9,*/*;q=0.5\r\n"
@@ -38,11 +39,11 @@ class TooLarge(Exception):
 
 
 class Hop(NamedTuple):
-    """What came, and the headers beside it that concern the host."""
+    """What came: the bytes of the wire, and those headers that mean something, by their names in lower case."""
 
-    fetched: Fetched
-    retry_after: str | None
-    date: str | None
+    status: int
+    headers: dict[str, str]
+    body: bytes
 
 
 class Progress:
@@ -71,15 +72,11 @@ async def fetch(connections: Connections, url: WebUrl, progress: Progress) -> Ho
         # Never used again, and nobody waits for a host to take its leave.
         if protocol.transport is not None:
             protocol.transport.abort()
-    headers = message.headers
-    fetched = Fetched(
-        message.code,
-        headers.get("Content-Type", ""),
-        ", ".join(headers.getall("Content-Encoding", ())),
-        headers.get("Location"),
-        body,
-    )
-    return Hop(fetched, headers.get("Retry-After"), headers.get("Date"))
+    headers = {}
+    for name in _KEPT:
+        if values := message.headers.getall(name, ()):
+            headers[name] = ", ".join(values) if name == CONTENT_ENCODING else values[0]
+    return Hop(message.code, headers, body)
 
 
 async def _ask(protocol: OneAnswer, url: WebUrl) -> tuple[RawResponseMessage, StreamReader]:
@@ -107,20 +104,3 @@ async def _read(payload: StreamReader, message: RawResponseMessage) -> bytes:
         if payload.at_eof():
             break
     return b"".join(chunks)
-
-
-def packed(fetched: Fetched) -> bytes:
-    """A hop as the body that is stored: three lines of headers, then the bytes of the wire."""
-    lines = (fetched.content_type, fetched.encoding, "" if fetched.location is None else f" {fetched.location}")
-    # No header's value has a line's end in it.
-    head = "".join(f"{' '.join(line.splitlines()) if line.strip() else ''}\n" for line in lines)
-    return head.encode("utf-8", "surrogateescape") + fetched.body
-
-
-def unpacked(status: int, stored: bytes) -> Fetched | None:
-    """What `packed` made; None where it is not that."""
-    parts = stored.split(b"\n", 3)
-    if len(parts) < 4:
-        return None
-    content_type, encoding, location = (part.decode("utf-8", "surrogateescape") for part in parts[:3])
-    return Fetched(status, content_type, encoding, location[1:] if location else None, parts[3])

@@ -21,7 +21,7 @@ from ...engine.endpoint import EncodeError, Fault, Request, Response, SendError
 from ...engine.limits import Limit
 from ..llm.faults import bad_json
 from ..llm.repair import object_of, parse_leniently
-from ..pages.hop import packed, unpacked
+from ..pages.stored import reply_of, response_of
 from .answer import LAST, MORE, Object, listed
 from .bm25 import Index, Postings, words_of
 from .documents import SCHEME, CorpusError, Document, digest_of, page_of, written
@@ -160,15 +160,12 @@ class CorpusEndpoint:
         if found is None:
             return Response(404, b"")
         content_type, body = found
-        return Response(200, packed(Fetched(200, content_type, "", None, body)))
+        return response_of(Fetched(200, content_type, "", None, body))
 
     def decode(self, response: Response) -> Reply | Fault:
         if response.status == 404:
             return Fault("rejected", "404: there is no such document in the corpus", "never", 404)
-        fetched = unpacked(response.status, response.body)
-        if fetched is None:
-            return bad_json("what is stored of the document is damaged")
-        return Reply("", raw_hash=sha256(response.body).hexdigest(), fetched=fetched)
+        return reply_of(response)
 
     def limits(self, response: Response) -> tuple[Limit, ...]:
         return ()

@@ -1,0 +1,245 @@
+"""The bytes of a page, made readable: decompressed and counted, told apart by what they are, decoded to text.
+
+Pure; runs in a worker. What a header claims is a hint here and nothing more: no charset and no claim is ever fatal.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterator
+from typing import Literal
+
+import charset_normalizer
+from msgspec import Struct
+
+DECODED_MAX = 10 << 20
+# Some servers compress twice, and none in earnest more often.
+LAYERS_MAX = 4
+
+Kind = Literal["html", "pdf", "text", "other"]
+
+_GZIP = b"\x1f\x8b\x08"
+_AS_GZIP, _AS_ZLIB, _AS_DEFLATE = 31, 15, -15
+_READ = 4_096
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"GIF8", "a GIF picture"),
+    (b"PK\x03\x04", "a ZIP archive or an office document"),
+    (b"PK\x05\x06", "an empty ZIP archive"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old office document"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"Rar!\x1a\x07", "a RAR archive"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"(\xb5/\xfd", "a zstd archive"),
+    (b"\x00asm", "a program"),
+    (b"\x7fELF", "a program"),
+    (b"wOFF", "a font"),
+    (b"wOF2", "a font"),
+    (b"OggS", "a sound or a film"),
+    (b"ID3", "a sound"),
+    (b"\x1aE\xdf\xa3", "a film"),
+    (b"%!PS", "a PostScript document"),
+    (b"{\\rtf", "an RTF document"),
+)
+_MARKUP = re.compile(rb"<(?:!doctype\s+html|html|head|body|title|meta|div|p|h1|table|article|script|a)\b", re.I)
+_XHTML = re.compile(rb"<html[\s>]", re.I)
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_IN_HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
+_IN_PAGE = re.compile(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
+# As browsers read these names: what was written with the larger charset is labelled with the smaller one.
+_WIDER = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+}
+# Python has codecs that are no charsets, and some that take quadratic time.
+# fmt: off
+_CHARSETS = frozenset((
+    "utf-8", "utf-16-le", "utf-16-be", "gb18030", "cp932", "cp949", "big5hkscs", "euc_jp", "iso2022_jp", "hz", "johab",
+    "koi8-r", "koi8-u", "mac-roman", "mac-cyrillic", "cp866", "cp874", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254",
+    "cp1255", "cp1256", "cp1257", "cp1258", "iso8859-2", "iso8859-3", "iso8859-4", "iso8859-5", "iso8859-6",
+    "iso8859-7", "iso8859-8", "iso8859-10", "iso8859-13", "iso8859-14", "iso8859-15", "iso8859-16",
+))
+# fmt: on
+_GUESSED_FROM = 16_384
+
+
+class Content(Struct, frozen=True):
+    """A page's own bytes. `is_whole` False: the compressed data broke off, or went on beyond what is read."""
+
+    data: bytes
+    is_whole: bool = True
+
+
+class NotReadable(Exception):
+    """One line: why nothing can be made of the bytes."""
+
+
+class TooMuch(Exception):
+    """More than DECODED_MAX bytes when decompressed."""
+
+
+def decompressed(body: bytes, encoding: str) -> Content:
+    """What the host compressed. Raises NotReadable or TooMuch."""
+    named = [name.strip().lower() for name in encoding.split(",")]
+    layers = [name for name in named if name and name != "identity"]
+    if len(layers) > LAYERS_MAX:
+        raise NotReadable(f"compressed {len(layers)} times over")
+    content = Content(body)
+    for name in reversed(layers):
+        if name not in ("gzip", "x-gzip", "deflate"):
+            raise NotReadable(f"compressed as {name[:40]!r}, which was not asked for")
+        unpacked = _inflated(content.data, is_gzip=name != "deflate")
+        if unpacked is None:
+            continue  # it only says so
+        content = Content(unpacked.data, content.is_whole and unpacked.is_whole)
+    return content
+
+
+def without_more_layers(content: Content) -> Content:
+    """A page that was compressed once more than its headers say."""
+    for _ in range(LAYERS_MAX):
+        unpacked = _inflated(content.data, is_gzip=True) if content.data.startswith(_GZIP) else None
+        if unpacked is None:
+            break
+        content = Content(unpacked.data, content.is_whole and unpacked.is_whole)
+    return content
+
+
+def _inflated(data: bytes, *, is_gzip: bool) -> Content | None:
+    """None where it is not compressed in this way. What was there before the data broke off counts."""
+    for bits in (_AS_GZIP,) if is_gzip else (_AS_ZLIB, _AS_DEFLATE):
+        found: list[bytes] = []
+        size, is_whole = 0, True
+        try:
+            for piece in _pieces(data, bits):
+                size += len(piece)
+                if size > DECODED_MAX:
+                    raise TooMuch
+                found.append(piece)
+        except zlib.error:
+            is_whole = False
+        if size or is_whole:
+            return Content(b"".join(found), is_whole)
+    return None
+
+
+def _pieces(data: bytes, bits: int) -> Iterator[bytes]:
+    """Small ones: a fault costs no more than the piece that it is in. What follows the end is no fault."""
+    decoder = zlib.decompressobj(bits)
+    for start in range(0, len(data), _READ):
+        rest = data[start : start + _READ]
+        while rest:
+            yield decoder.decompress(rest, 4 * _READ)
+            rest = decoder.unconsumed_tail
+            if decoder.eof:
+                rest = decoder.unused_data
+                if not (rest or data[start + _READ :]).startswith(_GZIP[: max(1, len(rest))]):
+                    return
+                decoder = zlib.decompressobj(bits)
+    # What is still inside was held back for want of room.
+    yield decoder.flush()
+    if not decoder.eof:
+        raise zlib.error("the data broke off")
+
+
+def kind_of(data: bytes, content_type: str) -> tuple[Kind, str]:
+    """What the bytes are, and in words what they are where nothing can be read from them."""
+    claimed = content_type.partition(";")[0].strip().lower()
+    start = data[:1_024]
+    if b"%PDF-" in start:
+        return "pdf", ""
+    for signature, name in _SIGNATURES:
+        if start.startswith(signature):
+            return "other", name
+    if start.startswith(b"RIFF") or start[4:8] == b"ftyp":
+        return "other", "a picture, a sound or a film"
+    if start.startswith(_GZIP):
+        return "other", "a gzip archive"
+    has_mark = any(start.startswith(mark) for mark, _ in _MARKS)
+    if b"\0" in start and not has_mark and not claimed.startswith("text/"):
+        return "other", "binary data"
+    if start.count(b"\0") > len(start) // 2 + 1:
+        return "other", "binary data"
+    return _kind_of_text(data, claimed, start)
+
+
+def _kind_of_text(data: bytes, claimed: str, start: bytes) -> tuple[Kind, str]:
+    begin = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if claimed in ("text/html", "application/xhtml+xml"):
+        return "html", ""
+    if claimed == "application/json" or claimed.endswith("+json"):
+        return "other", "JSON"
+    if claimed.startswith(("image/", "audio/", "video/", "font/", "multipart/")):
+        # An error page in a picture's place is none that anyone looked for, but a page it is.
+        return ("html", "") if _MARKUP.match(begin) else ("other", claimed[:60])
+    if claimed in ("text/css", "text/javascript", "application/javascript", "application/x-javascript"):
+        return "other", claimed
+    if begin.startswith(b"<?xml") or claimed in ("text/xml", "application/xml") or claimed.endswith("+xml"):
+        return ("html", "") if _XHTML.search(data[:4_096]) else ("other", "XML")
+    if claimed.startswith("text/") and claimed != "text/plain":
+        return "text", ""
+    if _MARKUP.match(begin) or (not claimed and _MARKUP.search(start)):
+        return "html", ""
+    if claimed in ("", "text/plain", "application/octet-stream", "application/text", "binary/octet-stream"):
+        if begin[:1] in (b"{", b"[") and claimed != "text/plain" and begin.rstrip()[-1:] in b'}],"':
+            return "other", "JSON"
+        return "text", ""
+    if claimed.startswith(("application/", "model/", "chemical/")):
+        return "other", claimed[:60]
+    return "text", ""
+
+
+def decoded(data: bytes, content_type: str) -> str:
+    """Text, whatever the bytes: by their mark, the header, the page's own word, or a guess; faults are replaced."""
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(name, "replace")
+    told = []
+    if (in_header := _IN_HEADER.search(content_type)) is not None:
+        told.append(_charset(in_header[1]))
+    if (in_page := _IN_PAGE.search(data[:4_096])) is not None:
+        found = _charset(in_page[1].decode("ascii"))
+        # What can be found by searching for plain letters is not written in UTF-16.
+        told.append("utf-8" if found is not None and found.startswith("utf-16") else found)
+    named = [name for name in told if name is not None]
+    for name in (*named, "utf-8"):
+        strict = _strictly(data, name)
+        if strict is not None:
+            return strict
+    if named:
+        text = data.decode(named[0], "replace")
+        # A few faults don't refute what host or author say.
+        if text.count("\ufffd") <= 8 + len(text) // 1_000:
+            return text
+    best = charset_normalizer.from_bytes(data[:_GUESSED_FROM]).best()
+    guessed = _charset(best.encoding) if best is not None else None
+    return data.decode(guessed or (named[0] if named else "cp1252"), "replace")
+
+
+def _strictly(data: bytes, name: str) -> str | None:
+    try:
+        return data.decode(name)
+    except UnicodeDecodeError:
+        return None
+
+
+def _charset(label: str) -> str | None:
+    """The codec for a charset's name; None for what is none."""
+    try:
+        name = codecs.lookup(label.strip()).name
+    except (LookupError, ValueError):
+        return None
+    name = {"utf-16": "utf-16-le"}.get(name, _WIDER.get(name, name))
+    return name if name in _CHARSETS else None

@@ -1,0 +1,188 @@
+"""Text out of one page's bytes: HTML, PDF, plain text. Runs in a worker, which is killed if it takes too long.
+
+Owns which extractor a page gets and what is said where it gives nothing. Imports trafilatura and its parsers, so the
+parent never imports this module.
+"""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pypdfium2  # type: ignore[import-untyped]
+import trafilatura
+from lxml import html  # type: ignore[import-untyped]
+
+from .content import DECODED_MAX, Content, NotReadable, TooMuch, decoded, decompressed, kind_of, without_more_layers
+from .extracted import TEXT_MAX, Extracted
+
+PDF_PAGES_MAX = 200
+_TITLE_MAX = 300
+# Less than this from a page that says far more is no main text.
+_SHORT = 200
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+_SPACES = re.compile(r"[^\S\n]+")
+_EMPTY_LINES = re.compile(r"\n{3,}")
+
+
+def extract(body: bytes, content_type: str, encoding: str) -> Extracted:
+    """Never raises but for want of memory."""
+    try:
+        content = decompressed(body, encoding)
+        if "gzip" not in content_type.lower():
+            content = without_more_layers(content)
+    except NotReadable as error:
+        return Extracted("not_text", detail=str(error))
+    except TooMuch:
+        return Extracted("too_large", detail=f"more than {DECODED_MAX >> 20} MiB when decompressed")
+    if len(content.data) > DECODED_MAX:
+        return Extracted("too_large", detail=f"more than {DECODED_MAX >> 20} MiB")
+    if not content.data.strip():
+        return Extracted("empty", detail="a page without a single character")
+    kind, name = kind_of(content.data, content_type)
+    if kind == "other":
+        return Extracted("not_text", detail=name)
+    found = _from_pdf(content.data) if kind == "pdf" else _from_text(content.data, content_type, is_html=kind == "html")
+    return _finished(found, content)
+
+
+def _finished(found: Extracted, content: Content) -> Extracted:
+    if found.status != "ok":
+        return found
+    text = _tidied(found.text)
+    title = " ".join(_CONTROLS.sub("", found.title).split())[:_TITLE_MAX]
+    if not text:
+        return Extracted("empty", title=title, detail=found.detail or "no text was found in the page")
+    notes = [found.detail] if found.detail else []
+    if not content.is_whole:
+        notes.append("the compressed data broke off")
+    if len(text) > TEXT_MAX:
+        text = text[:TEXT_MAX].rstrip()
+        notes.append(f"cut after {TEXT_MAX:,} characters")
+    return Extracted("ok", text, title, "; ".join(notes))
+
+
+def _tidied(text: str) -> str:
+    text = _CONTROLS.sub("", text[: 4 * TEXT_MAX].replace("\r\n", "\n").replace("\r", "\n"))
+    return _EMPTY_LINES.sub("\n\n", "\n".join(line.strip() for line in _SPACES.sub(" ", text).split("\n"))).strip()
+
+
+def _from_text(data: bytes, content_type: str, *, is_html: bool) -> Extracted:
+    text = decoded(data, content_type)
+    return _from_html(_CONTROLS.sub("", text)) if is_html else Extracted("ok", text)
+
+
+def _from_html(page: str) -> Extracted:
+    text, title, detail = "", "", ""
+    try:
+        tree = html.document_fromstring(page.encode("utf-8", "replace"), parser=html.HTMLParser(encoding="utf-8"))
+        title = _title_of(tree)
+        text = trafilatura.extract(tree, fast=True, include_comments=False) or ""
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 (what two parsers make of a broken page, nobody can list)
+        detail = f"trafilatura failed on it ({type(error).__name__})"
+    if len(text) >= _SHORT:
+        return Extracted("ok", text, title)
+    plain = _Plain()
+    plain.feed(page)
+    plain.close()
+    everything = plain.text()
+    if not text or len(everything) > 2 * len(text) + 40:
+        return Extracted("ok", everything, title or plain.title, detail or "no main text was found: the whole page")
+    return Extracted("ok", text, title or plain.title, detail)
+
+
+def _title_of(tree: Any) -> str:
+    for element in tree.iter("title"):
+        if text := " ".join(element.itertext()).strip():
+            return str(text)
+    for element in tree.iter("meta"):
+        if element.get("property") == "og:title" and (text := element.get("content", "").strip()):
+            return str(text)
+    for element in tree.iter("h1"):
+        return " ".join(element.itertext()).strip()
+    return ""
+
+
+class _Plain(HTMLParser):
+    """All that a page says but its scripts, styles, navigation and forms. Any nesting is as good as another."""
+
+    _SILENT = frozenset(
+        ("script", "style", "noscript", "template", "svg", "nav", "footer", "button", "select", "iframe")
+    )
+    # fmt: off
+    _INLINE = frozenset((
+        "a", "abbr", "b", "bdi", "bdo", "cite", "code", "em", "font", "i", "kbd", "mark", "q", "s", "small", "span",
+        "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+    ))
+    # fmt: on
+    _NESTED_MAX = 100
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._parts: list[str] = []
+        self._silent: list[str] = []
+        self._in_title = False
+        self.title = ""
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in self._SILENT:
+            if len(self._silent) < self._NESTED_MAX:
+                self._silent.append(tag)
+        elif tag == "title":
+            self._in_title = True
+        elif tag == "body":
+            self._silent.clear()
+        if tag not in self._INLINE:
+            self._parts.append("\n")
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        if tag not in self._INLINE:
+            self._parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "title":
+            self._in_title = False
+        elif tag in self._silent:
+            # What was left open within it ends with it.
+            del self._silent[self._silent.index(tag) :]
+        if tag not in self._INLINE:
+            self._parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self.title += data if len(self.title) < _TITLE_MAX else ""
+        elif not self._silent:
+            self._parts.append(data)
+
+    def text(self) -> str:
+        return _tidied("".join(self._parts))
+
+
+def _from_pdf(data: bytes) -> Extracted:
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        return Extracted("not_text", detail=f"a PDF that can't be opened ({error})")
+    try:
+        found: list[str] = []
+        size = 0
+        count = len(document)
+        for number in range(min(count, PDF_PAGES_MAX)):
+            try:
+                text = document[number].get_textpage().get_text_bounded()
+            except pypdfium2.PdfiumError:
+                continue  # one damaged page
+            found.append(text)
+            size += len(text)
+            if size > TEXT_MAX:
+                break
+        title = document.get_metadata_value("Title") or ""
+    finally:
+        document.close()
+    detail = f"the first {PDF_PAGES_MAX} of {count:,} pages" if count > PDF_PAGES_MAX else ""
+    if not any(text.strip() for text in found):
+        return Extracted("empty", title=title, detail="a PDF without text, such as a scanned one")
+    return Extracted("ok", "\n\n".join(found), title, detail)

@@ -1,0 +1,160 @@
+"""Reading a page: rules for robots, then hop after hop through the engine, then its text. Nothing is silently empty.
+
+Owns the order of these steps, redirects, and the time that one page may cost. Every hop is a call of its own, so cache,
+quota, guard and retries hold for each; nothing here opens a connection.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...engine.cache import derived_key
+from ...engine.call import WEB, Call, Failure, Fetched, Outcome
+from .endpoint import CRAWL_DELAY_S, HOP_S, QUICK_S, WITHIN_S
+from .extracted import Extracted
+from .extraction import Extraction
+from .page import Page, PageStatus
+from .robots import REDIRECTS_MAX, Ask, Derived, Robots
+from .turns import Turns
+from .urls import UrlError, WebUrl, join_url, parse_url
+
+CORPUS = "corpus:"
+# With extraction's eight seconds, a page costs twenty. Waiting for a lane is no cost of the page.
+FETCH_S = 12.0
+_LOCKED = (401, 402, 403, 407, 429, 451)
+
+
+class PageReader:
+    """Reads pages through `ask`. `derived` keeps the texts that `extraction` finds, beside the bodies they are of."""
+
+    def __init__(self, ask: Ask, derived: Derived, extraction: Extraction) -> None:
+        self._ask = ask
+        self._derived = derived
+        self._extraction = extraction
+        self._robots = Robots(ask, derived, extraction)
+        self._turns = Turns()
+
+    def __repr__(self) -> str:
+        return f"<PageReader {self._robots} {self._extraction}>"
+
+    async def read(self, url: str) -> Page:
+        """Never fails: a page says why it gave nothing. Raises what `ask` raises where a run has to stop."""
+        trail = _Trail(url)
+        if url.startswith(CORPUS):
+            outcome = trail.took(await self._ask(Call(WEB, url)))
+            return await self._page_of(outcome, trail, url)
+        try:
+            return await self._follow(parse_url(url), trail)
+        except UrlError as error:
+            # The first one or one that a redirect named.
+            return trail.ended("unreachable", f"not fetched: {error}")
+
+    async def _follow(self, at: WebUrl, trail: _Trail) -> Page:
+        seen: set[str] = set()
+        while at.text not in seen:
+            seen.add(at.text)
+            if len(seen) > REDIRECTS_MAX + 1:
+                return trail.ended(
+                    "unreachable", f"more than {REDIRECTS_MAX} redirects, the last to {at.text}", at.text
+                )
+            verdict = await self._robots.verdict(at)
+            trail.add_keys(verdict.keys)
+            if verdict.refusal is not None:
+                return trail.ended(*verdict.refusal, at.text)
+            left_s = FETCH_S - trail.spent_s
+            if left_s <= 0:
+                return trail.ended("timeout", f"its redirects took more than {FETCH_S:g} s", at.text)
+            outcome = trail.took(await self._hop(at, left_s, verdict.delay_s))
+            fetched = outcome.reply.fetched if outcome.reply is not None else None
+            if fetched is None or fetched.status < 300:
+                return await self._page_of(outcome, trail, at.text)
+            if not fetched.location:
+                return trail.ended("unreachable", f"{fetched.status}: a redirect that leads nowhere", at.text)
+            at = join_url(at, fetched.location)
+        return trail.ended("unreachable", f"redirects in a circle, back to {at.text}", at.text)
+
+    async def _hop(self, at: WebUrl, left_s: float, delay_s: float) -> Outcome:
+        extra = {WITHIN_S: round(left_s, 3)} if left_s < HOP_S else {}
+        if not delay_s:
+            return await self._ask(Call(WEB, at.text, extra=extra or None))
+        extra[CRAWL_DELAY_S] = delay_s
+        # One by one: the host's lane learns of the pause from the first one's answer.
+        async with self._turns.at(at.origin):
+            return await self._ask(Call(WEB, at.text, extra=extra))
+
+    async def _page_of(self, outcome: Outcome, trail: _Trail, final_url: str) -> Page:
+        if outcome.failure is not None:
+            return trail.ended(_status_of(outcome.failure), outcome.failure.detail, final_url)
+        reply = outcome.reply
+        assert reply is not None and reply.fetched is not None
+        found = await self._extracted(reply.raw_hash, reply.fetched)
+        return trail.ended(found.status, found.detail, final_url, found, reply.raw_hash)
+
+    async def _extracted(self, body_hash: str, fetched: Fetched) -> Extracted:
+        how = f"text {self._extraction.version}\n{fetched.content_type}\n{fetched.encoding}"
+        key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
+        found = self._kept(key)
+        if found is not None:
+            return found
+        # Two conversations that come upon one page at once make its text once.
+        async with self._turns.at(key):
+            found = self._kept(key)
+            if found is None:
+                found = await self._extraction.extract(fetched)
+                # What was not found in time is kept too: repeated from a snapshot, the prompt must be the same.
+                self._derived.keep(key, msgspec.msgpack.encode(found))
+        return found
+
+    def _kept(self, key: bytes) -> Extracted | None:
+        kept = self._derived.derived(key)
+        if kept is None:
+            return None
+        try:
+            return msgspec.msgpack.decode(kept, type=Extracted)
+        except msgspec.DecodeError:
+            return None
+
+
+class _Trail:
+    """What has been done for one page so far."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._keys: list[str] = []
+        self._is_cached = True
+        self.spent_s = 0.0
+
+    def took(self, outcome: Outcome) -> Outcome:
+        self.add_keys((outcome.key,) if outcome.key else ())
+        self._is_cached = self._is_cached and outcome.cached
+        self.spent_s += (outcome.latency_ms or 0.0) / 1000 + max(0, outcome.attempts - 1) * QUICK_S
+        return outcome
+
+    def add_keys(self, keys: tuple[str, ...]) -> None:
+        self._keys += [key for key in keys if key not in self._keys]
+
+    def ended(
+        self, status: PageStatus, detail: str, final_url: str = "", found: Extracted | None = None, body_hash: str = ""
+    ) -> Page:
+        return Page(
+            self._url,
+            status,
+            found.text if found is not None else "",
+            found.title if found is not None else "",
+            final_url or self._url,
+            body_hash,
+            detail,
+            tuple(self._keys),
+            self._is_cached and bool(self._keys),
+        )
+
+
+def _status_of(failure: Failure) -> PageStatus:
+    match failure.kind:
+        case "timeout" | "too_large" | "empty":
+            return failure.kind
+        case "rate_limited":
+            return "blocked"
+        case "rejected" if failure.status in _LOCKED:
+            return "blocked"
+    return "unreachable"

@@ -1,0 +1,146 @@
+"""Rules for robots: read once a host at a time through the engine, remembered for a while, obeyed for every hop.
+
+Owns what RFC 9309 makes of a robots.txt that can't be had. Whether a page is fetched is the reader's to act on.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from ...engine.cache import derived_key
+from ...engine.call import WEB, Call, Failure, Fetched, Outcome
+from .endpoint import CRAWL_DELAY_MAX_S, WITHIN_S
+from .extraction import Extraction
+from .hop import ROBOT_NAME
+from .page import PageStatus
+from .robots_rules import RobotsVerdict
+from .turns import Turns
+from .urls import UrlError, WebUrl, join_url, parse_url
+
+Ask = Callable[[Call], Awaitable[Outcome]]
+REDIRECTS_MAX = 5
+ROBOTS_HOP_S = 5.0
+_HOSTS_MAX, _BYTES_MAX = 2_000, 8 << 20
+
+
+class Derived(Protocol):
+    """What was made from stored bodies, kept beside them."""
+
+    def derived(self, key: bytes) -> bytes | None: ...
+
+    def keep(self, key: bytes, value: bytes) -> None: ...
+
+
+class Rules(Struct, frozen=True):
+    """One host's. `refusal`: why none of its pages may be fetched; `file`: what else has to be asked, by its hash."""
+
+    keys: tuple[str, ...] = ()
+    refusal: tuple[PageStatus, str] | None = None
+    file: Fetched | None = None
+    file_hash: str = ""
+
+    @property
+    def size(self) -> int:
+        return len(self.file.body) if self.file is not None else 0
+
+
+class Verdict(Struct, frozen=True):
+    """Whether a page may be fetched: `refusal` says why not. `delay_s`: the pause that its host asks for, 0: none."""
+
+    keys: tuple[str, ...]
+    refusal: tuple[PageStatus, str] | None = None
+    delay_s: float = 0.0
+
+
+class Robots:
+    """Rules of many hosts, a bounded number of them remembered."""
+
+    def __init__(self, ask: Ask, derived: Derived, extraction: Extraction) -> None:
+        self._ask = ask
+        self._derived = derived
+        self._extraction = extraction
+        self._known: OrderedDict[str, Rules] = OrderedDict()
+        self._size = 0
+        self._turns = Turns()
+
+    def __repr__(self) -> str:
+        return f"<Robots [{len(self._known)} hosts known, {self._size:,} bytes]>"
+
+    async def verdict(self, url: WebUrl) -> Verdict:
+        rules = await self._rules(url)
+        if rules.refusal is not None or rules.file is None:
+            return Verdict(rules.keys, rules.refusal)
+        judged = await self._judged(rules.file, rules.file_hash, url)
+        refusal: tuple[PageStatus, str] | None = None
+        if not judged.is_allowed:
+            refusal = ("disallowed", f"{url.robots} forbids it to robots")
+        return Verdict(rules.keys, refusal, min(judged.delay_s, CRAWL_DELAY_MAX_S))
+
+    async def _judged(self, file: Fetched, file_hash: str, url: WebUrl) -> RobotsVerdict:
+        how = f"robots {self._extraction.robots_version} {ROBOT_NAME} {file.encoding} {url.target}".encode()
+        key = derived_key(bytes.fromhex(file_hash), how)
+        kept = self._derived.derived(key)
+        if kept is not None:
+            try:
+                return msgspec.msgpack.decode(kept, type=RobotsVerdict)
+            except msgspec.DecodeError:
+                pass
+        judged = await self._extraction.judge(file, url.text)
+        self._derived.keep(key, msgspec.msgpack.encode(judged))
+        return judged
+
+    async def _rules(self, url: WebUrl) -> Rules:
+        async with self._turns.at(url.origin):
+            known = self._known.get(url.origin)
+            if known is not None:
+                self._known.move_to_end(url.origin)
+                return known
+            rules = await self._read(url)
+            self._remember(url.origin, rules)
+            return rules
+
+    def _remember(self, origin: str, rules: Rules) -> None:
+        self._known[origin] = rules
+        self._size += rules.size
+        while len(self._known) > _HOSTS_MAX or self._size > _BYTES_MAX:
+            _, oldest = self._known.popitem(last=False)
+            self._size -= oldest.size
+
+    async def _read(self, url: WebUrl) -> Rules:
+        at = parse_url(url.robots)
+        keys: list[str] = []
+        for _ in range(REDIRECTS_MAX + 1):
+            outcome = await self._ask(Call(WEB, at.text, extra={WITHIN_S: ROBOTS_HOP_S}))
+            if outcome.key:
+                keys.append(outcome.key)
+            if outcome.failure is not None:
+                return Rules(tuple(keys), _refusal_of(outcome.failure, at))
+            assert outcome.reply is not None and outcome.reply.fetched is not None
+            fetched = outcome.reply.fetched
+            if fetched.status < 300:
+                file = fetched if fetched.body.strip() else None
+                return Rules(tuple(keys), file=file, file_hash=outcome.reply.raw_hash)
+            try:
+                at = join_url(at, fetched.location or "")
+            except UrlError:
+                break
+        # As if there were none, says the RFC.
+        return Rules(tuple(keys))
+
+
+def _refusal_of(failure: Failure, at: WebUrl) -> tuple[PageStatus, str] | None:
+    """None: as if there were no rules."""
+    said = f"{at.text}: {failure.detail}"
+    if failure.kind == "rate_limited":
+        return "blocked", said
+    if failure.kind == "empty" or (failure.status is not None and 400 <= failure.status < 500):
+        return None
+    if failure.kind in ("dns", "connect", "rejected", "not_cached"):
+        # The host itself can't be reached, or must not be.
+        return "unreachable", said
+    return "disallowed", f"what can't be had of a host's rules forbids everything: {said}"
