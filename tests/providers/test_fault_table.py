@@ -27,8 +27,8 @@ def test_a_wait_that_is_told_has_a_row_of_its_own() -> None:
     assert (row.name, row.exit_code) == ("told to wait", 4)
 
 
-# What was promised: Y tried again, N never, STOP the lane stops; K the quota is kept, R given back, S as counted, B maybe
-# billed; what is recorded; the exit code.
+# What was promised: Y tried again, N never, STOP the lane stops; K the quota is kept, R given back, S as counted; B
+# where it may have been billed; what is recorded; the exit code.
 PROMISED: dict[str, tuple[str, str, str, int]] = {
     "unreachable": ("Y", "R", "connect dns", 3),
     "hung up": ("Y", "KB", "disconnected", 3),
