@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from .adaptive import AdaptiveRate
+from .call import WEB
 from .endpoint import Fault
 from .events import Events
 from .lane import Lane
@@ -85,7 +86,7 @@ class Admission:
         self.stopped: Stop | None = None
         self.budget = RetryBudget(policy)
         self.breaker = Breaker(policy)
-        self.rejections = Rejections(policy)
+        self.rejections = Rejections(policy, is_of_pages=lane.model.startswith(f"{WEB}/"))
         self.on_change: Callable[[], None] = lambda: None
         self._ledger = ledger
         self._purse = purse

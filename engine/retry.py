@@ -193,12 +193,12 @@ class Breaker:
 class Rejections:
     """Tells a lane that rejects everything alike, such as one to a model that does not exist, from calls that are
     rejected each for its own sake: nothing was ever answered, not even a call that is still out when so many alike have
-    come."""
+    come. Of pages nothing can be told so: each is there or not by itself (`is_of_pages`)."""
 
-    def __init__(self, policy: RetryPolicy) -> None:
+    def __init__(self, policy: RetryPolicy, *, is_of_pages: bool = False) -> None:
         self._alike_max = policy.rejections_max
         self._alike: dict[tuple[int, str], int] = {}
-        self._has_answered = False
+        self._has_answered = is_of_pages
         self.told = ""
 
     @property

@@ -10,7 +10,7 @@ from scripted import ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
 from millstream.engine.admission import Stop
-from millstream.engine.call import Outcome
+from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
@@ -134,6 +134,17 @@ def test_an_answer_of_an_earlier_session_is_one(tmp_path: Path) -> None:
         async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=1)) as bench:
             bench.lane(M).note_answer()
             found = [outcome async for outcome in run_calls(bench.scheduler, prompts(100))]
+            assert len(found) == 100
+
+    run_virtually(main())
+
+
+def test_pages_that_are_not_found_say_nothing_of_other_pages(tmp_path: Path) -> None:
+    async def main() -> None:
+        provider = ScriptedProvider(lambda prompt, at: rejected("404: there is no such page"))
+        async with engine_over({"web/h": provider}, tmp_path, Lane("web/h", concurrency=4)) as bench:
+            pages = (Call("web", f"https://h/{number}") for number in range(100))
+            found = [outcome async for outcome in run_calls(bench.scheduler, pages)]
             assert len(found) == 100
 
     run_virtually(main())
