@@ -1,0 +1,239 @@
+"""What a run will ask, cost and take, before any of it is sent: calls and tokens of every lane, from the least to the
+most that is likely.
+
+Questions and prompts are counted as they are; what nobody knows before (pages, answers, rationales) is assumed, and
+every assumption stands in one struct. Pure: is given lanes and prices, and looks into no cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from ...engine.estimate import TOKENS_PER_CHAR
+from ...engine.lane import Lane
+from ...engine.money import Price
+from ...engine.pairs import Pair
+from .asked import Asked
+from .dataset import Conversation, Dataset
+from .order import places_in_order
+from .prompts import FIGURE_7, JUDGE, SYSTEM, query_prompt
+
+WEB = "web"
+
+
+class Assumed(Struct, frozen=True):
+    """Each from the least to the most that is likely: tokens of an answer, of a query and of a judgement, the share of
+    results that are read and give text, how much of its budget a page's text fills, hops to a page (redirects, and a
+    host's robots.txt), and how many judgements are asked for twice. A heading is the characters of a page's title and
+    address."""
+
+    answer: tuple[int, int] = (150, 600)
+    query: tuple[int, int] = (6, 20)
+    judgement: tuple[int, int] = (80, 300)
+    pages_with_text: tuple[float, float] = (0.5, 0.95)
+    page_filled: tuple[float, float] = (0.5, 1.0)
+    hops: tuple[float, float] = (1.0, 2.0)
+    repaired: tuple[float, float] = (0.0, 0.05)
+    heading_chars: int = 120
+
+
+class SearchTerms(Struct, frozen=True):
+    """How an engine counts: results of one request, and what a thousand requests cost."""
+
+    results_a_request: int = 20
+    dollars_per_1000: float | None = None
+
+
+ASSUMED, PLAIN = Assumed(), SearchTerms()
+
+
+class Span(NamedTuple):
+    """From the least to the most."""
+
+    least: float
+    most: float
+
+    def __add__(self, other: object) -> Span:
+        assert isinstance(other, Span)
+        return Span(self.least + other.least, self.most + other.most)
+
+
+NOTHING = Span(0.0, 0.0)
+
+
+class LaneForecast(Struct, frozen=True):
+    """One lane's part of the run. `cost` None: it has no price. `minutes` None: it declares no quota."""
+
+    lane: str
+    calls: Span
+    input_tokens: Span = NOTHING
+    output_tokens: Span = NOTHING
+    cost: Span | None = None
+    minutes: Span | None = None
+
+
+class Forecast(Struct, frozen=True):
+    """`turns` of all pairs together. `cost` is that of the lanes with a price, `unpriced` the others. `minutes` is the
+    slowest lane's, since all of them work side by side; `slowest` names it."""
+
+    turns: int
+    conversations: int
+    lanes: tuple[LaneForecast, ...]
+    cost: Span
+    unpriced: tuple[str, ...]
+    minutes: Span | None
+    slowest: str | None
+    assumed: Assumed
+
+
+class _Load(Struct):
+    calls: Span = NOTHING
+    input: Span = NOTHING
+    output: Span = NOTHING
+
+    def add(self, calls: Span, tokens: Span, output: Span) -> None:
+        self.calls += calls
+        self.input += tokens
+        self.output += output
+
+
+def forecast(
+    dataset: Dataset,
+    asked: Asked,
+    lanes: Mapping[str, Lane],
+    prices: Mapping[str, Price],
+    search: SearchTerms = PLAIN,
+    assumed: Assumed = ASSUMED,
+) -> Forecast:
+    """`lanes` are those that a whole run may use (the quotas of all their keys), `web` among them; missing ones have no
+    quota."""
+    if asked.max_tokens is not None:
+        most = min(assumed.answer[1], asked.max_tokens)
+        answer = (min(assumed.answer[0], most), most)
+        assumed = Assumed(answer, *(getattr(assumed, name) for name in Assumed.__struct_fields__ if name != "answer"))
+    loads: dict[str, _Load] = {}
+    turns = 0
+    for conversation in dataset.conversations:
+        turns += _add_conversation(loads, conversation, asked, assumed)
+    retrievals = Span(turns * _retrievals(asked)[0], turns * _retrievals(asked)[1])
+    requests = -(-asked.pages // search.results_a_request)
+    loads[asked.search] = _Load(Span(retrievals.least * requests, retrievals.most * (requests + 1)))
+    pages = Span(
+        retrievals.least * asked.pages * assumed.pages_with_text[0] * assumed.hops[0],
+        retrievals.most * asked.pages * assumed.hops[1],
+    )
+    loads[WEB] = _Load(pages)
+    found = tuple(_lane(name, load, lanes.get(name), prices.get(name)) for name, load in loads.items())
+    found = tuple(_searched(each, search) if each.lane == asked.search else each for each in found)
+    costs = [each.cost for each in found if each.cost is not None]
+    timed = [each for each in found if each.minutes is not None]
+    slowest = max(timed, key=lambda each: (each.minutes or NOTHING).most, default=None)
+    return Forecast(
+        turns=turns * len(asked.pairs),
+        conversations=len(dataset.conversations) * len(asked.pairs),
+        lanes=found,
+        cost=sum(costs, NOTHING),
+        unpriced=tuple(each.lane for each in found if each.cost is None and each.lane != WEB),
+        minutes=slowest.minutes if slowest is not None else None,
+        slowest=slowest.lane if slowest is not None else None,
+        assumed=assumed,
+    )
+
+
+def _retrievals(asked: Asked) -> tuple[int, int]:
+    """How often each turn is retrieved: once for all, or for each pair; a model that writes the same query at every
+    temperature has it searched once."""
+    if asked.queries_by is not None:
+        return 1, 1
+    return len({pair.model for pair in asked.pairs}), len(asked.pairs)
+
+
+def _add_conversation(loads: dict[str, _Load], conversation: Conversation, asked: Asked, assumed: Assumed) -> int:
+    places = places_in_order(conversation, asked.turns, asked.order, asked.seed)
+    asking = (asked.queries_by,) if asked.queries_by is not None else asked.pairs
+    one = Span(1, 1)
+    for number, place in enumerate(places):
+        earlier = sum(len(conversation.questions[other]) for other in places[:number]) * TOKENS_PER_CHAR
+        question = len(conversation.questions[place]) * TOKENS_PER_CHAR
+        for by in asking:
+            chars = len(query_prompt(conversation.topic, conversation.questions[place]))
+            load = loads.setdefault(by.model, _Load())
+            load.add(one, _both(chars * TOKENS_PER_CHAR), Span(*assumed.query))
+        for pair in asked.pairs:
+            _add_turn(loads, pair, number, earlier, question, asked, assumed)
+    return len(places)
+
+
+def _add_turn(
+    loads: dict[str, _Load],
+    pair: Pair,
+    before: int,
+    earlier: float,
+    question: float,
+    asked: Asked,
+    assumed: Assumed,
+) -> None:
+    """One answer and its judgement. `before` turns have asked questions of `earlier` tokens."""
+    sources = _sources(asked, assumed)
+    history = Span(*(earlier + before * answer for answer in assumed.answer))
+    kept = Span(sources.least * before, sources.most * before) if asked.keeps_pages else NOTHING
+    prompt = history + kept + sources + _both(len(SYSTEM) * TOKENS_PER_CHAR + question)
+    most = asked.tokens[pair.model]
+    loads.setdefault(pair.model, _Load()).add(
+        Span(1, 1), Span(min(prompt.least, most), min(prompt.most, most)), Span(*assumed.answer)
+    )
+    is_extended = asked.judge_prompt == "extended"
+    fixed = len(JUDGE if is_extended else FIGURE_7) * TOKENS_PER_CHAR + question
+    read = _both(fixed) + Span(*assumed.answer) + (history if is_extended else NOTHING)
+    least, most_often = (1 + share for share in assumed.repaired)
+    loads.setdefault(asked.judge, _Load()).add(
+        Span(least, most_often),
+        Span(read.least * least, min(read.most, asked.tokens[asked.judge]) * most_often),
+        Span(assumed.judgement[0] * least, assumed.judgement[1] * most_often),
+    )
+
+
+def _sources(asked: Asked, assumed: Assumed) -> Span:
+    heading = assumed.heading_chars * TOKENS_PER_CHAR
+    return Span(
+        *(
+            asked.pages * share * (heading + filled * asked.page_tokens)
+            for share, filled in zip(assumed.pages_with_text, assumed.page_filled, strict=True)
+        )
+    )
+
+
+def _both(amount: float) -> Span:
+    return Span(amount, amount)
+
+
+def _lane(name: str, load: _Load, lane: Lane | None, price: Price | None) -> LaneForecast:
+    cost = None if price is None else Span(*(price.of(*each) for each in zip(load.input, load.output, strict=True)))
+    calls = Span(round(load.calls.least), round(load.calls.most))
+    return LaneForecast(name, calls, load.input, load.output, cost, _minutes(load, lane))
+
+
+def _searched(found: LaneForecast, search: SearchTerms) -> LaneForecast:
+    if search.dollars_per_1000 is None:
+        return found
+    each = search.dollars_per_1000 / 1000
+    return LaneForecast(
+        found.lane, found.calls, cost=Span(found.calls.least * each, found.calls.most * each), minutes=found.minutes
+    )
+
+
+def _minutes(load: _Load, lane: Lane | None) -> Span | None:
+    """By the narrowest of its quotas."""
+    if lane is None:
+        return None
+    totals = [sent + came for sent, came in zip(load.input, load.output, strict=True)]
+    quotas = ((load.calls, lane.rpm), (Span(*totals), lane.tpm), (load.input, lane.itpm), (load.output, lane.otpm))
+    declared = [(amount, quota) for amount, quota in quotas if quota is not None]
+    if not declared:
+        return None
+    return Span(
+        max(amount.least / quota for amount, quota in declared), max(amount.most / quota for amount, quota in declared)
+    )

@@ -1,0 +1,31 @@
+"""When two texts say the same: whether a topic or a question has been written before, in nearly the same words.
+
+Pure. Case, punctuation, order and endings of words, and words that mean nothing by themselves make no difference.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_WORD = re.compile(r"[^\W_]+")
+_EMPTY = re.compile(
+    r"an?|and|are|as|at|be|by|can|could|do|does|for|from|has|have|in|into|is|its?|of|on|or|should|that|the|their|this|to|"
+    r"was|were|will|with|would"
+)
+
+
+def mark_of(text: str) -> tuple[str, ...]:
+    """Texts that are alike have the same mark."""
+    plain = unicodedata.normalize("NFKD", text.casefold()).replace("’", "").replace("'", "")
+    words = _WORD.findall("".join(char for char in plain if not unicodedata.combining(char)))
+    kept = [_stem(word) for word in words if not _EMPTY.fullmatch(word)]
+    return tuple(sorted(set(kept))) or tuple(words)
+
+
+def _stem(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word

@@ -1,0 +1,248 @@
+"""A data set written by a model: topics for each domain, then a conversation for each topic.
+
+Owns how often a model is asked, which topics are new, and what was refused and why. Is given anything that runs calls;
+knows no engine and no screen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ....engine.admission import Stop
+from ....engine.call import Call, Outcome
+from ....engine.fault import Stopped
+from .alike import mark_of
+from .conversations import again, read_reply
+from .conversations import prompt_of as conversation_prompt
+from .progress import Progress
+from .topics import PROMPT_VERSION, UnusableReply
+from .topics import prompt_of as topics_prompt
+from .topics import read_reply as read_topics
+
+ROUNDS_MAX = 8  # of asking a domain for more topics
+ATTEMPTS_MAX = 4  # of asking for one conversation
+_MORE = 5  # topics that are asked for beyond those missing, since some will be known already
+
+Watch = Callable[[int], AbstractContextManager[object]]
+"""Given the number of calls that begin now: what surrounds them."""
+
+Topic = tuple[str, str]
+"""A domain and a topic of it."""
+
+
+class Runner(Protocol):
+    """What calls are sent through: the engine."""
+
+    def run(self, calls: Iterable[Call]) -> AsyncIterator[Outcome]: ...
+
+
+class Refused(Struct, frozen=True):
+    """What was not taken, and why. `topic` empty: a domain's list of topics."""
+
+    domain: str
+    topic: str
+    reason: str
+
+
+def specification(model: str, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]] | None) -> dict[str, Any]:
+    """What decides a data set, so that the beginnings of another one are not gone on with."""
+    given = None if topics is None else {domain: list(own) for domain, own in topics.items()}
+    return {"model": model, "counts": dict(counts), "topics": given, "topics_prompt": PROMPT_VERSION}
+
+
+class Generation:
+    """Conversations on their way. What is reached stands in `progress` when `run` is cancelled."""
+
+    def __init__(
+        self,
+        model: str,
+        counts: Mapping[str, int],
+        progress: Progress,
+        topics: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.model = model
+        self.progress = progress
+        self.refused: list[Refused] = []
+        self.failures: dict[Topic, str] = {}
+        self.stops: tuple[Stop, ...] = ()
+        self.answers = 0
+        self.cached = 0
+        self.maybe_billed = 0
+        self.cost: float | None = None  # as long as no answer has a price
+        self._counts = dict(counts)
+        self._topics: dict[str, list[str]] = {domain: [] for domain in self._counts}
+        self._marks: set[tuple[str, ...]] = set()
+        self._bad: dict[Topic, tuple[str, str]] = {}
+        self._domains_done = set(progress.topics)
+        for domain, own in progress.topics.items():
+            self._add_topics(domain, own)
+        if topics is not None:
+            self._take_given(topics)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Generation [{self.model}: {len(self.progress.conversations)} of {sum(self._counts.values())} "
+            f"conversations written, {len(self.pending)} pending]>"
+        )
+
+    @property
+    def topics(self) -> Mapping[str, Sequence[str]]:
+        return self._topics
+
+    @property
+    def pending(self) -> tuple[Topic, ...]:
+        """Topics that have neither a conversation nor a final failure."""
+        written = self.progress.conversations
+        return tuple(
+            (domain, topic)
+            for domain, own in self._topics.items()
+            for topic in own
+            if (domain, topic) not in written and (domain, topic) not in self.failures
+        )
+
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """How many topics fewer than wanted each domain has."""
+        short = {domain: count - len(self._topics[domain]) for domain, count in self._counts.items()}
+        return {domain: count for domain, count in short.items() if count > 0}
+
+    def contents(self) -> list[dict[str, Any]]:
+        """The conversations in order of domains and topics, in the paper's shape."""
+        written = self.progress.conversations
+        return [
+            written[domain, topic]
+            for domain, own in self._topics.items()
+            for topic in own
+            if (domain, topic) in written
+        ]
+
+    async def run(self, runner: Runner, watch: Watch = nullcontext) -> None:
+        """Ask what is missing. Returns early where a lane stopped: the rest is pending then."""
+        try:
+            await self._find_topics(runner, watch)
+            await self._write_conversations(runner, watch)
+        except Stopped as stopped:
+            self.stops = stopped.stops
+
+    async def _find_topics(self, runner: Runner, watch: Watch) -> None:
+        unfruitful: dict[str, int] = {}
+        for number in range(ROUNDS_MAX):
+            wanted = [
+                domain for domain in self.lacking if domain not in self._domains_done and unfruitful.get(domain, 0) < 2
+            ]
+            if not wanted:
+                break
+            calls = [self._call_for_topics(domain, number) for domain in wanted]
+            came: dict[str, Outcome] = {}
+            with watch(len(calls)):
+                async for outcome in runner.run(calls):
+                    self._count(outcome)
+                    came[outcome.call.tag] = outcome
+            # In order of the domains, whoever answers first: where two name one topic, it is always the same one's.
+            for domain in wanted:
+                if not self._take_topics(domain, came[domain]):
+                    unfruitful[domain] = unfruitful.get(domain, 0) + 1
+        for domain, own in self._topics.items():
+            if domain not in self._domains_done and own:
+                self._domains_done.add(domain)
+                self.progress.keep_topics(domain, own)
+
+    def _call_for_topics(self, domain: str, number: int) -> Call:
+        known = self._topics[domain]
+        missing = self._counts[domain] - len(known)
+        return Call(self.model, topics_prompt(domain, missing + _MORE, known), trial=number, tag=domain)
+
+    def _take_topics(self, domain: str, outcome: Outcome) -> bool:
+        """Whether a domain has come nearer to its number."""
+        text = _text_of(outcome)
+        if text is None:
+            reason = f"{outcome.failure.kind}: {outcome.failure.detail}" if outcome.failure else "the model refused"
+            self.refused.append(Refused(domain, "", reason))
+            return False
+        try:
+            found = read_topics(text)
+        except UnusableReply as error:
+            self.refused.append(Refused(domain, "", str(error)))
+            return False
+        return self._add_topics(domain, found) > 0
+
+    def _take_given(self, topics: Mapping[str, Sequence[str]]) -> None:
+        for domain in self._counts:
+            if domain in topics and domain not in self._domains_done:
+                self._add_topics(domain, topics[domain])
+                self._domains_done.add(domain)
+
+    def _add_topics(self, domain: str, found: Sequence[str]) -> int:
+        """How many of them were new: none is taken that another topic, of whatever domain, says in nearly the same
+        words."""
+        own = self._topics.setdefault(domain, [])
+        added = 0
+        for topic in found:
+            if len(own) >= self._counts.get(domain, len(found)):
+                break
+            mark = mark_of(topic)
+            if mark in self._marks:
+                self.refused.append(Refused(domain, topic, "nearly the same as another topic"))
+                continue
+            self._marks.add(mark)
+            own.append(topic)
+            added += 1
+        return added
+
+    async def _write_conversations(self, runner: Runner, watch: Watch) -> None:
+        for attempt in range(ATTEMPTS_MAX):
+            wanted = self.pending
+            if not wanted:
+                return
+            calls = (self._call_for_conversation(topic, attempt) for topic in wanted)
+            with watch(len(wanted)):
+                async for outcome in runner.run(calls):
+                    self._take_conversation(outcome)
+        for domain, topic in self.pending:
+            reason = f"{ATTEMPTS_MAX} answers and none can be used; of the last: {self._bad[domain, topic][1]}"
+            self.failures[domain, topic] = reason
+
+    def _call_for_conversation(self, topic: Topic, attempt: int) -> Call:
+        domain, words = topic
+        bad = self._bad.get(topic)
+        if bad is None:
+            return Call(self.model, conversation_prompt(words, domain), tag=topic)
+        return Call(self.model, again(words, domain, *bad), trial=attempt, tag=topic)
+
+    def _take_conversation(self, outcome: Outcome) -> None:
+        topic: Topic = outcome.call.tag
+        domain, words = topic
+        self._count(outcome)
+        if outcome.failure is not None:
+            self.failures[topic] = f"{outcome.failure.kind}: {outcome.failure.detail}"
+            return
+        text = _text_of(outcome)
+        try:
+            if text is None:
+                raise UnusableReply("the model refused")
+            self.progress.keep_conversation(read_reply(text, words, domain))
+        except UnusableReply as error:
+            self._bad[topic] = (text or "", str(error))
+            self.refused.append(Refused(domain, words, str(error)))
+
+    def _count(self, outcome: Outcome) -> None:
+        self.answers += outcome.reply is not None
+        self.cached += outcome.cached
+        self.maybe_billed += outcome.maybe_billed
+        if outcome.cost is not None:
+            self.cost = (self.cost or 0.0) + outcome.cost
+
+
+def _text_of(outcome: Outcome) -> str | None:
+    """None where there is no answer to read."""
+    return None if outcome.reply is None or outcome.reply.refused else outcome.reply.text
+
+
+def encode(contents: Sequence[Mapping[str, Any]]) -> bytes:
+    """One data set file: the same bytes for the same conversations."""
+    return (json.dumps(list(contents), ensure_ascii=False, indent=1) + "\n").encode()

@@ -1,0 +1,89 @@
+"""Topics of a domain: the prompt that asks a model for them, its answer read, or a file that lists them.
+
+Owns what counts as a topic. Which of them are new is the generation's to say.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ....engine.data_file import DatasetError, kind_of, parse, read_text
+from ..model_json import lists_in
+
+TOPIC_MAX = 150
+PROMPT_VERSION = 1
+_COLUMNS = ("domain", "topic")
+
+
+class UnusableReply(ValueError):
+    """An answer isn't what was asked for: what was expected, what came. Said to the model as it is."""
+
+
+def prompt_of(domain: str, count: int, known: Sequence[str]) -> str:
+    """`known` are topics that the domain has already."""
+    listed = "".join(f"\n- {topic}" for topic in known)
+    others = f"\nLeave out these, and whatever says the same in other words:{listed}" if known else ""
+    return (
+        f"List {count} contentious topics of the domain {domain}: questions of fact, ethics or policy on which "
+        f"informed people hold opposing views, and on which evidence can be found on the web. Each is a noun phrase of "
+        f"at most 12 words, specific, and different from the others.{others}\n"
+        f"Output only a JSON array of {count} strings."
+    )
+
+
+def read_reply(text: str) -> tuple[str, ...]:
+    """The topics of an answer, whatever stands around their list. Raises UnusableReply."""
+    for found in lists_in(text):
+        topics = tuple(" ".join(topic.split()) for topic in found if isinstance(topic, str) and topic.strip())
+        topics = tuple(topic for topic in topics if len(topic) <= TOPIC_MAX and topic.isprintable())
+        if topics:
+            return topics
+    raise UnusableReply("expected a JSON array of strings, came none")
+
+
+def read_topics(path: Path) -> dict[str, tuple[str, ...]]:
+    """Topics by domain: a JSON object of lists, or a CSV with the columns domain and topic."""
+    text = read_text(path)
+    listed = _of_csv(text, path) if path.suffix.lower() in (".csv", ".tsv") else _of_json(parse(text, str(path)), path)
+    topics: dict[str, list[str]] = {}
+    for where, domain, topic in listed:
+        for what, words in (("domain", domain), ("topic", topic)):
+            if not words.strip() or len(words) > TOPIC_MAX:
+                raise DatasetError(
+                    f"{where}: {what}: expected 1 to {TOPIC_MAX} characters, came {len(words.strip()):,}"
+                )
+        topics.setdefault(domain.strip(), []).append(" ".join(topic.split()))
+    if not topics:
+        raise DatasetError(f"{path}: expected at least one topic, came none")
+    return {domain: tuple(dict.fromkeys(own)) for domain, own in topics.items()}
+
+
+def _of_json(root: object, path: Path) -> Iterable[tuple[str, str, str]]:
+    if not isinstance(root, Mapping):
+        raise DatasetError(f"{path}: expected an object of domains, each with a list of topics, came {kind_of(root)}")
+    for domain, topics in root.items():
+        if not isinstance(topics, list):
+            raise DatasetError(f"{path}: {domain}: expected a list of topics, came {kind_of(topics)}")
+        for at, topic in enumerate(topics):
+            if not isinstance(topic, str):
+                raise DatasetError(f"{path}: {domain}[{at}]: expected a text, came {kind_of(topic)}")
+            yield f"{path}: {domain}[{at}]", str(domain), topic
+
+
+def _of_csv(text: str, path: Path) -> Iterable[tuple[str, str, str]]:
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        header = [cell.strip().casefold() for cell in next(reader, [])]
+        if not set(_COLUMNS) <= set(header):
+            raise DatasetError(f"{path}: expected the columns domain and topic, came {', '.join(header) or 'none'}")
+        places = [header.index(name) for name in _COLUMNS]
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                cells = [row[place] if place < len(row) else "" for place in places]
+                yield f"{path} line {reader.line_num}", cells[0], cells[1]
+    except csv.Error as error:
+        raise DatasetError(f"{path} line {reader.line_num}: expected rows of cells, came {error}") from error
