@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.lane import Lane
 from ..authorizer import NO_CREDENTIALS, Authorizer, bearer, key_in
@@ -43,11 +43,17 @@ class SearchEngine(Struct, frozen=True, kw_only=True):
     remark: str = ""
 
 
+# How much later than its neighbour a request may arrive, where a limit holds for a second.
+_LATE_S = 0.15
+
+
 def _lane(name: str, rpm: float | None, concurrency: int) -> Lane:
     return Lane(f"{PROVIDER}/{name}", rpm=rpm, concurrency=concurrency, timeout_s=_TIMEOUT_S)
 
 
-CORPUS_LANE = _lane(CORPUS, None, 8)
+def _lane_by_second(name: str, limit: float, concurrency: int) -> Lane:
+    """One whose limit holds for every second: no two requests leave together."""
+    return structs.replace(_lane(name, 60 * limit, concurrency), spacing_s=(1 + _LATE_S) / limit)
 
 
 def no_key(key: str | None) -> Authorizer:
@@ -62,7 +68,7 @@ ENGINES: dict[str, SearchEngine] = {
         base_url="https://api.search.brave.com/res/v1",
         url_variable="BRAVE_SEARCH_BASE_URL",
         key_variables=("BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY"),
-        lane=_lane("brave", 3_000, 50),
+        lane=_lane_by_second("brave", 50, 50),
         limits="50 requests a second on the Search plan; its headers tell what an older plan allows",
         limits_from="brave.com/search/api",
         price="$5 per 1,000 requests; $5 of them free each month",
@@ -75,7 +81,7 @@ ENGINES: dict[str, SearchEngine] = {
         base_url="https://google.serper.dev",
         url_variable="SERPER_BASE_URL",
         key_variables=("SERPER_API_KEY",),
-        lane=_lane("serper", 3_000, 50),
+        lane=_lane_by_second("serper", 50, 50),
         limits="50 requests a second with the smallest package, up to 300 with the largest; no headers tell",
         limits_from="serper.dev",
         price="$1.00 to $0.30 per 1,000 pages of ten results, by package",
@@ -101,7 +107,7 @@ ENGINES: dict[str, SearchEngine] = {
         base_url="https://api.exa.ai",
         url_variable="EXA_BASE_URL",
         key_variables=("EXA_API_KEY",),
-        lane=_lane("exa", 600, 20),
+        lane=_lane_by_second("exa", 10, 20),
         limits="10 requests a second",
         limits_from="exa.ai/docs/reference/rate-limits",
         price="$7 per 1,000 requests of ten results, and $1 for every 1,000 results beyond: $17 with twenty",
