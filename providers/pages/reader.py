@@ -58,7 +58,7 @@ class PageReader:
                     "unreachable", f"more than {REDIRECTS_MAX} redirects, the last to {at.text}", at.text
                 )
             verdict = await self._robots.verdict(at)
-            trail.add_keys(verdict.keys)
+            trail.add_keys(verdict.keys, is_sent=verdict.is_sent)
             if verdict.refusal is not None:
                 return trail.ended(*verdict.refusal, at.text)
             left_s = FETCH_S - trail.spent_s
@@ -125,12 +125,12 @@ class _Trail:
         self.spent_s = 0.0
 
     def took(self, outcome: Outcome) -> Outcome:
-        self.add_keys((outcome.key,) if outcome.key else ())
-        self._is_cached = self._is_cached and outcome.cached
+        self.add_keys((outcome.key,) if outcome.key else (), is_sent=not outcome.cached and outcome.attempts > 0)
         self.spent_s += (outcome.latency_ms or 0.0) / 1000 + max(0, outcome.attempts - 1) * QUICK_S
         return outcome
 
-    def add_keys(self, keys: tuple[str, ...]) -> None:
+    def add_keys(self, keys: tuple[str, ...], *, is_sent: bool) -> None:
+        self._is_cached = self._is_cached and not is_sent
         self._keys += [key for key in keys if key not in self._keys]
 
     def ended(

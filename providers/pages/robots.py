@@ -50,11 +50,13 @@ class Rules(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """Whether a page may be fetched: `refusal` says why not. `delay_s`: the pause that its host asks for, 0: none."""
+    """Whether a page may be fetched: `refusal` says why not. `delay_s`: the pause that its host asks for, 0: none.
+    `is_sent`: the rules were asked of the host just now."""
 
     keys: tuple[str, ...]
     refusal: tuple[PageStatus, str] | None = None
     delay_s: float = 0.0
+    is_sent: bool = False
 
 
 class Robots:
@@ -72,14 +74,14 @@ class Robots:
         return f"<Robots [{len(self._known)} hosts known, {self._size:,} bytes]>"
 
     async def verdict(self, url: WebUrl) -> Verdict:
-        rules = await self._rules(url)
+        rules, is_sent = await self._rules(url)
         if rules.refusal is not None or rules.file is None:
-            return Verdict(rules.keys, rules.refusal)
+            return Verdict(rules.keys, rules.refusal, is_sent=is_sent)
         judged = await self._judged(rules.file, rules.file_hash, url)
         refusal: tuple[PageStatus, str] | None = None
         if not judged.is_allowed:
             refusal = ("disallowed", f"{url.robots} forbids it to robots")
-        return Verdict(rules.keys, refusal, min(judged.delay_s, CRAWL_DELAY_MAX_S))
+        return Verdict(rules.keys, refusal, min(judged.delay_s, CRAWL_DELAY_MAX_S), is_sent)
 
     async def _judged(self, file: Fetched, file_hash: str, url: WebUrl) -> RobotsVerdict:
         how = f"robots {self._extraction.robots_version} {ROBOT_NAME} {file.encoding} {url.target}".encode()
@@ -94,15 +96,15 @@ class Robots:
         self._derived.keep(key, msgspec.msgpack.encode(judged))
         return judged
 
-    async def _rules(self, url: WebUrl) -> Rules:
+    async def _rules(self, url: WebUrl) -> tuple[Rules, bool]:
         async with self._turns.at(url.origin):
             known = self._known.get(url.origin)
             if known is not None:
                 self._known.move_to_end(url.origin)
-                return known
-            rules = await self._read(url)
+                return known, False
+            rules, is_sent = await self._read(url)
             self._remember(url.origin, rules)
-            return rules
+            return rules, is_sent
 
     def _remember(self, origin: str, rules: Rules) -> None:
         self._known[origin] = rules
@@ -111,36 +113,40 @@ class Robots:
             _, oldest = self._known.popitem(last=False)
             self._size -= oldest.size
 
-    async def _read(self, url: WebUrl) -> Rules:
+    async def _read(self, url: WebUrl) -> tuple[Rules, bool]:
         at = parse_url(url.robots)
         keys: list[str] = []
+        is_sent = False
         for _ in range(REDIRECTS_MAX + 1):
             outcome = await self._ask(Call(WEB, at.text, extra={WITHIN_S: ROBOTS_HOP_S}))
+            is_sent = is_sent or (not outcome.cached and outcome.attempts > 0)
             if outcome.key:
                 keys.append(outcome.key)
             if outcome.failure is not None:
-                return Rules(tuple(keys), _refusal_of(outcome.failure, at))
+                return Rules(tuple(keys), _refusal_of(outcome.failure, at)), is_sent
             assert outcome.reply is not None and outcome.reply.fetched is not None
             fetched = outcome.reply.fetched
             if fetched.status < 300:
                 file = fetched if fetched.body.strip() else None
-                return Rules(tuple(keys), file=file, file_hash=outcome.reply.raw_hash)
+                return Rules(tuple(keys), file=file, file_hash=outcome.reply.raw_hash), is_sent
             try:
                 at = join_url(at, fetched.location or "")
             except UrlError:
                 break
         # As if there were none, says the RFC.
-        return Rules(tuple(keys))
+        return Rules(tuple(keys)), is_sent
 
 
 def _refusal_of(failure: Failure, at: WebUrl) -> tuple[PageStatus, str] | None:
     """None: as if there were no rules."""
     said = f"{at.text}: {failure.detail}"
+    if failure.kind == "rejected" and failure.status is None:
+        return "unreachable", failure.detail  # the guard refuses the host, whatever is asked of it
     if failure.kind == "rate_limited":
         return "blocked", said
     if failure.kind == "empty" or (failure.status is not None and 400 <= failure.status < 500):
         return None
-    if failure.kind in ("dns", "connect", "rejected", "not_cached"):
-        # The host itself can't be reached, or must not be.
+    if failure.kind in ("dns", "connect", "not_cached"):
+        # The host itself can't be reached.
         return "unreachable", said
     return "disallowed", f"what can't be had of a host's rules forbids everything: {said}"

@@ -9,19 +9,22 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import trafilatura
 from lxml import etree, html  # type: ignore[import-untyped]
 
+from ....providers.pages.workers import Failed, Killed, Worker
 from ..dataset import Side
 from ..dataset_file import DatasetError, read_bytes
 from .blocks import Block, Titled, arguments_of, is_end, looks_like_heading, title_of
 from .checkout import Source, unread
 from .checks import Finding, plain
 
-BYTES_MAX = 5 << 20  # beyond it a hostile page costs any parser minutes
+BYTES_MAX = 5 << 20
+PAGE_S = 20.0  # a hostile page below that size can still cost any parser minutes
 
 _SUFFIXES = (".html", ".htm", ".xhtml")
 _CITED = re.compile(r"#pcref-(?:.*-)?(\d+)$")
@@ -39,25 +42,32 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 Read = tuple[dict[str, Any], list[Finding]]
 
 
-def read_pages(folder: Path, read: Callable[[bytes], Read] | None = None) -> Iterator[Source]:
-    """Every saved page of a folder; its id is the file's name. Raises DatasetError where there is none."""
+def read_pages(folder: Path, read: Callable[[bytes], Read] | None = None, within_s: float = PAGE_S) -> Iterator[Source]:
+    """Every saved page of a folder; its id is the file's name. `read` must be importable by its name: pages are read in
+    a process of their own, which is killed if one takes too long. Raises DatasetError where there is no page."""
     paths = sorted(path for path in folder.glob("*") if path.suffix.lower() in _SUFFIXES)
     if not paths:
         raise DatasetError(f"{folder}: expected a folder of saved pages, came one without any .html file")
-    for path in paths:
-        name = plain(str(path))
-        try:
-            data = read_bytes(path, BYTES_MAX)
-        except DatasetError as error:
-            yield Source(name, path.stem, findings=(unread(error, path),))
-            continue
-        try:
-            content, findings = (read or read_page)(data)
-        except Exception as error:  # noqa: BLE001 (what two parsers make of a broken page, nobody can list)
-            told = plain(f"expected a page, came one that the parser fails on: {type(error).__name__}: {error}")
-            yield Source(name, path.stem, findings=(_unread(told),))
-            continue
-        yield Source(name, path.stem, content, tuple(findings))
+    with closing(Worker((__name__,))) as worker:
+        for path in paths:
+            yield _source_of(path, lambda data: worker.run(read or read_page, data, within_s=within_s))
+
+
+def _source_of(path: Path, read: Callable[[bytes], Read]) -> Source:
+    name = plain(str(path))
+    try:
+        data = read_bytes(path, BYTES_MAX)
+    except DatasetError as error:
+        return Source(name, path.stem, findings=(unread(error, path),))
+    try:
+        content, findings = read(data)
+    except Failed as error:
+        told = f"expected a page, came one that the parser fails on: {error}"
+    except Killed as error:
+        told = f"expected a page, came one that the parser was stopped at: {error}"
+    else:
+        return Source(name, path.stem, content, tuple(findings))
+    return Source(name, path.stem, findings=(_unread(plain(told)),))
 
 
 def read_page(data: bytes) -> Read:

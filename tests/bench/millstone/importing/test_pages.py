@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from parsers import hangs_on_b, raises_on_b
 
 from millstream.bench.millstone.dataset import DatasetError
 from millstream.bench.millstone.importing.checks import Rules
 from millstream.bench.millstone.importing.gathering import gather
-from millstream.bench.millstone.importing.pages import BYTES_MAX, Read, read_page, read_pages
+from millstream.bench.millstone.importing.pages import BYTES_MAX, read_page, read_pages
 
 WHOLE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>Ferries | Debates</title></head><body>
 <nav><ul><li><a href="#x">Pro 1: only in the table of contents</a></li></ul></nav>
@@ -262,15 +263,20 @@ def test_whatever_a_parser_raises_is_a_finding_of_that_page_alone(tmp_path: Path
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.html").write_text(WHOLE.replace("Ferries", name), "utf-8")
 
-    def read(data: bytes) -> Read:
-        if b"<h1>b</h1>" in data:
-            raise RuntimeError("the parser's\nown \ud800")
-        return read_page(data)
-
-    result = gather(read_pages(tmp_path, read), Rules(needs_paraphrases=False))
+    result = gather(read_pages(tmp_path, raises_on_b), Rules(needs_paraphrases=False))
     assert [file.state for file in result.files] == ["used", "left out", "used"]
     assert [(one.what, one.detail) for one in result.files[1].findings] == [
         ("unreadable", "expected a page, came one that the parser fails on: RuntimeError: the parser's own ?")
+    ]
+
+
+def test_a_page_that_no_parser_gets_done_with_is_left_out_and_the_others_are_read(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.html").write_text(WHOLE.replace("Ferries", name), "utf-8")
+    result = gather(read_pages(tmp_path, hangs_on_b, within_s=2.0), Rules(needs_paraphrases=False))
+    assert [file.state for file in result.files] == ["used", "left out", "used"]
+    assert [(one.what, one.detail) for one in result.files[1].findings] == [
+        ("unreadable", "expected a page, came one that the parser was stopped at: not done within 2 s")
     ]
 
 
