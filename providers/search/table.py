@@ -19,6 +19,7 @@ from .query import Reach
 PROVIDER = "search"
 CORPUS = "corpus"
 CORPUS_REACH = Reach(100, 10)
+# In the engines' own pages; Brave's and Serper's as others quoted them in September and August of that year.
 READ_ON = "2026-11-21"
 _TIMEOUT_S = 30.0
 
@@ -133,8 +134,8 @@ ENGINES: dict[str, SearchEngine] = {
         url_variable="GOOGLE_CSE_BASE_URL",
         key_variables=("GOOGLE_API_KEY",),
         id_variable="GOOGLE_CSE_ID",
-        lane=_lane("google", 100, 10),
-        limits="100 requests a day free, 10,000 with billing, and 100 results a query",
+        lane=_lane("google", 60, 10),
+        limits="100 requests a day free, 10,000 with billing; 100 in 100 seconds; 100 results a query",
         limits_from="developers.google.com/custom-search/v1/overview",
         price="$5 per 1,000 requests of ten results",
         dollars_per_1000=5.0,
