@@ -47,6 +47,7 @@ class Corpus:
         self.digest = digest_of(self.documents)
         self._by_url = {document.url: document for document in self.documents}
         self._index: Index | None = None
+        self._is_closed = False
         self._thread = ThreadPoolExecutor(1, "corpus")
 
     def __repr__(self) -> str:
@@ -61,12 +62,15 @@ class Corpus:
             raise SendError(Fault("rejected", str(error), "stop")) from error
 
     def close(self) -> None:
+        self._is_closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def index(self) -> Index:
         if self._index is None:
             postings = Postings()
             for document in self.documents:
+                if self._is_closed:
+                    raise CorpusError(f"the corpus {self.folder} was closed while it was indexed")
                 told = written(document, document.read())
                 postings.add(f"{told.title}\n{told.text}")
             self._index = postings.index()

@@ -131,7 +131,7 @@ def page_of(document: Document, body: bytes) -> tuple[str, bytes]:
 
 def _files(folder: Path) -> Iterator[Path]:
     root = folder.resolve()
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = Path(place, name)
@@ -139,6 +139,10 @@ def _files(folder: Path) -> Iterator[Path]:
             # A link may lead out of the folder, or to what is no file.
             if is_known and not name.startswith(".") and path.resolve().is_relative_to(root) and path.is_file():
                 yield path
+
+
+def _refuse(error: OSError) -> None:
+    raise CorpusError(f"{error.filename} can't be read ({error.strerror}): mend or remove it") from error
 
 
 def _read(path: Path) -> bytes:
@@ -156,7 +160,7 @@ def _add_lines(path: Path, name: str, found: dict[str, Document]) -> None:
     offset = 0
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(iter(lambda: file.readline(BYTES_MAX + 1), b""), 1):
                 if len(line) > BYTES_MAX:
                     raise CorpusError(f"{path}, line {number} has more than {BYTES_MAX >> 20} MiB: split it")
                 if line.strip():

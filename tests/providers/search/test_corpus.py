@@ -16,6 +16,7 @@ from millstream.engine.endpoint import EncodeError, Fault, SendError
 from millstream.engine.key import key_of
 from millstream.providers.search.bm25 import Index
 from millstream.providers.search.corpus import Corpus, CorpusEndpoint, CorpusSearch
+from millstream.providers.search.documents import CorpusError
 from millstream.providers.search.joined import search
 
 PAGES = {
@@ -190,3 +191,9 @@ def test_a_search_that_is_given_up_takes_no_other_with_it(corpus: Corpus) -> Non
 
     assert len(asyncio.run(run()).hits) == 2
     corpus.close()
+
+
+def test_a_corpus_that_is_closed_does_not_go_on_indexing(corpus: Corpus) -> None:
+    corpus.close()
+    with pytest.raises(CorpusError, match="was closed"):
+        corpus.index()

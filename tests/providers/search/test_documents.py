@@ -145,6 +145,7 @@ def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
         ({"x__jsonl": '{"text": "a", "url": 7}'}, r"line 1: expected"),
         ({"x__jsonl": "7"}, r"line 1: expected"),
         ({"x__txt": b"x" * (5 << 20) + b"x"}, "more than 5 MiB"),
+        ({"x__jsonl": '{"text": "a"}\n{"text": "' + "x" * (5 << 20) + '"}'}, "line 2 has more than 5 MiB"),
     ],
 )
 def test_what_is_no_corpus_is_refused_with_the_place(tmp_path: Path, files: dict[str, str | bytes], told: str) -> None:
@@ -157,6 +158,17 @@ def test_what_is_no_corpus_is_refused_with_the_place(tmp_path: Path, files: dict
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="expected a folder"):
         listed(tmp_path / "none")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
+def test_a_folder_that_can_not_be_read_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    put(tmp_path, a__txt="x", closed_in_b__txt="x")
+    (tmp_path / "closed").chmod(0)
+    try:
+        with pytest.raises(CorpusError, match="closed can't be read"):
+            listed(tmp_path)
+    finally:
+        (tmp_path / "closed").chmod(0o700)
 
 
 def test_a_document_that_changed_meanwhile_is_not_read(tmp_path: Path) -> None:
