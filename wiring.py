@@ -43,6 +43,9 @@ from .providers.access import endpoint_to as endpoint_to
 from .providers.access import keyless_endpoint_to as keyless_endpoint_to
 from .providers.authorizer import Authorizer
 from .providers.pages.endpoint import POLICY as PAGE_POLICY
+from .providers.pages.extraction import Extraction
+from .providers.pages.page import Page
+from .providers.pages.reader import PageReader
 from .providers.retrieval import CORPUS_LANE, Retrieval, is_page, price_of
 from .providers.retrieval import lane_of as retrieval_lane_of
 from .providers.search.access import (
@@ -188,6 +191,8 @@ class Engine:
         self._authorizers: dict[object, Authorizer] = {}
         self._cache: Cache | None = None
         self._scheduler: Scheduler | None = None
+        self._extraction = Extraction()
+        self._reader: PageReader | None = None
         self._retrieval = Retrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
         for lane in settings.lanes:
             if not is_page(lane.model):
@@ -213,13 +218,16 @@ class Engine:
             policy=settings.policy,
             events=self.events,
             random=Random(),
-            recall=Recall(self._cache, settings.mode, ages),
+            recall=(recall := Recall(self._cache, settings.mode, ages)),
         )
+        self._reader = PageReader(self.ask, recall, self._extraction)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._reader = None
+        await self._extraction.close()
         await self._transport.close()
         if self._scheduler is not None:
             self._scheduler.close()
@@ -248,6 +256,12 @@ class Engine:
     async def search(self, model: str, query: str, count: int = COUNT) -> Found:
         """The first `count` hits of a search engine, joined from as many pages of results as that takes."""
         return await search(self.ask, model, query, count)
+
+    async def read(self, url: str) -> Page:
+        """A page's text: robots.txt obeyed, redirects followed. It never fails, it says why it gave nothing."""
+        if self._reader is None:
+            raise RuntimeError("the engine is closed: use it inside `async with Engine(...) as engine`")
+        return await self._reader.read(url)
 
     def halt(self, reason: StopReason, detail: str) -> None:
         """Send nothing more; what is in flight is finished."""

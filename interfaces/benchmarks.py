@@ -9,30 +9,40 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from . import millstone_work
+from . import chameleon_work, millstone_work
+from .benchmark_options import BenchmarkOptions, MillstoneOptions
+from .chameleon_work import ChameleonWork
 from .configuration import Configuration
 from .millstone_work import MillstoneWork
-from .options import MillstoneOptions, Sending
+from .options import Sending
 from .preparation import Prepared
 from .refusal import UsageError
-
-BenchmarkOptions = MillstoneOptions
 
 
 def prepare(
     out: Path, run: BenchmarkOptions, sending: Sending, configuration: Configuration, *, needs_keys: bool = True
 ) -> Prepared:
     """Check one run to the end. Nothing is written. Without `needs_keys` it can be planned, not sent."""
-    return millstone_work.prepare(out, run, sending, configuration, needs_keys=needs_keys)
+    if isinstance(run, MillstoneOptions):
+        return millstone_work.prepare(out, run, sending, configuration, needs_keys=needs_keys)
+    return chameleon_work.prepare(out, run, sending, configuration, needs_keys=needs_keys)
 
 
 def options_of(manifest: Mapping[str, Any]) -> tuple[BenchmarkOptions, Sending]:
     """What a manifest keeps of both. Raises KeyError or TypeError where it was not ours."""
-    return millstone_work.options_of(manifest), Sending(**manifest["options"]["sending"])
+    kept = dict(manifest["options"]["sending"])
+    if kept.get("allow_host") is not None:
+        kept["allow_host"] = tuple(kept["allow_host"])
+    work = chameleon_work if manifest["specification"].get("benchmark") == "chameleon" else millstone_work
+    return work.options_of(manifest), Sending(**kept)
 
 
 def millstone_of(prepared: Prepared, what: str) -> MillstoneWork:
     """A MillStone run's own work; `what` is offered for this benchmark alone."""
     if not isinstance(prepared.work, MillstoneWork):
-        raise UsageError(f"{what}: expected a MillStone run, got {prepared.work.benchmark}")
+        raise UsageError(f"{what}: expected a MillStone run, got one of {prepared.work.benchmark}")
     return prepared.work
+
+
+def chameleon_of(prepared: Prepared) -> ChameleonWork | None:
+    return prepared.work if isinstance(prepared.work, ChameleonWork) else None

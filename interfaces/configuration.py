@@ -14,10 +14,12 @@ from typing import Any, cast
 from msgspec import Struct, structs
 
 from ..engine.cache import Mode
+from ..engine.call import WEB
 from ..engine.lane import CONCURRENCY_DEFAULT, Lane
 from ..engine.money import Price
 from ..engine.retry import RetryPolicy
 from ..providers.kinds import KINDS
+from ..providers.retrieval import is_page
 from ..providers.table import PROVIDERS, Provider, row_of_kind
 from ..wiring import ConfigurationError, Settings
 from . import values
@@ -184,6 +186,8 @@ def _entries(document: Document, table: str) -> list[tuple[str, Any]]:
     """The entries of a table that is keyed by models."""
     rows = document.rows((table,), document.values.get(table, {}))
     for model in rows:
+        if table == "lanes" and model == WEB:
+            continue
         try:
             values.read(values.ModelName(), model)
         except ValueError as error:
@@ -202,8 +206,11 @@ def _table(
         raise document.refusal((*keys, name), said) from None
 
 
-def settings_for(models: tuple[str, ...], sending: Sending, configuration: Configuration) -> Settings:
-    """What an engine for these models is built from: flags go before the file, the file before the defaults."""
+def settings_for(
+    models: tuple[str, ...], sending: Sending, configuration: Configuration, searches: tuple[str, ...] = ()
+) -> Settings:
+    """What an engine for these models is built from: flags go before the file, the file before the defaults. Flags of
+    quotas are for models; `searches` and pages have what the file declares."""
     said = {
         name: value
         for name, value in (
@@ -217,15 +224,19 @@ def settings_for(models: tuple[str, ...], sending: Sending, configuration: Confi
     declared = {lane.model: lane for lane in configuration.lanes}
     try:
         lanes = tuple(structs.replace(declared.get(model) or Lane(model), **said) for model in models)
+        lanes += tuple(lane for name, lane in declared.items() if name in searches or is_page(name))
         return Settings(
             lanes=lanes,
             providers=configuration.providers,
-            key_variables={m: names for m, names in configuration.key_variables.items() if m in models},
+            key_variables={m: names for m, names in configuration.key_variables.items() if m in (*models, *searches)},
             prices=configuration.prices,
             base_url=sending.base_url,
             cache=None if sending.cache is None else Path(sending.cache).expanduser(),
-            mode=cast(Mode, sending.mode or "record"),
+            mode=cast(Mode, sending.mode or ("record" if sending.snapshot is None else "replay")),
             max_cost=sending.max_cost,
+            max_age_s=Settings().max_age_s if sending.max_age is None else sending.max_age,
+            snapshot=None if sending.snapshot is None else Path(sending.snapshot).expanduser(),
+            allow_hosts=sending.allow_host or (),
             policy=RetryPolicy() if sending.patience is None else RetryPolicy(patience_s=sending.patience),
         )
     except ValueError as error:

@@ -111,7 +111,14 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
         done = prepared.work.read_done(folder)
         _begin_manifest(folder, prepared)
         spent = done.cost + manner.spent_elsewhere + _cost_at_kills(folder, done)
-        prepared = with_settings(prepared, run_id=folder.manifest["run_id"], spent=spent)
+        started = datetime.fromisoformat(folder.manifest["started"]).timestamp()
+        prepared = with_settings(
+            prepared,
+            run_id=folder.manifest["run_id"],
+            spent=spent,
+            run_started=started,
+            retry_started=time.time() if manner.retry else None,
+        )
         sent = _Sent()
         if done.count() < prepared.total:
             with calm_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:

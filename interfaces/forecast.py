@@ -20,7 +20,7 @@ from ..engine.pairs import Pair
 from ..wiring import access_to, keyless_endpoint_to
 from . import pilot_figures
 from .benchmarks import millstone_of
-from .output import table
+from .output import span_of_time, table
 from .pilot import Pilot
 from .pilot_figures import Left, Terms
 from .preparation import Prepared
@@ -182,17 +182,5 @@ def _row(model: Mapping[str, Any]) -> tuple[str, ...]:
         f"{model['input_tokens']:,}",
         f"{low:,} to {high:,}",
         "no price" if cost is None else f"${cost[0]:,.2f} to ${cost[1]:,.2f}",
-        "no quota" if minutes is None else _span(*minutes),
+        "no quota" if minutes is None else span_of_time(*minutes),
     )
-
-
-def _span(least: float, most: float) -> str:
-    low, high = _time(least), _time(most)
-    return low if low == high else f"{low} to {high}"
-
-
-def _time(minutes: float) -> str:
-    if minutes < 1:
-        return f"{60 * minutes:.0f} s"
-    hours, rest = divmod(round(minutes), 60)
-    return f"{hours} h {rest} min" if hours else f"{rest} min"

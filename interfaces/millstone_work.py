@@ -27,8 +27,9 @@ from ..engine.run_folder import RunFolder
 from ..metrics.scores import scores as scores_of
 from ..metrics.stance import Reading
 from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
+from .benchmark_options import MillstoneOptions
 from .configuration import Configuration, settings_for
-from .options import MillstoneOptions, Sending
+from .options import Sending
 from .preparation import Prepared, kept, refuse_what_has_no_price
 from .refusal import UsageError
 from .work import Counted

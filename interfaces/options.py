@@ -1,7 +1,7 @@
-"""The options of verbs that run benchmarks: the flags, and the structs that flags, files and manifests all fill.
+"""The options of every verb that sends: the flags, and the struct that flags, files and manifests all fill.
 
 One table says what each option may be; flags and files are both read through it. Light to import, since every
-`--help` needs it. Builds nothing and opens no file but through `Path`.
+`--help` needs it. What a benchmark is asked to be: benchmark_options.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from . import values
-from .values import Choice, Kind, Text, Whole
+from .values import Choice, Kind, Text
 
 _T = TypeVar("_T")
 
@@ -33,6 +32,13 @@ SENDING: Mapping[str, Kind[Any]] = MappingProxyType(
         "timeout": values.TIMEOUT,
     }
 )
+RETRIEVAL: Mapping[str, Kind[Any]] = MappingProxyType(
+    {
+        "max-age": values.Age(),
+        "snapshot": Text("a file that `cache export` wrote"),
+        "allow-host": values.Several(values.AllowedHost()),
+    }
+)
 _SENDING_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "base-url": ("URL", "send every model's calls to this address, in the protocol of the model's provider"),
@@ -45,33 +51,11 @@ _SENDING_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
                          "what is missing; strict: never send"),
         "patience": ("TIME", "wait so long for a provider that is down: seconds, or 90s, 10m (default: 10m)"),
         "timeout": ("TIME", "deadline for a whole call (default: 10m)"),
-    }
-)  # fmt: skip
-
-MILLSTONE: Mapping[str, Kind[Any]] = MappingProxyType(
-    {
-        "max-tokens": Whole("tokens an answer", 1, 100_000_000),
-        "stance": Choice(("paper", "careful")),
-        "dataset": Text("the path of a data set"),
-        "protocol": Choice(("paper", "released")),
-        "citations": Choice(("own", "cumulative")),
-        "issues": Text("all, controversial, a file of ids, or ids between commas"),
-        "limit": Whole("issues"),
-        "templates": Whole("templates", 1, 6),
-        "trials": Whole("trials", 1, 10_000),
-    }
-)
-_MILLSTONE_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "max-tokens": ("N", "tokens of an answer (default: 600 for Claude, 100 for OpenAI and Llama, else not sent)"),
-        "stance": ("READING", "how a text becomes a stance: paper (default) or careful"),
-        "dataset": ("PATH", "a folder of issues or a data set file (default: the 12 issues that come with this)"),
-        "protocol": ("NAME", "paper (default) or released: which argument configurations are asked"),
-        "citations": ("HOW", "own (default) or cumulative: which citations stand with an argument"),
-        "issues": ("WHICH", "all (default), controversial, a file of ids, or ids between commas"),
-        "limit": ("N", "only the first N of these issues"),
-        "templates": ("N", "wordings of each question, 1 to 6 (default: 6)"),
-        "trials": ("N", "repeats of each configuration (default: 15)"),
+        "max-age": ("AGE", "searches and pages of earlier runs are taken if younger: 90m, 12h, 7d (default: 24h)"),
+        "snapshot": ("FILE", "take answers from this file: with --mode strict from nothing else, with replay (then "
+                             "the default) send what it lacks"),
+        "allow-host": ("HOST", "pages of this host may lie at an address that is not public: NAME[:PORT], *.NAME, or "
+                               "NAME=ADDRESS:PORT to take them from there; may be given several times"),
     }
 )  # fmt: skip
 
@@ -90,31 +74,14 @@ class Sending:
     patience: float | None = None
     timeout: float | None = None
     config: str | None = None
+    max_age: float | None = None
+    snapshot: str | None = None
+    allow_host: tuple[str, ...] | None = None
 
     def over(self, other: Sending) -> Sending:
         """These options where they are set, else the other's."""
         names = [field.name for field in fields(self)]
         return Sending(**{name: getattr(other if getattr(self, name) is None else self, name) for name in names})
-
-    def as_dict(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-@dataclass(frozen=True)
-class MillstoneOptions:
-    """What a MillStone run is asked to be. `dataset` None: the sample data."""
-
-    model: tuple[str, ...]
-    temperature: tuple[float, ...] = ()
-    max_tokens: int | None = None
-    stance: str = "paper"
-    dataset: str | None = None
-    protocol: str = "paper"
-    citations: str = "own"
-    issues: str = "all"
-    limit: int | None = None
-    templates: int = 6
-    trials: int = 15
 
     def as_dict(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -141,6 +108,17 @@ def add_sending(parser: argparse.ArgumentParser, names: Iterable[str] = SENDING)
     group.add_argument(
         "--config", type=flag(Text("a file")), metavar="FILE", help="lanes, providers and prices, in TOML or YAML"
     )
+
+
+def add_retrieval(parser: argparse.ArgumentParser) -> None:
+    """The options of verbs that may search and read pages."""
+    group = parser.add_argument_group("searches and pages")
+    for name, kind in RETRIEVAL.items():
+        metavar, told = _SENDING_HELP[name]
+        if isinstance(kind, values.Several):
+            group.add_argument(f"--{name}", type=flag(kind.kind), action="append", metavar=metavar, help=told)
+        else:
+            group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=told)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -171,46 +149,8 @@ def add_readings(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_millstone(parser: argparse.ArgumentParser) -> None:
-    """The options of the grid."""
-    group = parser.add_argument_group("run millstone")
-    group.add_argument(
-        "--model",
-        nargs="+",
-        action="extend",
-        type=flag(values.ModelName()),
-        metavar="PROVIDER/MODEL",
-        help="who is asked; several after one flag, or the flag several times",
-    )
-    group.add_argument(
-        "--temperature",
-        nargs="+",
-        action="extend",
-        type=flag(values.TEMPERATURE),
-        metavar="T",
-        help="ask at each of these (default: not sent)",
-    )
-    for name, kind in MILLSTONE.items():
-        metavar, told = _MILLSTONE_HELP[name]
-        group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=told)
-
-
 def sending_from(options: argparse.Namespace) -> Sending:
-    return Sending(**{field.name: getattr(options, field.name, None) for field in fields(Sending)})
-
-
-def millstone_given(options: argparse.Namespace) -> dict[str, Any]:
-    """The grid's options that were set, by their names in MillstoneOptions."""
-    found = {field.name: getattr(options, field.name) for field in fields(MillstoneOptions)}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def millstone_from(given: Mapping[str, Any], base: Path) -> MillstoneOptions:
-    """The options of one run; paths are taken from `base`. A model or temperature named twice counts once."""
-    settled = dict(given)
-    for name in ("model", "temperature"):
-        if name in settled:
-            settled[name] = tuple(dict.fromkeys(settled[name]))
-    if settled.get("dataset") is not None:
-        settled["dataset"] = str((base / Path(settled["dataset"]).expanduser()).absolute())
-    return MillstoneOptions(**settled)
+    given = {field.name: getattr(options, field.name, None) for field in fields(Sending)}
+    if given["allow_host"] is not None:
+        given["allow_host"] = tuple(given["allow_host"])
+    return Sending(**given)

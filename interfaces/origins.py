@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..metrics.report.contents import Origin
-from .options import MillstoneOptions
+from .benchmark_options import MillstoneOptions
 
 NO_MANIFEST = "Records with no manifest, as other programs write them: how they were made is not known"
 _SHOWN = 6

@@ -79,3 +79,16 @@ def table(rows: Sequence[Sequence[str]], lean: Sequence[int] = (0,)) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+def span_of_time(least: float, most: float) -> str:
+    """From so many minutes to so many."""
+    low, high = _time(least), _time(most)
+    return low if low == high else f"{low} to {high}"
+
+
+def _time(minutes: float) -> str:
+    if minutes < 1:
+        return f"{60 * minutes:.0f} s"
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest} min" if hours else f"{rest} min"

@@ -52,7 +52,7 @@ def refuse_what_has_no_price(lanes: Iterable[str], settings: Settings) -> None:
 def kept(sending: Sending) -> dict[str, Any]:
     """How calls were sent, as a manifest keeps it."""
     found = sending.as_dict()
-    for name in ("config", "cache"):
+    for name in ("config", "cache", "snapshot"):
         if found[name] is not None:
             found[name] = str(Path(found[name]).expanduser().absolute())
     return found

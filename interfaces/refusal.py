@@ -30,13 +30,14 @@ def exit_code_of(error: Exception) -> int | None:
     """The exit code of an error that a person can cause; None is a defect of ours."""
     if isinstance(error, UsageError):
         return WRONG_USAGE
-    from ..bench.millstone.dataset import DatasetError
+    from ..bench.chameleon.records import RecordError as TurnError
     from ..bench.millstone.records import RecordError
+    from ..engine.data_file import DatasetError
     from ..engine.fault import LocalFault
     from ..engine.run_folder import WrongSpecification
     from ..wiring import ConfigurationError
 
-    if isinstance(error, ConfigurationError | DatasetError | WrongSpecification | RecordError):
+    if isinstance(error, ConfigurationError | DatasetError | WrongSpecification | RecordError | TurnError):
         return WRONG_USAGE
     return LOCAL_FAULT if isinstance(error, LocalFault) else None
 

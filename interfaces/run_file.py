@@ -1,6 +1,7 @@
-"""A run file: `[run]` with where and how, `[run.millstone]` tables with what, beside lanes, providers and prices.
+"""A run file: `[run]` with where and how, `[run.millstone]` and `[run.chameleon]` tables with what, beside lanes,
+providers and prices.
 
-Several `[[run.millstone]]` tables are a sweep with a folder each. Relative paths are taken from the file's folder.
+Several tables are a sweep with a folder each. Relative paths are taken from the file's folder.
 Checks all of it before anything is begun.
 """
 
@@ -15,12 +16,13 @@ from typing import Any
 from msgspec import Struct
 
 from . import values
+from .benchmark_options import KINDS, NEEDED, BenchmarkOptions, options_from
 from .configuration import Configuration, configuration_of
-from .documents import Document
-from .options import MILLSTONE, SENDING, MillstoneOptions, Sending, millstone_from
-from .values import Kind, Text
+from .documents import Document, Keys
+from .options import RETRIEVAL, SENDING, Sending
+from .values import Kind, Several, Text
 
-BENCHMARKS = ("millstone",)
+BENCHMARKS = tuple(KINDS)
 _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -28,7 +30,7 @@ class Wanted(Struct, frozen=True):
     """One run that is asked for: where, and what."""
 
     out: Path
-    millstone: MillstoneOptions
+    benchmark: BenchmarkOptions
 
 
 class RunFile(Struct, frozen=True):
@@ -37,23 +39,6 @@ class RunFile(Struct, frozen=True):
     runs: tuple[Wanted, ...]
     sending: Sending
     configuration: Configuration
-
-
-@dataclass(frozen=True)
-class _Several:
-    """One value of a kind, or a list of them."""
-
-    kind: Kind[Any]
-
-    @property
-    def expected(self) -> str:
-        return f"{self.kind.expected}, or a list of such"
-
-    def read(self, value: object) -> tuple[Any, ...]:
-        given = value if isinstance(value, list) else [value]
-        if not given or (isinstance(self.kind, values.Number) and any(isinstance(each, str) for each in given)):
-            raise ValueError(value)
-        return tuple(self.kind.read(each) for each in given)
 
 
 @dataclass(frozen=True)
@@ -82,43 +67,68 @@ class _Tables:
         return value
 
 
-_RUN: Mapping[str, Kind[Any]] = {"out": Text("a folder"), **SENDING, **dict.fromkeys(BENCHMARKS, _Tables())}
-_RUN_MILLSTONE: Mapping[str, Kind[Any]] = {
-    "name": _FolderName(),
-    "model": _Several(values.ModelName()),
-    "temperature": _Several(values.TEMPERATURE),
-    **MILLSTONE,
+_RUN: Mapping[str, Kind[Any]] = {
+    "out": Text("a folder"),
+    **SENDING,
+    **RETRIEVAL,
+    **dict.fromkeys(BENCHMARKS, _Tables()),
 }
+
+
+def _kinds_of(benchmark: str) -> Mapping[str, Kind[Any]]:
+    who: dict[str, Kind[Any]] = {"model": Several(values.ModelName()), "temperature": Several(values.TEMPERATURE)}
+    return {"name": _FolderName(), **who, **KINDS[benchmark]}
 
 
 def read_run_file(path: Path, out: str | None = None) -> RunFile:
     """`out` goes before the file's."""
     document = Document(path)
     configuration = configuration_of(document)
+    tables = " or ".join(f"[run.{name}]" for name in BENCHMARKS)
     if "run" not in document.values:
-        raise document.refusal(("run",), "expected [run] with out and [run.millstone], got none")
-    run = document.table(("run",), document.values["run"], _RUN, BENCHMARKS if out else ("out", *BENCHMARKS))
+        raise document.refusal(("run",), f"expected [run] with out and {tables}, got none")
+    run = document.table(("run",), document.values["run"], _RUN, () if out else ("out",))
     base = path.absolute().parent
-    folder = Path(out).absolute() if out else (base / Path(run.pop("out")).expanduser()).absolute()
+    folder = Path(out).absolute() if out else (base / _expanded(Path(run.pop("out")), document, "out")).absolute()
     run.pop("out", None)
-    runs = _millstones(document, run.pop("millstone"), folder, base)
-    if run.get("cache") is not None:
-        run["cache"] = str(base / Path(run["cache"]).expanduser())
+    asked = {name: run.pop(name) for name in BENCHMARKS if name in run}
+    if not asked:
+        raise document.refusal(("run",), f"expected {tables}, got none: add one")
+    runs = _runs(document, asked, folder, base)
+    for name in ("cache", "snapshot"):
+        if run.get(name) is not None:
+            run[name] = str(base / _expanded(Path(run[name]), document, name))
     # The file is its runs' configuration too, and `resume` reads it again as such.
     return RunFile(runs, Sending(**run, config=str(path.absolute())), configuration)
 
 
-def _millstones(document: Document, given: Any, folder: Path, base: Path) -> tuple[Wanted, ...]:
-    here = ("run", "millstone")
-    places = [((*here, at), rows) for at, rows in enumerate(given)] if isinstance(given, list) else [(here, given)]
+def _expanded(path: Path, document: Document, name: str) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise document.refusal(
+            ("run", name), f"expected a folder that there is, got one of an unknown user ({path})"
+        ) from error
+
+
+def _runs(document: Document, asked: Mapping[str, Any], folder: Path, base: Path) -> tuple[Wanted, ...]:
+    places = [(benchmark, keys, rows) for benchmark, given in asked.items() for keys, rows in _places(benchmark, given)]
     runs: list[Wanted] = []
-    for keys, rows in places:
-        found = document.table(keys, rows, _RUN_MILLSTONE, ("model",))
+    counts: dict[str, int] = {}
+    for benchmark, keys, rows in places:
+        counts[benchmark] = counts.get(benchmark, 0) + 1
+        found = document.table(keys, rows, _kinds_of(benchmark), NEEDED[benchmark])
         name = found.pop("name", None)
         if len(places) > 1:
-            name = name or f"millstone-{len(runs) + 1}"
+            name = name or f"{benchmark}-{counts[benchmark]}"
         out = folder / name if name else folder
         if any(out == other.out for other in runs):
             raise document.refusal((*keys, "name"), f'"{name}" is another run\'s folder: name each run differently')
-        runs.append(Wanted(out, millstone_from(found, base)))
+        runs.append(Wanted(out, options_from(benchmark, found, base)))
     return tuple(runs)
+
+
+def _places(benchmark: str, given: Any) -> list[tuple[Keys, Any]]:
+    """Each table of a benchmark, and where it stands."""
+    here: Keys = ("run", benchmark)
+    return [((*here, at), rows) for at, rows in enumerate(given)] if isinstance(given, list) else [(here, given)]

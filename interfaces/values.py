@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 
 _DURATION = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*(s|m|min|h)?\s*")
+_AGE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(m|h|d|w)\s*")
+_AGE_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ALLOWED_HOST = re.compile(r"(?:\*\.)?[A-Za-z0-9._\-\[\]:]+(?:=[A-Za-z0-9._\-\[\]:]+)?")
 _SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -177,6 +181,20 @@ class ModelName:
 
 
 @dataclass(frozen=True)
+class SearchName:
+    """A search engine, by its name alone or as search/NAME."""
+
+    @property
+    def expected(self) -> str:
+        return "a search engine, such as brave, searxng or corpus"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _NAME.fullmatch(value.removeprefix("search/")):
+            raise ValueError(value)
+        return f"search/{value.removeprefix('search/')}"
+
+
+@dataclass(frozen=True)
 class CacheFolder:
     """A folder; addresses of shared caches are refused."""
 
@@ -188,6 +206,50 @@ class CacheFolder:
         if not isinstance(value, str) or not value or "://" in value or not value.isprintable():
             raise ValueError(value)
         return value
+
+
+@dataclass(frozen=True)
+class Age:
+    """How old something is, in seconds."""
+
+    expected: str = "an age with its unit, as 90m, 12h, 30d or 8w"
+
+    def read(self, value: object) -> float:
+        match = _AGE.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise ValueError(value)
+        return float(match[1]) * _AGE_S[match[2]]
+
+
+@dataclass(frozen=True)
+class AllowedHost:
+    """A host that pages may be taken from wherever it lies. What it means exactly, the guard of pages knows."""
+
+    @property
+    def expected(self) -> str:
+        return "a host as NAME, NAME:PORT or *.NAME, with =ADDRESS:PORT where its pages are to be taken from there"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _ALLOWED_HOST.fullmatch(value):
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class Several:
+    """One value of a kind, or a list of them."""
+
+    kind: Kind[Any]
+
+    @property
+    def expected(self) -> str:
+        return f"{self.kind.expected}, or a list of such"
+
+    def read(self, value: object) -> tuple[Any, ...]:
+        given = value if isinstance(value, list) else [value]
+        if not given or (isinstance(self.kind, Number) and any(isinstance(each, str) for each in given)):
+            raise ValueError(value)
+        return tuple(self.kind.read(each) for each in given)
 
 
 RPM = Number("a number of requests a minute", 1)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ...engine.cache import Cache
     from ...engine.call import Call
     from ...wiring import Settings
-    from ..options import MillstoneOptions, Sending
+    from ..benchmark_options import BenchmarkOptions, MillstoneOptions
+    from ..options import Sending
 
 HELP = "the stored answers: stats, why, prune"
 _AGE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(m|h|d|w)\s*")
@@ -155,6 +156,7 @@ def _call_of_run(options: argparse.Namespace) -> tuple[Call, Settings, list[str]
     """The call of one item, made as `resume` would make it."""
     from ...bench.millstone.grid import calls
     from ...bench.millstone.sweep import Asked
+    from ..benchmark_options import MillstoneOptions
     from ..options import Sending
     from .resume import manifest_of
 
@@ -166,6 +168,10 @@ def _call_of_run(options: argparse.Namespace) -> tuple[Call, Settings, list[str]
     folder, item_id = Path(options.item[0]).expanduser(), options.item[1]
     manifest = manifest_of(folder)
     run, kept = _options_of(folder, manifest)
+    if not isinstance(run, MillstoneOptions):
+        raise UsageError(
+            f"cache why: expected a MillStone run, got {folder}; a turn's record names the keys of its calls"
+        )
     sending = Sending(cache=options.cache).over(kept)
     model = _one("--model", options.model, run.model)
     temperature = _one("--temperature", options.temperature, run.temperature or (None,))
@@ -184,7 +190,7 @@ def _call_of_run(options: argparse.Namespace) -> tuple[Call, Settings, list[str]
     return call, _settings(run, sending), remarks
 
 
-def _options_of(folder: Path, manifest: dict[str, Any]) -> tuple[MillstoneOptions, Sending]:
+def _options_of(folder: Path, manifest: dict[str, Any]) -> tuple[BenchmarkOptions, Sending]:
     from ..benchmarks import options_of
 
     try:

@@ -7,17 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..options import (
-    Sending,
-    add_millstone,
-    add_output,
-    add_report,
-    add_sending,
-    flag,
-    millstone_from,
-    millstone_given,
-    sending_from,
-)
+from ..benchmark_options import KINDS, NEEDED, add_benchmarks, foreign_to, options_from
+from ..benchmark_options import given as benchmark_given
+from ..options import Sending, add_output, add_report, add_retrieval, add_sending, flag, sending_from
 from ..output import note, say, say_json
 from ..refusal import UsageError, nearest
 from ..values import Text
@@ -27,12 +19,12 @@ if TYPE_CHECKING:
 
     from ..preparation import Prepared
 
-HELP = "run a benchmark (millstone), or everything that a run file asks for"
-BENCHMARKS = ("millstone",)
+HELP = "run a benchmark (millstone, chameleon), or everything that a run file asks for"
+BENCHMARKS = tuple(KINDS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="millstone|FILE", help="the benchmark, or a run file in TOML or YAML")
+    parser.add_argument("what", metavar="millstone|chameleon|FILE", help="the benchmark, or a run file in TOML or YAML")
     parser.add_argument(
         "--out",
         type=flag(Text("a folder")),
@@ -40,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the run's folder; the same command goes on where it stopped",
     )
     add_report(parser)
-    add_millstone(parser)
+    add_benchmarks(parser)
     add_sending(parser)
+    add_retrieval(parser)
     add_output(parser)
 
 
@@ -52,15 +45,19 @@ def prepared_from(
     from ..benchmarks import prepare
     from ..configuration import read_configuration
 
-    given = millstone_given(options)
+    given = benchmark_given(options)
     sending = sending_from(options)
     if options.what not in BENCHMARKS:
         return _from_file(options, given, sending, needs_keys=needs_keys)
-    if "model" not in given:
-        raise UsageError("--model: expected at least one model as provider/model, got none")
+    benchmark: str = options.what
+    if (foreign := foreign_to(benchmark, given)) is not None:
+        raise UsageError(f"{foreign[0]} belongs to `run {foreign[1]}`, and {benchmark} was asked for: leave it out")
+    for name in NEEDED[benchmark]:
+        if name not in given:
+            raise UsageError(f"--{name}: expected at least one model as provider/model, got none")
     if is_sent and not options.out:
         raise UsageError("--out: expected the run's folder, got none")
-    run = millstone_from(given, Path())
+    run = options_from(benchmark, given, Path())
     out = Path(options.out or "-").absolute()
     return (prepare(out, run, sending, read_configuration(sending.config), needs_keys=needs_keys),)
 
@@ -81,13 +78,13 @@ def _from_file(
         )
     if given:
         flag = "--" + next(iter(given)).replace("_", "-")
-        raise UsageError(f"{flag} belongs to `run millstone`: in {what} it stands under [run.millstone]")
+        raise UsageError(f"{flag} belongs to `run {' or '.join(BENCHMARKS)}`: in {what} it stands under [run.…]")
     if sending.config is not None:
-        raise UsageError(f"--config belongs to `run millstone`: {what} holds lanes, providers and prices itself")
+        raise UsageError(f"--config belongs to a benchmark's own run: {what} holds lanes, providers and prices itself")
     file = read_run_file(path, options.out)
     return of_one_sweep(
         tuple(
-            prepare(wanted.out, wanted.millstone, sending.over(file.sending), file.configuration, needs_keys=needs_keys)
+            prepare(wanted.out, wanted.benchmark, sending.over(file.sending), file.configuration, needs_keys=needs_keys)
             for wanted in file.runs
         )
     )

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..benchmark_options import add_chameleon_readings
 from ..options import add_readings
-from ..output import note, say, say_json, table
+from ..output import say, say_json
 from ..refusal import DONE, UsageError
 
-if TYPE_CHECKING:
-    from ...metrics.gaps import Shape
-
 HELP = "score again, from records or from published counts"
-_COLUMNS = (
-    "model",
-    "OM",
-    "95% interval",
-    "om_pro_share",
-    "om_no_flip",
-    "answers",
-    "missing",
-    "refused",
-    "readings differ",
-)
-_ISSUES_NAMED = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tables with the columns issue, issue_stance, count, case, model",
     )
     add_readings(parser)
+    add_chameleon_readings(parser)
     parser.add_argument("--json", action="store_true", help="the scores as one JSON object on stdout")
 
 
@@ -48,8 +34,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
     if options.stance and options.counts:
         raise UsageError("--stance: expected records, whose texts can be read anew, got --counts, which have none")
-    scored = {folder: _score_folder(Path(folder), options) for folder in options.folders}
-    scored |= {path: _score_counts(Path(path), _left_out(options)) for path in options.counts}
+    scored = {folder: _score(Path(folder), options) for folder in options.folders}
+    if options.counts:
+        from ..millstone_scores import left_out, score_counts
+
+        scored |= {path: score_counts(Path(path), left_out(options)) for path in options.counts}
     if options.json:
         say_json(scored)
     else:
@@ -57,108 +46,18 @@ def run(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _left_out(options: argparse.Namespace) -> Sequence[str]:
-    from ...bench.millstone.reference import LEFT_OUT
+def _score(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    from .. import chameleon_scores, millstone_scores
+    from ..which import benchmark_of, refuse_readings_of_others
 
-    return LEFT_OUT if options.issue_set == "104" else ()
-
-
-def _score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    from ...bench.millstone.recount import recount
-    from ...engine.run_folder import RECORDS
-    from ...metrics.scores import scores
-    from ..execution import write_scores
-    from ..record_lines import record_lines
-
-    path = folder / RECORDS
-    if not path.is_file():
-        raise UsageError(f"{folder}: expected a folder with {RECORDS}, got none there")
-
-    try:
-        tally = recount(record_lines(path), source=str(path), is_each_once=True).tally
-    except OSError as error:
-        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    asked = _asked(folder)
-    found = scores(tally, reading=options.stance or "recorded", left_out=_left_out(options), asked=asked)
-    if not found["millstone"]["models"]:
-        raise UsageError(f"{path}: expected records, got none: nothing to score")
-    if options.stance or options.issue_set == "104":
-        note(f"millstream: {folder}/scores.json keeps the run's own reading of all issues; these scores are only shown")
-        return found
-    try:
-        write_scores(folder, found)
-    except OSError as error:
-        note(f"millstream: {folder}/scores.json is not written ({error.strerror})")
-    return found
+    benchmark = benchmark_of(folder)
+    refuse_readings_of_others(benchmark, folder, options)
+    if benchmark == "chameleon":
+        return chameleon_scores.score_folder(folder, options)
+    return millstone_scores.score_folder(folder, options)
 
 
-def _asked(folder: Path) -> Mapping[tuple[str, float | None], Shape]:
-    """What the run was to ask, where a manifest tells."""
-    from ...bench.millstone.sweep import asked_of
-    from ...engine.run_folder import MANIFEST, read_manifest
+def _told(source: str, scores: dict[str, Any]) -> str:
+    from .. import chameleon_scores, millstone_scores
 
-    if not (folder / MANIFEST).exists():
-        return {}
-    specification = read_manifest(folder)["specification"]
-    try:
-        return asked_of(specification)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-
-
-def _score_counts(path: Path, left_out: Sequence[str]) -> dict[str, Any]:
-    from ...metrics.counts import rows_of_csv
-    from ...metrics.scores import scores_from_counts
-
-    try:
-        return scores_from_counts(rows_of_csv(path.read_text("utf-8")), left_out=left_out)
-    except OSError as error:
-        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}") from error
-
-
-def _told(source: str, scores: Mapping[str, Any]) -> str:
-    from ..millstone_work import score_cells
-
-    rows: list[tuple[str, ...]] = [_COLUMNS]
-    remarks: list[str] = []
-    for model, entry in scores["millstone"]["models"].items():
-        others = (entry.get("missing"), entry.get("refused"), entry.get("stance_disagreements"))
-        rows.append(
-            (model, *score_cells(entry), f"{entry['answers']:,}", *("-" if n is None else f"{n:,}" for n in others))
-        )
-        remarks += _lacks(model, entry)
-    return "\n".join((source, table(rows), *remarks))
-
-
-def _lacks(model: str, entry: Mapping[str, Any]) -> Iterator[str]:
-    """What is missing is said with its numbers: the scores are those of the answers there are."""
-    if entry["complete"]:
-        return
-    if entry.get("missing"):
-        yield f"{model}: {entry['missing']:,} of {entry['expected']:,} answers are missing{_at(entry)}"
-    elif "missing" not in entry:
-        short = [issue for issue, of_issue in entry["issues"].items() if not of_issue["complete"]]
-        yield f"{model}: some cases have fewer answers than those of its fullest issue: {_named(short)}"
-    if empty := [issue for issue, of_issue in entry["issues"].items() if _is_gated(of_issue)]:
-        yield f"{model}: too low, as a whole case without answers adds nothing to an issue's score: {_named(empty)}"
-    if unscored := [issue for issue, of_issue in entry["issues"].items() if of_issue["om"] is None]:
-        yield f"{model}: not scored, for want of a baseline or of all else: {_named(unscored)}"
-
-
-def _at(entry: Mapping[str, Any]) -> str:
-    short = [issue for issue, of_issue in entry["issues"].items() if not of_issue["complete"]]
-    gone = entry["unanswered_issues"]
-    parts = [f"on {_named(short)}"] if short else []
-    parts += [f"all of {_named(gone)}"] if gone else []
-    return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _is_gated(of_issue: Mapping[str, Any]) -> bool:
-    return of_issue["om"] is not None and any(not sum(case.values()) for case in of_issue["cases"].values())
-
-
-def _named(issues: Sequence[str]) -> str:
-    rest = len(issues) - _ISSUES_NAMED
-    return ", ".join(issues[:_ISSUES_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
+    return chameleon_scores.told(source, scores) if "chameleon" in scores else millstone_scores.told(source, scores)

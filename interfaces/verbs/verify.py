@@ -25,19 +25,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from msgspec import to_builtins
 
-    from ...bench.millstone.proof import prove
-
     folder = Path(options.folder)
     manifest = manifest_of(folder)
     try:
-        proof = prove(folder, manifest, _dataset(manifest))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{folder}: its manifest.json is no MillStone run's ({error!r})") from error
+        proof = _prove(folder, manifest)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(f"{folder}: its manifest.json is none of ours ({error!r})") from error
     is_proven = not proof.wrongs
     if options.json:
         say_json({"ok": is_proven, "folder": str(folder), **to_builtins(proof)})
         return DONE if is_proven else LOCAL_FAULT
     counts = f"{proof.records:,} records, {proof.failures:,} failures, {proof.pending:,} pending"
+    if held := getattr(proof, "held", 0):
+        counts += f", {held:,} held back by failures"
     lines = [f"ok: {counts}" if is_proven else f"{proof.wrongs:,} things are wrong; {counts}"]
     lines += [f"  {what}" for what in proof.wrong[:SHOWN]]
     if proof.wrongs > SHOWN:
@@ -45,6 +45,19 @@ def run(options: argparse.Namespace) -> int:
     lines += [f"  {what}" for what in (*proof.torn, *proof.unproven)]
     say("\n".join(lines))
     return DONE if is_proven else LOCAL_FAULT
+
+
+def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
+    from ..which import benchmark_of
+
+    if benchmark_of(folder) == "chameleon":
+        from ...bench.chameleon import proof as of_chameleon
+        from ..chameleon_work import dataset_of
+
+        return of_chameleon.prove(folder, manifest, dataset_of(manifest))
+    from ...bench.millstone import proof as of_millstone
+
+    return of_millstone.prove(folder, manifest, _dataset(manifest))
 
 
 def _dataset(manifest: dict[str, Any]) -> Dataset | None:

@@ -204,11 +204,12 @@ def test_a_server_of_ones_own_may_want_the_newer_name_for_max_tokens(tmp_path: P
 
 
 RUN_WRONG = {
-    "no run": ("[lanes]", "expected [run] with out and [run.millstone], got none"),
+    "no run": ("[lanes]", "expected [run] with out and [run.millstone] or [run.chameleon], got none"),
     "no folder": ("[run]\n[run.millstone]\nmodel = 'a/b'", "line 1: [run]: expected out, got none"),
-    "no benchmark": ("[run]\nout = 'x'", "line 1: [run]: expected millstone, got none"),
+    "no benchmark": ("[run]\nout = 'x'", "line 1: [run]: expected [run.millstone] or [run.chameleon], got none"),
     "no model": ("[run]\nout = 'x'\n[run.millstone]\nlimit = 1", "line 3: [run] millstone: expected model, got none"),
-    "another benchmark": ("[run]\nout = 'x'\n[run.chameleon]\nmodel = 'a/b'", "line 3: [run] chameleon: unknown key"),
+    "another benchmark": ("[run]\nout = 'x'\n[run.lizard]\nmodel = 'a/b'", "line 3: [run] lizard: unknown key"),
+    "no judge": ("[run]\nout = 'x'\n[run.chameleon]\nmodel = 'a/b'", "line 3: [run] chameleon: expected judge, got none"),
     "an unknown option": (
         "[run]\nout = 'x'\n[[run.millstone]]\nmodel = 'a/b'\n[[run.millstone]]\nmodel = 'a/b'\ntrails = 3",
         "line 7: [run.millstone 2] trails: unknown key (nearest: trials)",
@@ -235,6 +236,6 @@ def test_paths_of_a_run_file_are_taken_from_its_folder(tmp_path: Path) -> None:
     text += "[[run.millstone]]\nmodel = ['a/b', 'a/c']\n"
     found = read_run_file(written(tmp_path, text))
     assert [run.out for run in found.runs] == [tmp_path / "x/millstone-1", tmp_path / "x/millstone-2"]
-    assert found.runs[0].millstone.dataset == str(tmp_path / "data")
-    assert found.runs[1].millstone.model == ("a/b", "a/c")
+    assert found.runs[0].benchmark.dataset == str(tmp_path / "data")
+    assert found.runs[1].benchmark.model == ("a/b", "a/c")
     assert (found.sending.cache, found.sending.rpm) == (str(tmp_path / "c"), 5.0)

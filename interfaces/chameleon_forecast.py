@@ -1,0 +1,100 @@
+"""What a Chameleon run will ask, cost and take, lane by lane, told before anything is sent.
+
+Owns the words; the figures are bench/chameleon/forecast's, and every assumption is told beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import convert, to_builtins
+
+from ..bench.chameleon.forecast import WEB, LaneForecast, SearchTerms, forecast
+from ..engine.money import Price
+from ..providers.search.table import engine_of
+from .chameleon_work import ChameleonWork
+from .output import span_of_time, table
+from .preparation import Prepared
+
+_COLUMNS = ("lane", "calls", "input tokens", "output tokens", "cost", "time under its quota")
+
+
+def forecast_of(prepared: Prepared, work: ChameleonWork) -> dict[str, Any]:
+    """One run's figures, as plain values. The cache is not looked into: prompts are made from what comes."""
+    settings, prices = prepared.settings, prepared.settings.price_table()
+    lanes = {name: settings.whole_lane_of(name) for name in (*work.lanes, WEB)}
+    known: dict[str, Price] = {name: price for name in work.lanes if (price := prices.get(name)) is not None}
+    engine = engine_of(work.asked.search)
+    # The corpus lies on this machine: its searches cost nothing.
+    terms = SearchTerms(dollars_per_1000=0.0)
+    if engine is not None:
+        terms = SearchTerms(engine.reach.count_max, engine.dollars_per_1000)
+    found = forecast(work.dataset, work.asked, lanes, known, terms)
+    return {
+        "folder": None if prepared.out.name == "-" else str(prepared.out),
+        "dataset": prepared.dataset,
+        "pairs": [str(pair) for pair in work.pairs()],
+        **to_builtins(found),
+        "prices_of": prices.oldest_date([name for name in work.lanes if name in known]),
+    }
+
+
+def tell(found: Mapping[str, Any]) -> str:
+    lanes = [_lane(each) for each in found["lanes"]]
+    lines = [
+        table([_COLUMNS, *map(_row, lanes)]),
+        "",
+        f"{found['turns']:,} turns in {found['conversations']:,} conversations ({', '.join(found['pairs'])}); data set "
+        f"{found['dataset']['path']}",
+    ]
+    priced = [lane for lane in lanes if lane.cost is not None]
+    if priced:
+        low, high = found["cost"]
+        lines.append(f"cost: ${low:,.2f} to ${high:,.2f}, if nothing has to be sent twice and nothing is cached")
+        if found["prices_of"]:
+            lines.append(f"prices as listed on {found['prices_of']} or later: check them")
+    if found["unpriced"]:
+        names = found["unpriced"]
+        lines.append(f'without a price: {", ".join(names)}; give one under [prices."{names[0]}"] in --config FILE')
+    if found["minutes"] is not None:
+        lines.append(f"time: {span_of_time(*found['minutes'])}, as {found['slowest']} allows; lanes work side by side")
+    assumed = found["assumed"]
+    lines.append(
+        f"assumed: answers of {_to(assumed['answer'])} tokens, judgements of {_to(assumed['judgement'])}, "
+        f"{_percents(assumed['pages_with_text'])} of the results with a text, {_percents(assumed['page_filled'])} of a "
+        f"page's budget filled; a token is 4 characters"
+    )
+    return "\n".join(lines)
+
+
+def _lane(each: Mapping[str, Any]) -> LaneForecast:
+    return convert(each, LaneForecast)
+
+
+def _row(lane: LaneForecast) -> tuple[str, ...]:
+    name = "pages" if lane.lane == WEB else lane.lane
+    is_model = lane.input_tokens.most > 0
+    return (
+        name,
+        _counts(*lane.calls),
+        _counts(*lane.input_tokens) if is_model else "-",
+        _counts(*lane.output_tokens) if is_model else "-",
+        ("-" if name == "pages" else "no price")
+        if lane.cost is None
+        else f"${lane.cost.least:,.2f} to ${lane.cost.most:,.2f}",
+        "no quota" if lane.minutes is None else span_of_time(*lane.minutes),
+    )
+
+
+def _counts(least: float, most: float) -> str:
+    low, high = f"{least:,.0f}", f"{most:,.0f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _to(pair: tuple[int, int]) -> str:
+    return f"{pair[0]:,} to {pair[1]:,}"
+
+
+def _percents(pair: tuple[float, float]) -> str:
+    return f"{100 * pair[0]:.0f} to {100 * pair[1]:.0f}%"

@@ -1,0 +1,147 @@
+"""Chameleon's scores as `score` shows them, from a folder's records.
+
+Owns the table, what is said of missing turns and of readings, and when scores.json is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from ..engine.pairs import Pair
+from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
+from ..metrics.chameleon.readings import By, Confidence, Documents, Empty, Readings, Unclear
+from ..metrics.chameleon.scores import scores
+from ..metrics.chameleon.traces import Asked, Traces
+from .benchmark_options import READINGS, ChameleonOptions
+from .execution import write_scores
+from .output import note, table
+from .record_lines import record_lines
+from .refusal import UsageError
+
+COLUMNS = ("score", "95% interval", "SRR", "confidence", "changes")
+_HEADER = ("model", "temperature", *COLUMNS, "conversations", "incomplete", "no change", "unclear turns")
+_NAMED = 3
+
+
+def readings_of(options: argparse.Namespace | ChameleonOptions, run: Readings | None = None) -> Readings:
+    """Those that were asked for, else the run's, else the defaults."""
+    run = run or Readings()
+
+    def chosen(name: str, otherwise: str) -> str:
+        return str(getattr(options, name) or otherwise)
+
+    return Readings(
+        documents=cast(Documents, chosen("sources", run.documents)),
+        by=cast(By, chosen("sources_by", run.by)),
+        empty=cast(Empty, chosen("uncited", run.empty)),
+        unclear=cast(Unclear, chosen("unclear", run.unclear)),
+        confidence=cast(Confidence, chosen("confidence", run.confidence)),
+    )
+
+
+def traces_in(path: Path) -> Traces:
+    """The turns of a file of records, ours or another program's."""
+    traces = Traces()
+    try:
+        for number, line in enumerate(record_lines(path), 1):
+            if line.strip():
+                try:
+                    traces.add(line)
+                except ValueError as error:
+                    raise UsageError(f"{path} line {number}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    if traces.repeated:
+        raise UsageError(f"{path}: {traces.repeated[0]} stands there twice: keep one")
+    return traces
+
+
+def score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    path = folder / RECORDS
+    traces = traces_in(path)
+    asked, run = _asked(folder)
+    readings = readings_of(options, run)
+    found = scores(traces, readings, asked)
+    if not found["chameleon"]["models"]:
+        raise UsageError(f"{path}: expected records, got none: nothing to score")
+    if readings != run:
+        note(f"millstream: {folder}/scores.json keeps the run's own readings; these scores are only shown")
+        return found
+    try:
+        write_scores(folder, found)
+    except OSError as error:
+        note(f"millstream: {folder}/scores.json is not written ({error.strerror})")
+    return found
+
+
+def _asked(folder: Path) -> tuple[Asked, Readings]:
+    """What the run was to ask and how it read its records, where a manifest tells."""
+    from ..bench.chameleon.sweep import asked_of
+
+    if not (folder / MANIFEST).exists():
+        return {}, Readings()
+    specification = read_manifest(folder)["specification"]
+    try:
+        return asked_of(specification), Readings(**specification["readings"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
+
+
+def told(source: str, scores: Mapping[str, Any]) -> str:
+    found = scores["chameleon"]
+    rows: list[tuple[str, ...]] = [_HEADER]
+    remarks: list[str] = []
+    for model, by_temperature in found["models"].items():
+        for temperature, entry in by_temperature.items():
+            counts = (entry[name] for name in ("conversations", "incomplete", "no_change", "unclear"))
+            rows.append((model, temperature, *cells(entry), *(f"{count:,}" for count in counts)))
+            remarks += _lacks(f"{model} @ {temperature}", entry)
+    remarks.append("read with " + ", ".join(f"{name} {value}" for name, value in found["readings"].items()))
+    return "\n".join((source, table(rows), *remarks))
+
+
+def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
+    entry: Mapping[str, Any] = scores["chameleon"]["models"].get(pair.model, {}).get(temperature) or {}
+    return entry
+
+
+def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """A pair's cells under COLUMNS."""
+    if not entry:
+        return ("-",) * len(COLUMNS)
+    low, high = entry["score"]["ci95"]
+    interval = "-" if low is None else f"{low:.3f} to {high:.3f}"
+    spreads = [_spread(entry[kind]) for kind in ("score", "srr", "confidence", "changes")]
+    return (spreads[0], interval, *spreads[1:])
+
+
+def _spread(found: Mapping[str, Any]) -> str:
+    mean, std = found["mean"], found["std"]
+    return "-" if mean is None else f"{mean:.3f}" + ("" if std is None else f" ± {std:.3f}")
+
+
+def _lacks(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    """Incomplete conversations are left out of the means, which is said with their number."""
+    if entry["incomplete"]:
+        gone = entry["unanswered_conversations"]
+        listed = f", none of {', '.join(gone[:_NAMED])}" if gone else ""
+        more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
+        yield (
+            f"{name}: {entry['incomplete']:,} conversations are left out, as {entry['missing']:,} of "
+            f"{entry['expected']:,} turns are missing{listed}{more}"
+        )
+    if entry["undefined"]:
+        yield f"{name}: {entry['undefined']:,} conversations have a single turn, of which no rate is defined"
+
+
+def flags_given(options: argparse.Namespace) -> list[str]:
+    """The readings that were asked for, as they were."""
+    words = []
+    for name in READINGS:
+        value = getattr(options, name.replace("-", "_"))
+        words += [f"--{name}", str(value)] if value is not None else []
+    return words

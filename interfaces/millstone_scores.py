@@ -1,0 +1,126 @@
+"""MillStone's scores as `score` shows them: from a folder's records or from published counts.
+
+Owns the table, what is said of missing answers, and when scores.json is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..bench.millstone.recount import recount
+from ..bench.millstone.reference import LEFT_OUT
+from ..bench.millstone.sweep import asked_of
+from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
+from ..metrics.counts import rows_of_csv
+from ..metrics.gaps import Shape
+from ..metrics.scores import scores, scores_from_counts
+from .execution import write_scores
+from .millstone_work import score_cells
+from .output import note, table
+from .record_lines import record_lines
+from .refusal import UsageError
+
+_COLUMNS = (
+    "model",
+    "OM",
+    "95% interval",
+    "om_pro_share",
+    "om_no_flip",
+    "answers",
+    "missing",
+    "refused",
+    "readings differ",
+)
+_ISSUES_NAMED = 3
+
+
+def left_out(options: argparse.Namespace) -> Sequence[str]:
+    return LEFT_OUT if options.issue_set == "104" else ()
+
+
+def score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    path = folder / RECORDS
+    try:
+        tally = recount(record_lines(path), source=str(path), is_each_once=True).tally
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    asked = _asked(folder)
+    found = scores(tally, reading=options.stance or "recorded", left_out=left_out(options), asked=asked)
+    if not found["millstone"]["models"]:
+        raise UsageError(f"{path}: expected records, got none: nothing to score")
+    if options.stance or options.issue_set == "104":
+        note(f"millstream: {folder}/scores.json keeps the run's own reading of all issues; these scores are only shown")
+        return found
+    try:
+        write_scores(folder, found)
+    except OSError as error:
+        note(f"millstream: {folder}/scores.json is not written ({error.strerror})")
+    return found
+
+
+def _asked(folder: Path) -> Mapping[tuple[str, float | None], Shape]:
+    """What the run was to ask, where a manifest tells."""
+
+    if not (folder / MANIFEST).exists():
+        return {}
+    specification = read_manifest(folder)["specification"]
+    try:
+        return asked_of(specification)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
+
+
+def score_counts(path: Path, left_out: Sequence[str]) -> dict[str, Any]:
+    try:
+        return scores_from_counts(rows_of_csv(path.read_text("utf-8")), left_out=left_out)
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def told(source: str, scores: Mapping[str, Any]) -> str:
+    rows: list[tuple[str, ...]] = [_COLUMNS]
+    remarks: list[str] = []
+    for model, entry in scores["millstone"]["models"].items():
+        others = (entry.get("missing"), entry.get("refused"), entry.get("stance_disagreements"))
+        rows.append(
+            (model, *score_cells(entry), f"{entry['answers']:,}", *("-" if n is None else f"{n:,}" for n in others))
+        )
+        remarks += _lacks(model, entry)
+    return "\n".join((source, table(rows), *remarks))
+
+
+def _lacks(model: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    """What is missing is said with its numbers: the scores are those of the answers there are."""
+    if entry["complete"]:
+        return
+    if entry.get("missing"):
+        yield f"{model}: {entry['missing']:,} of {entry['expected']:,} answers are missing{_at(entry)}"
+    elif "missing" not in entry:
+        short = [issue for issue, of_issue in entry["issues"].items() if not of_issue["complete"]]
+        yield f"{model}: some cases have fewer answers than those of its fullest issue: {_named(short)}"
+    if empty := [issue for issue, of_issue in entry["issues"].items() if _is_gated(of_issue)]:
+        yield f"{model}: too low, as a whole case without answers adds nothing to an issue's score: {_named(empty)}"
+    if unscored := [issue for issue, of_issue in entry["issues"].items() if of_issue["om"] is None]:
+        yield f"{model}: not scored, for want of a baseline or of all else: {_named(unscored)}"
+
+
+def _at(entry: Mapping[str, Any]) -> str:
+    short = [issue for issue, of_issue in entry["issues"].items() if not of_issue["complete"]]
+    gone = entry["unanswered_issues"]
+    parts = [f"on {_named(short)}"] if short else []
+    parts += [f"all of {_named(gone)}"] if gone else []
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _is_gated(of_issue: Mapping[str, Any]) -> bool:
+    return of_issue["om"] is not None and any(not sum(case.values()) for case in of_issue["cases"].values())
+
+
+def _named(issues: Sequence[str]) -> str:
+    rest = len(issues) - _ISSUES_NAMED
+    return ", ".join(issues[:_ISSUES_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
