@@ -1,4 +1,4 @@
-"""`millstream sim`: the simulated model provider on loopback, until it is interrupted.
+"""`millstream sim`: the simulated outside on loopback, until it is interrupted: a model provider, with --web a web too.
 
 Owns the port at which the provider name `sim` expects it. What it can do is the simulated provider's own.
 """
@@ -17,23 +17,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...fixtures.provider import ModelProvider, Options
+    from ...fixtures.web import SimulatedWeb, WebOptions
 
-HELP = "a simulated model provider on loopback, with quotas and faults on request"
+HELP = (
+    "a simulated model provider on loopback, with quotas and faults on request; with --web, a web and a search engine"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from ...fixtures.provider import add_arguments as add_provider_arguments
+    from ...fixtures.web.command import add_arguments as add_web_arguments
     from ...providers.table import SIM_PORT
 
     parser.add_argument(
         "--full-size",
         action="store_true",
-        help="know the generated data set of the published size too, kept in the user's cache folder",
+        help="know the generated data sets of the published sizes too (issues and conversations), kept in the user's "
+        "cache folder",
     )
+    parser.add_argument("--list-troubles", action="store_true", help="say what pages of the web do, and stop")
     parser.add_argument(
         "--until-eof", action="store_true", help="stop when standard input closes: with the program that started it"
     )
     add_provider_arguments(parser)
+    add_web_arguments(parser)
     parser.set_defaults(port=SIM_PORT)
 
 
@@ -41,17 +48,19 @@ def run(options: argparse.Namespace) -> int:
     from ...engine.fault import LocalFault
     from ...fixtures.provider.command import describe_faults
     from ...fixtures.provider.stances import DatasetUnreadable
+    from ...fixtures.web.command import describe_troubles, web_options_from
 
-    if options.list_faults:
-        say(describe_faults())
+    if options.list_faults or options.list_troubles:
+        say(describe_faults() if options.list_faults else describe_troubles())
         return DONE
     try:
-        wanted = _options(options)
-        _serve(wanted, until_eof=options.until_eof)
+        web = web_options_from(options, options.log_rows)
+        _serve(_options(options), web, until_eof=options.until_eof)
     except (ValueError, DatasetUnreadable) as error:
         raise UsageError(str(error)) from error
     except OSError as error:
-        raise LocalFault(f"{error.strerror or error}: give another --port, --host or --port-file") from error
+        flags = "--port, --web-port, --host or --port-file" if options.web else "--port, --host or --port-file"
+        raise LocalFault(f"{error.strerror or error}: give another {flags}") from error
     return DONE
 
 
@@ -62,44 +71,58 @@ def full_size_folder() -> Path:
     return Settings().cache_folder() / "full-size"
 
 
+def full_conversations_folder() -> Path:
+    """Where the generated conversations of the published number are kept, likewise."""
+    return full_size_folder().with_name("full-conversations")
+
+
 def _options(options: argparse.Namespace) -> Options:
     from msgspec import structs
 
+    from ...fixtures.full_conversations import ensure_conversations
     from ...fixtures.full_size import ensure
     from ...fixtures.provider import options_from
 
     wanted = options_from(options)
     if not options.full_size:
         return wanted
-    return structs.replace(wanted, datasets=(*wanted.datasets, ensure(full_size_folder())))
+    generated = (ensure(full_size_folder()), ensure_conversations(full_conversations_folder()))
+    return structs.replace(wanted, datasets=(*wanted.datasets, *generated))
 
 
-def _serve(wanted: Options, *, until_eof: bool) -> None:
+def _serve(wanted: Options, web: WebOptions | None, *, until_eof: bool) -> None:
     import asyncio
 
     try:
         import uvloop
     except ImportError:
-        asyncio.run(_listen(wanted, until_eof=until_eof))
+        asyncio.run(_listen(wanted, web, until_eof=until_eof))
     else:
-        uvloop.run(_listen(wanted, until_eof=until_eof))
+        uvloop.run(_listen(wanted, web, until_eof=until_eof))
 
 
-async def _listen(wanted: Options, *, until_eof: bool) -> None:
+async def _listen(wanted: Options, web_wanted: WebOptions | None, *, until_eof: bool) -> None:
     import asyncio
     import gc
+    from contextlib import AsyncExitStack
 
     from ...fixtures.provider import ModelProvider
+    from ...fixtures.web import SimulatedWeb
     from ..signals import Interruption
 
     stopped = asyncio.Event()
-    async with ModelProvider(wanted) as provider:
+    async with AsyncExitStack() as running:
+        # The provider comes last: once its port file is there, all of it listens.
+        web = None if web_wanted is None else await running.enter_async_context(SimulatedWeb(web_wanted))
+        provider = await running.enter_async_context(ModelProvider(wanted))
         # The data sets live as long as the process: the collector need not walk them again.
         gc.freeze()
         with Interruption(lambda _: stopped.set(), stopped.set):
             if until_eof:
                 _at_end_of_input(stopped)
             say(_told(provider))
+            if web is not None:
+                say(_told_of_web(web, provider))
             await stopped.wait()
     note("simulated provider stopped")
 
@@ -130,3 +153,20 @@ def _told(provider: ModelProvider) -> str:
     known = provider.port == SIM_PORT and provider.options.host == "127.0.0.1"
     where = "" if known else f" --base-url {provider.base_url}"
     return f"simulated provider at {provider.base_url}: millstream run millstone --model sim/open --out DIR{where}"
+
+
+def _told_of_web(web: SimulatedWeb, provider: ModelProvider) -> str:
+    """What leads searches, and the pages that they find, to this web. The token is any, but where one was given."""
+    from ...providers.table import SIM_PORT
+
+    world, token = web.world, (web.options.keys or ("any",))[0]
+    base_url = "" if provider.port == SIM_PORT else f" --base-url {provider.base_url}"
+    models = "--model sim/open --judge sim/judge --search searxng"
+    return "\n".join(
+        (
+            f"simulated web of {world.pages:,} pages on {world.hosts} hosts, and its search engine, at {web.address}:",
+            f"  export SEARXNG_BASE_URL={web.address}",
+            f"  export BRAVE_SEARCH_BASE_URL={web.brave_url} BRAVE_API_KEY={token}",
+            f"  millstream run chameleon {models} --allow-host '{web.allow_host}' --out DIR{base_url}",
+        )
+    )
