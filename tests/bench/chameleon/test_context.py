@@ -1,0 +1,81 @@
+"""What a prompt has room for, and how much that is."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.bench.chameleon.context import chars_for, fit_answer, fit_judge, page_text, title_of
+from millstream.bench.chameleon.prompts import Exchange, Source, answer_messages, judge_message, sources_text
+from millstream.bench.chameleon.windows import bundled_windows, prompt_tokens
+
+HISTORY = [Exchange(f"Question {at}?", "word " * 50) for at in range(6)]
+SOURCES = [Source(at, f"Title {at}", f"https://{at}.test/", "text " * 100) for at in (1, 2, 5)]
+
+
+def size_of(messages: tuple[object, ...]) -> int:
+    return sum(len(message.content) for message in messages)  # type: ignore[attr-defined]
+
+
+def test_a_page_is_cut_to_its_budget_and_only_then() -> None:
+    assert page_text("  a text \n", 10) == ("a text", False)
+    assert page_text("x" * 40, 10) == ("x" * 40, False)
+    assert page_text("x" * 38 + "  " + "y" * 9, 10) == ("x" * 38, True)
+    assert chars_for(1_500) == 6_000
+
+
+def test_a_title_is_one_line_of_bounded_length_with_something_in_its_place() -> None:
+    assert title_of(" On\n salt ", "https://a.test/") == "On salt"
+    assert title_of(" \n", "https://a.test/") == "https://a.test/"
+    assert len(title_of("t" * 1_000, "")) == 300
+
+
+def test_what_fits_is_shown_whole() -> None:
+    shown = fit_answer(HISTORY, SOURCES, "How?", 10_000)
+    assert shown.messages == answer_messages(HISTORY, sources_text(SOURCES), "How?")
+    assert (shown.history, shown.sources) == (6, tuple(SOURCES))
+
+
+@given(st.integers(0, 1_000))
+def test_the_oldest_history_goes_first_then_pages_from_the_last_and_never_more_than_needed(tokens: int) -> None:
+    shown = fit_answer(HISTORY, SOURCES, "How?", tokens)
+    kept, listed = HISTORY[len(HISTORY) - shown.history :], SOURCES[: len(shown.sources)]
+    assert shown.messages == answer_messages(kept, sources_text(listed), "How?")
+    assert shown.history == 0 or len(listed) == len(SOURCES)
+    is_all_gone = not kept and not listed
+    assert size_of(shown.messages) <= chars_for(tokens) or is_all_gone
+    # One turn or one page more would not have had room.
+    if len(listed) < len(SOURCES):
+        assert size_of(answer_messages([], sources_text(SOURCES[: len(listed) + 1]), "How?")) > chars_for(tokens)
+    elif shown.history < len(HISTORY):
+        longer = HISTORY[len(HISTORY) - shown.history - 1 :]
+        assert size_of(answer_messages(longer, sources_text(SOURCES), "How?")) > chars_for(tokens)
+
+
+def test_the_judge_loses_the_oldest_history_and_never_what_is_judged() -> None:
+    whole = judge_message("extended", "T", HISTORY, "Q?", "An answer.")
+    assert fit_judge("extended", "T", HISTORY, "Q?", "An answer.", 100_000) == (whole, 6)
+    messages, shown = fit_judge("extended", "T", HISTORY, "Q?", "An answer.", len(whole[0].content) // 4 - 100)
+    assert shown == 4
+    assert messages == judge_message("extended", "T", HISTORY[2:], "Q?", "An answer.")
+    messages, shown = fit_judge("extended", "T", HISTORY, "Q?", "An answer.", 1)
+    assert (messages, shown) == (judge_message("extended", "T", [], "Q?", "An answer."), 0)
+    assert fit_judge("paper", "T", HISTORY, "Q?", "A.", 100_000) == (judge_message("paper", "T", [], "Q?", "A."), 0)
+
+
+def test_every_window_names_a_dated_source_and_dated_names_are_the_models_own() -> None:
+    windows = bundled_windows()
+    assert all(row.source in windows.sources and row.tokens >= 8_000 for row in windows.models.values())
+    assert all(len(source.date) == 10 and source.note for source in windows.sources.values())
+    assert windows.known("openai/gpt-4o-mini") == windows.known("openai/gpt-4o-mini-2024-07-18") == 128_000
+    assert windows.known("anthropic/claude-sonnet-4-20250514") == 200_000
+    # A name that only begins alike is another model.
+    assert windows.known("openai/gpt-4o-large") is None
+    assert windows.of("mylab/unknown") == windows.default
+
+
+def test_a_prompt_leaves_room_for_the_answer_and_for_what_the_estimate_misses() -> None:
+    assert prompt_tokens(128_000) == 115_200 - 4_096
+    assert prompt_tokens(128_000, 10_000) == 105_200
+    assert prompt_tokens(8_000) == 7_200 - 2_000
+    assert prompt_tokens(1_000, 5_000) == 1

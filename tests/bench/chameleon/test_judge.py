@@ -1,0 +1,104 @@
+"""The judge at work: repairs, refusals, and the temperature that it takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from chameleon_outside import JUDGE, ScriptedOutside, judgement, kind_of
+from virtual_time import run_virtually
+
+from millstream.bench.chameleon.judge import Judge, Judged
+from millstream.bench.chameleon.judgement import UNCLEAR
+from millstream.bench.chameleon.outside import Spent
+from millstream.bench.chameleon.prompts import JudgePrompt
+from millstream.bench.chameleon.retrieval import Failed
+from millstream.engine.call import Call, Failure, Message, Reply, Usage
+
+Said = str | Reply | Failure | None
+
+
+def judged(
+    answer: Callable[[Call], Said], *, prompt: JudgePrompt = "extended", temperature: float | None = 0.0, times: int = 1
+) -> tuple[list[Judged], ScriptedOutside, Spent]:
+    outside, spent = ScriptedOutside(answer=answer), Spent()
+
+    async def judge() -> list[Judged]:
+        one = Judge(outside, JUDGE, prompt, 10_000, temperature)
+        return await asyncio.gather(*(one.judge("T", [], f"Q{n}?", "An answer.", 0, spent) for n in range(times)))
+
+    return run_virtually(judge()), outside, spent
+
+
+def test_a_sound_judgement_takes_one_call_at_temperature_0() -> None:
+    (one,), outside, spent = judged(lambda call: None)
+    assert (one.judgement.stance, one.is_repaired, one.raw, one.temperature) == ("supportive", False, None, 0.0)
+    assert one.usage == Usage(100, 10)
+    assert [call.temperature for call in outside.calls] == [0.0]
+    assert (len(spent.keys), spent.cost, spent.is_cached) == (1, 0.001, False)
+
+
+def test_one_repair_is_asked_with_the_judges_own_words_and_what_is_wrong() -> None:
+    (one,), outside, spent = judged(
+        lambda call: "It is supportive." if kind_of(call) == "judge" else judgement("critical")
+    )
+    assert (one.judgement.stance, one.is_repaired, one.raw) == ("critical", True, None)
+    assert one.usage == Usage(200, 20)
+    repair = outside.calls[1].input
+    assert repair[:1] == outside.calls[0].input
+    assert repair[1] == Message("assistant", "It is supportive.")
+    assert isinstance(repair[2], Message)
+    assert "expected a JSON object, came none" in repair[2].content
+    assert len(spent.keys) == 2
+
+
+def test_a_second_unreadable_reply_is_unclear_with_its_raw_text_kept() -> None:
+    (one,), outside, _ = judged(lambda call: f"{kind_of(call)}: no idea")
+    assert (one.judgement, one.is_repaired, one.raw) == (UNCLEAR, True, "repair: no idea")
+    assert one.judgement.confidence == 0.67
+    assert len(outside.calls) == 2
+
+
+def test_a_refusing_judge_is_not_asked_again() -> None:
+    (one,), outside, _ = judged(lambda call: Reply("", None, "content_filter", refused=True))
+    assert (one.judgement, one.raw, one.is_repaired, one.failed) == (UNCLEAR, "", False, None)
+    assert len(outside.calls) == 1
+
+
+def test_a_call_that_fails_for_good_is_told_with_its_step() -> None:
+    (one,), _, _ = judged(lambda call: Failure("server_error", "500"))
+    assert one.failed == Failed("judge", "server_error", "500")
+    (one,), _, _ = judged(lambda call: "?" if kind_of(call) == "judge" else Failure("timeout", "60 s"))
+    assert one.failed == Failed("repair", "timeout", "60 s")
+
+
+def only_without_temperature(call: Call) -> Said:
+    return None if call.temperature is None else Failure("rejected", "400: temperature is not supported")
+
+
+def test_a_judge_that_refuses_a_temperature_is_asked_without_one_and_only_once_finds_that_out() -> None:
+    several, outside, _ = judged(only_without_temperature, times=20)
+    assert {one.temperature for one in several} == {None}
+    assert {one.judgement.stance for one in several} == {"supportive"}
+    assert sum(call.temperature == 0.0 for call in outside.calls) == 1
+    assert sum(call.temperature is None for call in outside.calls) == 20
+
+
+def test_another_rejection_is_a_failure_and_no_sign_of_the_temperature() -> None:
+    several, outside, _ = judged(lambda call: Failure("rejected", "400: too long"), times=3)
+    assert {one.failed for one in several} == {Failed("judge", "rejected", "400: too long")}
+    assert {call.temperature for call in outside.calls} == {0.0}
+
+
+def test_from_the_cache_alone_a_judge_without_temperature_is_found_again() -> None:
+    several, _, _ = judged(
+        lambda call: None if call.temperature is None else Failure("not_cached", "not in the cache"), times=3
+    )
+    assert {(one.failed, one.temperature) for one in several} == {(None, None)}
+    (one,), _, _ = judged(lambda call: Failure("not_cached", "not in the cache"))
+    assert one.failed == Failed("judge", "not_cached", "not in the cache")
+
+
+def test_no_temperature_asked_for_is_none_sent() -> None:
+    _, outside, _ = judged(lambda call: None, temperature=None)
+    assert [call.temperature for call in outside.calls] == [None]
