@@ -36,8 +36,9 @@ bench: tools ## our speed beside the peers', measured in one run
 	@sh bench/speed/install-servers.sh
 	@$(PY) -m millstream.bench.speed
 
-torture: tools ## the long attack: a thousand random kills (about half an hour)
-	@MILLSTREAM_KILLS=1000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. tests/interfaces/test_kills.py
+torture: tools ## the long attack: a thousand random kills, four processes on one quota (about half an hour)
+	@MILLSTREAM_KILLS=1000 MILLSTREAM_SHARED_S=150 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
+		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/providers/test_shared_quotas.py
 
 lock: tools ## choose versions anew, within pyproject.toml
 	$(LOCK) --output-file requirements.txt

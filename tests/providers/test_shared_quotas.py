@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import signal
 import sys
 import time
+from bisect import bisect_left
 from pathlib import Path
 
+import pytest
 from endpoints import CANARY, endpoint, transport
 from raw_server import RawServer, Visit, answer, http
 
@@ -138,6 +141,10 @@ def test_an_answer_is_the_same_whichever_key_paid_for_it(tmp_path: Path) -> None
 
 # --- several processes ---
 
+# Too short for a whole minute, unless MILLSTREAM_SHARED_S says how long, as `make torture` does.
+SHARED_S = float(os.environ.get("MILLSTREAM_SHARED_S", "6"))
+IS_LONG = SHARED_S > 130
+
 SENDER = """
 import asyncio, itertools, sys
 from pathlib import Path
@@ -181,13 +188,14 @@ async def four_processes(base_url: str, folder: Path, rpm: int, seconds: float) 
     return started
 
 
+@pytest.mark.timeout(120 + 2 * SHARED_S)
 def test_four_processes_stay_under_one_declared_quota_together_also_when_one_is_killed(tmp_path: Path) -> None:
-    rpm, seconds = 240, 6.0
+    rpm = 240
 
     async def scenario() -> tuple[list[float], float]:
         async with ModelProvider() as provider:
-            started = await four_processes(provider.base_url, tmp_path, rpm, seconds)
-            await asyncio.sleep(2.0)
+            started = await four_processes(provider.base_url, tmp_path, rpm, SHARED_S)
+            await asyncio.sleep(SHARED_S / 3)
             started[0].kill()
             killed_at = provider.now()
             for number, one in enumerate(started):
@@ -195,11 +203,16 @@ def test_four_processes_stay_under_one_declared_quota_together_also_when_one_is_
                 assert one.returncode == (0 if number else -signal.SIGKILL), complained.decode()
             return sorted(row.at for row in provider.log.rows()), killed_at
 
-    arrivals, killed_at = asyncio.run(asyncio.wait_for(scenario(), 60))
+    arrivals, killed_at = asyncio.run(asyncio.wait_for(scenario(), 60 + SHARED_S))
     # 99.5% of the quota spread over 60.5 s, and 1 + 1/200 of it at once; an arrival may be half a second late.
     spacing, burst = 60.5 / (0.995 * rpm), 1 + rpm / 200
     for first, last in itertools.combinations(range(len(arrivals)), 2):
         assert last - first + 1 <= burst + (arrivals[last] - arrivals[first] + 0.5) / spacing + 0.01
+    # What was declared, from the first second on: no minute that begins with an arrival holds more.
+    fullest = max(bisect_left(arrivals, at + 60.0) - number for number, at in enumerate(arrivals))
+    assert fullest <= rpm
     # Nobody's share is lost with a process: those that are left use the whole quota.
     rest = [at for at in arrivals if at > killed_at + 0.5]
-    assert len(rest) >= 0.75 * (arrivals[-1] - killed_at - 0.5) / spacing
+    assert len(rest) >= (0.95 if IS_LONG else 0.75) * (arrivals[-1] - killed_at - 0.5) / spacing
+    if IS_LONG:
+        assert arrivals[-1] - arrivals[0] > 120 and fullest >= 0.95 * rpm
