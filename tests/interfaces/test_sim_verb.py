@@ -136,3 +136,67 @@ def test_the_faults_are_listed_without_listening(cli: CommandLine) -> None:
     done = cli("sim", "--list-faults")
     assert done.code == 0
     assert "truncated_json" in done.out and "insufficient_quota" in done.out
+
+
+def test_with_web_three_more_lines_lead_searches_and_pages_there(tmp_path: Path) -> None:
+    port_file = tmp_path / "web.port"
+    process = started(tmp_path, "--web", "--web-port-file", str(port_file), "--pages", "120", "--trouble-share", "0")
+    try:
+        base_url = first_line(process).rpartition(" ")[2]
+        told = [first_line(process) for _ in range(4)]
+        address = f"http://127.0.0.1:{port_file.read_text().strip()}"
+        assert told[0] == f"simulated web of 120 pages on 40 hosts, and its search engine, at {address}:"
+        assert told[1] == f"export SEARXNG_BASE_URL={address}"
+        assert told[2] == f"export BRAVE_SEARCH_BASE_URL={address}/res/v1 BRAVE_API_KEY=any"
+        assert f"--allow-host '*.sim.test={address.removeprefix('http://')}' --out DIR --base-url {base_url}" in told[3]
+        with urllib.request.urlopen(f"{address}/search?q=wind+farms&format=json", timeout=10) as answer:
+            url = json.load(answer)["results"][0]["url"]
+        host, _, path = url.removeprefix("http://").partition("/")
+        with urllib.request.urlopen(urllib.request.Request(f"{address}/{path}", headers={"Host": host})) as page:
+            assert page.status == 200 and page.read()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert finish(process) == Done(0, "", "simulated provider stopped\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--pages", "10"), "--pages is of the simulated web: give --web too"),
+        (("--web", "--pages", "0"), "pages (0) must be >= 1"),
+        (("--web", "--trouble-share", "2"), "trouble share (2.0) must be >= 0 and <= 1"),
+        (("--web", "--search-fault", "flood"), "search fault 'flood' does not exist"),
+        (("--web", "--page-latency", "soon"), "latency 'soon' is not understood"),
+        (("--web", "--web-port", "70000"), "web port (70000) must be >= 0 and <= 65535"),
+    ],
+)
+def test_wrong_usage_of_the_web_is_one_line(cli: CommandLine, arguments: tuple[str, ...], said: str) -> None:
+    done = cli("sim", *arguments)
+    assert done.code == 2
+    assert done.out == "" and done.err.count("\n") == 1
+    assert said in done.err
+
+
+def test_a_web_port_in_use_is_one_line_and_a_local_fault(cli: CommandLine) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = cli("sim", "--port", "0", "--web", "--web-port", str(taken.getsockname()[1]))
+    assert done.code == 5
+    assert done.out == "" and done.err.count("\n") == 1 and "--web-port" in done.err
+
+
+def test_the_troubles_of_pages_are_listed_without_listening(cli: CommandLine) -> None:
+    done = cli("sim", "--list-troubles")
+    assert done.code == 0
+    assert "bomb" in done.out and "robots.txt" in done.out
+
+
+def test_full_size_knows_the_generated_conversations_too(tmp_path: Path) -> None:
+    process = started(tmp_path, "--full-size")
+    try:
+        assert first_line(process)
+        assert (tmp_path / ".cache" / "millstream" / "full-conversations" / "conversations.json").is_file()
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert finish(process).code == 0
