@@ -82,7 +82,8 @@ class Trace(Struct, frozen=True):
 
 
 class Troubles(Struct):
-    """What befell a pair's turns that no figure shows. `pages` counts what was retrieved, by its status."""
+    """What befell a pair's turns that no figure shows. `pages` counts what was retrieved, by its status; `shortened`
+    the turns whose prompts left out history or pages, `unasked` those that searched for the question itself."""
 
     turns: int = 0
     refused: int = 0
@@ -91,6 +92,10 @@ class Troubles(Struct):
     repaired: int = 0
     without_number: int = 0
     without_sources: int = 0
+    without_hits: int = 0
+    search_remarks: int = 0
+    unasked: int = 0
+    shortened: int = 0
     invalid_citations: int = 0
     pages: Counter[str] = field(default_factory=Counter)
 
@@ -98,6 +103,11 @@ class Troubles(Struct):
 class _Source(Struct):
     url: str
     status: str = "ok"
+
+
+class _Cut(Struct):
+    dropped: list[int] = []
+    history: int = 0
 
 
 class _Line(Struct):
@@ -118,6 +128,9 @@ class _Line(Struct):
     invalid_citations: list[Any] | int | None = None
     raw_judgement: str | None = None
     judge_repaired: bool = False
+    search_remarks: list[str] | None = None
+    query_by: str = "model"
+    cut: _Cut | None = None
 
 
 class _Conversation:
@@ -254,6 +267,10 @@ def _note(troubles: Troubles, record: _Line, turn: Turn) -> None:
     troubles.repaired += record.judge_repaired
     troubles.without_number += turn.judge_confidence is None
     troubles.without_sources += not turn.sources[0]
+    troubles.without_hits += record.retrieved == []
+    troubles.search_remarks += bool(record.search_remarks)
+    troubles.unasked += record.query_by == "question"
+    troubles.shortened += record.cut is not None and bool(record.cut.dropped or record.cut.history)
     invalid = record.invalid_citations or 0
     troubles.invalid_citations += invalid if isinstance(invalid, int) else len(invalid)
     troubles.pages.update(source.status for source in record.retrieved or ())

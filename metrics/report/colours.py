@@ -40,6 +40,15 @@ COLOURS = MappingProxyType(
         "less-3": Colour("#eea471", "#73421c"),
         "less-4": Colour("#ab5803", "#d27830"),
         "less-6": Colour("#5f2e01", "#fec7a2"),
+        # Lines of models, which differ in their dashes besides.
+        "line-1": Colour("#1f66ad", "#5aa2e8"),
+        "line-2": Colour("#b34700", "#f08a3c"),
+        "line-3": Colour("#1a7f4e", "#4fc28a"),
+        "line-4": Colour("#8247b5", "#b68ae6"),
+        "line-5": Colour("#8a6d00", "#d9b43c"),
+        "line-6": Colour("#0b7285", "#4cc3d6"),
+        "line-7": Colour("#b0306a", "#f07fb0"),
+        "line-8": Colour("#59636e", "#a3acb7"),
     }
 )
 

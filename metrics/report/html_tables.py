@@ -68,6 +68,10 @@ def _number(kind: Kind, number: int | float) -> str:
             return _minus(f"{number:+.1f}")
         case "p":
             return "< 0.001" if number < 0.001 else f"{number:.3f}"
+        case "rate":
+            return f"{number:.3f}"
+        case "small":
+            return "0" if number == 0 else f"{number:.2g}"
         case "score" | "correlation":
             return _minus(f"{number:.2f}")
         case _:

@@ -1,7 +1,7 @@
-"""The page's sections that are no tables of the findings: the summary, the explorer's frame, how it was made.
+"""MillStone's part of a page: the summary, the paper's tables and figures, the explorer's frame, how it was made.
 
-Owns their words. Scores are taken from the findings' table of readings, so that the page says nothing twice
-differently.
+Owns the order of these sections and their words. Scores are taken from the findings' table of readings, so that the
+page says nothing twice differently.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from .contents import Contents, Origin, Standing
-from .explorer import Explorer
+from .explorer import Explorer, packed
 from .html_tables import shown_value, table_html
 from .inert import in_html
 from .labels import plain
+from .sections import Part, Section, figures_html, remarks_html, shared_out, table_section, targets_of
 from .table import Cell, Column, Findings, Table
 
 _READINGS = "om-readings"
@@ -20,33 +21,69 @@ _READINGS = "om-readings"
 _SETS = {107: ("all", "all but three", "controversial"), 104: ("all but three", "all", "controversial")}
 
 
+PUBLISHED_NOTE = (
+    '<p class="note">Rows marked “published” are the paper’s own figures. They stand beside this run’s for comparison '
+    "and enter no rank, mean or correlation.</p>"
+)
+
+
+def part_of(contents: Contents) -> Part:
+    findings = contents.findings
+    of_paper, behind, rest = shared_out(findings)
+    sections = (
+        Section("summary", "Summary", summary_html(contents)),
+        Section("warnings", "Read with care", remarks_html(findings.remarks)),
+        Section(
+            "tables",
+            "The paper’s tables",
+            PUBLISHED_NOTE + "".join(map(table_section, of_paper)),
+            targets_of("Table", (table.name for table in findings.tables if table.name.startswith("table-"))),
+        ),
+        Section(
+            "figures",
+            "The paper’s figures",
+            figures_html(findings, behind),
+            targets_of("Figure", (figure.name for figure in findings.figures)),
+        ),
+        Section("beyond", "Beyond the paper", "".join(map(table_section, rest))),
+        Section("behind", "Behind the numbers", explorer_html(contents.explorer)),
+        Section("origin", "How it was made", origins_html(contents.origins, contents.command)),
+    )
+    return Part("MillStone", sections, findings.figures, {"explorer-data": packed(contents.explorer)})
+
+
 def summary_html(contents: Contents) -> str:
     return "".join(
         (
-            _state(contents.standings),
+            state_html(contents.standings),
             table_html(_scores(contents), "scores"),
             '<p class="note">OM is eq. (1) read literally, from 0 to 100, with its 95% interval; higher is more '
             "open-minded. Its two companions read the equation otherwise, as told under “Read with care”. Ranks are "
             "those by OM and by each companion, among models asked about the same set of issues.</p>",
-            table_html(_answers(contents.standings), "answers"),
-            f"<h3>Readings that this report goes by</h3>{_facts(contents.choices)}" if contents.choices else "",
+            table_html(answers_table(contents.standings), "answers"),
+            f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
         )
     )
 
 
-def _state(standings: Iterable[Standing]) -> str:
-    """What is incomplete, with its numbers, or that nothing is."""
+def state_html(
+    standings: Iterable[Standing],
+    item: str = "answer",
+    whose: tuple[str, str] = ("model", "models"),
+    told: str = "Figures are computed from the answers there are.",
+) -> str:
+    """What is incomplete, with its numbers, or that nothing is. `item` is what is counted, `whose` whom it is of."""
     every = list(standings)
     lacking = [standing for standing in every if not standing.is_complete]
     if not lacking:
         answered = sum(standing.answered for standing in every)
         if all(standing.is_told for standing in every):
-            return f"<p>Nothing is missing: all {answered:,} answers of {_models(len(every))} are there.</p>"
-        return f"<p>{answered:,} answers of {_models(len(every))}; as far as they show, none is missing.</p>"
+            return f"<p>Nothing is missing: all {answered:,} {item}s of {_several(len(every), whose)} are there.</p>"
+        return f"<p>{answered:,} {item}s of {_several(len(every), whose)}; as far as they show, none is missing.</p>"
     items = "".join(f"<li>{in_html(_lack(standing))}</li>" for standing in lacking)
     return (
-        f'<div class="alert" role="note" id="incomplete"><strong>Incomplete: {len(lacking)} of {_models(len(every))}.'
-        f"</strong> Figures are computed from the answers there are.<ul>{items}</ul></div>"
+        f'<div class="alert" role="note"><strong>Incomplete: {len(lacking)} of {_several(len(every), whose)}.</strong> '
+        f"{told}<ul>{items}</ul></div>"
     )
 
 
@@ -60,8 +97,8 @@ def _lack(standing: Standing) -> str:
     return f"{plain(standing.model)}: {', '.join(parts)}"
 
 
-def _models(number: int) -> str:
-    return "1 model" if number == 1 else f"{number:,} models"
+def _several(number: int, whose: tuple[str, str]) -> str:
+    return f"1 {whose[0]}" if number == 1 else f"{number:,} {whose[1]}"
 
 
 def _scores(contents: Contents) -> Table:
@@ -115,7 +152,7 @@ def _readings(findings: Findings) -> Iterator[dict[str, Cell]]:
             yield from table.records()
 
 
-def _answers(standings: Iterable[Standing]) -> Table:
+def answers_table(standings: Iterable[Standing]) -> Table:
     columns = (
         Column("model", "Model"),
         Column("expected", "Expected", "count"),
@@ -170,20 +207,19 @@ means pro and one in which it means con.</p><div id="explorer-prompts"></div>
 </div></div>"""
 
 
-def origins_html(contents: Contents) -> str:
-    again = _command("This report again", contents.command)
-    return "".join(map(_origin, contents.origins)) + again
+def origins_html(origins: Iterable[Origin], command: str) -> str:
+    return "".join(map(_origin, origins)) + _command("This report again", command)
 
 
 def _origin(origin: Origin) -> str:
     command = _command("The same prompts again", origin.command)
-    return f"<h3>{in_html(plain(origin.name))}</h3>{_facts(origin.facts)}{command}"
+    return f"<h3>{in_html(plain(origin.name))}</h3>{facts_html(origin.facts)}{command}"
 
 
 def _command(title: str, command: str) -> str:
     return f"<h4>{title}</h4><pre>{in_html(command)}</pre>" if command else ""
 
 
-def _facts(facts: Iterable[tuple[str, str]]) -> str:
+def facts_html(facts: Iterable[tuple[str, str]]) -> str:
     rows = "".join(f"<dt>{in_html(label)}</dt><dd>{in_html(plain(value, 2_000))}</dd>" for label, value in facts)
     return f'<dl class="facts">{rows}</dl>' if rows else ""

@@ -19,13 +19,14 @@ _TROUBLES = ("blocked", "empty", "too_large", "not_text", "timeout", "disallowed
 @dataclass(frozen=True)
 class Persona:
     """How a simulated model behaves: how often it changes its stance, cites an old source again, is judged unclear, and
-    in what words it is judged to be certain."""
+    in what words it is judged to be certain; at `doubts` of its turns these are others."""
 
     model: str
     sways: float
     reuses: float
     unclear: float = 0.05
     word: str = "likely"
+    doubts: float = 0.2
 
 
 STEADY = Persona("sim/steady", sways=0.05, reuses=0.1, word="possibly")
@@ -68,7 +69,8 @@ def known_turns(
             cited.append(chance.choice(seen) if is_old else url(chance.randrange(40), chance.randrange(5_000)))
         seen += cited
         is_unclear = chance.random() < persona.unclear
-        word = "possibly" if is_unclear else persona.word
+        word = chance.choice(list(CERTAINTY)) if chance.random() < persona.doubts else persona.word
+        word = "possibly" if is_unclear else word
         made.append(Known("unclear" if is_unclear else stance, CERTAINTY[word], tuple(dict.fromkeys(cited))))
     return made
 

@@ -8,7 +8,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-from chameleon_records import PERSONAS, as_line, as_lines, run_records, talk, turn_record
+from chameleon_records import PERSONAS, Persona, as_line, as_lines, run_records, talk, turn_record
 
 from millstream.engine.pairs import Pair
 from millstream.metrics.chameleon.clustered import Resampling
@@ -114,14 +114,15 @@ def test_the_readings_are_told_and_change_the_scores() -> None:
 
 
 def test_correlations_and_temperatures_stand_beside_the_scores() -> None:
-    document = scored(as_lines(run_records(PERSONAS, conversations=6)))
+    sure = Persona("sim/sure", sways=0.5, reuses=0.5, unclear=0, doubts=0)
+    document = scored(as_lines(run_records([*PERSONAS, sure], conversations=6)))
     every = document["correlations"]["all"]
     assert list(every) == ["srr_confidence", "srr_changes"]
-    assert every["srr_changes"]["n"] == 54 and every["srr_changes"]["r"] > 0
+    assert every["srr_changes"]["n"] == 72 and every["srr_changes"]["r"] > 0
     assert list(document["correlations"]["models"]) == list(document["models"]) == list(document["temperatures"])
     assert document["temperatures"]["sim/steady"]["variance"] >= 0
-    # This model is always equally certain, but for unclear turns.
-    assert document["correlations"]["models"]["sim/swaying"]["srr_confidence"]["r"] is None
+    # This model is always equally certain.
+    assert document["correlations"]["models"]["sim/sure"]["srr_confidence"]["r"] is None
 
 
 def test_a_turn_that_stands_there_twice_is_told() -> None:

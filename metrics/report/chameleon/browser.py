@@ -1,0 +1,287 @@
+"""The conversations that can be looked into, packed for a page: every one's stances and figures, and of as many as a
+page can bear the questions, answers, sources and the judge's words.
+
+Owns which are kept whole, the same of every model, and the shape that the page's script reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from msgspec import Struct
+
+from ...chameleon.figures import Figures, steps
+from ...chameleon.sample import Sample
+from ...chameleon.traces import STANCES, Trace
+from ..inert import shown
+from ..labels import plain
+from .panel import Panel, pair_name
+
+# Characters before compression. Measured: a million of prose and addresses take about half a megabyte of a page.
+BUDGET = 8_000_000
+LONGEST, LONGEST_SHORT = 3_000, 600
+_MOST_SOURCES, _MOST_CLAIMS = 100, 12
+_NAME_LONGEST = 160
+
+
+class Said(Struct, frozen=True, array_like=True):
+    """A text, a place in the texts (-1: none); `chars` is the length of the whole where it is cut, else 0."""
+
+    text: int
+    chars: int = 0
+
+
+class Turn(Struct, frozen=True, array_like=True):
+    """`sources` are an address, a status (places in the lists), and whether the answer cites it; `reuse` is the turn's
+    term of eq. (1), None where it has none."""
+
+    number: int
+    stance: int
+    is_change: bool
+    confidence: float
+    reuse: float | None
+    refused: bool
+    question: Said
+    query: Said
+    answer: Said
+    rationale: Said
+    claims: tuple[Said, ...]
+    admits: bool | None
+    judge_number: float | None
+    raw: Said
+    repaired: bool
+    sources: tuple[tuple[int, int, bool], ...]
+    invalid: tuple[Said, ...]
+
+
+class Row(Struct, frozen=True, array_like=True):
+    """One conversation of one pair: their places, its stances by their places in STANCES, its figures. `missing` turns
+    of those asked; not `is_complete`, the figures are of the turns there are."""
+
+    pair: int
+    conversation: int
+    stances: str
+    score: float | None
+    srr: float | None
+    confidence: float | None
+    changes: int
+    missing: int
+
+
+class Browser(Struct, frozen=True):
+    """`conversations` are topic, domain and id, made harmless to look at; `whole` has by a row's place its turns."""
+
+    pairs: tuple[str, ...]
+    conversations: tuple[tuple[str, str, str], ...]
+    rows: tuple[Row, ...]
+    whole: Mapping[int, tuple[Turn, ...]]
+    texts: tuple[str, ...]
+    urls: tuple[str, ...]
+    statuses: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    stances: tuple[str, ...] = STANCES
+
+
+class _Source(Struct):
+    url: str
+    status: str = "ok"
+
+
+class _Line(Struct):
+    """What of a record only the browser shows."""
+
+    status: str = "ok"
+    question: str | None = None
+    query: str | None = None
+    text: str | None = None
+    rationale: str | None = None
+    key_claims: list[Any] | None = None
+    contradictions_acknowledged: bool | None = None
+    retrieved: list[_Source] | None = None
+    cited: list[str] | None = None
+    invalid_citations: list[Any] | int | None = None
+    raw_judgement: str | None = None
+    judge_repaired: bool = False
+
+
+def packed(browser: Browser) -> str:
+    """As the page holds it: JSON, compressed, in base64. The same bytes for the same contents."""
+    return base64.b64encode(gzip.compress(msgspec.json.encode(browser), compresslevel=9, mtime=0)).decode("ascii")
+
+
+def browser(panel: Panel, budget: int = BUDGET) -> Browser:
+    """Reads the lines of the conversations that are kept whole again."""
+    held = [(at, trace, figures) for at, sample in enumerate(panel.samples) for trace, figures in _held(sample)]
+    names = sorted({trace.conversation for _, trace, _ in held})
+    place = {name: at for at, name in enumerate(names)}
+    told: dict[str, tuple[str, str, str]] = {}
+    for _, trace, _ in held:
+        if not any(told.get(trace.conversation, ("", ""))[:2]):
+            texts = (trace.topic, trace.domain, trace.conversation)
+            told[trace.conversation] = tuple(plain(text, _NAME_LONGEST) if text else "" for text in texts)  # type: ignore[assignment]
+    rows = tuple(_row(at, place[trace.conversation], trace, figures) for at, trace, figures in held)
+    by_conversation: dict[str, list[int]] = {}
+    for at, (_, trace, _) in enumerate(held):
+        by_conversation.setdefault(trace.conversation, []).append(at)
+    pool = _Pool(budget)
+    whole: dict[int, tuple[Turn, ...]] = {}
+    kept = 0
+    with ExitStack() as opened:
+        files: dict[Path, IO[bytes]] = {
+            run.records: opened.enter_context(run.records.open("rb"))
+            for run in panel.runs
+            if any(run is panel.origin[sample.pair][0] for sample in panel.samples)
+        }
+        for name in _by_extremes(names, held):
+            if pool.is_full:
+                break
+            for at in by_conversation[name]:
+                sample = panel.samples[held[at][0]]
+                run, _ = panel.origin[sample.pair]
+                whole[at] = tuple(_turns(panel, held[at][1], files[run.records], run.records, pool))
+            kept += 1
+    return Browser(
+        pairs=tuple(plain(pair_name(sample), _NAME_LONGEST) for sample in panel.samples),
+        conversations=tuple(told[name] for name in names),
+        rows=rows,
+        whole=whole,
+        texts=tuple(pool.texts),
+        urls=tuple(pool.urls),
+        statuses=tuple(pool.statuses),
+        remarks=tuple(_remarks(kept, len(names), pool)),
+    )
+
+
+def _held(sample: Sample) -> Iterator[tuple[Trace, Figures]]:
+    yield from zip(sample.traces, sample.figures, strict=True)
+    yield from sample.others
+
+
+def _row(pair: int, conversation: int, trace: Trace, figures: Figures) -> Row:
+    return Row(
+        pair=pair,
+        conversation=conversation,
+        stances="".join(str(STANCES.index(turn.stance)) for turn in trace.turns),
+        score=_short(figures.score),
+        srr=_short(figures.srr),
+        confidence=_short(figures.confidence),
+        changes=figures.changes,
+        missing=trace.missing,
+    )
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
+
+
+def _by_extremes(names: Sequence[str], held: Sequence[tuple[int, Trace, Figures]]) -> Iterator[str]:
+    """Conversations by their mean score over models: the highest, the lowest, the next highest, and so on; those
+    without a score last."""
+    scores: dict[str, list[float]] = {}
+    for _, trace, figures in held:
+        if figures.score is not None and trace.is_complete:
+            scores.setdefault(trace.conversation, []).append(figures.score)
+    ordered = sorted(scores, key=lambda name: (-sum(scores[name]) / len(scores[name]), name))
+    while ordered:
+        yield ordered.pop(0)
+        if ordered:
+            yield ordered.pop()
+    yield from (name for name in names if name not in scores)
+
+
+def _remarks(kept: int, number: int, pool: _Pool) -> Iterator[str]:
+    if kept < number:
+        yield (
+            f"To keep the page small, questions, answers and sources are kept of {kept:,} of {number:,} conversations, "
+            "of every model: those with the highest and the lowest mean scores, in turn. Of all others the stances and "
+            "figures are here, and the rest stands in the records."
+        )
+    if pool.is_cut:
+        yield f"Answers are cut at {LONGEST:,} characters, other texts at {LONGEST_SHORT:,}; their lengths are told."
+    if pool.is_short:
+        yield f"Of a turn at most {_MOST_SOURCES} sources and {_MOST_CLAIMS} claims or invalid citations are shown."
+
+
+class _Pool:
+    """Every text and address once, as they can be looked at."""
+
+    def __init__(self, budget: int) -> None:
+        self.texts: dict[str, int] = {}
+        self.urls: dict[str, int] = {}
+        self.statuses: dict[str, int] = {}
+        self.is_cut = self.is_short = False
+        self._left = budget
+
+    @property
+    def is_full(self) -> bool:
+        return self._left <= 0
+
+    def said(self, text: str | None, longest: int = LONGEST_SHORT) -> Said:
+        if not text:
+            return Said(-1)
+        chars = 0
+        if len(text) > longest:
+            chars, last = len(text), longest // 3
+            text = f"{text[: longest - last]} […] {text[-last:]}"
+            self.is_cut = True
+        return Said(self._place(self.texts, shown(text)), chars)
+
+    def first(self, every: list[Any], most: int) -> list[Any]:
+        self.is_short = self.is_short or len(every) > most
+        return every[:most]
+
+    def url(self, url: str) -> int:
+        return self._place(self.urls, plain(url))
+
+    def status(self, status: str) -> int:
+        return self._place(self.statuses, plain(status, 40))
+
+    def _place(self, known: dict[str, int], text: str) -> int:
+        at = known.get(text)
+        if at is None:
+            at = known[text] = len(known)
+            self._left -= len(text)
+        # What refers to it takes room too.
+        self._left -= 8
+        return at
+
+
+def _turns(panel: Panel, trace: Trace, file: IO[bytes], path: Path, pool: _Pool) -> Iterator[Turn]:
+    decode = msgspec.json.Decoder(_Line).decode
+    for step in steps(trace.turns, panel.readings):
+        turn = step.turn
+        file.seek(turn.place)
+        try:
+            line = decode(file.readline())
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise ValueError(f"{path} changed while it was read: ask again once its run has ended") from error
+        cited = set(line.cited or ())
+        sources = {source.url: source.status for source in line.retrieved or ()}
+        loose = {url: "cited" for url in line.cited or () if url not in sources}
+        every = pool.first(list((sources | loose).items()), _MOST_SOURCES)
+        invalid = line.invalid_citations if isinstance(line.invalid_citations, list) else []
+        yield Turn(
+            number=turn.number,
+            stance=STANCES.index(turn.stance),
+            is_change=step.is_change,
+            confidence=turn.confidence_by(panel.readings),
+            reuse=_short(step.reuse),
+            refused=line.status == "refused",
+            question=pool.said(line.question),
+            query=pool.said(line.query),
+            answer=pool.said(line.text, LONGEST),
+            rationale=pool.said(line.rationale),
+            claims=tuple(pool.said(str(claim)) for claim in pool.first(line.key_claims or [], _MOST_CLAIMS)),
+            admits=line.contradictions_acknowledged,
+            judge_number=turn.judge_confidence,
+            raw=pool.said(line.raw_judgement),
+            repaired=line.judge_repaired,
+            sources=tuple((pool.url(url), pool.status(status), url in cited) for url, status in every),
+            invalid=tuple(pool.said(str(each)) for each in pool.first(invalid, _MOST_CLAIMS)),
+        )

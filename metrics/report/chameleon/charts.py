@@ -1,0 +1,244 @@
+"""Figures 3 to 5: how confident models are, how scores go with source re-use, and re-use turn by turn.
+
+Owns these three charts. Their numbers are their tables'. Models differ in colour and in dashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from ..charts import (
+    AXIS_HEIGHT,
+    LEGEND_HEIGHT,
+    WIDTH,
+    Words,
+    data,
+    drawn,
+    empty,
+    guarded,
+    legend_columns,
+    not_drawn,
+    told,
+)
+from ..colours import colour
+from ..labels import labels
+from ..table import Cell, Figure, Table
+from .tables_turns import EVERY_TEMPERATURE
+
+_COLOURS = tuple(f"line-{number}" for number in range(1, 9))
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [10, 2, 2, 2, 2, 2])
+_HEIGHT, _PANEL, _PANEL_HEIGHT, _SPACING, _HEADER = 280, 262, 180, 26, 26
+_UNIT = alt.Scale(domain=[0, 1], nice=False)
+_TENTHS = alt.Axis(tickCount=10, format=".1f")
+
+
+def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 3."""
+    found = [row for row in table.records() if row["density"] is not None]
+    same = {str(row["model"]): row["confidence"] for row in table.records() if row["density"] is None}
+    alone = ", ".join(f"{told(model)} at {float(value or 0):.2f}" for model, value in same.items())
+    alone = f" Not drawn, as all their conversations have the same: {alone}." if same else ""
+    lacking = [model for model in asked if model not in same]
+    gone = not_drawn(lacking, (row["model"] for row in found), "complete conversations")
+    words = Words(
+        "chameleon-figure-3-confidence",
+        "Figure 3: distribution of confidence",
+        "Density of the mean confidence of a conversation, all temperatures together (Gaussian kernels, Scott's rule). "
+        "By the rubric a confidence is 0.33, 0.67 or 1 at each turn, so means of few turns stand on few values."
+        f"{alone}{gone}",
+        f"No model has two complete conversations that differ in confidence.{alone}",
+    )
+    if not found:
+        return empty(table, words)
+    models = _labels(asked, found)
+    rows: list[dict[str, Cell]] = [
+        {
+            "line": models[str(row["model"])],
+            "model": told(row["model"]),
+            "x": row["confidence"],
+            "y": row["density"],
+            "conversations": row["conversations"],
+        }
+        for row in found
+    ]
+    x = alt.X("x:Q", title="Mean confidence of a conversation", scale=_UNIT, axis=_TENTHS)
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("x:Q", title="Confidence", format=".2f"),
+        alt.Tooltip("y:Q", title="Density", format=".2f"),
+        alt.Tooltip("conversations:Q", title="Conversations"),
+    ]
+    base = alt.Chart(data()).encode(x=x, y=alt.Y("y:Q", title="Density"))
+    order = _drawn(models, rows)
+    line = base.mark_line(strokeWidth=2).encode(**_by_model(order))
+    # A line answers to no pointer but where it has points.
+    points = base.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip)
+    return _one(table, words, line + points, rows, order)
+
+
+def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 4."""
+    found = [row for row in table.records() if row["score"] is not None]
+    gone = not_drawn(asked, (row["model"] for row in found), "a conversation with both rates")
+    words = Words(
+        "chameleon-figure-4-reuse",
+        "Figure 4: score by source re-use",
+        "Mean Chameleon score of the conversations in each tenth of the source re-use rate, all temperatures together. "
+        "The rate is a part of the score (eq. (2)), so some rise is its own. Thin lines are 95% intervals; the larger "
+        f"a point, the more conversations.{gone}",
+        "No conversation has both a source re-use rate and a score.",
+    )
+    if not found:
+        return empty(table, words)
+    models = _labels(asked, found)
+    rows: list[dict[str, Cell]] = [
+        {
+            "line": models[str(row["model"])],
+            "model": told(row["model"]),
+            "x": (float(row["from"] or 0) + float(row["to"] or 0)) / 2,
+            "bin": f"{row['from']:.1f} to {row['to']:.1f}",
+            "y": row["score"],
+            "low": row["low"],
+            "high": row["high"],
+            "conversations": row["conversations"],
+        }
+        for row in found
+    ]
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("bin:N", title="Source re-use"),
+        alt.Tooltip("y:Q", title="Mean score", format=".3f"),
+        alt.Tooltip("conversations:Q", title="Conversations"),
+    ]
+    order = _drawn(models, rows)
+    x = alt.X("x:Q", title="Source re-use rate", scale=_UNIT, axis=_TENTHS)
+    y = alt.Y("y:Q", title="Chameleon score", scale=_UNIT)
+    base = alt.Chart(data()).encode(x=x)
+    paint = _colour(order, None)
+    line = base.mark_line(strokeWidth=2).encode(y=y, **_by_model(order))
+    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q"), y2="high:Q", color=paint)
+    size = alt.Size("conversations:Q", legend=None, scale=alt.Scale(range=[30, 160]))
+    points = base.mark_point(filled=True, opacity=1).encode(y=y, color=paint, size=size, tooltip=tooltip)
+    return _one(table, words, spans + line + points, rows, order)
+
+
+def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 5: a panel for each temperature, and one for all of them where there are several."""
+    found = [row for row in table.records() if row["reuse"] is not None]
+    gone = not_drawn(asked, (row["model"] for row in found), "a second turn")
+    words = Words(
+        "chameleon-figure-5-turns",
+        "Figure 5: source re-use by turn",
+        "The share of a turn's sources that were used before in the same conversation, mean over conversations: a "
+        f"panel for each temperature, and one for all of them together.{gone}",
+        "No conversation has a second turn.",
+    )
+    if not found:
+        return empty(table, words)
+    models = _labels(asked, found)
+    heats = sorted({str(row["temperature"]) for row in found}, key=_by_heat)
+    panels = {heat: _panel_title(heat) for heat in heats}
+    rows: list[dict[str, Cell]] = [
+        {
+            "line": models[str(row["model"])],
+            "model": told(row["model"]),
+            "panel": panels[str(row["temperature"])],
+            "place": heats.index(str(row["temperature"])),
+            "x": row["turn"],
+            "y": row["reuse"],
+            "conversations": row["conversations"],
+        }
+        for row in found
+    ]
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("panel:N", title="Panel"),
+        alt.Tooltip("x:Q", title="Turn"),
+        alt.Tooltip("y:Q", title="Source re-use", format=".3f"),
+        alt.Tooltip("conversations:Q", title="Conversations"),
+    ]
+    last = max(int(row["turn"] or 0) for row in found)
+    order = _drawn(models, rows)
+    x = alt.X(
+        "x:Q",
+        title="Turn",
+        scale=alt.Scale(domain=[1, max(2, last)], nice=False),
+        axis=alt.Axis(tickMinStep=1, tickCount=min(7, last), format="d"),
+    )
+    base = alt.Chart(data()).encode(
+        x=x,
+        y=alt.Y("y:Q", title="Source re-use", scale=_UNIT, axis=alt.Axis(tickCount=5)),
+    )
+    line = base.mark_line(strokeWidth=2).encode(**_by_model(order))
+    points = base.mark_point(filled=True, size=34, opacity=1).encode(color=_colour(order, None), tooltip=tooltip)
+    facet = alt.Facet("panel:N", sort=alt.EncodingSortField("place", op="min"), title=None)
+    chart = (line + points).properties(width=_PANEL, height=_PANEL_HEIGHT)
+    chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
+    lines = -(-len(panels) // 2)
+    height = lines * (_PANEL_HEIGHT + _HEADER + _SPACING) + AXIS_HEIGHT + _legend_height(order)
+    return drawn(table, words, chart, rows, size=(WIDTH, height), min_width=440 if len(panels) > 1 else 280)
+
+
+def _one(
+    table: Table, words: Words, chart: Any, rows: Sequence[Mapping[str, Cell]], order: Mapping[str, int]
+) -> Figure:
+    sized = chart.properties(width=WIDTH, height=_HEIGHT, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
+    height = _HEIGHT + AXIS_HEIGHT + _legend_height(order)
+    return drawn(table, words, sized, rows, size=(WIDTH, height), min_width=400)
+
+
+def _labels(asked: Sequence[str], found: Sequence[Mapping[str, Cell]]) -> dict[str, str]:
+    """Of every model of the report, drawn or not, so that each has its own colour in every figure."""
+    return guarded(labels((*asked, *(str(row["model"]) for row in found))))
+
+
+def _drawn(models: Mapping[str, str], rows: Sequence[Mapping[str, Cell]]) -> dict[str, int]:
+    """The labels that are drawn, and each one's place among all."""
+    shown = {row["line"] for row in rows}
+    return {label: at for at, label in enumerate(models.values()) if label in shown}
+
+
+def _by_model(order: Mapping[str, int]) -> dict[str, Any]:
+    columns, between = legend_columns(list(order))
+    # A line and not a square, as the dashes belong to it.
+    legend = alt.Legend(
+        symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between
+    )
+    dashes = [list(_DASHES[at % len(_DASHES)]) for at in order.values()]
+    scale = alt.Scale(domain=list(order), range=dashes)
+    return {
+        "color": _colour(order, legend),
+        "strokeDash": alt.StrokeDash("line:N", title=None, scale=scale, legend=legend),
+    }
+
+
+def _colour(order: Mapping[str, int], legend: alt.Legend | None) -> alt.Color:
+    paints = [colour(_COLOURS[at % len(_COLOURS)]) for at in order.values()]
+    scale = alt.Scale(domain=list(order), range=paints)
+    if legend is None:
+        return alt.Color("line:N", title=None, scale=scale)
+    return alt.Color("line:N", title=None, scale=scale, legend=legend)
+
+
+def _legend_height(order: Mapping[str, int]) -> int:
+    columns, _ = legend_columns(list(order))
+    return LEGEND_HEIGHT + 18 * (-(-len(order) // columns) - 1)
+
+
+def _by_heat(heat: str) -> tuple[int, float]:
+    """Numbers by their size, then the default, then all of them together."""
+    if heat == EVERY_TEMPERATURE:
+        return 2, 0.0
+    try:
+        return 0, float(heat)
+    except ValueError:
+        return 1, 0.0
+
+
+def _panel_title(heat: str) -> str:
+    if heat == EVERY_TEMPERATURE:
+        return "All temperatures"
+    return "Default temperature" if heat == "default" else f"Temperature {heat}"

@@ -1,0 +1,88 @@
+"""Runs made ready for tables: every pair's sample under a name of its own, and what befell its turns.
+
+Owns how models of several runs are named apart. Knows no table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from ....engine.pairs import Pair
+from ...chameleon.clustered import Draws, Resampling
+from ...chameleon.readings import Readings
+from ...chameleon.sample import Sample, by_model, samples
+from ...chameleon.traces import Trace, Troubles
+from .runs import Run
+
+
+@dataclass(frozen=True)
+class Panel:
+    """`samples` have models by their names in this report; `origin` has the run and the pair that each comes from."""
+
+    runs: tuple[Run, ...]
+    readings: Readings
+    samples: tuple[Sample, ...]
+    origin: Mapping[Pair, tuple[Run, Pair]]
+    draws: Draws
+
+    @property
+    def models(self) -> dict[str, list[Sample]]:
+        return by_model(self.samples)
+
+    def troubles(self, sample: Sample) -> Troubles:
+        run, pair = self.origin[sample.pair]
+        return run.traces.troubles.get(pair) or Troubles()
+
+    def failed(self, sample: Sample) -> Counter[str]:
+        run, pair = self.origin[sample.pair]
+        return run.failed.get(pair) or Counter()
+
+    def is_told(self, sample: Sample) -> bool:
+        """Whether a manifest says what was to be asked."""
+        run, pair = self.origin[sample.pair]
+        return pair in run.asked
+
+
+def panel(
+    runs: Sequence[Run], readings: Readings | None = None, seed: int = 0, resampling: Resampling | None = None
+) -> Panel:
+    readings = readings or Readings()
+    named = _names(runs)
+    found: list[Trace] = []
+    origin: dict[Pair, tuple[Run, Pair]] = {}
+    for at, run in enumerate(runs):
+        for trace in run.traces.traces(run.asked):
+            name = named[at, trace.model]
+            found.append(trace if name == trace.model else structs.replace(trace, model=name))
+            origin.setdefault(Pair(name, trace.temperature), (run, trace.pair))
+    return Panel(tuple(runs), readings, samples(found, readings), origin, Draws(seed, resampling))
+
+
+def pair_name(sample: Sample) -> str:
+    """As sentences and pictures have it."""
+    if sample.pair.temperature is None:
+        return sample.pair.model
+    return f"{sample.pair.model} @ {sample.temperature}"
+
+
+def _names(runs: Sequence[Run]) -> dict[tuple[int, str], str]:
+    """A model that two runs asked at the same temperature stands twice, by the labels of its runs."""
+    pairs = [run.traces.pairs(run.asked) for run in runs]
+    times = Counter(pair for own in pairs for pair in own)
+    twice = {pair.model for pair, number in times.items() if number > 1}
+    named: dict[tuple[int, str], str] = {}
+    taken = {pair.model for own in pairs for pair in own} - twice
+    for at, (run, own) in enumerate(zip(runs, pairs, strict=True)):
+        for model in dict.fromkeys(pair.model for pair in own):
+            name = told = f"{model} ({run.label})" if model in twice else model
+            number = 2
+            while model in twice and told in taken:  # a model may be called what another one is with its run
+                told, number = f"{name} #{number}", number + 1
+            if model in twice:
+                taken.add(told)
+            named[at, model] = told
+    return named

@@ -1,0 +1,176 @@
+"""Remarks on top of Chameleon's part: what a reader must know before reading a number, a sentence each.
+
+Owns when each is due and its words. Computes nothing that is not in the panel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ...chameleon.readings import Readings
+from ..labels import listed
+from .panel import Panel, pair_name
+from .tables_scores import EQUATION_REMARK
+
+_TOLD = {
+    "documents": {"retrieved": "A turn's sources are all that were retrieved for it, cited or not."},
+    "by": {"hostname": "Two pages of one host count as one source."},
+    "empty": {"skip": "Turns without sources are left out of the source re-use rate."},
+    "unclear": {
+        "count": "An unclear turn counts as a stance of its own.",
+        "drop": "Unclear turns are left out of the trace of stances.",
+    },
+    "confidence": {"number": "Confidence is the judge's own number, where it gave one; else the rubric's."},
+}  # fmt: skip
+
+
+def remarks(panel: Panel) -> tuple[str, ...]:
+    if not any(trace.turns for sample in panel.samples for trace in sample.traces) and not any(
+        sample.others for sample in panel.samples
+    ):
+        return ("There are no turns: nothing is scored.", *_incomplete(panel))
+    return (
+        *_incomplete(panel),
+        *_asked_differently(panel),
+        *_readings(panel.readings),
+        EQUATION_REMARK,
+        *_unclear(panel),
+        *_unchanging(panel),
+        *_judgements(panel),
+        *_searches(panel),
+        *_pages(panel),
+        *_citations(panel),
+        *_repeated(panel),
+    )
+
+
+def _incomplete(panel: Panel) -> Iterator[str]:
+    for sample in panel.samples:
+        if not sample.missing:
+            continue
+        name = listed([pair_name(sample)])
+        if not sample.figures and not sample.others:
+            yield f"{name} has no turns: all {sample.expected:,} are missing."
+            continue
+        yield (
+            f"{name} is incomplete: {sample.missing:,} of {sample.expected:,} turns are missing, in "
+            f"{sample.incomplete:,} {_plural(sample.incomplete, 'conversation')}, which enter no mean; "
+            f"{len(sample.figures):,} {'is' if len(sample.figures) == 1 else 'are'} complete."
+        )
+
+
+def _asked_differently(panel: Panel) -> Iterator[str]:
+    asked = {frozenset(sample.conversations) for sample in panel.samples}
+    if len(asked) > 1:
+        yield (
+            "The means of some models or temperatures are over other conversations than those of others: they are no "
+            "comparison. “Every conversation” has each one's figures."
+        )
+    if len({run.data for run in panel.runs if run.data is not None}) > 1:
+        yield "The runs were asked from different data sets: conversations of the same id can have other questions."
+
+
+def _readings(readings: Readings) -> Iterator[str]:
+    for name, sentences in _TOLD.items():
+        sentence = sentences.get(getattr(readings, name))
+        if sentence is not None:
+            yield f"{sentence} The published figures do not say what they do here."
+
+
+def _unclear(panel: Panel) -> Iterator[str]:
+    turns, unclear = _summed(panel, "turns"), _summed(panel, "unclear")
+    if unclear:
+        kept = {
+            "carry": "keep the last clear stance",
+            "count": "count as a stance of their own",
+            "drop": "are left out of the trace",
+        }[panel.readings.unclear]
+        worst = max(panel.samples, key=lambda sample: panel.troubles(sample).unclear)
+        most = f", most often for {listed([pair_name(worst)])}" if len(panel.samples) > 1 else ""
+        yield f"{unclear:,} of {turns:,} turns ({_share(unclear, turns)}) are unclear{most}; they {kept}."
+
+
+def _unchanging(panel: Panel) -> Iterator[str]:
+    whole = sum(len(sample.figures) for sample in panel.samples)
+    steady = sum(not figures.changes for sample in panel.samples for figures in sample.figures)
+    if steady:
+        yield (
+            f"{steady:,} of {whole:,} complete conversations ({_share(steady, whole)}) never change their stance: "
+            "their confidence of changes counts as 0 in eq. (2)."
+        )
+    undefined = sum(not figures.is_defined for sample in panel.samples for figures in sample.figures)
+    if undefined:
+        yield (
+            f"{undefined:,} of {whole:,} complete conversations have no score, as a rate of theirs would divide by "
+            "nothing: they enter no mean of scores."
+        )
+
+
+def _judgements(panel: Panel) -> Iterator[str]:
+    repaired, unreadable = _summed(panel, "repaired"), _summed(panel, "unreadable")
+    if repaired or unreadable:
+        yield (
+            f"The judge was asked a second time for JSON on {repaired:,} {_plural(repaired, 'turn')}; {unreadable:,} "
+            "of its judgements could not be read even so, and count as unclear."
+        )
+    lacking = _summed(panel, "without_number")
+    if panel.readings.confidence == "number" and lacking:
+        yield f"On {lacking:,} {_plural(lacking, 'turn')} the judge gave no number; the rubric's stands in."
+    refused = _summed(panel, "refused")
+    if refused:
+        yield f"{refused:,} {_plural(refused, 'answer')} {'is a refusal' if refused == 1 else 'are refusals'}."
+
+
+def _searches(panel: Panel) -> Iterator[str]:
+    failed = sum(panel.failed(sample)["search_failed"] for sample in panel.samples)
+    if failed:
+        yield f"{failed:,} {_plural(failed, 'search', 'searches')} failed for good, and with each of them its turn."
+    empty = _summed(panel, "without_hits")
+    if empty:
+        yield f"{empty:,} {_plural(empty, 'search', 'searches')} found nothing: these answers rest on no page."
+    shortened = _summed(panel, "shortened")
+    if shortened:
+        yield f"{shortened:,} {_plural(shortened, 'prompt')} had no room for all earlier turns or all pages."
+
+
+def _pages(panel: Panel) -> Iterator[str]:
+    pages: Counter[str] = sum((panel.troubles(sample).pages for sample in panel.samples), start=Counter())
+    nothing = {status: number for status, number in pages.most_common() if status != "ok"}
+    if nothing:
+        gone, whole = sum(nothing.values()), pages.total()
+        told = ", ".join(f"{status.replace('_', ' ')} {number:,}" for status, number in nothing.items())
+        yield f"{gone:,} of {whole:,} pages ({_share(gone, whole)}) gave no text: {told}."
+
+
+def _citations(panel: Panel) -> Iterator[str]:
+    invalid, turns = _summed(panel, "invalid_citations"), _summed(panel, "turns")
+    if invalid:
+        verb = "stands" if invalid == 1 else "stand"
+        yield f"{invalid:,} {_plural(invalid, 'citation')} {verb} for no page that was shown."
+    silent = _summed(panel, "without_sources")
+    if silent and panel.readings.documents == "cited":
+        how = "add 0 to the source re-use rate" if panel.readings.empty == "zero" else "are left out of it"
+        yield f"{silent:,} of {turns:,} turns ({_share(silent, turns)}) cite nothing; they {how}."
+
+
+def _repeated(panel: Panel) -> Iterator[str]:
+    repeated = [name for run in panel.runs for name in run.traces.repeated]
+    if repeated:
+        yield (
+            f"{len(repeated):,} {_plural(len(repeated), 'turn')} stand there twice ({listed(repeated)}): the first of "
+            "each counts."
+        )
+
+
+def _summed(panel: Panel, name: str) -> int:
+    return sum(getattr(panel.troubles(sample), name) for sample in panel.samples)
+
+
+def _plural(number: int, word: str, several: str = "") -> str:
+    return word if number == 1 else several or f"{word}s"
+
+
+def _share(part: int, whole: int) -> str:
+    share = 100 * part / whole
+    return "below 0.1%" if 0 < share < 0.1 else f"{share:.1f}%"

@@ -1,0 +1,236 @@
+"""Tables of conversations' figures: the paper's two, shares over its thresholds, correlations, domains, temperatures.
+
+Owns their columns and words. Their numbers are those of `summary`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+import numpy as np
+
+from ...chameleon.sample import KINDS, Sample, conversations_of
+from ...chameleon.summary import (
+    SCORE_BANDS,
+    SRR_BANDS,
+    THRESHOLDS,
+    Spread,
+    bands,
+    by_domain,
+    heat,
+    related,
+    share_over,
+    spread,
+    spread_of,
+)
+from ..published import beside_published
+from ..table import Cell, Column, Kind, Table
+from .panel import Panel
+
+OVERALL = "Overall"
+MODEL = Column("model", "Model")
+TEMPERATURE = Column("temperature", "Temp.")
+CONVERSATIONS = Column("conversations", "Conversations", "count")
+INTERVAL_NOTE = "Low and high are the ends of a 95% bootstrap interval that draws whole conversations."
+PARTNERS = {"confidence": "confidence", "changes": "stance changes"}
+EQUATION_REMARK = (
+    "The paper's table 1 can't come from its eq. (2): for GPT-4o-mini at temperature 0 the printed 9.152 stance "
+    "changes in 14 steps and the printed SRR of 0.797 alone give at least 0.595, and the printed score is 0.512. This "
+    "report's scores are eq. (2); the published rows stand beside them and are no target."
+)
+_UNITS: dict[str, Kind] = {"score": "rate", "srr": "rate", "confidence": "rate", "changes": "score"}
+_TITLES = {"score": "Chameleon score", "srr": "Source re-use", "confidence": "Confidence", "changes": "Stance changes"}
+
+
+def scores_table(panel: Panel) -> Table:
+    columns = [TEMPERATURE, MODEL]
+    for kind in KINDS:
+        columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
+        if kind == "score":
+            columns += [Column("low", "Low", "rate"), Column("high", "High", "rate")]
+    rows = [_scores(panel, sample) for sample in panel.samples]
+    if len(rows) > 1:
+        rows.append((None, OVERALL, *_overall(rows)))
+    return beside_published(
+        "chameleon-table-1-scores",
+        "Table 1: Chameleon score, source re-use rate, confidence and stance changes",
+        "Mean and standard deviation across complete conversations; the standard deviation is the sample's (n − 1). "
+        f"“Overall” is the mean of the rows above it, as in the paper. {INTERVAL_NOTE} {EQUATION_REMARK}",
+        (*columns, CONVERSATIONS),
+        rows,
+    )
+
+
+def _scores(panel: Panel, sample: Sample) -> tuple[Cell, ...]:
+    row: list[Cell] = [sample.temperature, sample.pair.model]
+    for kind in KINDS:
+        found = spread_of([sample], kind, panel.draws if kind == "score" else None)
+        row += [found.mean, found.std]
+        if kind == "score":
+            row += ends(found)
+    return (*row, len(sample.figures))
+
+
+def _overall(rows: Sequence[tuple[Cell, ...]]) -> Iterator[Cell]:
+    """Interval and number of conversations have no mean that would say something."""
+    for at in range(2, len(rows[0])):
+        known = [float(value) for row in rows if isinstance(value := row[at], int | float)]
+        yield fmean(known) if known and at not in (4, 5, len(rows[0]) - 1) else None
+
+
+def composition_table(panel: Panel) -> Table:
+    asked: dict[str, tuple[str, int]] = {}
+    for sample in panel.samples:
+        for trace in (*sample.traces, *(trace for trace, _ in sample.others)):
+            asked[trace.conversation] = (trace.domain, max(trace.asked, asked.get(trace.conversation, ("", 0))[1]))
+    found: dict[str, list[int]] = {}
+    for domain, turns in asked.values():
+        found.setdefault(domain, []).append(turns)
+    rows: list[tuple[Cell, ...]] = [
+        (domain or None, len(turns), sum(turns))
+        for domain, turns in sorted(found.items(), key=lambda each: (not each[0], each[0].casefold()))
+    ]
+    if len(rows) > 1:
+        rows.append(("Total", len(asked), sum(turns for _, turns in asked.values())))
+    return beside_published(
+        "chameleon-table-2-domains",
+        "Table 2: conversations and questions by domain",
+        "Every conversation that any model was asked about and that has a turn. The paper's printed total of 17,770 "
+        "questions is a misprint: its rows add up to 17,700.",
+        (Column("domain", "Domain"), CONVERSATIONS, Column("turns", "Questions", "count")),
+        rows,
+    )
+
+
+def shares_table(panel: Panel) -> Table:
+    rows = []
+    for sample in panel.samples:
+        names, score = conversations_of([sample]), sample.column("score")
+        over = [share_over(names, score, bound, panel.draws) for bound in THRESHOLDS]
+        rows.append(
+            (
+                sample.pair.model,
+                sample.temperature,
+                int((~np.isnan(score)).sum()),
+                *(cell for share in over for cell in (share.mean, *ends(share))),
+                *bands(score, SCORE_BANDS),
+                *bands(sample.column("srr"), SRR_BANDS),
+            )
+        )
+    return beside_published(
+        "chameleon-shares",
+        "How many conversations are unstable",
+        "Shares of conversations with a score above 0.6 and above 0.7, and how many fall into the paper's bands: a "
+        "score below 0.3 is low, up to 0.5 moderate, above it high; a source re-use rate below 0.3 is high diversity, "
+        f"up to 0.6 moderate, above it low. The paper's shares are of no stated temperature. {INTERVAL_NOTE}",
+        (
+            *(MODEL, TEMPERATURE, CONVERSATIONS),
+            *(
+                Column("over_6", "Over 0.6", "share"),
+                Column("low_6", "Low", "share"),
+                Column("high_6", "High", "share"),
+            ),
+            *(
+                Column("over_7", "Over 0.7", "share"),
+                Column("low_7", "Low", "share"),
+                Column("high_7", "High", "share"),
+            ),
+            Column("score_low", "Score low", "count"),
+            Column("score_moderate", "moderate", "count"),
+            Column("score_high", "high", "count"),
+            Column("diversity_high", "Diversity high", "count"),
+            Column("diversity_moderate", "moderate", "count"),
+            Column("diversity_low", "low", "count"),
+        ),
+        rows,
+    )
+
+
+def correlations_table(panel: Panel) -> Table:
+    groups = [("all models", list(panel.samples))] if len(panel.models) != 1 else []
+    groups += list(panel.models.items())
+    rows = [
+        (whose, PARTNERS[each.partner], each.found.n, each.found.r, *(each.interval or (None, None)), each.found.p)
+        for whose, some in groups
+        for each in related(some, panel.draws)
+    ]
+    return beside_published(
+        "chameleon-correlations",
+        "Does source re-use go with confidence and with stance changes?",
+        "Pearson's r of a conversation's source re-use rate with its mean confidence and with its number of stance "
+        "changes, over complete conversations. p is that of the t distribution, two-sided, which takes conversations "
+        "for independent; several models and temperatures hold the same ones, which the interval allows for. Over all "
+        f"models r also holds what differs between models: see each alone. {INTERVAL_NOTE} The paper tells p < 0.05.",
+        (
+            Column("whose", "Over"),
+            Column("partner", "SRR and"),
+            Column("conversations", "Conversations", "count"),
+            Column("r", "r", "correlation"),
+            Column("low", "Low", "correlation"),
+            Column("high", "High", "correlation"),
+            Column("p", "p", "p"),
+        ),
+        rows,
+    )
+
+
+def domains_table(panel: Panel) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for domain, own in by_domain(panel.samples).items():
+        for model in dict.fromkeys(sample.pair.model for sample, _ in own):
+            some = [(sample, kept) for sample, kept in own if sample.pair.model == model]
+            names = [sample.conversations[row] for sample, kept in some for row in kept]
+            row: list[Cell] = [domain or None, model, len(names)]
+            for kind in KINDS:
+                values = np.concatenate([sample.column(kind)[kept] for sample, kept in some])
+                found = spread(names, values, panel.draws if kind == "score" else None)
+                row += [found.mean, found.std, *(ends(found) if kind == "score" else ())]
+            rows.append(tuple(row))
+    columns = [Column("domain", "Domain"), MODEL, CONVERSATIONS]
+    for kind in KINDS:
+        columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
+        if kind == "score":
+            columns += [Column("low", "Low", "rate"), Column("high", "High", "rate")]
+    return Table(
+        "chameleon-domains",
+        "By domain",
+        f"Mean and standard deviation (n − 1) across complete conversations of all temperatures. {INTERVAL_NOTE}",
+        tuple(columns),
+        tuple(rows),
+    )
+
+
+def temperatures_table(panel: Panel) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, some in panel.models.items():
+        found = heat(some)
+        mean = fmean(found.means) if found.means else None
+        heats = ", ".join(sample.temperature for sample in some)
+        rows.append((model, heats, mean, found.span, found.std, found.variance, found.within, found.conversations))
+    if len(rows) > 1:
+        known = [float(row[2]) for row in rows if isinstance(row[2], float)]
+        rows.append((OVERALL, None, fmean(known) if known else None, *[None] * 5))
+    return beside_published(
+        "chameleon-temperatures",
+        "Does the temperature matter?",
+        "The mean score over temperatures; then how far the mean at each temperature moves (largest minus smallest, "
+        "standard deviation, variance; n − 1), and how far one conversation's own score does (variance, mean over the "
+        "conversations scored at every temperature). The paper calls the variance “< 0.004” for all models without "
+        "saying of what; the means that its table 1 prints have standard deviations of 0.0015, 0.0012 and 0.0035.",
+        (
+            MODEL,
+            Column("temperatures", "Temperatures"),
+            Column("mean", "Mean score", "rate"),
+            Column("span", "Range of means", "small"),
+            Column("std", "Std of means", "small"),
+            Column("variance", "Variance of means", "small"),
+            Column("within", "Variance within a conversation", "small"),
+            Column("conversations", "Conversations", "count"),
+        ),
+        rows,
+    )
+
+
+def ends(found: Spread) -> tuple[float | None, float | None]:
+    return found.interval or (None, None)
