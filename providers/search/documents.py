@@ -106,7 +106,7 @@ def digest_of(documents: tuple[Document, ...]) -> str:
     """What tells one corpus from another: names and contents, wherever it lies."""
     whole = sha256()
     for document in documents:
-        whole.update(document.name.encode() + b"\0" + document.content_type.encode() + b"\0" + document.digest)
+        whole.update(document.name.encode() + b"\0" + document.digest)
     return whole.hexdigest()
 
 

@@ -63,7 +63,7 @@ def address(value: Any) -> str | None:
     if not isinstance(value, str) or len(value) > URL_MAX:
         return None
     url = value.strip()
-    if not url.isprintable() or any(sign.isspace() or 0xD800 <= ord(sign) < 0xE000 for sign in url):
+    if not url.isprintable() or " " in url:
         return None
     try:
         parts = urlsplit(url)

@@ -53,6 +53,8 @@ def test_equals_stand_in_their_order() -> None:
 
 def test_neither_case_nor_order_nor_repetition_of_a_query_changes_the_ranking() -> None:
     index = index_of(TEXTS)
+    land = index_of(["whale on land", "blue", "whale at sea"])
+    assert land.ranked("blue whale") == land.ranked("whale whale whale blue") == [1, 0, 2]
     assert index.ranked("BLUE Whale") == index.ranked("whale blue blue") == index.ranked("blue, whale!")
 
 

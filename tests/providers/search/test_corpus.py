@@ -71,6 +71,12 @@ def test_pages_of_results_are_joined_to_the_same_ranking(tmp_path: Path) -> None
     found = asyncio.run(search(ask, "search/corpus", "whale", 150))
     assert [hit.url for hit in found.hits] == [f"corpus:{number:03}.txt" for number in range(150)]
     assert [hit.rank for hit in found.hits] == list(range(1, 151)) and len(found.keys) == 2
+    second = asked(endpoint, "search/corpus", "whale", count=2, page=2)
+    assert [hit.url for hit in second.hits] == ["corpus:002.txt", "corpus:003.txt"]
+    assert (second.finish_reason, asked(endpoint, "search/corpus", "whale", count=50, page=5).finish_reason) == (
+        "more",
+        "stop",
+    )
     few = asyncio.run(search(ask, "search/corpus", "whale", 20))
     assert (few.hits, len(few.keys)) == (found.hits[:20], 1)
 

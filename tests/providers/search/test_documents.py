@@ -114,13 +114,13 @@ def test_names_are_written_so_that_they_are_addresses(tmp_path: Path) -> None:
 
 def test_an_address_that_two_lines_share_names_the_first(tmp_path: Path) -> None:
     row = json.dumps({"text": "x", "url": "https://a.example/"})
-    odd = json.dumps({"text": "x", "url": "other.txt"})
-    folder = put(tmp_path, x__jsonl=f"{row}\n{row}\n{odd}\n", other__txt="x")
+    odd = json.dumps({"text": "x", "url": "zoo.txt"})
+    folder = put(tmp_path, x__jsonl=f"{row}\n{row}\n{odd}\n", zoo__txt="x")
     assert [document.name for document in listed(folder)] == [
         "https://a.example/",
-        "other.txt",
         "x.jsonl/2",
         "x.jsonl/3",
+        "zoo.txt",
     ]
 
 

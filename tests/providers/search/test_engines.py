@@ -86,6 +86,8 @@ def test_no_word_of_a_query_is_a_command_to_searxng(query: str, sent: str | None
 def test_google_reckons_in_results_and_is_told_whose_search_engine_it_is() -> None:
     asked = asked_by_url("google", count=10, page=2)
     assert asked == {"q": "blue whale", "cx": "cx-1", "num": "10", "start": "11"}
+    assert asked_by_url("google", count=5, page=3)["start"] == "11"
+    assert asked_by_url("google", page=3)["start"] == "21"
     with pytest.raises(EncodeError, match="GOOGLE_CSE_ID"):
         ENGINES["google"].protocol.encode(Call("search/google", "q"), target("brave"))
 
@@ -252,6 +254,12 @@ def test_a_status_alone_means_what_it_means_for_models(
     assert (fault.kind, fault.action, fault.is_billed_maybe) == (kind, action, is_billed_maybe)
     assert fault.detail.startswith(str(status)) or status == 402
     assert "--base-url" not in fault.detail
+
+
+@in_each
+def test_a_server_that_fails_is_no_empty_account_whatever_it_says(name: str) -> None:
+    fault = fault_in(name, b'{"message": "usage limit reached", "statusCode": 500}', 500)
+    assert (fault.kind, fault.action) == ("server_error", "retry")
 
 
 @in_each
