@@ -38,6 +38,10 @@ class _Line(Struct, frozen=True):
     model: str
     temperature: float | None = None
     cost: float | None = None
+    stance: str | None = None
+    search: str = ""
+    judge: str = ""
+    usage_judge: msgspec.Raw = msgspec.Raw(b"null")
 
 
 UNRECORDED = "cost_unrecorded"
@@ -45,8 +49,10 @@ UNRECORDED = "cost_unrecorded"
 
 
 def read_done(folder: RunFolder) -> Done:
-    """What the journals hold, every line checked. Raises DamagedJournal, or RecordError where a line is no record."""
+    """What the journals hold, every line checked, and whom its records show to have answered. Raises DamagedJournal, or
+    RecordError where a line is no record."""
     ids: dict[Pair, set[str]] = {}
+    answered: set[str] = set()
     cost = float(folder.manifest.get(UNRECORDED, 0.0))
     decode = msgspec.json.Decoder(_Line).decode
     for journal in (folder.records, folder.failures):
@@ -57,7 +63,11 @@ def read_done(folder: RunFolder) -> Done:
                 raise RecordError(f"{journal.path}: line {number}: {error}") from error
             ids.setdefault(Pair(line.model, line.temperature), set()).add(line.id)
             cost += line.cost or 0.0
-    return Done(ids, cost)
+            if line.stance is not None:
+                answered |= {line.model, line.search}
+                if bytes(line.usage_judge) != b"null":
+                    answered.add(line.judge)
+    return Done(ids, cost, frozenset(answered - {""}))
 
 
 class Histories:

@@ -93,7 +93,7 @@ class Judge:
             # conversations.
             async with self._settling:
                 outcome = await self._first(messages, sample)
-        spent.add_call(outcome)
+        spent.add_judgement(outcome)
         return outcome
 
     async def _first(self, messages: tuple[Message, ...], sample: int) -> Outcome:

@@ -67,9 +67,10 @@ class Outside(Protocol):
 
 
 class Spent:
-    """What the calls of one turn came to. `cost` is None as long as none of them has a price."""
+    """What the calls of one turn came to. A cost is None as long as none of its calls has a price; `cost` is of all,
+    those of judge and search among them."""
 
-    __slots__ = ("attempts", "cost", "is_cached", "keys", "maybe_billed")
+    __slots__ = ("attempts", "cost", "cost_judge", "cost_search", "is_cached", "keys", "maybe_billed")
 
     def __init__(self) -> None:
         self.keys: list[str] = []
@@ -77,14 +78,21 @@ class Spent:
         self.attempts = 0
         self.maybe_billed = 0
         self.cost: float | None = None
+        self.cost_judge: float | None = None
+        self.cost_search: float | None = None
 
     def add_call(self, outcome: Outcome) -> None:
         self._add((outcome.key,) if outcome.key else (), outcome.cost, is_cached=outcome.cached)
         self.attempts += outcome.attempts
         self.maybe_billed += outcome.maybe_billed
 
+    def add_judgement(self, outcome: Outcome) -> None:
+        self.add_call(outcome)
+        self.cost_judge = _sum(self.cost_judge, outcome.cost)
+
     def add_search(self, found: Found) -> None:
         self._add(found.keys, found.cost, is_cached=found.cached)
+        self.cost_search = _sum(self.cost_search, found.cost)
         self.attempts += found.attempts
         self.maybe_billed += found.maybe_billed
 
@@ -95,10 +103,15 @@ class Spent:
     def _add(self, keys: Sequence[str], cost: float | None, *, is_cached: bool) -> None:
         self.keys += keys
         self.is_cached = self.is_cached and is_cached
-        if cost is not None:
-            self.cost = (self.cost or 0.0) + cost
+        self.cost = _sum(self.cost, cost)
 
     def add_unrecorded(self, other: Spent) -> None:
         """What was paid for a turn that gets no line: its calls are another turn's, its cost must stand somewhere."""
         self._add((), other.cost, is_cached=True)
+        self.cost_judge = _sum(self.cost_judge, other.cost_judge)
+        self.cost_search = _sum(self.cost_search, other.cost_search)
         self.maybe_billed += other.maybe_billed
+
+
+def _sum(known: float | None, more: float | None) -> float | None:
+    return known if more is None else (known or 0.0) + more

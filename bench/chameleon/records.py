@@ -29,8 +29,9 @@ class RecordError(ValueError):
 class Record(Struct, frozen=True, kw_only=True):
     """One turn, or its final failure. Fields with a default may be missing in what other programs write.
 
-    `usage` is the model's own, query and answer; `latency_ms` the answer's. `query_by` tells where the model wrote no
-    query and the question was searched. `judge_confidence` is the judge's own number. `step` is where a turn failed.
+    `usage` is the model's own, query and answer; `latency_ms` the answer's; `cost` the whole turn's. `query_by` tells
+    where the model wrote no query and the question was searched. `judge_confidence` is the judge's own number. `step`
+    is where a turn failed.
     """
 
     id: str
@@ -66,6 +67,8 @@ class Record(Struct, frozen=True, kw_only=True):
     truncated: bool = False
     usage: Usage | None = None
     cost: float | None = None
+    cost_judge: float | None = None
+    cost_search: float | None = None
     cached: bool = False
     attempts: int = 0
     maybe_billed: int = 0

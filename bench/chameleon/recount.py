@@ -17,12 +17,24 @@ from .records import RecordError
 
 
 class Judging(Struct):
-    """What judging a pair's answers took. `unreadable` are turns whose judgement could not be read, even repaired."""
+    """What judging a pair's answers took. `unreadable` are turns whose judgement could not be read, even repaired.
+    `cost` is None as long as no line has a price for it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     repaired: int = 0
     unreadable: int = 0
+    cost: float | None = None
+
+
+class Sourcing(Struct):
+    """What a pair's answers had to go by: pages by how reading them ended, answers that cite what there is not, queries
+    that were the question itself since the model wrote none. `cost` is the searches'."""
+
+    pages: dict[str, int] = field(default_factory=dict)
+    invalid: int = 0
+    unwritten: int = 0
+    cost: float | None = None
 
 
 class Recount(Struct):
@@ -30,10 +42,15 @@ class Recount(Struct):
 
     pairs: dict[Pair, Ended] = field(default_factory=dict)
     judging: dict[Pair, Judging] = field(default_factory=dict)
+    sourcing: dict[Pair, Sourcing] = field(default_factory=dict)
     steps: dict[Pair, dict[str, int]] = field(default_factory=dict)
 
     def of(self, pair: Pair) -> Ended:
         return self.pairs.get(pair) or Ended()
+
+
+class _Page(Struct, frozen=True):
+    status: str = ""
 
 
 class _Line(Struct, frozen=True):
@@ -49,11 +66,17 @@ class _Line(Struct, frozen=True):
     usage: Usage | None = None
     usage_judge: Usage | None = None
     cost: float | None = None
+    cost_judge: float | None = None
+    cost_search: float | None = None
+    retrieved: tuple[_Page, ...] = ()
+    invalid_citations: tuple[str, ...] = ()
+    query_by: str = "model"
     cached: bool = False
     maybe_billed: int = 0
     judge_repaired: bool = False
     raw_judgement: str | None = None
     step: str = ""
+    error: str = ""
 
 
 def recount(
@@ -94,12 +117,19 @@ def _count(counted: Recount, pair: Pair, line: _Line) -> None:
     elif line.status == "refused":
         ended.refused += 1
     else:
-        ended.failed[line.status] = ended.failed.get(line.status, 0) + 1
+        ended.fail(line.status, line.error)
         steps = counted.steps.setdefault(pair, {})
         steps[line.step] = steps.get(line.step, 0) + 1
     ended.cached += line.cached
     ended.truncated += line.truncated
     ended.maybe_billed += line.maybe_billed
+    sourcing = counted.sourcing.setdefault(pair, Sourcing())
+    for page in line.retrieved:
+        sourcing.pages[page.status] = sourcing.pages.get(page.status, 0) + 1
+    sourcing.invalid += bool(line.invalid_citations)
+    sourcing.unwritten += line.query_by == "question"
+    sourcing.cost = _sum(sourcing.cost, line.cost_search)
+    judging.cost = _sum(judging.cost, line.cost_judge)
     judging.repaired += line.judge_repaired
     judging.unreadable += line.raw_judgement is not None
     if not line.cached:
@@ -109,5 +139,8 @@ def _count(counted: Recount, pair: Pair, line: _Line) -> None:
         if line.usage_judge is not None:
             judging.input_tokens += line.usage_judge.input
             judging.output_tokens += line.usage_judge.output
-    if line.cost is not None:
-        ended.cost = (ended.cost or 0.0) + line.cost
+    ended.cost = _sum(ended.cost, line.cost)
+
+
+def _sum(known: float | None, more: float | None) -> float | None:
+    return known if more is None else (known or 0.0) + more

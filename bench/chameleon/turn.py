@@ -86,6 +86,8 @@ def _billed(place: Record, found: Retrieval, spent: Spent) -> Record:
         search_remarks=found.remarks or UNSET,
         keys=tuple(spent.keys),
         cost=spent.cost,
+        cost_judge=spent.cost_judge,
+        cost_search=spent.cost_search,
         cached=spent.is_cached,
         attempts=spent.attempts,
         maybe_billed=spent.maybe_billed,
