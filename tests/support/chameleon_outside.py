@@ -10,11 +10,11 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from millstream.engine.admission import Stop, StopReason
 from millstream.engine.call import Call, Failure, Hit, Message, Outcome, Reply, Usage
@@ -121,6 +121,7 @@ class ScriptedOutside:
         self._stop_after = stop_after or {}
         self._slots = {lane: asyncio.Semaphore(count) for lane, count in (concurrency or {}).items()}
         self._keeps_events = keeps_events
+        self._flying: dict[str, asyncio.Future[None]] = {}
         self.in_flight: Counter[str] = Counter()
         self.peak: Counter[str] = Counter()
 
@@ -130,42 +131,60 @@ class ScriptedOutside:
     async def ask(self, call: Call) -> Outcome:
         key = digest(call.model, call.input, call.temperature, call.max_tokens, call.trial)
         kind = kind_of(call)
-        known = self.memory.get(key)
-        if known is not None:
-            return Outcome(call, known, key=key, cached=True, cost=0.0)
-        async with self._sent(call.model, kind, key):
-            self.calls.append(call) if self._keeps_events else None
-        said = self._answer(call)
-        if isinstance(said, Failure):
-            return Outcome(call, failure=said, key=key, attempts=1)
-        reply = said if isinstance(said, Reply) else Reply(said or self._usual(call, kind), Usage(100, 10))
-        self.memory[key] = reply
-        return Outcome(call, reply, key=key, attempts=1, cost=0.001, latency_ms=1.0)
+        if await self._is_known(key):
+            return Outcome(call, self.memory[key], key=key, cached=True, cost=0.0)
+        with self._flight(key):
+            async with self._sent(call.model, kind, key):
+                if self._keeps_events:
+                    self.calls.append(call)
+            said = self._answer(call)
+            if isinstance(said, Failure):
+                return Outcome(call, failure=said, key=key, attempts=1)
+            reply = said if isinstance(said, Reply) else Reply(said or self._usual(call, kind), Usage(100, 10))
+            self.memory[key] = reply
+            return Outcome(call, reply, key=key, attempts=1, cost=0.001, latency_ms=1.0)
 
     async def search(self, model: str, query: str, count: int) -> Found:
         key = digest(model, query, count)
-        found = self.memory.get(key)
-        if found is not None:
-            return Found(found.hits, found.failure, (key,), cached=True, attempts=0, cost=0.0)
-        async with self._sent(model, "search", query):
-            pass
-        found = self._found(query, count) or Found(
-            tuple(Hit(n, f"https://{digest(query)[:6]}.test/{n}", f"Hit {n}") for n in range(1, count + 1))
-        )
-        if found.failure is None:
-            self.memory[key] = found
-        return Found(found.hits, found.failure, (key,), cost=0.0001, remarks=found.remarks)
+        if await self._is_known(key):
+            known = self.memory[key]
+            return Found(known.hits, keys=(key,), cached=True, attempts=0, cost=0.0, remarks=known.remarks)
+        with self._flight(key):
+            async with self._sent(model, "search", query):
+                pass
+            found = self._found(query, count) or Found(
+                tuple(Hit(n, f"https://{digest(query)[:6]}.test/{n}", f"Hit {n}") for n in range(1, count + 1))
+            )
+            if found.failure is None:
+                self.memory[key] = found
+            return Found(found.hits, found.failure, (key,), cost=0.0001, remarks=found.remarks)
 
     async def read(self, url: str) -> Page:
         key = digest("web", url)
-        if key in self.memory:
-            return Page(url, "ok", keys=(key,), cached=True, **self.memory[key])
-        async with self._sent("web", "page", url):
-            pass
-        page = self._pages(url)
-        if page.status == "ok":
-            self.memory[key] = {"text": page.text, "title": page.title, "final_url": page.final_url, "hash": page.hash}
-        return Page(url, page.status, page.text, page.title, page.final_url, page.hash, (key,))
+        if await self._is_known(key):
+            known: Page = self.memory[key]
+            return structs.replace(known, keys=(key,), cached=True)
+        with self._flight(key):
+            async with self._sent("web", "page", url):
+                pass
+            page = self._pages(url)
+            self.memory[key] = page
+            return structs.replace(page, keys=(key,))
+
+    async def _is_known(self, key: str) -> bool:
+        """Whether there is an answer; who asks what is under way already waits for it."""
+        while (flight := self._flying.get(key)) is not None:
+            await asyncio.shield(flight)
+        return key in self.memory
+
+    @contextmanager
+    def _flight(self, key: str) -> Iterator[None]:
+        flight = self._flying[key] = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            del self._flying[key]
+            flight.set_result(None)
 
     @asynccontextmanager
     async def _sent(self, lane: str, kind: str, what: str) -> AsyncIterator[None]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from chameleon_outside import JUDGE, MODEL, SEARCH, ScriptedOutside
+from chameleon_types import Asking, Line, Making, Running
 from virtual_time import run_virtually
 
 from millstream.bench.chameleon.asked import Asked
@@ -18,11 +19,6 @@ from millstream.bench.chameleon.sweep import AT_ONCE, read_done, run_sweep, spec
 from millstream.engine.admission import Stop
 from millstream.engine.pairs import Pair
 from millstream.engine.run_folder import RunFolder
-
-Line = dict[str, Any]
-Making = Callable[..., Dataset]
-Asking = Callable[..., Asked]
-Running = Callable[..., list[Stop]]
 
 
 @pytest.fixture
@@ -87,7 +83,3 @@ def lines(tmp_path: Path) -> Callable[[str], list[Line]]:
         return [orjson.loads(line) for line in (tmp_path / "run" / f"{name}.jsonl").read_bytes().splitlines()]
 
     return read
-
-
-def ids(records: Iterable[Line]) -> list[str]:
-    return [record["id"] for record in records]

@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 from millstream.bench.chameleon.context import chars_for, fit_answer, fit_judge, page_text, title_of
 from millstream.bench.chameleon.prompts import Exchange, Source, answer_messages, judge_message, sources_text
 from millstream.bench.chameleon.windows import bundled_windows, prompt_tokens
+from millstream.engine.call import Message
 
 HISTORY = [Exchange(f"Question {at}?", "word " * 50) for at in range(6)]
 SOURCES = [Source(at, f"Title {at}", f"https://{at}.test/", "text " * 100) for at in (1, 2, 5)]
 
 
-def size_of(messages: tuple[object, ...]) -> int:
-    return sum(len(message.content) for message in messages)  # type: ignore[attr-defined]
+def size_of(messages: tuple[Message, ...]) -> int:
+    return sum(len(message.content) for message in messages)
 
 
 def test_a_page_is_cut_to_its_budget_and_only_then() -> None:

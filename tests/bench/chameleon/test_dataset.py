@@ -38,8 +38,8 @@ def test_one_object_a_list_json_lines_and_a_folder_give_the_same_conversations(t
     misnamed = load(written(tmp_path, "lines.json", "\n".join(map(json.dumps, both))))
     folder = tmp_path / "folder"
     folder.mkdir()
-    for name, one in zip(("salt-and-health", "sugar-taxes"), both, strict=True):
-        written(folder, f"{name}.json", json.dumps(one))
+    for name, each in zip(("salt-and-health", "sugar-taxes"), both, strict=True):
+        written(folder, f"{name}.json", json.dumps(each))
     written(folder, "README.md", "not data")
     assert listed.conversations == in_lines.conversations == misnamed.conversations == load(folder).conversations
     assert {each.digest for each in (listed, in_lines, misnamed, load(folder))} == {listed.digest}

@@ -1,0 +1,100 @@
+"""What a run asks and of whom: the specification, the pairs, and how many conversations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from chameleon_outside import JUDGE, MODEL, OTHER
+from chameleon_types import Asking, Making
+
+from millstream.bench.chameleon.asked import Asked, asked_of, pairs_of
+from millstream.bench.chameleon.dataset import Dataset, select
+from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of, specification
+from millstream.engine.lane import Lane
+from millstream.engine.pairs import Pair
+from millstream.engine.run_folder import specification_hash
+
+TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
+
+CHANGES: list[dict[str, Any]] = [
+    {"pairs": (Pair(MODEL, 0.5),)},
+    {"judge": OTHER, "tokens": TOKENS},
+    {"judge_prompt": "paper"},
+    {"judge_temperature": None},
+    {"search": "search/other"},
+    {"turns": 2},
+    {"pages": 4},
+    {"page_tokens": 99},
+    {"keeps_pages": True},
+    {"order": "shuffled"},
+    {"order": "shuffled", "seed": 1},
+    {"order": "grouped"},
+    {"queries_by": Pair(MODEL, 0.0)},
+    {"queries_by": Pair(MODEL, 1.0)},
+    {"max_tokens": 7},
+    {"tokens": {MODEL: 9, JUDGE: 100_000}},
+]
+
+
+def test_the_specification_has_what_decides_answers_and_nothing_else(made: Making, asking: Asking) -> None:
+    def digest(dataset: Dataset, asked: Asked, endpoint: str = "e") -> str:
+        return specification_hash(specification(dataset, asked, dict.fromkeys(asked.lanes, endpoint)))
+
+    dataset = made()
+    digests = [digest(dataset, asking(**change)) for change in CHANGES]
+    digests += [
+        digest(dataset, asking()),
+        digest(made(3, 4), asking()),
+        digest(select(dataset, 2), asking()),
+        digest(dataset, asking(), "f"),
+    ]
+    assert len(set(digests)) == len(digests)
+    assert digest(made(name="other name"), asking(seed=5)) == digest(dataset, asking())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": ()}, "pairs .* must be at least one"),
+        ({"pairs": (Pair(MODEL, 0.0), Pair(MODEL, 0.0))}, "each named once"),
+        ({"turns": 0}, r"turns \(0\) must be >= 1"),
+        ({"pages": 0}, r"pages \(0\) must be >= 1"),
+        ({"order": "random"}, "order 'random' must be one of written, shuffled, grouped"),
+        ({"judge_prompt": "long"}, "judge_prompt 'long' must be one of extended, paper"),
+        ({"tokens": {}}, "tokens: expected how many a prompt to script/m may have"),
+    ],
+)
+def test_what_can_not_be_asked_is_refused(asking: Asking, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        asking(**change)
+
+
+def test_pairs_are_the_papers_temperatures_where_a_model_takes_them() -> None:
+    takes: Callable[[str, float], bool] = lambda model, at: model == "a/b" or (model == "c/d" and at <= 0.5)  # noqa: E731
+    pairs, without = pairs_of(("a/b", "c/d", "e/f"), (), takes)
+    assert pairs == (
+        *(Pair("a/b", at) for at in (0.0, 0.5, 1.0)),
+        Pair("c/d", 0.0),
+        Pair("c/d", 0.5),
+        Pair("e/f", None),
+    )
+    assert without == ("e/f",)
+    assert pairs_of(("a/b",), (0.3,), takes) == ((Pair("a/b", 0.3),), ())
+
+
+def test_how_many_conversations_keep_the_lanes_busy() -> None:
+    assert at_once_of([]) == at_once_of([Lane("a/b"), Lane("a/c", rpm=10)]) == AT_ONCE == 64
+    assert at_once_of([Lane("a/b", rpm=1_000, concurrency=1_000)]) == 250
+    assert at_once_of([Lane("a/b", rpm=10_000, concurrency=100), Lane("a/c", rpm=200)]) == 150
+    assert at_once_of([Lane("a/b", rpm=1e6, concurrency=10_000)]) == AT_ONCE_MAX
+
+
+def test_every_pair_was_to_answer_as_many_turns_as_a_conversation_has(made: Making, asking: Asking) -> None:
+    asked = asking((Pair(MODEL, 0.5), Pair(OTHER, None)), tokens=TOKENS, turns=2)
+    assert asked_of(specification(made(2, 3), asked, {})) == {
+        Pair(MODEL, 0.5): {"c0": 2, "c1": 2},
+        Pair(OTHER, None): {"c0": 2, "c1": 2},
+    }
+    assert asked_of(specification(made(1, 1), asked, {}))[Pair(OTHER, None)] == {"c0": 1}

@@ -1,0 +1,378 @@
+"""A sweep: every turn once for each pair, lanes kept busy, and stops, kills and faults that lose and repeat nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside, kind_of
+from chameleon_types import Asking, Lines, Making, Running, ids
+from virtual_time import run_virtually
+
+from millstream.bench.chameleon.asked import Asked, asked_of
+from millstream.bench.chameleon.conversation import Script, Talk, Turn
+from millstream.bench.chameleon.dataset import Dataset, select
+from millstream.bench.chameleon.judge import Judge
+from millstream.bench.chameleon.records import RecordError
+from millstream.bench.chameleon.recount import recount
+from millstream.bench.chameleon.samples import FIRST
+from millstream.bench.chameleon.sweep import (
+    manner_of,
+    read_done,
+    run_sweep,
+    specification,
+)
+from millstream.engine.admission import Stop
+from millstream.engine.call import Call
+from millstream.engine.fault import LocalFault
+from millstream.engine.pairs import Pair, failures_of
+from millstream.engine.run_folder import RunFolder
+
+PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
+TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
+
+
+def whole(asked: Asked, dataset: Dataset) -> set[tuple[str, float | None, str]]:
+    return {
+        (*pair, f"{name}/{turn}")
+        for pair, conversations in asked_of(specification(dataset, asked, {})).items()
+        for name, turns in conversations.items()
+        for turn in range(1, turns + 1)
+    }
+
+
+def written(lines: Lines) -> list[tuple[str, float | None, str]]:
+    return [(line["model"], line["temperature"], line["id"]) for line in lines()]
+
+
+def in_order(lines: Lines) -> bool:
+    """Whether every conversation's turns stand in their order."""
+    seen: Counter[tuple[Any, ...]] = Counter()
+    for line in lines():
+        key = (line["model"], line["temperature"], line["conversation"])
+        seen[key] += 1
+        if line["turn"] != seen[key]:
+            return False
+    return True
+
+
+def test_every_pair_gets_every_turn_once_and_in_order(
+    made: Making, asking: Asking, running: Running, lines: Lines
+) -> None:
+    asked, dataset = asking(PAIRS, tokens=TOKENS), made(7, 4)
+    outside = ScriptedOutside(latency_s={OTHER: 2.0})
+    assert running(outside, dataset, asked) == []
+    assert len(written(lines)) == len(set(written(lines)))
+    assert set(written(lines)) == whole(asked, dataset)
+    assert in_order(lines)
+    assert set(outside.sent.values()) == {1}
+    assert {call.temperature for call in outside.calls if call.model == OTHER} == {None}
+
+
+def test_all_lanes_are_kept_busy_to_within_a_few_percent_of_what_the_narrowest_allows(
+    made: Making, asking: Asking, running: Running, lines: Lines
+) -> None:
+    # Each lane alone would take 40 x 6 turns x 2 s / 16 = 30 s for the model, 40 x 6 x 5 pages x 0.2 s / 10 = 24 s for
+    # pages and 15 s for the judge: they overlap, so the whole takes little more than the model alone.
+    outside = ScriptedOutside(concurrency={MODEL: 16, JUDGE: 8, SEARCH: 8, "web": 10}, latency_s={JUDGE: 0.5})
+    running(outside, made(40, 6), asking(pages=5))
+    assert len(lines()) == 240
+    makespan = max(event.end for event in outside.events)
+    busy = sum(event.end - event.begin for event in outside.events if event.lane == MODEL)
+    ideal = busy / 16
+    assert ideal == pytest.approx(30.0)
+    assert makespan <= ideal * 1.15
+
+
+def test_as_many_conversations_are_under_way_as_wanted_and_pairs_side_by_side(
+    made: Making, asking: Asking, running: Running
+) -> None:
+    outside = ScriptedOutside(latency_s={OTHER: 50.0, MODEL: 1.0})
+    running(outside, made(12, 3), asking((Pair(MODEL, 0.0), Pair(OTHER, None)), tokens=TOKENS), at_once=8)
+    answers = [event for event in outside.events if event.kind == "answer"]
+    # The slow model holds up its own share alone: the quick one is through before the slow one's second round.
+    quick = max(event.end for event in answers if event.lane == MODEL)
+    slow = sorted(event.end for event in answers if event.lane == OTHER)
+    assert quick < slow[3]
+    assert outside.peak[OTHER] <= 2 * 8
+    # Once the quick one is done, its places are the slow one's.
+    assert outside.peak[OTHER] > 4
+
+
+def test_half_of_at_once_is_each_pairs_share(made: Making, asking: Asking, running: Running) -> None:
+    outside = ScriptedOutside(latency_s={OTHER: 1.0})
+    running(outside, made(10, 1), asking((Pair(MODEL, 0.0), Pair(OTHER, None)), tokens=TOKENS), at_once=4)
+    assert outside.peak[MODEL] == outside.peak[OTHER] == 2
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_run_killed_at_any_moment_goes_on_in_the_middle_of_a_turn_and_asks_nothing_twice(
+    made: Making, asking: Asking, lines: Lines, tmp_path: Path, seed: int
+) -> None:
+    asked = asking(PAIRS[:2], tokens=TOKENS, keeps_pages=seed % 3 == 0)
+    dataset = made(4, 4)
+    memory: dict[str, Any] = {}
+    sent: Counter[str] = Counter()
+    draw = random.Random(seed)
+
+    async def live(outside: ScriptedOutside, folder: RunFolder, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await run_sweep(outside, folder, dataset, asked, read_done(folder), at_once=3)
+        except TimeoutError:
+            return False
+        return True
+
+    lives, interrupted, is_over = 0, 0, False
+    while not is_over:
+        lives += 1
+        outside = ScriptedOutside(memory=memory, latency_s={JUDGE: draw.choice((0.2, 2.0))})
+        with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+            folder.write_manifest()
+            is_over = run_virtually(live(outside, folder, draw.uniform(0.1, 6.0)))
+        # What was under way at the kill had no answer: only that may be sent again.
+        sent += Counter(f"{event.kind} {event.what}" for event in outside.events)
+        interrupted += len(outside.sent) - len(outside.events)
+    assert lives > 3
+    assert interrupted > 3
+    assert set(sent.values()) == {1}
+    assert sorted(written(lines), key=str) == sorted(whole(asked, dataset), key=str)
+    assert in_order(lines)
+
+
+def test_a_resumed_conversation_shows_the_history_that_it_had(
+    made: Making, asking: Asking, running: Running, lines: Lines
+) -> None:
+    dataset, asked = made(1, 4), asking(keeps_pages=True)
+    memory: dict[str, Any] = {}
+    (stop,) = running(ScriptedOutside(stop_after={MODEL: 5}, memory=memory), dataset, asked)
+    assert (stop.lane, stop.reason) == (MODEL, "dead_key")
+    assert ids(lines()) == ["c0/1", "c0/2"]
+    resumed = ScriptedOutside(memory=memory)
+    assert running(resumed, dataset, asked) == []
+    assert ids(lines()) == ["c0/1", "c0/2", "c0/3", "c0/4"]
+    straight, texts = ScriptedOutside(), []
+    turns = tuple(
+        Turn(number, question, FIRST) for number, question in enumerate(dataset.conversations[0].questions, 1)
+    )
+
+    async def hold() -> None:
+        judge = Judge(straight, JUDGE, "extended", 100_000)
+        script = Script(dataset.conversations[0], turns)
+        await Talk(
+            straight, manner_of(asked, asked.pairs[0]), judge, script, lambda record: texts.append(record.text)
+        ).hold()
+
+    run_virtually(hold())
+    assert texts == [line["text"] for line in lines()]
+    answers = [[call.input for call in outside.calls if kind_of(call) == "answer"] for outside in (resumed, straight)]
+    assert answers[0] == answers[1][2:]
+    assert str(answers[0][-1]).count("Sources:") == 4
+
+
+def test_a_stop_of_one_model_leaves_the_others_to_finish_and_resuming_asks_only_the_rest(
+    made: Making, asking: Asking, running: Running, lines: Lines
+) -> None:
+    asked, dataset = asking(PAIRS, tokens=TOKENS), made(6, 3)
+    outside = ScriptedOutside(latency_s={OTHER: 1.0}, stop_after={OTHER: 9})
+    stops = running(outside, dataset, asked)
+    assert [(stop.lane, stop.reason) for stop in stops] == [(OTHER, "dead_key")]
+    by_model = Counter(model for model, _, _ in written(lines))
+    assert by_model[MODEL] == 2 * 18
+    assert by_model[OTHER] < 18
+    second = ScriptedOutside(latency_s={OTHER: 1.0}, memory=outside.memory)
+    assert running(second, dataset, asked) == []
+    assert set(written(lines)) == whole(asked, dataset)
+    assert set((outside.sent + second.sent).values()) == {1}
+
+
+@pytest.mark.parametrize("lane", [JUDGE, SEARCH])
+def test_a_stop_of_what_everybody_needs_ends_the_run_early_and_keeps_what_was_under_way(
+    made: Making, asking: Asking, running: Running, lines: Lines, lane: str
+) -> None:
+    asked, dataset = asking(PAIRS, tokens=TOKENS), made(30, 2)
+    outside = ScriptedOutside(latency_s={OTHER: 1.0}, stop_after={lane: 20})
+    stops = running(outside, dataset, asked, at_once=6)
+    assert [(stop.lane, stop.reason) for stop in stops] == [(lane, "dead_key")]
+    assert outside.answered[MODEL] < 120
+    assert in_order(lines)
+    second = ScriptedOutside(latency_s={OTHER: 1.0}, memory=outside.memory)
+    running(second, dataset, asked)
+    assert set(written(lines)) == whole(asked, dataset)
+    assert set((outside.sent + second.sent).values()) == {1}
+
+
+def test_an_interruption_keeps_what_is_in_flight_and_the_cost_of_turns_without_a_line(
+    made: Making, asking: Asking, lines: Lines, tmp_path: Path
+) -> None:
+    asked, dataset = asking(), made(5, 4)
+    outside = ScriptedOutside()
+
+    async def interrupted(folder: RunFolder) -> list[Stop]:
+        asyncio.get_running_loop().call_later(4.2, outside.halt, "interrupted", "interrupted by SIGINT")
+        return await run_sweep(outside, folder, dataset, asked, read_done(folder))
+
+    def spent(folder: RunFolder) -> float:
+        return read_done(folder).cost
+
+    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+        folder.write_manifest()
+        stops = run_virtually(interrupted(folder))
+        assert {stop.reason for stop in stops} == {"interrupted"}
+        # The limit on the cost knows of the calls whose turns got no line.
+        paid = 0.001 * (outside.answered[MODEL] + outside.answered[JUDGE]) + 0.0001 * outside.answered[SEARCH]
+        assert spent(folder) == pytest.approx(paid)
+        assert paid > sum(line["cost"] for line in lines())
+    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+        again = ScriptedOutside(memory=outside.memory)
+        run_virtually(run_sweep(again, folder, dataset, asked, read_done(folder)))
+        paid += 0.001 * (again.answered[MODEL] + again.answered[JUDGE]) + 0.0001 * again.answered[SEARCH]
+        assert spent(folder) == pytest.approx(paid)
+    assert set(written(lines)) == whole(asked, dataset)
+
+
+def test_a_local_fault_halts_everything_and_is_raised_when_all_has_ended(
+    made: Making, asking: Asking, tmp_path: Path
+) -> None:
+    asked, dataset, outside = asking(PAIRS, tokens=TOKENS), made(9, 3), ScriptedOutside(latency_s={OTHER: 1.0})
+
+    async def run(folder: RunFolder) -> None:
+        def break_disk() -> None:
+            folder.records.fault = LocalFault("disk full")
+
+        asyncio.get_running_loop().call_later(5.0, break_disk)
+        await run_sweep(outside, folder, dataset, asked, read_done(folder))
+
+    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+        folder.write_manifest()
+        with pytest.raises(LocalFault, match="disk full"):
+            run_virtually(run(folder))
+    assert outside.halted[0] == ("local_fault", "disk full")
+    assert max(event.begin for event in outside.events) < 10.0
+
+
+def test_a_stop_for_a_local_fault_is_one(made: Making, asking: Asking, running: Running) -> None:
+    outside = ScriptedOutside()
+    outside.halt("local_fault", "the cache can't be written")
+    with pytest.raises(LocalFault, match="the cache can't be written"):
+        running(outside, made(), asking())
+
+
+def test_a_damaged_turn_that_was_set_aside_is_asked_again_and_the_later_ones_are_not(
+    made: Making, asking: Asking, running: Running, lines: Lines, tmp_path: Path
+) -> None:
+    outside = ScriptedOutside()
+    running(outside, made(1, 4), asking())
+    path = tmp_path / "run" / "records.jsonl"
+    rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(rows[0] + rows[2] + rows[3])
+    again = ScriptedOutside(memory=outside.memory)
+    running(again, made(1, 4), asking())
+    assert sorted(ids(lines())) == ["c0/1", "c0/2", "c0/3", "c0/4"]
+    assert not again.sent
+
+
+def test_a_line_that_is_no_record_is_named(made: Making, asking: Asking, tmp_path: Path) -> None:
+    dataset, asked = made(), asking()
+    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+        folder.write_manifest()
+        folder.failures.append(b'{"id":"x"}')
+        folder.failures.flush()
+        with pytest.raises(RecordError, match=r"failures\.jsonl: line 1: "):
+            read_done(folder)
+
+
+def test_every_line_is_told_of(made: Making, asking: Asking, tmp_path: Path) -> None:
+    dataset, asked, told = made(3, 2), asking(), Counter[str]()
+    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+        folder.write_manifest()
+        run_virtually(
+            run_sweep(ScriptedOutside(), folder, dataset, asked, read_done(folder), lambda: told.update(["line"]))
+        )
+        assert told["line"] == read_done(folder).count() == 6
+
+
+def test_a_run_of_the_first_conversations_asks_what_the_whole_run_will(
+    made: Making, asking: Asking, tmp_path: Path
+) -> None:
+    def calls(dataset: Dataset, name: str) -> set[tuple[Any, ...]]:
+        outside, asked = ScriptedOutside(), asking()
+        with RunFolder(tmp_path / name, specification(dataset, asked, {})) as folder:
+            folder.write_manifest()
+            run_virtually(run_sweep(outside, folder, dataset, asked, read_done(folder)))
+        return {(call.model, call.input, call.temperature, call.trial) for call in outside.calls}
+
+    twins = made(6, 2)
+    same = tuple(
+        type(each)(f"t{at}", each.domain, "One topic", ("How?", "Why?")) for at, each in enumerate(twins.conversations)
+    )
+    data = Dataset("twins", "0" * 64, same, same)
+    some, every = calls(select(data, 3), "some"), calls(data, "every")
+    assert some < every
+    # Six conversations of the same questions are six samples of each prompt.
+    queries = [call for call in every if isinstance(call[1], str)]
+    assert Counter(call[1] for call in queries) == {call[1]: 6 for call in queries}
+    assert len({call[3] for call in queries}) == 6
+
+
+def test_a_whole_run_recounts_to_what_was_asked(made: Making, asking: Asking, running: Running, tmp_path: Path) -> None:
+    asked, dataset = asking(PAIRS, tokens=TOKENS), made(4, 3)
+    outside = ScriptedOutside(latency_s={OTHER: 1.0})
+    running(outside, dataset, asked)
+    rows = (tmp_path / "run" / "records.jsonl").read_bytes().splitlines()
+    counted = recount(rows, (), asked_of(specification(dataset, asked, {})))
+    for pair in PAIRS:
+        ended = counted.of(pair)
+        assert (ended.ok, ended.held, ended.failures, ended.input_tokens) == (12, 0, 0, 12 * 200)
+        assert counted.judging[pair].input_tokens == 12 * 100
+    total = sum(counted.of(pair).cost or 0 for pair in PAIRS)
+    sent = sum(outside.answered[lane] for lane in (MODEL, OTHER, JUDGE))
+    assert total == pytest.approx(0.001 * sent + 0.0001 * outside.answered[SEARCH])
+    judged = sum(counted.judging[pair].cost or 0 for pair in PAIRS)
+    assert judged == pytest.approx(0.001 * outside.answered[JUDGE])
+    searched = sum(counted.sourcing[pair].cost or 0 for pair in PAIRS)
+    assert searched == pytest.approx(0.0001 * outside.answered[SEARCH])
+
+
+def test_what_pages_citations_and_failures_came_to_is_counted_by_pair() -> None:
+    def line(turn: int, **fields: Any) -> bytes:
+        return orjson.dumps({"id": f"a/{turn}", "conversation": "a", "turn": turn, "model": MODEL, **fields})
+
+    pages = [{"url": "http://a/", "status": status} for status in ("ok", "ok", "blocked")]
+    records = [line(1, retrieved=pages, invalid_citations=["99"]), line(2, retrieved=pages[:1], query_by="question")]
+    error = "the searches' own engines failed"
+    failures = [line(3, status="search_failed", step="search", error=error, retrieved=[])]
+    pair = Pair(MODEL, None)
+    counted = recount(records, failures, {pair: {"a": 5}})
+    sourcing = counted.sourcing[pair]
+    assert (sourcing.pages, sourcing.invalid, sourcing.unwritten) == ({"ok": 3, "blocked": 1}, 1, 1)
+    assert counted.steps[pair] == {"search": 1}
+    assert counted.of(pair).held == 2
+    [(count, reason)] = failures_of([counted.of(pair)]).values()
+    assert reason is not None
+    assert (count, reason.said) == (1, error)
+
+
+def test_whom_records_show_to_have_answered_is_known_when_a_run_goes_on(
+    made: Making, asking: Asking, running: Running, tmp_path: Path
+) -> None:
+    asked, dataset = asking(), made(1, 2)
+    running(ScriptedOutside(), dataset, asked)
+    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+        assert read_done(folder).answered == {MODEL, JUDGE, SEARCH}
+
+
+def test_a_call_is_never_two_things(made: Making, asking: Asking, running: Running) -> None:
+    """Every call of a sweep, whoever asks it, has one key; those that come twice are the same question to the same."""
+    seen: dict[str, Call] = {}
+
+    def answer(call: Call) -> None:
+        key = repr((call.model, call.input, call.temperature, call.max_tokens, call.trial))
+        assert seen.setdefault(key, call) is call
+
+    running(ScriptedOutside(answer=answer, latency_s={OTHER: 1.0}), made(3, 3), asking(PAIRS, tokens=TOKENS))
