@@ -27,30 +27,17 @@ class Judging(Struct):
     cost: float | None = None
 
 
-class Sourcing(Struct):
-    """What a pair's answers had to go by: pages by how reading them ended, answers that cite what there is not, queries
-    that were the question itself since the model wrote none. `cost` is the searches'."""
-
-    pages: dict[str, int] = field(default_factory=dict)
-    invalid: int = 0
-    unwritten: int = 0
-    cost: float | None = None
-
-
 class Recount(Struct):
-    """Everything counted so far. A failed turn's kind stands in its pair's `failed`, and its step here."""
+    """Everything counted so far. A failed turn's kind stands in its pair's `failed`, and its step here; `searches` is
+    what they cost."""
 
     pairs: dict[Pair, Ended] = field(default_factory=dict)
     judging: dict[Pair, Judging] = field(default_factory=dict)
-    sourcing: dict[Pair, Sourcing] = field(default_factory=dict)
+    searches: dict[Pair, float] = field(default_factory=dict)
     steps: dict[Pair, dict[str, int]] = field(default_factory=dict)
 
     def of(self, pair: Pair) -> Ended:
         return self.pairs.get(pair) or Ended()
-
-
-class _Page(Struct, frozen=True):
-    status: str = ""
 
 
 class _Line(Struct, frozen=True):
@@ -68,9 +55,6 @@ class _Line(Struct, frozen=True):
     cost: float | None = None
     cost_judge: float | None = None
     cost_search: float | None = None
-    retrieved: tuple[_Page, ...] = ()
-    invalid_citations: tuple[str, ...] = ()
-    query_by: str = "model"
     cached: bool = False
     maybe_billed: int = 0
     judge_repaired: bool = False
@@ -123,12 +107,8 @@ def _count(counted: Recount, pair: Pair, line: _Line) -> None:
     ended.cached += line.cached
     ended.truncated += line.truncated
     ended.maybe_billed += line.maybe_billed
-    sourcing = counted.sourcing.setdefault(pair, Sourcing())
-    for page in line.retrieved:
-        sourcing.pages[page.status] = sourcing.pages.get(page.status, 0) + 1
-    sourcing.invalid += bool(line.invalid_citations)
-    sourcing.unwritten += line.query_by == "question"
-    sourcing.cost = _sum(sourcing.cost, line.cost_search)
+    if line.cost_search is not None:
+        counted.searches[pair] = counted.searches.get(pair, 0.0) + line.cost_search
     judging.cost = _sum(judging.cost, line.cost_judge)
     judging.repaired += line.judge_repaired
     judging.unreadable += line.raw_judgement is not None
