@@ -8,6 +8,7 @@ the loop, where a writer thread would have to win the interpreter's lock once fo
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,7 @@ from msgspec import Struct, structs
 
 from .call import Failure
 from .endpoint import Request, Response
-from .entries import KEPT_AT, Failed, apart, encode, entry_of, failed_of
+from .entries import BODY_APART, KEPT_AT, Failed, encode, entry_of, failed_of
 from .entries import Entry as Entry
 from .entries import derived_key as derived_key
 from .entries import prompt_mark as prompt_mark
@@ -135,22 +136,21 @@ class Cache:
     ) -> asyncio.Future[None]:
         """Store an answer; the future is done when it is committed, or fails with a local fault. `is_last`: no other is
         on its way that this one's commit could wait for."""
-        kept, body_hash = apart(response)
+        size, body_hash = len(response.body), b""
+        if size >= BODY_APART:
+            response, body_hash = self._apart(response)
         mark = prompt_mark(request)
-        entry = Entry(request.identity, request.params, mark, sample, time.time(), kept, body_hash, url)
-        if body_hash:
-            self._waiting_bodies[self.scope + body_hash] = response.body
-        return self._put(self._db, key, encode(entry), len(response.body), is_last=is_last)
+        entry = Entry(request.identity, request.params, mark, sample, time.time(), response, body_hash, url)
+        return self._put(self._db, key, encode(entry), size, is_last=is_last)
 
     def put_failure(
         self, key: bytes, request: Request, failure: Failure, response: Response | None, *, url: str = ""
     ) -> asyncio.Future[None]:
         """Store a final failure, with the response that told it. Done as `put` is."""
-        kept, body_hash = (None, b"") if response is None else apart(response)
-        if response is not None and body_hash:
-            self._waiting_bodies[self.scope + body_hash] = response.body
-        failed = Failed(request.identity, time.time(), failure, kept, body_hash, url)
-        size = 0 if response is None else len(response.body)
+        size, body_hash = 0 if response is None else len(response.body), b""
+        if response is not None and size >= BODY_APART:
+            response, body_hash = self._apart(response)
+        failed = Failed(request.identity, time.time(), failure, response, body_hash, url)
         return self._put(self._failures, key, encode(failed), size, is_last=True)
 
     def under_way(self, key: bytes) -> asyncio.Future[None] | None:
@@ -170,6 +170,12 @@ class Cache:
             self._timer.cancel()
             self._timer = loop.call_soon(self._commit)
         return done
+
+    def _apart(self, response: Response) -> tuple[Response, bytes]:
+        """The response as it is stored, and the hash of its body, which waits for the same commit."""
+        body_hash = hashlib.sha256(response.body).digest()
+        self._waiting_bodies[self.scope + body_hash] = response.body
+        return structs.replace(response, body=b""), body_hash
 
     def _body(self, transaction: lmdb.Transaction, body_hash: bytes) -> bytes | None:
         key = self.scope + body_hash

@@ -10,7 +10,7 @@ import struct
 import zlib
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from .call import Failure
 from .endpoint import Request, Response
@@ -63,13 +63,6 @@ def failed_of(stored: bytes | memoryview) -> Failed | None:
         return _decode_failed(stored)
     except msgspec.DecodeError:
         return None
-
-
-def apart(response: Response) -> tuple[Response, bytes]:
-    """The response as it is stored, and the hash of its body where that lies apart."""
-    if len(response.body) < BODY_APART:
-        return response, b""
-    return structs.replace(response, body=b""), hashlib.sha256(response.body).digest()
 
 
 def prompt_mark(request: Request) -> int:

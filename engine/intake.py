@@ -1,7 +1,8 @@
 """One lazy iterator, shared by the workers of all lanes.
 
 A worker takes the next call of its own lane. Calls of other lanes that it comes upon wait in a bounded
-look-ahead; when that is full the worker waits instead of reading on, so a million calls need no memory.
+look-ahead; when that is full the worker waits instead of reading on, so a million calls need no memory. Lanes that are
+many and pass, as those of hosts, share one bound and one reader; their workers leave instead of waiting.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from .call import Call
 
 LOOK_AHEAD = 256
+# Calls of lanes that pass, ahead and in work together: each of them may be of another lane.
+PASSING_MAX = 1024
+# Stands among the lanes whose look-ahead is full for all that pass.
+_PASSING = "\0"
 # An endless iterator of a dead lane's calls must come to an end too.
 PASSED_OVER_MAX = 1_000_000
 
 
 class Intake:
-    """`lane_of` names a call's lane; `begin_lane` is told of each lane when its first call is seen."""
+    """`lane_of` names a call's lane; `begin_lane` is told of each lane when its first call is seen. Of a lane that
+    `is_passing` it is told at each call: a worker leaves with the last one at hand, and has to be replaced."""
 
     def __init__(
         self,
         calls: Iterable[Call] | AsyncIterable[Call],
         lane_of: Callable[[Call], str],
         begin_lane: Callable[[str], None],
+        is_passing: Callable[[str], bool] = lambda lane: False,
     ) -> None:
         self._iterator: Iterator[Call] | None = None
         self._async_iterator: AsyncIterator[Call] | None = None
@@ -34,6 +41,8 @@ class Intake:
             self._iterator = iter(calls)
         self._lane_of = lane_of
         self._begin_lane = begin_lane
+        self._is_passing = is_passing
+        self._passing = 0
         self._ahead: dict[str, deque[Call]] = {}
         self._dropped: set[str] = set()
         self._full: set[str] = set()
@@ -75,7 +84,7 @@ class Intake:
                 self._full.discard(lane)
                 self._stir()
             return call
-        if self._iterator is None or self._is_exhausted or self._full:
+        if self._iterator is None or self._is_exhausted or self._full or self._is_passing(lane):
             return None
         for call in self._iterator:
             own = self._lane_of(call)
@@ -88,18 +97,46 @@ class Intake:
         return None
 
     async def take(self, lane: str) -> Call | None:
-        """The lane's next call; None when there are no more."""
+        """The lane's next call; None when there are no more, or none at hand for a lane that passes."""
         while True:
             call = self.take_now(lane)
             if call is not None:
                 return call
-            if self._is_exhausted and not self._ahead[lane]:
+            if (self._is_exhausted and not self._ahead[lane]) or self._is_passing(lane):
                 return None
             if self._full:
                 self._changed.clear()
                 await self._changed.wait()
             elif self._async_iterator is not None:
                 await self._read_one(lane)
+
+    async def read_on(self) -> None:
+        """Read to the end for lanes that pass, whose workers don't: as far ahead as there is room."""
+        while not self._is_exhausted:
+            if self._full:
+                self._changed.clear()
+                await self._changed.wait()
+            elif self._iterator is not None:
+                call = next(self._iterator, None)
+                if call is not None:
+                    self._keep(self._lane_of(call), call)
+                else:
+                    self._is_exhausted = True
+                    self._stir()
+            else:
+                await self._read_one(None)
+
+    def end_passing(self) -> None:
+        """A call of a lane that passes is done: another may be read."""
+        self._passing -= 1
+        if self._passing == PASSING_MAX - 1:
+            self._full.discard(_PASSING)
+            self._stir()
+
+    def leave(self, lane: str) -> None:
+        """The last worker of a lane that passes has left."""
+        if not self._ahead[lane]:
+            del self._ahead[lane]
 
     async def pass_over(self) -> None:
         """Where every lane seen so far has stopped, read on to the first call of another, so that its workers start."""
@@ -115,10 +152,10 @@ class Intake:
                 if passed % LOOK_AHEAD == 0:
                     await asyncio.sleep(0)
 
-    async def _read_one(self, lane: str) -> None:
+    async def _read_one(self, lane: str | None) -> None:
         async with self._reading:
             # Whoever read before may have brought this lane's call, or filled another's look-ahead.
-            if self._is_exhausted or self._ahead[lane] or self._full:
+            if self._is_exhausted or self._full or (lane is not None and self._ahead[lane]):
                 return
             call = await self._read()
             if call is None:
@@ -144,17 +181,23 @@ class Intake:
 
     def _keep(self, lane: str, call: Call) -> bool:
         """Put a call by for its lane; whether that lane's look-ahead is now full."""
+        is_passing = self._is_passing(lane)
         if lane not in self._ahead:
             self._ahead[lane] = deque()
-            self._begin_lane(lane)
+            if not is_passing:
+                self._begin_lane(lane)
         if lane in self._dropped:
             return False
         self._ahead[lane].append(call)
+        if is_passing:
+            self._passing += 1
+            self._begin_lane(lane)
+            if self._passing == PASSING_MAX:
+                self._full.add(_PASSING)
         self._stir()
-        if len(self._ahead[lane]) < LOOK_AHEAD:
-            return False
-        self._full.add(lane)
-        return True
+        if len(self._ahead[lane]) >= LOOK_AHEAD:
+            self._full.add(lane)
+        return lane in self._full or (is_passing and _PASSING in self._full)
 
     def _stir(self) -> None:
         self._changed.set()

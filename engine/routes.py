@@ -1,6 +1,6 @@
 """The ways out by lane: each model's for as long as the engine lives, each host's for as long as it is of use.
 
-Builds a route on first use and forgets hosts that rest, so that a run over any number of them needs no more memory.
+Builds a route on first use and forgets hosts that nobody uses, so that a run over any number needs no more memory.
 Sends nothing.
 """
 
@@ -17,16 +17,19 @@ from .call import WEB
 from .endpoint import Endpoint, Fault
 from .estimate import TokenEstimate
 from .group import LaneGroup
+from .limits import Limit
 from .money import Price
 from .retry import RetryPolicy
 
 HOSTS_KEPT = 1000
-# So long a host that rests is remembered, whatever its pause between two calls.
-RESTED_S = 2.0
 # A host that was given up is tried again after so long: a run may last for days.
 FORGIVEN_S = 300.0
 _LOOKED_AT = 16
 _HOST = f"{WEB}/"
+
+
+def is_host(lane: str) -> bool:
+    return lane.startswith(_HOST)
 
 
 class Route(Struct):
@@ -42,7 +45,6 @@ class Route(Struct):
     is_retrieval: bool = False
     is_page: bool = False
     under_way: int = 0
-    used_at: float = 0.0
     stopped_at: float | None = None
     latest_fault: Fault | None = None
 
@@ -58,6 +60,7 @@ class Routes:
     def __init__(self, build: Callable[[str], Route]) -> None:
         self.lasting: dict[str, Route] = {}
         self.hosts: OrderedDict[str, Route] = OrderedDict()
+        self._resting: OrderedDict[str, float] = OrderedDict()
         self.halted: tuple[StopReason, str] | None = None
         self._build = build
 
@@ -69,7 +72,7 @@ class Routes:
         route = self.lasting.get(lane)
         if route is not None:
             return route
-        if lane.startswith(_HOST):
+        if is_host(lane):
             return self._of_host(lane)
         route = self.lasting[lane] = self._built(lane)
         return route
@@ -78,6 +81,12 @@ class Routes:
         self.halted = (reason, detail)
         for route in self:
             route.lane.stop(reason, detail)
+
+    @staticmethod
+    def note_stop(route: Route) -> None:
+        """A host has been given up."""
+        if route.stopped_at is None:
+            route.stopped_at = asyncio.get_running_loop().time()
 
     def close(self) -> None:
         for route in self:
@@ -93,41 +102,38 @@ class Routes:
         now = asyncio.get_running_loop().time()
         route = self.hosts.get(lane)
         if route is not None and self._is_forgiven(route, now):
-            self._forget(lane)
+            self._forget(lane, now)
             route = None
-        if route is None:
-            route = self.hosts[lane] = self._built(lane)
-            self._forget_rested(now)
-        else:
+        if route is not None:
             self.hosts.move_to_end(lane)
-        route.used_at = now
+            return route
+        route = self.hosts[lane] = self._built(lane)
+        wait_s = self._resting.pop(lane, now) - now
+        if wait_s > 0:
+            route.lane.keys[0].learn((Limit("requests", wait_s, remaining=0, reset_s=wait_s),), now)
+        self._forget_idle(now)
         return route
 
     def _is_forgiven(self, route: Route, now: float) -> bool:
-        if route.lane.stopped is None:
+        if route.stopped_at is None or route.under_way or self.halted is not None:
             return False
-        if route.stopped_at is None:
-            route.stopped_at = now
-        return self.halted is None and route.under_way == 0 and now - route.stopped_at >= FORGIVEN_S
+        return now - route.stopped_at >= FORGIVEN_S
 
-    def _forget_rested(self, now: float) -> None:
-        """Those used longest ago, as far as nothing has to be remembered of them."""
+    def _forget_idle(self, now: float) -> None:
+        """Those used longest ago, but for the ones in use and those that are in trouble."""
         for _ in range(_LOOKED_AT):
             if len(self.hosts) <= HOSTS_KEPT:
-                return
+                break
             lane, route = next(iter(self.hosts.items()))
-            if self._is_at_rest(route, now):
-                self._forget(lane)
-            else:
+            if route.under_way or not (route.lane.keys[0].is_healthy or self._is_forgiven(route, now)):
                 self.hosts.move_to_end(lane)
+            else:
+                self._forget(lane, now)
+        while self._resting and next(iter(self._resting.values())) <= now:
+            self._resting.popitem(last=False)
 
-    @staticmethod
-    def _is_at_rest(route: Route, now: float) -> bool:
-        if route.under_way:
-            return False
-        key = route.lane.keys[0]
-        rested_s = max(RESTED_S, key.quota.spacing_s) if key.is_healthy else FORGIVEN_S
-        return now - route.used_at >= rested_s
-
-    def _forget(self, lane: str) -> None:
-        self.hosts.pop(lane).lane.close()
+    def _forget(self, lane: str, now: float) -> None:
+        """Its last call may have gone a moment ago, so its pause is kept for as long as it lasts."""
+        route = self.hosts.pop(lane)
+        self._resting[lane] = now + route.lane.keys[0].quota.spacing_s
+        route.lane.close()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Iterable
 
 from .admission import Stop
-from .call import Call, Outcome
+from .call import WEB, Call, Outcome
 from .fault import LocalFault, Stopped
 from .group import LaneStopped
 from .intake import Intake
+from .routes import is_host
 from .scheduler import Scheduler
 from .sink import Sink
 
@@ -46,7 +47,9 @@ class Run:
     def __init__(self, scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None) -> None:
         self._scheduler = scheduler
         self._sink = sink
-        self._intake = Intake(calls, lambda call: call.lane, self._begin_lane)
+        self._intake = Intake(calls, lambda call: call.lane, self._begin_lane, is_host)
+        self._at_hosts: dict[str, int] = {}
+        self._is_reading = False
         self._outlet: deque[Outcome] = deque()
         self._news = asyncio.Event()
         self._room: deque[asyncio.Future[None]] = deque()
@@ -94,12 +97,40 @@ class Run:
         if self._workers:
             await asyncio.gather(*self._workers, return_exceptions=True)
 
-    def _begin_lane(self, model: str) -> None:
-        lane = self._scheduler.route_of(model).lane
-        for number in range(lane.concurrency):
-            worker = asyncio.create_task(self._work(model), name=f"{model} worker {number}")
-            self._workers.add(worker)
-            worker.add_done_callback(self._worker_done)
+    def _begin_lane(self, lane: str) -> None:
+        """All of a lane's workers; for a host, one more, if it may have one."""
+        count = self._scheduler.route_of(lane).lane.concurrency
+        begun = 0
+        if is_host(lane):
+            self._begin_reading()
+            begun = self._at_hosts.get(lane, 0)
+            count = min(count, begun + 1)
+            self._at_hosts[lane] = count
+        for number in range(begun, count):
+            self._start(self._work(lane), f"{lane} worker {number}")
+
+    def _begin_reading(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            self._start(self._intake.read_on(), "reader")
+
+    def _start(self, work: Coroutine[None, None, None], name: str) -> None:
+        worker = asyncio.create_task(work, name=name)
+        self._workers.add(worker)
+        worker.add_done_callback(self._worker_done)
+
+    def _leave(self, lane: str) -> None:
+        """Nothing may be awaited since the intake had no call: one that comes now needs another worker."""
+        if is_host(lane):
+            self._at_hosts[lane] -= 1
+            if not self._at_hosts[lane]:
+                del self._at_hosts[lane]
+                self._intake.leave(lane)
+            if self._scheduler.halted is not None:
+                self._stops[WEB] = Stop(WEB, *self._scheduler.halted)
+        elif (stop := self._scheduler.route_of(lane).lane.stopped) is not None:
+            # A halt that emptied the iterator leaves calls behind too.
+            self._stops[lane] = stop
 
     def _worker_done(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
@@ -107,15 +138,16 @@ class Run:
             self._error = error
         self._news.set()
 
-    async def _work(self, model: str) -> None:
+    async def _work(self, lane: str) -> None:
         intake, scheduler, sink = self._intake, self._scheduler, self._sink
+        is_passing = is_host(lane)
         while True:
-            call = intake.take_now(model)
+            call = intake.take_now(lane)
             if call is None:
                 self._pass_on()
-                call = await intake.take(model)
+                call = await intake.take(lane)
                 if call is None:
-                    self._note_stop(model)
+                    self._leave(lane)
                     return
             found = scheduler.look_up(call)
             if isinstance(found, Outcome):
@@ -127,20 +159,16 @@ class Run:
                 try:
                     outcome = await scheduler.fetch(found, sink)
                 except LaneStopped as error:
-                    self._stops[model] = error.stop
-                    intake.drop(model)
+                    self._stops[WEB if is_host(lane) else lane] = error.stop
+                    intake.drop(lane)
                     await intake.pass_over()
                     return
             if len(self._outlet) >= OUTLET_SIZE:
                 await self._wait_for_room()
             self._outlet.append(outcome)
             self._news.set()
-
-    def _note_stop(self, model: str) -> None:
-        """A halt that emptied the iterator leaves calls behind too."""
-        stop = self._scheduler.route_of(model).lane.stopped
-        if stop is not None:
-            self._stops[model] = stop
+            if is_passing:
+                intake.end_passing()
 
     async def _wait_for_room(self) -> None:
         while len(self._outlet) >= OUTLET_SIZE:

@@ -202,6 +202,7 @@ class Scheduler:
             if not wanted.route.is_page or error.stop.reason in _OUR_OWN:
                 raise
             # One host has been given up: that is the end of its pages, and of nothing else.
+            self._routes.note_stop(wanted.route)
             fault = wanted.route.latest_fault
             failure = Failure("connect", error.stop.detail)
             if fault is not None:

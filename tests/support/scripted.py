@@ -10,7 +10,7 @@ from pathlib import Path
 
 from millstream.engine.admission import Admission
 from millstream.engine.cache import Cache, Mode
-from millstream.engine.call import Call, Outcome, Reply, Usage
+from millstream.engine.call import WEB, Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Request, Response, SendError
 from millstream.engine.estimate import TokenEstimate
 from millstream.engine.events import Events
@@ -20,7 +20,9 @@ from millstream.engine.lane import Lane
 from millstream.engine.ledger import Ledger
 from millstream.engine.limits import Limit, declared_quota
 from millstream.engine.money import Price, Purse
+from millstream.engine.recall import Ages, Kept, Recall
 from millstream.engine.retry import RetryPolicy
+from millstream.engine.routes import is_host
 from millstream.engine.scheduler import Route, Scheduler
 
 Script = Callable[[str, float], Fault | None]
@@ -43,7 +45,7 @@ class ScriptedProvider:
     def encode(self, call: Call) -> Request:
         assert isinstance(call.input, str)
         body = call.input.encode()
-        return Request("script://", "script://", body, body, body, b"{}")
+        return Request(call.input if call.model == WEB else "script://", "script://", body, body, body, b"{}")
 
     async def send(self, request: Request) -> Response:
         loop = asyncio.get_running_loop()
@@ -94,8 +96,12 @@ class ListSink:
         self.safe = list(self.taken)
 
 
+PAGES = RetryPolicy(attempts_max=2, wait_min_s=0.25, wait_max_s=1.0, patience_s=30.0, rejections_max=1 << 30)
+
+
 class Bench:
-    """A scheduler over scripted providers: one for each model string, or one for each of its keys."""
+    """A scheduler over scripted providers: one for each model string, or one for each of its keys; the one for `web`
+    serves every host."""
 
     def __init__(self, scheduler: Scheduler, purse: Purse, events: Events) -> None:
         self.scheduler = scheduler
@@ -117,13 +123,25 @@ async def engine_over(
     price: Price | None = None,
     seed: int = 1,
     scope: bytes = b"",
+    ages: Ages | None = None,
+    snapshot: Kept | None = None,
 ) -> AsyncIterator[Bench]:
     events = Events()
     purse = Purse(max_cost)
     policy = policy or RetryPolicy()
     declared = {lane.model: lane for lane in lanes}
 
+    def host(name: str) -> Route:
+        lane = declared.get(name, Lane(name, concurrency=2, spacing_s=1.0))
+        served, own = providers.get(WEB) or providers[name], Purse()
+        assert isinstance(served, ScriptedProvider)
+        key = Admission(lane, ledger=Ledger(declared_quota(lane)), purse=own, policy=PAGES, events=Events())
+        group = LaneGroup([key], purse=own, events=Events())
+        return Route((served,), group, None, TokenEstimate(), policy=PAGES, is_retrieval=True, is_page=True)
+
     def route(model: str) -> Route:
+        if is_host(model):
+            return host(model)
         lane = declared.get(model, Lane(model, concurrency=8))
         served = providers[model]
         endpoints = (served,) if isinstance(served, ScriptedProvider) else tuple(served)
@@ -138,10 +156,13 @@ async def engine_over(
             )
             for number, _ in enumerate(endpoints, 1)
         ]
-        return Route(endpoints, LaneGroup(keys, purse=purse, events=events), price, TokenEstimate())
+        group = LaneGroup(keys, purse=purse, events=events)
+        return Route(endpoints, group, price, TokenEstimate(), is_retrieval=model.startswith("search/"))
 
     cache = Cache(folder, scope=scope)
-    scheduler = Scheduler(route, cache=cache, mode=mode, policy=policy, events=events, random=random.Random(seed))
+    recall = Recall(cache, mode, ages, snapshot=snapshot)
+    chance = random.Random(seed)
+    scheduler = Scheduler(route, cache=cache, mode=mode, policy=policy, events=events, random=chance, recall=recall)
     try:
         yield Bench(scheduler, purse, events)
     finally:

@@ -1,0 +1,241 @@
+"""Pages queue by their hosts: each host's pace is its own, none stops a run, and hosts that rest are forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from scripted import Bench, ListSink, ScriptedProvider, engine_over
+from virtual_time import run_virtually
+
+from millstream.engine.call import WEB, Call, Outcome
+from millstream.engine.endpoint import Fault
+from millstream.engine.fault import Stopped
+from millstream.engine.intake import LOOK_AHEAD
+from millstream.engine.lane import Lane
+from millstream.engine.routes import FORGIVEN_S, HOSTS_KEPT
+from millstream.engine.run import run_calls
+
+M = "script/m"
+GONE = Fault("rejected", "404: there is no such page", "never", 404)
+DOWN = Fault("connect", "no connection to the host", "never")
+BUSY = Fault("rate_limited", "429: a pause of 60 s", "throttle", 429, retry_after_s=60.0)
+
+
+def host_of(url: str) -> str:
+    return url.split("/")[2]
+
+
+def pages(hosts: int, each: int) -> Iterator[Call]:
+    """Every host's first page, then every host's second."""
+    return (Call(WEB, f"http://host-{host}.example/{number}") for number in range(each) for host in range(hosts))
+
+
+async def all_of(bench: Bench, calls: Iterator[Call] | AsyncIterator[Call]) -> list[Outcome]:
+    return [outcome async for outcome in run_calls(bench.scheduler, calls)]
+
+
+def starts_of(provider: ScriptedProvider) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = defaultdict(list)
+    for at, url in provider.arrivals:
+        found[host_of(url)].append(at)
+    return found
+
+
+# A pace each
+
+
+@pytest.mark.parametrize("latency_s", [0.2, 3.0], ids=["quick", "slow"])
+def test_a_host_has_two_in_flight_and_a_second_between_starts_whatever_the_others_do(
+    tmp_path: Path, latency_s: float
+) -> None:
+    provider = ScriptedProvider(latency_s=latency_s)
+
+    async def main() -> float:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            found = await asyncio.gather(*(bench.scheduler.ask(call) for call in pages(20, 6)))
+            assert {outcome.status for outcome in found} == {"ok"}
+            return asyncio.get_running_loop().time()
+
+    took = run_virtually(main())
+    for starts in starts_of(provider).values():
+        assert min(later - earlier for earlier, later in pairwise(starts)) >= 0.94
+        if latency_s > 2:
+            assert all(starts[n + 2] - starts[n] >= latency_s for n in range(4)), "two at once, no third"
+    # Twenty hosts take no longer than one does.
+    assert took == pytest.approx({0.2: 5.2, 3.0: 9.9}[latency_s], abs=0.3)
+
+
+def test_one_run_over_many_hosts_is_as_quick_as_its_slowest_host(tmp_path: Path) -> None:
+    provider = ScriptedProvider(latency_s=0.2)
+
+    async def main() -> float:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            found = await all_of(bench, pages(300, 5))
+            assert len(found) == 1500
+            return asyncio.get_running_loop().time()
+
+    assert run_virtually(main()) == pytest.approx(4.2, abs=0.5)
+    assert min(b - a for starts in starts_of(provider).values() for a, b in pairwise(starts)) >= 0.94
+
+
+def test_a_slow_host_with_many_pages_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
+    provider = ScriptedProvider(latency_s=0.2)
+    slow = [Call(WEB, f"http://slow.example/{number}") for number in range(LOOK_AHEAD - 1)]
+    mixed = [*slow, *pages(500, 1)]
+
+    async def main() -> None:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            await all_of(bench, iter(mixed))
+
+    run_virtually(main())
+    others = [at for at, url in provider.arrivals if "slow" not in url]
+    assert len(others) == 500 and max(others) < 2.0
+
+
+def test_models_and_hosts_share_a_run_and_none_waits_for_the_other(tmp_path: Path) -> None:
+    model, web = ScriptedProvider(latency_s=0.1), ScriptedProvider(latency_s=0.1)
+    mixed = [call for n in range(400) for call in (Call(M, f"p{n}"), Call(WEB, f"http://h{n % 40}.example/{n}"))]
+
+    async def main() -> float:
+        async with engine_over({M: model, WEB: web}, tmp_path, Lane(M, concurrency=8)) as bench:
+            found = await all_of(bench, iter(mixed))
+            assert len(found) == 800 and {outcome.status for outcome in found} == {"ok"}
+            return asyncio.get_running_loop().time()
+
+    assert run_virtually(main()) == pytest.approx(9.1, abs=0.6)  # ten pages of each host
+    assert max(at for at, _ in model.arrivals) < 6.0
+
+
+# No host stops a run
+
+
+def test_a_page_that_is_gone_says_nothing_of_its_host(tmp_path: Path) -> None:
+    provider = ScriptedProvider(lambda url, at: GONE if "gone" in url else None)
+
+    async def main() -> None:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            asked = [Call(WEB, f"http://h.example/{'gone' if n < 30 else 'there'}/{n}") for n in range(40)]
+            found = [await bench.scheduler.ask(call) for call in asked]
+            assert [outcome.status for outcome in found] == ["rejected"] * 30 + ["ok"] * 10
+
+    run_virtually(main())
+
+
+def test_a_host_that_was_given_up_fails_its_pages_and_nothing_else(tmp_path: Path) -> None:
+    provider = ScriptedProvider(lambda url, at: BUSY if "busy" in url else None)
+    sink = ListSink()
+
+    async def main() -> list[Outcome]:
+        async with engine_over({WEB: provider, M: ScriptedProvider()}, tmp_path) as bench:
+            mixed = [Call(WEB, f"http://{'busy' if n % 2 else 'well'}.example/{n}") for n in range(20)]
+            mixed += [Call(M, f"p{n}") for n in range(20)]
+            return [outcome async for outcome in run_calls(bench.scheduler, mixed, sink)]
+
+    found = run_virtually(main())
+    busy = [outcome for outcome in found if "busy" in str(outcome.call.input)]
+    assert len(found) == 40 and len(busy) == 10
+    assert {outcome.status for outcome in busy} == {"rate_limited"}
+    assert {outcome.failure.status for outcome in busy if outcome.failure} == {429}
+    assert all("60 s" in outcome.failure.detail for outcome in busy if outcome.failure)
+    assert {outcome.status for outcome in found if outcome not in busy} == {"ok"}
+    assert sum("busy" in url for _, url in provider.arrivals) <= 2, "one refusal is enough"
+    assert len(sink.safe) == 40
+
+
+def test_a_host_that_was_given_up_is_tried_again_after_a_while(tmp_path: Path) -> None:
+    provider = ScriptedProvider(lambda url, at: BUSY if at < 100 else None)
+
+    async def main() -> list[str]:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            said = []
+            for number in range(8):
+                said.append((await bench.scheduler.ask(Call(WEB, f"http://h.example/{number}"))).status)
+                await asyncio.sleep(FORGIVEN_S / 4)
+            return said
+
+    assert run_virtually(main()) == ["rate_limited"] * 4 + ["ok"] * 4
+
+
+def test_a_halt_leaves_pages_pending(tmp_path: Path) -> None:
+    provider = ScriptedProvider(latency_s=0.5)
+    sink = ListSink()
+
+    async def main() -> None:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            asyncio.get_running_loop().call_later(2.2, bench.scheduler.halt, "interrupted", "interrupted by SIGINT")
+            with pytest.raises(Stopped) as told:
+                async for _ in run_calls(bench.scheduler, pages(5, 100), sink):
+                    pass
+            assert [stop.reason for stop in told.value.stops] == ["interrupted"]
+
+    run_virtually(main())
+    assert {outcome.status for outcome in sink.safe} == {"ok"}
+    assert len(sink.safe) == len(provider.arrivals) == 15
+
+
+def test_a_host_that_is_down_costs_each_page_one_attempt(tmp_path: Path) -> None:
+    provider = ScriptedProvider(lambda url, at: DOWN)
+
+    async def main() -> None:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            found = await all_of(bench, pages(1, 40))
+            assert {outcome.status for outcome in found} == {"connect"} and len(found) == 40
+            assert max(outcome.attempts for outcome in found) == 1
+
+    run_virtually(main())
+    assert len(provider.arrivals) == 40
+
+
+# Hosts that rest are forgotten
+
+
+def test_hosts_are_kept_up_to_a_number_and_a_pace_is_never_forgotten_too_soon(tmp_path: Path) -> None:
+    provider = ScriptedProvider(latency_s=0.1)
+
+    async def main() -> int:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            most = 0
+            for begin in range(0, 6 * HOSTS_KEPT, 250):
+                urls = [f"http://h{n}.example/{k}" for n in range(begin, begin + 250) for k in (1, 2)]
+                await asyncio.gather(*(bench.scheduler.ask(Call(WEB, url)) for url in urls))
+                most = max(most, len(bench.scheduler._routes.hosts))
+            return most
+
+    assert run_virtually(main()) <= HOSTS_KEPT + 250, "those in use may stand beside"
+    assert min(b - a for starts in starts_of(provider).values() for a, b in pairwise(starts)) >= 0.94
+
+
+class Forgetful(ScriptedProvider):
+    """Keeps no arrivals: their list would be the memory that is measured."""
+
+    def __init__(self) -> None:
+        super().__init__(latency_s=0.3)
+        self.arrivals = deque(maxlen=1)  # type: ignore[assignment]
+
+
+def peak_of_a_run(folder: Path, hosts: int) -> int:
+    """Bytes that a run over so many hosts holds at most."""
+
+    async def main() -> int:
+        async with engine_over({WEB: Forgetful()}, folder) as bench:
+            tracemalloc.start()
+            count = 0
+            async for _ in run_calls(bench.scheduler, pages(hosts, 1)):
+                count += 1
+            assert count == hosts
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            return peak
+
+    return run_virtually(main())
+
+
+def test_many_hosts_need_no_more_memory_than_few(tmp_path: Path) -> None:
+    few, many = peak_of_a_run(tmp_path / "few", 2_500), peak_of_a_run(tmp_path / "many", 7_500)
+    assert many < 1.5 * few, "three times the hosts"
