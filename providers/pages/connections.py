@@ -57,17 +57,8 @@ class Connections:
         found = [_info_of(way)] if way.is_literal else await self._resolve(way.host, way.port)
         if not found:
             raise socket.gaierror(socket.EAI_NONAME, f"{way.host} has no address")
+        opened = await self._connect(found, url, is_free=way.is_free)
         loop = asyncio.get_running_loop()
-
-        def make_socket(info: AddressInfo) -> socket.socket:
-            family, kind, protocol, _, address = info
-            if not (way.is_free or is_public(str(address[0]))):
-                raise NotPublic(f"{url.host} leads to {address[0]}, which is not a public address")
-            return self._new_socket(family, kind, protocol)
-
-        opened = await aiohappyeyeballs.start_connection(
-            found, happy_eyeballs_delay=_NEXT_ADDRESS_S, interleave=1, loop=loop, socket_factory=make_socket
-        )
         try:
             _, protocol = await loop.create_connection(
                 lambda: OneAnswer(loop), sock=opened, ssl=context, server_hostname=url.host if context else None
@@ -76,6 +67,26 @@ class Connections:
             opened.close()
             raise
         return protocol
+
+    async def _connect(self, found: Sequence[AddressInfo], url: WebUrl, *, is_free: bool) -> socket.socket:
+        refused: list[NotPublic] = []
+
+        def make_socket(info: AddressInfo) -> socket.socket:
+            family, kind, protocol, _, address = info
+            if not (is_free or is_public(str(address[0]))):
+                refused.append(NotPublic(f"{url.host} leads to {address[0]}, which is not a public address"))
+                raise refused[-1]
+            return self._new_socket(family, kind, protocol)
+
+        try:
+            return await aiohappyeyeballs.start_connection(
+                found, happy_eyeballs_delay=_NEXT_ADDRESS_S, interleave=1, socket_factory=make_socket
+            )
+        except (OSError, RuntimeError):
+            # Several errors come as one that names no kind.
+            if refused and len(refused) == len(found):
+                raise refused[0] from None
+            raise
 
     def close(self) -> None:
         if self._resolvers is not None:

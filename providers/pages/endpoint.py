@@ -83,7 +83,10 @@ class PageEndpoint:
         return Request(url.text, _IDENTITY, body, wire, body, b"{}", method="GET")
 
     async def send(self, request: Request) -> Response:
-        url = parse_url(request.url)
+        try:
+            url = parse_url(request.url)
+        except UrlError as error:
+            raise SendError(_not_fetched(error)) from error
         self._refuse_if_paused(url.authority)
         asked = json.loads(request.wire)
         timeout_s = min(self._timeout_s, float(asked.get(WITHIN_S, self._timeout_s)))
@@ -94,7 +97,7 @@ class PageEndpoint:
         except TooLarge:
             detail = f"a page of more than {BODY_MAX >> 20} MiB, dropped there"
             raise SendError(Fault("too_large", detail, "never", progress.status)) from None
-        except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError, UrlError) as error:
+        except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError, Refused) as error:
             is_quick = time.perf_counter() - began <= QUICK_S
             raise SendError(_fault_of(error, timeout_s, progress, is_quick=is_quick)) from error
         elapsed_ms = (time.perf_counter() - began) * 1000
@@ -174,11 +177,15 @@ _MEANT = {
 }
 
 
-def _fault_of(error: BaseException, timeout_s: float, progress: Progress, *, is_quick: bool) -> Fault:
+def _not_fetched(error: Exception) -> Fault:
+    return Fault("rejected", f"not fetched: {error}", "never", quota="refund")
+
+
+def _fault_of(error: Exception, timeout_s: float, progress: Progress, *, is_quick: bool) -> Fault:
     """What a broken hop means. Nothing is paid for pages, so the only question is whether to try once more."""
     said = str(error) or type(error).__name__
-    if isinstance(error, NotPublic | Refused | UrlError):
-        return Fault("rejected", f"not fetched: {said}", "never", quota="refund")
+    if isinstance(error, NotPublic | Refused):
+        return _not_fetched(error)
     if isinstance(error, socket.gaierror):
         is_passing = error.errno == socket.EAI_AGAIN and is_quick
         return Fault(
@@ -190,7 +197,7 @@ def _fault_of(error: BaseException, timeout_s: float, progress: Progress, *, is_
         return Fault("connect", f"out of file descriptors ({said})", "wait", quota="refund", retry_after_s=1.0)
     if isinstance(error, TimeoutError) and not (isinstance(error, OSError) and error.errno):
         return Fault("timeout", f"no whole page within {timeout_s:.3g} s", "never", progress.status)
-    if isinstance(error, OSError) and not progress.is_connected and not isinstance(error, ConnectionResetError):
+    if isinstance(error, OSError | RuntimeError) and not progress.is_connected:
         return Fault("connect", f"no connection to the host ({said})", "never")
     kind: FailureKind = "incomplete" if progress.status is not None else "disconnected"
     if isinstance(error, HttpProcessingError):

@@ -21,7 +21,7 @@ PDF_PAGES_MAX = 200
 _TITLE_MAX = 300
 # Less than this from a page that says far more is no main text.
 _SHORT = 200
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]+")
 _SPACES = re.compile(r"[^\S\n]+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
@@ -75,10 +75,14 @@ def _from_text(data: bytes, content_type: str, *, is_html: bool) -> Extracted:
 
 def _from_html(page: str) -> Extracted:
     text, title, detail = "", "", ""
+    parser = html.HTMLParser(encoding="utf-8")
     try:
-        tree = html.document_fromstring(page.encode("utf-8", "replace"), parser=html.HTMLParser(encoding="utf-8"))
+        tree = html.document_fromstring(page.encode("utf-8", "replace"), parser=parser)
         title = _title_of(tree)
-        text = trafilatura.extract(tree, fast=True, include_comments=False) or ""
+        if parser.error_log.filter_from_fatals():
+            detail = "nested too deeply to find its main text: the whole page"  # the parser dropped what lies deeper
+        else:
+            text = trafilatura.extract(tree, fast=True, include_comments=False) or ""
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 (what two parsers make of a broken page, nobody can list)
@@ -89,7 +93,7 @@ def _from_html(page: str) -> Extracted:
     plain.feed(page)
     plain.close()
     everything = plain.text()
-    if not text or len(everything) > 2 * len(text) + 40:
+    if everything and (not text or len(everything) > 2 * len(text) + 40):
         return Extracted("ok", everything, title or plain.title, detail or "no main text was found: the whole page")
     return Extracted("ok", text, title or plain.title, detail)
 

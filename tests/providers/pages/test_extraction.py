@@ -1,0 +1,211 @@
+"""One page costs no more than its limits, and the loop nothing: bombs, deep documents, fuzzed pages, all in workers."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import resource
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import pytest
+from fuzzed_pages import fuzzed
+from loops import on_each_loop, run_on
+from page_hosts import PAGE
+
+from millstream.engine.call import Fetched
+from millstream.providers.pages.extracted import Extracted
+from millstream.providers.pages.extraction import Extraction
+from millstream.providers.pages.robots_rules import RobotsVerdict
+
+T = TypeVar("T")
+FUZZED = int(os.environ.get("MILLSTREAM_FUZZED_PAGES", "50"))
+PAGE_S = 20.0
+
+
+def page(body: bytes, content_type: str = "text/html", encoding: str = "") -> Fetched:
+    return Fetched(200, content_type, encoding, None, body)
+
+
+@asynccontextmanager
+async def extraction(workers: int = 2, timeout_s: float = 8.0) -> AsyncIterator[Extraction]:
+    opened = Extraction(workers, timeout_s=timeout_s)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+def extracted(fetched: Fetched, timeout_s: float = 8.0) -> Extracted:
+    async def work() -> Extracted:
+        async with extraction(1, timeout_s) as at:
+            began = time.monotonic()
+            found = await at.extract(fetched)
+            assert time.monotonic() - began < PAGE_S
+            # The next page is read as if nothing had been.
+            assert (await at.extract(page(PAGE))).status == "ok"
+            return found
+
+    return run_on("asyncio", work(), within_s=100)
+
+
+async def beside(work: Awaitable[T]) -> tuple[T, float]:
+    """What came of it, and the longest that the loop stood still meanwhile."""
+    worst = 0.0
+
+    async def watch() -> None:
+        nonlocal worst
+        loop = asyncio.get_running_loop()
+        while True:
+            before = loop.time()
+            await asyncio.sleep(0.005)
+            worst = max(worst, loop.time() - before - 0.005)
+
+    watching = asyncio.create_task(watch())
+    try:
+        return await work, worst
+    finally:
+        watching.cancel()
+
+
+@on_each_loop
+def test_a_page_is_extracted_in_a_worker(loop: str) -> None:
+    async def work() -> Extracted:
+        async with extraction() as at:
+            return await at.extract(page(PAGE))
+
+    found = run_on(loop, work())
+    assert (found.status, found.title) == ("ok", "A title") and found.text.startswith("Heading\n")
+
+
+ATTRIBUTES = b"<html><body><p " + b" ".join(b"a%d=1" % number for number in range(150_000)) + b">x</p></body></html>"
+UNCLOSED = b"<html><body>" + b"<div>" * 900_000 + b"the end"
+LINKS = b"<html><body><article>" + b"<a href='/x'>a link</a> " * 200_000 + b"</article></body></html>"
+ROWS = b"<html><body><table>" + b"<tr><td>a cell<td>another" * 180_000 + b"</table></body></html>"
+BOMB = gzip.compress(bytes(200 << 20))
+
+
+@pytest.mark.parametrize(
+    ("hostile", "statuses"),
+    [
+        (page(ATTRIBUTES), {"timeout"}),
+        (page(UNCLOSED), {"ok"}),
+        (page(LINKS), {"ok", "too_large", "timeout"}),
+        (page(ROWS), {"ok", "too_large", "timeout"}),
+        (page(BOMB, encoding="gzip"), {"too_large"}),
+        (page(gzip.compress(BOMB), encoding="gzip"), {"too_large"}),
+        (page(b"<html>" + b"<b>" * 1_500_000), {"empty", "timeout"}),
+        (page(b"&" * (5 << 20)), {"ok", "timeout", "too_large"}),
+        (page(b"<!--" * (1 << 20)), {"empty", "ok", "timeout"}),
+        (page(b"%PDF-1.7\n" + os.urandom(1 << 20)), {"not_text"}),
+    ],
+    ids=["attributes", "unclosed", "links", "rows", "bomb", "bomb-in-bomb", "bold", "ampersands", "comments", "pdf"],
+)
+def test_a_hostile_page_ends_within_its_limits(hostile: Fetched, statuses: set[str]) -> None:
+    found = extracted(hostile)
+    assert found.status in statuses, found.status
+    assert bool(found.text) == (found.status == "ok") and (found.text or found.detail)
+
+
+def test_what_is_not_done_in_time_says_so() -> None:
+    found = extracted(page(ATTRIBUTES), timeout_s=1.0)
+    assert found == Extracted("timeout", detail="its text was not found within 1 s")
+
+
+def test_what_needs_too_much_memory_says_so() -> None:
+    async def work() -> Extracted:
+        at = Extraction(1, memory_max=96 << 20)
+        try:
+            return await at.extract(page(LINKS))
+        finally:
+            await at.close()
+
+    found = run_on("asyncio", work(), within_s=60)
+    assert found == Extracted("too_large", detail="to find its text: it needs more than 96 MiB")
+
+
+def test_no_fuzzed_page_is_fatal_slow_or_large_and_the_loop_goes_on() -> None:
+    async def work() -> tuple[dict[str, int], float, float]:
+        counts: dict[str, int] = {}
+        slowest = 0.0
+        pages = iter([(seed, page(*fuzzed(seed))) for seed in range(FUZZED)])
+        async with extraction() as at:
+
+            async def some() -> None:
+                nonlocal slowest
+                for seed, one in pages:
+                    began = time.monotonic()
+                    found = await at.extract(one)
+                    slowest = max(slowest, time.monotonic() - began)
+                    assert (found.status == "ok") == bool(found.text) and (found.text or found.detail), seed
+                    counts[found.status] = counts.get(found.status, 0) + 1
+
+            # Warm first: what is measured is pages, not the start of processes.
+            await at.extract(page(PAGE))
+            _, lag = await beside(asyncio.wait_for(asyncio.gather(some(), some()), 110))
+        return counts, slowest, lag
+
+    counts, slowest, lag = run_on("asyncio", work(), within_s=FUZZED * 5 + 60)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    print(
+        f"{FUZZED} fuzzed pages: {counts}, slowest {slowest:.2f} s, loop lag {lag * 1000:.0f} ms, {children >> 10} MiB"
+    )
+    assert sum(counts.values()) == FUZZED and counts.get("ok", 0) > FUZZED // 4
+    assert slowest < PAGE_S
+    assert lag < 0.5
+
+
+def test_large_pages_do_not_hold_up_the_loop() -> None:
+    async def work() -> float:
+        async with extraction() as at:
+            await asyncio.gather(at.extract(page(PAGE)), at.extract(page(PAGE)))
+            body = b"<html><body>" + b"<p>Some words of a long text.</p>" * 30_000 + b"</body></html>"
+            padded = [page(body + b"<!--" + bytes(4 << 20) + b"%d-->" % number) for number in range(6)]
+            found, lag = await beside(asyncio.gather(*(at.extract(one) for one in padded)))
+            assert [one.status for one in found] == ["ok"] * 6
+            return lag
+
+    lag = run_on("asyncio", work(), within_s=90)
+    print(f"loop lag {lag * 1000:.0f} ms")
+    assert lag < 0.5
+
+
+@pytest.mark.parametrize(
+    ("robots", "path", "verdict"),
+    [
+        (b"User-agent: *\nDisallow: /no", "/no/x", RobotsVerdict(False)),
+        (b"User-agent: *\nDisallow: /no", "/yes", RobotsVerdict(True)),
+        (b"User-agent: *\nDisallow: /\nAllow: /open", "/open/x", RobotsVerdict(True)),
+        (b"User-agent: millstream\nDisallow:\n\nUser-agent: *\nDisallow: /", "/x", RobotsVerdict(True)),
+        (b"User-agent: Millstream\nDisallow: /\n\nUser-agent: *\nAllow: /", "/x", RobotsVerdict(False)),
+        (b"User-agent: millstone\nDisallow: /", "/x", RobotsVerdict(True)),
+        (b"\xef\xbb\xbfUser-agent: *\nDisallow: /*.pdf$", "/a.pdf", RobotsVerdict(False)),
+        (b"User-agent: *\nDisallow: /*.pdf$", "/a.pdf?x", RobotsVerdict(True)),
+        (b"User-agent: *\nCrawl-delay: 4.5\n", "/", RobotsVerdict(True, 4.5)),
+        (b"<html>Not found, but 200</html>", "/", RobotsVerdict(True)),
+        (b"\xff\xfe\0\x01", "/", RobotsVerdict(True)),
+        (gzip.compress(b"User-agent: *\nDisallow: /"), "/", RobotsVerdict(True)),
+        (b"#" * (600 << 10) + b"\nUser-agent: *\nDisallow: /", "/", RobotsVerdict(True)),
+    ],
+)
+def test_rules_for_robots_are_read(robots: bytes, path: str, verdict: RobotsVerdict) -> None:
+    async def work() -> RobotsVerdict:
+        async with extraction(1) as at:
+            return await at.judge(page(robots, "text/plain"), f"https://example.com{path}")
+
+    assert run_on("asyncio", work()) == verdict
+
+
+def test_rules_that_are_compressed_are_read_and_hostile_ones_forbid_everything() -> None:
+    hostile = b"".join(b"User-agent: a%d\n" % number for number in range(20_000)) + b"Disallow: /x\n" * 15_000
+
+    async def work() -> tuple[RobotsVerdict, RobotsVerdict]:
+        async with extraction(1) as at:
+            told = gzip.compress(b"User-agent: *\nDisallow: /no")
+            first = await at.judge(Fetched(200, "text/plain", "gzip", None, told), "https://example.com/no")
+            return first, await at.judge(page(hostile), "https://example.com/")
+
+    assert run_on("asyncio", work()) == (RobotsVerdict(False), RobotsVerdict(False))

@@ -1,0 +1,166 @@
+"""Workers: what takes too long or too much is ended for real, at the cost of its own task alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tasks
+from loops import on_each_loop, run_on
+
+from millstream.providers.pages.workers import Failed, Killed, Worker, Workers
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    with closing(Worker(memory_max=256 << 20)) as found:
+        yield found
+
+
+def is_alive(pid: int) -> bool:
+    """A process that ended and was not waited for yet is not alive."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "why"),
+    [
+        (tasks.hang, (), "timeout"),
+        (tasks.hang_in_c, (), "timeout"),
+        (tasks.allocate, (300,), "memory"),
+        (tasks.die, (3,), "crash"),
+        (tasks.abort, (), "crash"),
+    ],
+)
+def test_a_task_beyond_its_limits_ends_alone(
+    worker: Worker, task: Callable[..., Any], arguments: tuple[Any, ...], why: str
+) -> None:
+    first = worker.run(os.getpid, within_s=20)
+    began = time.monotonic()
+    with pytest.raises(Killed) as ended:
+        worker.run(task, *arguments, within_s=0.5)
+    assert ended.value.why == why
+    assert time.monotonic() - began < 10
+    assert worker.run(tasks.allocate, 100, within_s=20) == 100 << 20
+    assert (worker.run(os.getpid, within_s=20) == first) == (why == "memory")
+    if why != "memory":
+        assert not is_alive(first)
+
+
+def test_what_a_task_raises_is_told_in_one_line(worker: Worker) -> None:
+    with pytest.raises(Failed, match="ValueError: too bad"):
+        worker.run(tasks.fail, "too bad", within_s=20)
+    with pytest.raises(Failed, match="ValueError: x"):
+        worker.run(tasks.fail, "x" * 10_000, within_s=20)
+
+
+def test_a_process_that_ends_between_two_tasks_is_replaced(worker: Worker) -> None:
+    first = worker.run(os.getpid, within_s=20)
+    os.kill(first, signal.SIGKILL)
+    time.sleep(0.4)
+    assert worker.run(os.getpid, within_s=20) != first
+
+
+def test_what_a_task_prints_reaches_nobody(capfd: pytest.CaptureFixture[str], worker: Worker) -> None:
+    worker.run(tasks.shout, within_s=20)
+    assert capfd.readouterr() == ("", "")
+
+
+@on_each_loop
+def test_a_killed_task_leaves_those_beside_it_alone(loop: str) -> None:
+    async def work() -> list[object]:
+        workers = Workers(2)
+        try:
+            hung = asyncio.create_task(workers.run(tasks.hang, within_s=1.0))
+            found: list[object] = [await workers.run(len, b"x" * size, within_s=20) for size in range(200)]
+            with pytest.raises(Killed):
+                await hung
+            assert repr(workers) == "<Workers [0 of 2 busy]>"
+        finally:
+            await workers.close()
+        return found
+
+    assert run_on(loop, work()) == list(range(200))
+
+
+def test_the_task_of_a_cancelled_caller_is_ended_and_its_worker_serves_the_next() -> None:
+    async def work() -> None:
+        workers = Workers(1)
+        try:
+            first = await workers.run(os.getpid, within_s=20)
+            task = asyncio.create_task(workers.run(tasks.hang, within_s=60))
+            await asyncio.sleep(0.3)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await workers.run(os.getpid, within_s=20) != first
+            assert not is_alive(first)
+        finally:
+            await workers.close()
+
+    run_on("asyncio", work())
+
+
+def test_closing_ends_the_processes() -> None:
+    async def work() -> list[int]:
+        workers = Workers(2)
+        found = await asyncio.gather(*(workers.run(os.getpid, within_s=20) for _ in range(2)))
+        await workers.close()
+        return found
+
+    assert not any(is_alive(pid) for pid in run_on("asyncio", work()))
+
+
+UNGUARDED = """
+import asyncio, os, sys
+print("sent", flush=True)
+from millstream.providers.pages.workers import Workers
+async def main():
+    workers = Workers(1)
+    print(await workers.run(len, b"abc", within_s=20), await workers.run(os.getpid, within_s=20), flush=True)
+    if len(sys.argv) > 1:
+        await asyncio.sleep(60)
+    await workers.close()
+asyncio.run(main())
+"""
+
+
+def test_a_script_without_a_guard_is_not_run_again_by_its_workers(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    done = subprocess.run([sys.executable, "-P", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.count("sent") == 1 and done.stdout.split()[1] == "3"
+    assert done.stderr == ""
+
+
+def test_a_parent_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    with subprocess.Popen([sys.executable, "-P", script, "stay"], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        pid = int(parent.stdout.readline().split()[1])
+        assert is_alive(pid)
+        parent.kill()
+        parent.wait()
+    until = time.monotonic() + 20
+    while is_alive(pid) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not is_alive(pid)
+
+
+def test_no_workers_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"workers \(0\) must be >= 1"):
+        Workers(0)
