@@ -340,8 +340,10 @@ class Cache:
         for key, value in group.kept.items():
             if self._kept.get(key) is value:
                 del self._kept[key]
+        if not self._waiting:
+            self._under_way.clear()
         for _, key, _, done in group.rows:
-            if self._under_way.get(key) is done:
+            if self._under_way and self._under_way.get(key) is done:
                 del self._under_way[key]
             if not done.done():
                 done.set_exception(fault) if fault is not None else done.set_result(None)

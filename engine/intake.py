@@ -75,16 +75,22 @@ class Intake:
         else:
             self._is_exhausted = True
 
+    def take_kept(self, lane: str) -> Call | None:
+        """The lane's next call of those that were read ahead."""
+        ahead = self._ahead[lane]
+        if not ahead:
+            return None
+        call = ahead.popleft()
+        if len(ahead) == LOOK_AHEAD - 1:
+            self._full.discard(lane)
+            self._stir()
+        return call
+
     def take_now(self, lane: str) -> Call | None:
         """The lane's next call if it is at hand; never awaits, so no call is taken twice."""
-        ahead = self._ahead[lane]
-        if ahead:
-            call = ahead.popleft()
-            if len(ahead) == LOOK_AHEAD - 1:
-                self._full.discard(lane)
-                self._stir()
-            return call
-        if self._iterator is None or self._is_exhausted or self._full or self._is_passing(lane):
+        if self._ahead[lane]:
+            return self.take_kept(lane)
+        if self._iterator is None or self._is_exhausted or self._full:
             return None
         for call in self._iterator:
             own = self._lane_of(call)
@@ -97,12 +103,12 @@ class Intake:
         return None
 
     async def take(self, lane: str) -> Call | None:
-        """The lane's next call; None when there are no more, or none at hand for a lane that passes."""
+        """The lane's next call; None when there are no more."""
         while True:
             call = self.take_now(lane)
             if call is not None:
                 return call
-            if (self._is_exhausted and not self._ahead[lane]) or self._is_passing(lane):
+            if self._is_exhausted and not self._ahead[lane]:
                 return None
             if self._full:
                 self._changed.clear()

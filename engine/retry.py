@@ -222,6 +222,8 @@ class Rejections:
 
     def end(self) -> bool:
         """There was an answer. Whether that ended a doubt."""
+        if self._has_answered:
+            return False  # since the first one there is none
         was_doubted = self.is_doubted
         self._has_answered = True
         self.told = ""

@@ -141,11 +141,13 @@ class Run:
     async def _work(self, lane: str) -> None:
         intake, scheduler, sink = self._intake, self._scheduler, self._sink
         is_passing = is_host(lane)
+        take_now = intake.take_kept if is_passing else intake.take_now
         while True:
-            call = intake.take_now(lane)
+            call = take_now(lane)
             if call is None:
                 self._pass_on()
-                call = await intake.take(lane)
+                if not is_passing:
+                    call = await intake.take(lane)
                 if call is None:
                     self._leave(lane)
                     return

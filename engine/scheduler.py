@@ -61,6 +61,8 @@ class Scheduler:
         self.cache = cache
         self.recall = recall if recall is not None else Recall(cache, mode)
         self._routes = Routes(route)
+        # Those of models and searches, by lane. Hosts come and go.
+        self.routes: Mapping[str, Route] = self._routes.lasting
         self._mode = mode
         self._policy = policy
         self._random = random
@@ -73,11 +75,6 @@ class Scheduler:
         in_flight = sum(route.lane.in_flight for route in self._routes)
         hosts = f"{len(self._routes.hosts)} hosts, " if self._routes.hosts else ""
         return f"<Scheduler [{len(self.routes)} lanes, {hosts}{in_flight} in flight, mode {self._mode}]>"
-
-    @property
-    def routes(self) -> Mapping[str, Route]:
-        """Those of models and searches, by lane. Hosts come and go."""
-        return self._routes.lasting
 
     @property
     def halted(self) -> tuple[StopReason, str] | None:
@@ -108,7 +105,8 @@ class Scheduler:
 
     def look_up(self, call: Call) -> Outcome | Wanted:
         """What needs no sending: a stored answer, or a call that can't be sent at all."""
-        route = self._routes.of(call.lane)
+        # A lane that lasts has its model's name: the shortest way for what is asked most.
+        route = self.routes.get(call.model) or self._routes.of(call.lane)
         try:
             request = route.endpoint.encode(call)
         except EncodeError as error:
