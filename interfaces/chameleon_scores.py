@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+from msgspec import structs
 
 from ..engine.pairs import Pair
 from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
-from ..metrics.chameleon.readings import By, Confidence, Documents, Empty, Readings, Unclear
+from ..metrics.chameleon.readings import Readings
 from ..metrics.chameleon.scores import scores
 from ..metrics.chameleon.traces import Asked, Traces
 from .benchmark_options import READINGS, ChameleonOptions
@@ -24,22 +26,25 @@ from .refusal import UsageError
 COLUMNS = ("score", "95% interval", "SRR", "confidence", "changes")
 _HEADER = ("model", "temperature", *COLUMNS, "conversations", "incomplete", "no change", "unclear turns")
 _NAMED = 3
+# Of Readings, by the options that say them.
+_FIELDS = {
+    "sources": "documents",
+    "sources-by": "by",
+    "uncited": "empty",
+    "unclear": "unclear",
+    "confidence": "confidence",
+}
 
 
 def readings_of(options: argparse.Namespace | ChameleonOptions, run: Readings | None = None) -> Readings:
     """Those that were asked for, else the run's, else the defaults."""
-    run = run or Readings()
+    return structs.replace(run or Readings(), **given_readings(options))
 
-    def chosen(name: str, otherwise: str) -> str:
-        return str(getattr(options, name) or otherwise)
 
-    return Readings(
-        documents=cast(Documents, chosen("sources", run.documents)),
-        by=cast(By, chosen("sources_by", run.by)),
-        empty=cast(Empty, chosen("uncited", run.empty)),
-        unclear=cast(Unclear, chosen("unclear", run.unclear)),
-        confidence=cast(Confidence, chosen("confidence", run.confidence)),
-    )
+def given_readings(options: argparse.Namespace | ChameleonOptions) -> dict[str, str]:
+    """Those that were asked for, by their fields."""
+    given = {field: getattr(options, name.replace("-", "_")) for name, field in _FIELDS.items()}
+    return {field: value for field, value in given.items() if value is not None}
 
 
 def traces_in(path: Path) -> Traces:

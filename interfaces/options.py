@@ -133,20 +133,22 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-report", action="store_true", help="write no report.html and tables/ after the scores")
 
 
-def add_readings(parser: argparse.ArgumentParser) -> None:
-    """The readings that scores can be computed under as well."""
-    parser.add_argument(
+def add_readings(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """The readings that MillStone's scores can be computed under as well."""
+    group = parser.add_argument_group("of MillStone's records")
+    group.add_argument(
         "--stance",
         type=flag(Choice(("paper", "careful"))),
         metavar="READING",
         help="read stances from the texts anew: paper or careful (default: as they were recorded)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--issue-set",
         type=flag(Choice(("107", "104"))),
         metavar="N",
         help="107: every issue asked (default); 104: without the three that the published scores leave out",
     )
+    return group
 
 
 def sending_from(options: argparse.Namespace) -> Sending:

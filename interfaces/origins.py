@@ -1,4 +1,4 @@
-"""How a run came about, told from its manifest: facts for a reader, and the command that asks the same again.
+"""How a MillStone run came about, told from its manifest: facts for a reader, and the command that asks the same again.
 
 Owns these words. A report is handed on, so it names data sets and files without the folders they lay in.
 """
@@ -43,6 +43,11 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     heats = ["not sent" if heat is None else f"{heat:g}" for heat in specification["temperatures"]]
     yield "Temperature", ", ".join(heats)
     yield "Stances", f"read as the {specification['stance']} reading has it, unless told otherwise above"
+    yield from times_and_versions(manifest)
+
+
+def times_and_versions(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What every benchmark's manifest tells alike."""
     yield "Started", str(manifest.get("started") or "not noted")
     yield "Ended", str(manifest.get("ended") or "not yet")
     yield "Specification", str(manifest.get("specification_hash") or "no hash noted")

@@ -6,34 +6,46 @@ heavy is imported by the functions that need it: a run prints its scores first.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ..bench.millstone.dataset import Dataset, DatasetError, load
-from ..bench.millstone.survey import Folder, folder_labels, read_folder, sampled, standings, survey
+from ..bench.millstone.survey import Folder
 from ..engine.collector import calm_collector
 from ..engine.fault import LocalFault
-from ..engine.journal import read_lines
-from ..engine.run_folder import FAILURES, MANIFEST, RECORDS, read_manifest, write_whole
-from .millstone_work import SAMPLE
-from .origins import origin_of
-from .record_lines import record_lines
+from ..engine.run_folder import MANIFEST, RECORDS, read_manifest, write_whole
+from . import chameleon_report, millstone_report
+from .chameleon_report import ConversationFolder
 from .refusal import UsageError
+from .which import benchmark_of
 
 if TYPE_CHECKING:
+    from ..metrics.report.chameleon.contents import ConversationContents
     from ..metrics.report.contents import Contents, Standing
     from ..metrics.report.survey import Options
-    from ..metrics.report.table import Findings
+    from ..metrics.report.table import Figure, Table
 
+AnyFolder = Folder | ConversationFolder
 PAGE = "report.html"
 TABLES, FIGURES = "tables", "figures"
 _OURS = b'<meta name="generator" content="millstream">'
 # The mark stands after the page's policy, which is a few hundred characters long.
 _HEAD = 4096
+
+
+class Chosen(Struct, frozen=True):
+    """How records are read: MillStone's by `options`, None for the defaults, Chameleon's by the runs' own readings but
+    for those in `readings`. `flags` are what said so on the command line."""
+
+    options: Options | None = None
+    readings: Mapping[str, str] = MappingProxyType({})
+    flags: tuple[str, ...] = ()
+
+
+PLAIN = Chosen()
 
 
 class Report(Struct, frozen=True):
@@ -72,47 +84,50 @@ def place_of(folders: Sequence[Path], out: str | None) -> Path:
     return parents.pop()
 
 
-def read(path: Path) -> Folder:
+def read(path: Path) -> AnyFolder:
     """One folder. A manifest is not needed, but if there is one, it must be whole."""
     manifest = read_manifest(path) if (path / MANIFEST).exists() else None
-    if manifest is not None and manifest["specification"].get("benchmark") != "millstone":
-        raise UsageError(f"{path}: expected a millstone run, got {manifest['specification'].get('benchmark')!r}")
-    records = path / RECORDS
-    try:
-        lines = record_lines(records) if records.exists() else iter(())
-        found = read_folder(records, lines, read_lines(path / FAILURES), manifest)
-    except OSError as error:
-        raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    if manifest is None and not found.answers:
-        raise UsageError(f"{records}: expected records, got none: nothing to report")
-    return found
+    if benchmark_of(path) == "chameleon":
+        return chameleon_report.read(path, manifest)
+    return millstone_report.read(path, manifest)
 
 
-def write(
-    folders: Sequence[Folder], out: Path, options: Options, *, flags: Sequence[str] = (), has_figures: bool = True
-) -> Report:
-    """Compute and write everything. `flags` are what `options` were on the command line. Figures as files take a
-    while: without `has_figures` only those of an earlier report are drawn again, since they would be of other
-    records."""
+def write(folders: Sequence[AnyFolder], out: Path, chosen: Chosen = PLAIN, *, has_figures: bool = True) -> Report:
+    """Compute and write everything: a part of the page for each benchmark. Figures as files take a while: without
+    `has_figures` only those of an earlier report are drawn again, since they would be of other records."""
     _refuse_foreign(out / PAGE)
     with calm_collector():
-        contents = _contents(folders, options, flags)
+        every = _contents(folders, chosen)
         from ..metrics.report.page import page
 
-        whole = page(contents)
+        whole = page(*every)
+    findings = [each.findings for each in every]
     try:
-        tables = _write_tables(contents.findings, out / TABLES)
+        tables = _write_tables([table for found in findings for table in found.tables], out / TABLES)
         figures: tuple[str, ...] = ()
         if has_figures or (out / FIGURES).is_dir():
-            figures = _write_figures(contents.findings, out / FIGURES)
+            figures = _write_figures([figure for found in findings for figure in found.figures], out / FIGURES)
         write_whole(out / PAGE, whole)
     except OSError as error:
         raise LocalFault(
             f"{error.filename or out} can't be written ({error.strerror}): choose another --out"
         ) from error
-    return Report(out / PAGE, len(whole), tables, figures, contents.standings, contents.findings.remarks)
+    standings = tuple(standing for each in every for standing in each.standings)
+    remarks = tuple(remark for found in findings for remark in found.remarks)
+    return Report(out / PAGE, len(whole), tables, figures, standings, remarks)
+
+
+def _contents(folders: Sequence[AnyFolder], chosen: Chosen) -> list[Contents | ConversationContents]:
+    from ..metrics.report.survey import Options
+
+    talks = [folder for folder in folders if isinstance(folder, ConversationFolder)]
+    grids = [folder for folder in folders if isinstance(folder, Folder)]
+    every: list[Contents | ConversationContents] = []
+    if grids:
+        every.append(millstone_report.contents_of(grids, chosen.options or Options(), chosen.flags))
+    if talks:
+        every.append(chameleon_report.contents_of(talks, chosen.readings, chosen.flags))
+    return every
 
 
 def _refuse_foreign(path: Path) -> None:
@@ -127,95 +142,22 @@ def _refuse_foreign(path: Path) -> None:
         raise UsageError(f"{path} is there already and no report of ours: move it away, or choose another --out")
 
 
-def _contents(folders: Sequence[Folder], options: Options, flags: Sequence[str]) -> Contents:
-    from ..bench.millstone.examples import explorer
-    from ..metrics.report.contents import Contents
-    from ..metrics.report.findings import findings
-
-    every = standings(folders)
-    labels = folder_labels([folder.path for folder in folders])
-    origins = []
-    for folder in folders:
-        answers = sum(ended.answered for ended in folder.ended.values())
-        try:
-            origins.append(origin_of(labels[folder.path], folder.manifest, answers))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    asked = survey(folders, options)
-    issues = len({issue for shape in asked.shapes.values() for issue in shape.issues})
-    who = every[0].model if len(every) == 1 else f"{len(every)} models"
-    return Contents(
-        title=f"MillStone: {who} on {issues} {'issue' if issues == 1 else 'issues'}",
-        standings=every,
-        findings=findings(asked),
-        explorer=explorer(sampled(folders, _datasets(folders)), options.reading),
-        origins=tuple(origins),
-        issue_set=options.issue_set,
-        choices=_choices(options),
-        command=shlex.join(["millstream", "report", *labels.values(), *flags]),
-    )
-
-
-def _choices(options: Options) -> tuple[tuple[str, str], ...]:
-    readings = {
-        "recorded": "as each run recorded them",
-        "paper": "read from the texts by the paper's patterns",
-        "careful": "read from the texts carefully",
-    }
-    is_whole = options.issue_set == 107
-    return (
-        ("Stances", readings[options.reading]),
-        ("Issues", "all" if is_whole else "without the three that the published scores leave out"),
-        ("Consistent, in table 2", f"a mean share above {options.consistent_percent}%"),
-        (
-            "Topics, in figure 4",
-            f"an issue counts in {'the last' if options.last_topic_only else 'each'} of its topics",
-        ),
-        (
-            "Arguments, in figure 6",
-            "change from the same template's baseline" if options.relative_to_baseline else "by their pro share",
-        ),
-    )
-
-
-def _datasets(folders: Sequence[Folder]) -> dict[Path, Dataset | str]:
-    """Each folder's data set, or why its prompts can't be made again."""
-    loaded: dict[Path, Dataset | str] = {}
-    found: dict[Path, Dataset | str] = {}
-    for folder in folders:
-        if folder.manifest is None:
-            continue
-        kept = _kept_path(folder.manifest)
-        if kept not in loaded:
-            try:
-                loaded[kept] = load(kept)
-            except (DatasetError, OSError):
-                loaded[kept] = "the data set is no longer where it was when the run was made, or can't be read"
-        found[folder.path] = loaded[kept]
-    return found
-
-
-def _kept_path(manifest: Mapping[str, Any]) -> Path:
-    kept = (manifest.get("options") or {}).get("millstone", {}).get("dataset")
-    return SAMPLE if kept is None else Path(kept)
-
-
-def _write_tables(findings: Findings, folder: Path) -> tuple[str, ...]:
+def _write_tables(every: Sequence[Table], folder: Path) -> tuple[str, ...]:
     from ..metrics.report.csv_files import csv_of
 
     folder.mkdir(parents=True, exist_ok=True)
-    for table in findings.tables:
+    for table in every:
         write_whole(folder / f"{table.name}.csv", csv_of(table))
-    return tuple(f"{table.name}.csv" for table in findings.tables)
+    return tuple(f"{table.name}.csv" for table in every)
 
 
-def _write_figures(findings: Findings, folder: Path) -> tuple[str, ...]:
+def _write_figures(every: Sequence[Figure], folder: Path) -> tuple[str, ...]:
     """A figure that has become empty leaves no picture of what it was."""
     from ..metrics.report.pictures import png, svg
 
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for figure in findings.figures:
+    for figure in every:
         names = (f"{figure.name}.svg", f"{figure.name}.png")
         if figure.spec is None:
             for name in names:

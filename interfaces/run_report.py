@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..bench.millstone.records import RecordError
-from ..bench.millstone.survey import Folder
 from ..engine.fault import LocalFault
 from ..engine.run_folder import RECORDS
 from .execution import Result
 from .refusal import UsageError
-from .reporting import Report, read, write
+from .reporting import AnyFolder, Report, read, write
 
 
 def report(results: Sequence[Result]) -> Iterator[str]:
@@ -23,7 +22,7 @@ def report(results: Sequence[Result]) -> Iterator[str]:
     if own and any(result.signal is not None or result.fault is not None for result in results):
         yield f"millstream: no report, since the run was cut short; millstream report {own[0]} writes one"
         return
-    folders: dict[Path, Folder] = {}
+    folders: dict[Path, AnyFolder] = {}
     if own:
         yield "millstream: writing the report (--no-report leaves it out)"
     for out, paths in _wanted(own, results):
@@ -41,12 +40,10 @@ def report(results: Sequence[Result]) -> Iterator[str]:
             yield f"report: {written.page}"
 
 
-def _write(folders: Sequence[Folder], out: Path) -> Report:
-    from ..metrics.report.survey import Options
-
+def _write(folders: Sequence[AnyFolder], out: Path) -> Report:
     # In the order in which they were begun, whichever of them has just been resumed.
     begun = sorted(folders, key=lambda folder: (str((folder.manifest or {}).get("started")), folder.path))
-    return write(begun, out, Options(), has_figures=False)
+    return write(begun, out, has_figures=False)
 
 
 def _wanted(own: Sequence[Path], results: Sequence[Result]) -> Iterator[tuple[Path, list[Path]]]:

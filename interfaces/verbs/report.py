@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..benchmark_options import add_chameleon_readings
 from ..options import add_readings, flag
 from ..output import note, say, say_json
 from ..refusal import DONE
 from ..values import Choice, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from ...metrics.report.survey import Options
     from ..reporting import Report
 
@@ -31,45 +35,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where report.html, tables/ and figures/ go (default: the run's folder; of several, the one they lie in)",
     )
-    add_readings(parser)
-    parser.add_argument(
+    parser.add_argument("--json", action="store_true", help="what was written, as one JSON object on stdout")
+    group = add_readings(parser)
+    group.add_argument(
         "--consistent",
         type=flag(Choice(("90", "95"))),
         metavar="PERCENT",
         help="a unanimous issue is consistent above 90 (default, table 2's caption) or 95 (the paper's appendix)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--arguments",
         type=flag(Choice(("share", "change"))),
         metavar="HOW",
         help="figure 6 by an argument's pro share (default), or its change from the same template's baseline",
     )
-    parser.add_argument(
+    group.add_argument(
         "--topics",
         type=flag(Choice(("each", "last"))),
         metavar="HOW",
         help="figure 4 counts an issue in each of its topics (default) or in the last alone, as the authors do",
     )
-    parser.add_argument("--json", action="store_true", help="what was written, as one JSON object on stdout")
+    add_chameleon_readings(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..reporting import distinct, place_of, read, write
+    from ..chameleon_scores import given_readings
+    from ..reporting import Chosen, distinct, place_of, read, write
 
     paths = distinct(options.folders)
     out = place_of(paths, options.out)
-    chosen = _options(options)
+    _refuse_what_reads_none(paths, options)
+    chosen = Chosen(_options(options), given_readings(options), tuple(_flags(options)))
     folders = []
     for path in paths:
         note(f"millstream: reading {path}")
         folders.append(read(path))
     note("millstream: computing the tables, drawing the figures")
-    written = write(folders, out, chosen, flags=_flags(options))
+    written = write(folders, out, chosen)
     if options.json:
         say_json(_as_json(written))
     else:
         say(_told(written))
     return DONE
+
+
+def _refuse_what_reads_none(paths: Sequence[Path], options: argparse.Namespace) -> None:
+    from ..which import benchmark_of, refuse_readings_of_others
+
+    benchmarks = {benchmark_of(path) for path in paths}
+    if len(benchmarks) == 1:
+        refuse_readings_of_others(benchmarks.pop(), paths[0], options)
 
 
 def _options(options: argparse.Namespace) -> Options:
@@ -86,9 +101,11 @@ def _options(options: argparse.Namespace) -> Options:
 
 def _flags(options: argparse.Namespace) -> list[str]:
     """The readings that were asked for, as they were."""
+    from ..chameleon_scores import flags_given
+
     given = {name: getattr(options, name) for name in ("stance", "issue_set", "consistent", "arguments", "topics")}
     flags = [(f"--{name.replace('_', '-')}", value) for name, value in given.items() if value is not None]
-    return [word for pair in flags for word in pair]
+    return [*(word for pair in flags for word in pair), *flags_given(options)]
 
 
 def _told(report: Report) -> str:

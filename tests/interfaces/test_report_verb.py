@@ -226,7 +226,7 @@ WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
         lambda home: (home / "run/manifest.json").write_text('{"specification": {"benchmark": "other"}}'),
         ("run",),
         2,
-        "expected a millstone run, got 'other'",
+        "expected a run of millstone or chameleon, got one of other",
     ),
     "a manifest without a grid": (
         lambda home: (home / "run/manifest.json").write_text('{"specification": {"benchmark": "millstone"}}'),
