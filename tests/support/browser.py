@@ -55,13 +55,14 @@ class Watched:
             self.page.wait_for_timeout(20)
 
     def settle(self) -> None:
-        """Until every figure is alive and the explorer is open."""
+        """Until every figure is alive and the explorer and the conversations are open."""
         self.scroll_through()
         self.page.wait_for_function(
             "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot.is-live').length"
         )
-        if self.page.locator("#explorer").count():
-            self.page.wait_for_selector("#explorer[data-state=open]")
+        for opening in ("explorer", "conversations"):
+            if self.page.locator(f"#{opening}").count():
+                self.page.wait_for_selector(f"#{opening}[data-state=open]")
         self.page.evaluate("window.scrollTo(0, 0)")
 
 

@@ -123,8 +123,7 @@ def browser(panel: Panel, budget: int = BUDGET) -> Browser:
     told: dict[str, tuple[str, str, str]] = {}
     for _, trace, _ in held:
         if not any(told.get(trace.conversation, ("", ""))[:2]):
-            texts = (trace.topic, trace.domain, trace.conversation)
-            told[trace.conversation] = tuple(plain(text, _NAME_LONGEST) if text else "" for text in texts)  # type: ignore[assignment]
+            told[trace.conversation] = (_named(trace.topic), _named(trace.domain), _named(trace.conversation))
     rows = tuple(_row(at, place[trace.conversation], trace, figures) for at, trace, figures in held)
     by_conversation: dict[str, list[int]] = {}
     for at, (_, trace, _) in enumerate(held):
@@ -174,6 +173,10 @@ def _row(pair: int, conversation: int, trace: Trace, figures: Figures) -> Row:
         changes=figures.changes,
         missing=trace.missing,
     )
+
+
+def _named(text: str) -> str:
+    return plain(text, _NAME_LONGEST) if text else ""
 
 
 def _short(value: float | None) -> float | None:

@@ -101,8 +101,9 @@ def _unchanging(panel: Panel) -> Iterator[str]:
         )
     undefined = sum(not figures.is_defined for sample in panel.samples for figures in sample.figures)
     if undefined:
+        verb = "has" if undefined == 1 else "have"
         yield (
-            f"{undefined:,} of {whole:,} complete conversations have no score, as a rate of theirs would divide by "
+            f"{undefined:,} of {whole:,} complete conversations {verb} no score, as a rate of theirs would divide by "
             "nothing: they enter no mean of scores."
         )
 
@@ -157,9 +158,10 @@ def _citations(panel: Panel) -> Iterator[str]:
 def _repeated(panel: Panel) -> Iterator[str]:
     repeated = [name for run in panel.runs for name in run.traces.repeated]
     if repeated:
+        one = len(repeated) == 1
         yield (
-            f"{len(repeated):,} {_plural(len(repeated), 'turn')} stand there twice ({listed(repeated)}): the first of "
-            "each counts."
+            f"{len(repeated):,} {'turn stands' if one else 'turns stand'} there twice ({listed(repeated)}): the first "
+            f"{'counts' if one else 'of each counts'}."
         )
 
 

@@ -1,0 +1,118 @@
+"""Claims about a page that Chameleon stands on, alone or beside MillStone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+from chameleon_records import PERSONAS, run_records, turn_record
+from chameleon_run import FAST, written_run
+from polls import realistic
+
+from millstream.engine.pairs import Pair
+from millstream.metrics.report.chameleon.contents import ConversationContents, contents
+from millstream.metrics.report.contents import Contents, Origin, Standing
+from millstream.metrics.report.explorer import Explorer
+from millstream.metrics.report.findings import findings
+from millstream.metrics.report.page import page
+
+
+def chameleon(folder: Path, **more: object) -> ConversationContents:
+    run = written_run(folder, run_records(PERSONAS, [0.0, 1.0], conversations=4, turns=4), **more)  # type: ignore[arg-type]
+    origin = Origin("run", (("Judge", "sim/judge"),), "millstream run chameleon --model m --out DIR")
+    return contents([run], origins=[origin], command="millstream report run", resampling=FAST)
+
+
+def millstone() -> Contents:
+    survey = realistic()
+    standings = tuple(Standing(answers.name, len(answers), len(answers)) for answers in survey.answers)
+    return Contents("MillStone: 4 models on 8 issues", standings, findings(survey), Explorer((), (), (), ()), ())
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return page(chameleon(tmp_path_factory.mktemp("alone"))).decode()
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return page(millstone(), chameleon(tmp_path_factory.mktemp("together"))).decode()
+
+
+def identities(made: str) -> list[str]:
+    """Of the page itself, not of what stands within its scripts."""
+    return re.findall(r'<[^>]* id="([^"]+)"', re.sub(r"<script>.*?</script>", "", made, flags=re.DOTALL))
+
+
+def test_alone_it_is_a_page_of_its_own(alone: str) -> None:
+    assert "<h1>Chameleon: 3 models in 4 conversations</h1>" in alone
+    sections = re.findall(r'<section id="([^"]+)"', alone)
+    assert sections == [
+        f"chameleon-{name}"
+        for name in ("summary", "warnings", "tables", "figures", "beyond", "conversations-browser", "origin")
+    ]
+    assert 'id="explorer-data"' not in alone and 'id="conversations-data"' in alone
+    assert alone.count("<script>") == 3
+
+
+def test_both_stand_on_one_page_and_no_name_is_given_twice(together: str) -> None:
+    assert "<h1>MillStone: 4 models on 8 issues; Chameleon: 3 models in 4 conversations</h1>" in together
+    found = identities(together)
+    assert len(found) == len(set(found))
+    for link in re.findall(r'<a href="#([^"]+)"', together):
+        assert link in found
+    assert '<p class="whose">MillStone</p>' in together and '<p class="eyebrow">Chameleon</p>' in together
+    assert {"table-4-om", "chameleon-table-1-scores", "explorer-data", "conversations-data"} <= set(found)
+
+
+@pytest.mark.parametrize("which", ["alone", "together"])
+def test_nothing_is_allowed_but_what_stands_in_the_page(which: str, request: pytest.FixtureRequest) -> None:
+    made: str = request.getfixturevalue(which)
+    scripts = re.findall(r"<script>(.*?)</script>", made, re.DOTALL)
+    [style] = re.findall(r"<style>(.*?)</style>", made, re.DOTALL)
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', made)
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (*scripts, style)]
+    assert re.findall(r"sha256-([^&']+)", policy) == hashes
+    assert "default-src &#x27;none&#x27;" in policy or "default-src 'none'" in policy
+    assert "url(" not in style and "@import" not in style
+    body = re.sub(r"<script.*?</script>|<style>.*?</style>", "", made, flags=re.DOTALL)
+    assert re.findall(r'(?:src|href)="(?!#|tables/)[^"]*"', body) == []
+    assert re.findall(r"<[a-z][^>]* (?:on[a-z]+|style)=", body) == []
+
+
+def test_the_summary_tells_means_with_their_deviations_and_what_is_missing(tmp_path: Path) -> None:
+    asked = {Pair("m", 0.5): {"c": 2, "d": 2}}
+    records = [turn_record(turn=1, temperature=0.5), turn_record(turn=2, temperature=0.5, stance="critical")]
+    run = written_run(
+        tmp_path, records, asked=asked, failures=[{"model": "m", "temperature": 0.5, "status": "timeout"}]
+    )
+    made = page(contents([run], resampling=FAST)).decode()
+    assert "Incomplete: 1 of 1 model at one temperature." in made
+    assert "m @ 0.5: 2 of 4 answered, 1 failed (timeout 1), 1 pending" in made
+    assert "Conversations with turns missing enter no mean." in made
+    [scores] = re.findall(r'<div id="chameleon-scores">(.*?)</table>', made, re.DOTALL)
+    assert ">0.695<" in scores and ">1.00<" in scores
+
+
+def test_every_table_has_its_file_and_published_rows_are_marked(alone: str) -> None:
+    files = re.findall(r'href="tables/([^"]+)\.csv"', alone)
+    assert len(files) == len(set(files)) == 13 and all(name.startswith("chameleon-") for name in files)
+    assert alone.count('<tr class="published">') >= 10 + 13
+
+
+def test_the_same_runs_give_the_same_page(alone: str, tmp_path: Path) -> None:
+    assert page(chameleon(tmp_path)).decode() == alone
+
+
+def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
+    runs = [
+        written_run(tmp_path / name, run_records(PERSONAS[:1], [0.0], conversations=3, turns=3, seed=seed), name)
+        for seed, name in enumerate(("first", "second"))
+    ]
+    made = contents(runs, resampling=FAST)
+    assert [standing.model for standing in made.standings] == ["sim/steady (first) @ 0", "sim/steady (second) @ 0"]
+    assert made.browser.pairs == ("sim/steady (first) @ 0", "sim/steady (second) @ 0")
+    assert len(made.browser.whole) == 6
