@@ -22,6 +22,8 @@ from .order import places_in_order
 from .prompts import FIGURE_7, JUDGE, SYSTEM, query_prompt
 
 WEB = "web"
+# Characters of the words around sources and question, and around each turn of a history.
+_FRAME, _LABELS = 25, 12
 
 
 class Assumed(Struct, frozen=True):
@@ -178,15 +180,16 @@ def _add_turn(
 ) -> None:
     """One answer and its judgement. `before` turns have asked questions of `earlier` tokens."""
     sources = _sources(asked, assumed)
-    history = Span(*(earlier + before * answer for answer in assumed.answer))
+    labels = before * _LABELS * TOKENS_PER_CHAR
+    history = Span(*(earlier + labels + before * answer for answer in assumed.answer))
     kept = Span(sources.least * before, sources.most * before) if asked.keeps_pages else NOTHING
-    prompt = history + kept + sources + _both(len(SYSTEM) * TOKENS_PER_CHAR + question)
+    prompt = history + kept + sources + _both((len(SYSTEM) + _FRAME) * TOKENS_PER_CHAR + question)
     most = asked.tokens[pair.model]
     loads.setdefault(pair.model, _Load()).add(
         Span(1, 1), Span(min(prompt.least, most), min(prompt.most, most)), Span(*assumed.answer)
     )
     is_extended = asked.judge_prompt == "extended"
-    fixed = len(JUDGE if is_extended else FIGURE_7) * TOKENS_PER_CHAR + question
+    fixed = (len(JUDGE if is_extended else FIGURE_7) + _FRAME) * TOKENS_PER_CHAR + question
     read = _both(fixed) + Span(*assumed.answer) + (history if is_extended else NOTHING)
     least, most_often = (1 + share for share in assumed.repaired)
     loads.setdefault(asked.judge, _Load()).add(

@@ -196,7 +196,8 @@ class ScriptedOutside:
             self._check(lane)
             loop = asyncio.get_running_loop()
             begin = loop.time()
-            self.sent[f"{kind} {what}"] += self._keeps_events
+            if self._keeps_events:
+                self.sent[f"{kind} {what}"] += 1
             self.in_flight[lane] += 1
             self.peak[lane] = max(self.peak[lane], self.in_flight[lane])
             try:

@@ -335,22 +335,18 @@ def test_a_whole_run_recounts_to_what_was_asked(made: Making, asking: Asking, ru
     assert total == pytest.approx(0.001 * sent + 0.0001 * outside.answered[SEARCH])
     judged = sum(counted.judging[pair].cost or 0 for pair in PAIRS)
     assert judged == pytest.approx(0.001 * outside.answered[JUDGE])
-    searched = sum(counted.sourcing[pair].cost or 0 for pair in PAIRS)
+    searched = sum(counted.searches[pair] for pair in PAIRS)
     assert searched == pytest.approx(0.0001 * outside.answered[SEARCH])
 
 
-def test_what_pages_citations_and_failures_came_to_is_counted_by_pair() -> None:
+def test_a_failed_turn_is_counted_by_its_kind_and_step_with_what_it_said() -> None:
     def line(turn: int, **fields: Any) -> bytes:
         return orjson.dumps({"id": f"a/{turn}", "conversation": "a", "turn": turn, "model": MODEL, **fields})
 
-    pages = [{"url": "http://a/", "status": status} for status in ("ok", "ok", "blocked")]
-    records = [line(1, retrieved=pages, invalid_citations=["99"]), line(2, retrieved=pages[:1], query_by="question")]
     error = "the searches' own engines failed"
-    failures = [line(3, status="search_failed", step="search", error=error, retrieved=[])]
+    failures = [line(3, status="search_failed", step="search", error=error)]
     pair = Pair(MODEL, None)
-    counted = recount(records, failures, {pair: {"a": 5}})
-    sourcing = counted.sourcing[pair]
-    assert (sourcing.pages, sourcing.invalid, sourcing.unwritten) == ({"ok": 3, "blocked": 1}, 1, 1)
+    counted = recount([line(1), line(2)], failures, {pair: {"a": 5}})
     assert counted.steps[pair] == {"search": 1}
     assert counted.of(pair).held == 2
     [(count, reason)] = failures_of([counted.of(pair)]).values()
