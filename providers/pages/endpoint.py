@@ -122,7 +122,10 @@ class PageEndpoint:
             found.append(Limit("requests", pause_s, remaining=0, reset_s=pause_s))
         delay_s = float(response.headers.get(_CRAWL_DELAY, 0))
         if delay_s > 0:
-            found.append(Limit("requests", min(delay_s, CRAWL_DELAY_MAX_S), limit=1))
+            # The pace holds from the next start on, so what is left of the pause after this one is told beside it.
+            delay_s = min(delay_s, CRAWL_DELAY_MAX_S)
+            left_s = max(0.0, delay_s - response.latency_ms / 1000)
+            found.append(Limit("requests", delay_s, limit=1, remaining=0, reset_s=left_s))
         return tuple(found)
 
     def _refuse_if_paused(self, host: str) -> None:
