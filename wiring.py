@@ -46,7 +46,7 @@ from .providers.pages.endpoint import POLICY as PAGE_POLICY
 from .providers.pages.extraction import Extraction
 from .providers.pages.page import Page
 from .providers.pages.reader import PageReader
-from .providers.retrieval import CORPUS_LANE, Retrieval, is_page, price_of
+from .providers.retrieval import CORPUS_LANE, EVERY_HOST, Retrieval, is_host, is_page, price_of
 from .providers.retrieval import lane_of as retrieval_lane_of
 from .providers.search.access import (
     is_search,
@@ -55,6 +55,7 @@ from .providers.search.access import (
     search_endpoint_to,
 )
 from .providers.search.joined import COUNT, Found, search
+from .providers.search.table import SearchEngine
 from .providers.table import Provider
 from .providers.transport import Transport
 
@@ -74,6 +75,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     lanes: tuple[Lane, ...] = ()
     default_lane: Lane | None = None
     providers: Mapping[str, Provider] = {}
+    searches: Mapping[str, SearchEngine] = {}
     key_variables: Mapping[str, tuple[str, ...]] = {}
     needs_keys: bool = True
     prices: Mapping[str, Price] = {}
@@ -123,12 +125,18 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def lane_of(self, model: str) -> Lane:
         """The declared lane, else the default one under this name: for a model, what the flags say."""
-        declared = next((lane for lane in self.lanes if lane.model == model), None)
+        declared = self._declared(model)
+        if declared is None and is_host(model):
+            # What was declared for every host, of which each has a lane of its own.
+            declared = self._declared(EVERY_HOST)
         if is_page(model) or is_search(model):
-            return retrieval_lane_of(model, declared)
+            return retrieval_lane_of(model, None if declared is None else structs.replace(declared, model=model))
         if declared is not None:
             return declared
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
+
+    def _declared(self, model: str) -> Lane | None:
+        return next((lane for lane in self.lanes if lane.model == model), None)
 
     def whole_lane_of(self, model: str) -> Lane:
         """What all keys of a model may send together: each may send what its lane declares."""
@@ -162,7 +170,7 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
     means = settings.means
     if settings.mode == "strict":
         means = structs.replace(means, needs_keys=False)
-    return search_accesses(model, means) if is_search(model) else accesses(model, means)
+    return search_accesses(model, means, settings.searches) if is_search(model) else accesses(model, means)
 
 
 class Engine:

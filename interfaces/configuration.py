@@ -19,7 +19,9 @@ from ..engine.lane import CONCURRENCY_DEFAULT, Lane
 from ..engine.money import Price
 from ..engine.retry import RetryPolicy
 from ..providers.kinds import KINDS
-from ..providers.retrieval import is_page
+from ..providers.retrieval import EVERY_HOST, is_page
+from ..providers.search.access import is_search
+from ..providers.search.table import ENGINES, SearchEngine
 from ..providers.table import PROVIDERS, Provider, row_of_kind
 from ..wiring import ConfigurationError, Settings
 from . import values
@@ -27,7 +29,7 @@ from .documents import Document
 from .options import Sending
 from .refusal import nearest
 
-TABLES = ("lanes", "providers", "prices", "run")
+TABLES = ("lanes", "providers", "searches", "prices", "run")
 _ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -37,6 +39,7 @@ class Configuration(Struct, frozen=True):
 
     lanes: tuple[Lane, ...] = ()
     providers: dict[str, Provider] = {}
+    searches: dict[str, SearchEngine] = {}
     key_variables: dict[str, tuple[str, ...]] = {}
     prices: dict[str, Price] = {}
 
@@ -93,6 +96,7 @@ _PROVIDER = {
     "project": values.Text("a project"),
     "max_tokens_name": values.Choice(("max_tokens", "max_completion_tokens")),
 }
+_SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
 _FACTS = ("version", "region", "project")
 _PRICE = {"input": values.PRICE, "output": values.PRICE}
 
@@ -104,7 +108,7 @@ def configuration_of(document: Document) -> Configuration:
             known = ", ".join(TABLES)
             raise document.refusal((name,), f"unknown table{nearest(str(name), TABLES)}; allowed are {known}")
     lanes, key_variables = _lanes(document)
-    return Configuration(lanes, _providers(document), key_variables, _prices(document))
+    return Configuration(lanes, _providers(document), _searches(document), key_variables, _prices(document))
 
 
 def read_configuration(path: str | None) -> Configuration:
@@ -119,7 +123,7 @@ def read_configuration(path: str | None) -> Configuration:
 def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, ...]]]:
     lanes, key_variables = [], {}
     for model, rows in _entries(document, "lanes"):
-        found = _table(document, ("lanes", model), rows, _LANE)
+        found = _table(document, ("lanes", model), rows, _kinds_of_lane(model))
         if "keys" in found:
             key_variables[model] = found["keys"]
         lanes.append(
@@ -134,6 +138,15 @@ def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, .
             )
         )
     return tuple(lanes), key_variables
+
+
+def _kinds_of_lane(name: str) -> dict[str, Any]:
+    """Searches and pages have no tokens, pages no keys either; how long a page may take is not for a lane to say."""
+    if is_page(name):
+        return {key: _LANE[key] for key in ("rpm", "concurrency")}
+    if is_search(name):
+        return {key: _LANE[key] for key in ("rpm", "concurrency", "timeout", "keys")}
+    return _LANE
 
 
 def _providers(document: Document) -> dict[str, Provider]:
@@ -166,6 +179,26 @@ def _providers(document: Document) -> dict[str, Provider]:
     return providers
 
 
+def _searches(document: Document) -> dict[str, SearchEngine]:
+    """Search engines led elsewhere. Of those that take no key, none is named."""
+    searches = {}
+    for name, rows in document.rows(("searches",), document.values.get("searches", {})).items():
+        here, known = ("searches", name), ENGINES.get(name)
+        if known is None:
+            listed = ", ".join(ENGINES)
+            raise document.refusal(here, f"no search engine of this name{nearest(name, ENGINES)}; known are {listed}")
+        kinds = _SEARCH if known.key_variables else {key: kind for key, kind in _SEARCH.items() if key != "key"}
+        found = _table(document, here, rows, kinds)
+        searches[name] = structs.replace(
+            known,
+            base_url=found.get("base_url", known.base_url),
+            url_variable="" if "base_url" in found else known.url_variable,
+            key_variables=(found["key"],) if "key" in found else known.key_variables,
+            identity=found.get("identity"),
+        )
+    return searches
+
+
 def _known(name: str, rows: object) -> Provider | None:
     """The row that a table changes: the one of its name, else the one that its kind was made for."""
     kind = rows.get("kind") if isinstance(rows, dict) else None
@@ -186,7 +219,12 @@ def _entries(document: Document, table: str) -> list[tuple[str, Any]]:
     """The entries of a table that is keyed by models."""
     rows = document.rows((table,), document.values.get(table, {}))
     for model in rows:
-        if table == "lanes" and model == WEB:
+        if table == "lanes" and is_page(model):
+            if model != model.lower() or model == f"{WEB}/":
+                raise document.refusal(
+                    (table, model),
+                    f"expected {WEB} for all pages together, {WEB}/HOST in lower case, or {EVERY_HOST} for every host",
+                )
             continue
         try:
             values.read(values.ModelName(), model)
@@ -228,6 +266,7 @@ def settings_for(
         return Settings(
             lanes=lanes,
             providers=configuration.providers,
+            searches=configuration.searches,
             key_variables={m: names for m, names in configuration.key_variables.items() if m in (*models, *searches)},
             prices=configuration.prices,
             base_url=sending.base_url,

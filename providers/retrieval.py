@@ -31,10 +31,16 @@ HOST_SPACING_S = 1.0
 CORPUS_LANE = f"{PROVIDER}/{CORPUS}"
 # Documents of the corpus have no host.
 NO_HOST = f"{WEB}/"
+# Declares what every host's lane is by default.
+EVERY_HOST = f"{WEB}/*"
 
 
 def is_page(lane: str) -> bool:
     return lane == WEB or lane.startswith(NO_HOST)
+
+
+def is_host(lane: str) -> bool:
+    return lane.startswith(NO_HOST) and lane != NO_HOST
 
 
 def lane_of(name: str, declared: Lane | None) -> Lane:

@@ -5,6 +5,9 @@ Given variables as values; reads no environment. `--base-url` is for models and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from ..access import Access, ConfigurationError, Means, is_address
 from ..authorizer import NO_CREDENTIALS, CredentialsError
 from ..endpoint import ModelEndpoint
@@ -29,15 +32,19 @@ def is_search(model: str) -> bool:
     return model.startswith(_PREFIX)
 
 
-def search_accesses(model: str, means: Means) -> tuple[Access, ...]:
-    """The ways to one engine, one for each key, or a ConfigurationError that says what is missing."""
+def search_accesses(
+    model: str, means: Means, changed: Mapping[str, SearchEngine] = MappingProxyType({})
+) -> tuple[Access, ...]:
+    """The ways to one engine, one for each key, or a ConfigurationError that says what is missing. `changed`: engines
+    by name, as a configuration has them."""
     name = model.removeprefix(_PREFIX)
     if name == CORPUS:
         return (SearchAccess(Target(SCHEME, SCHEME, CORPUS, PROVIDER), CORPUS, Credentials()),)
-    row = ENGINES.get(name)
+    row = changed.get(name) or ENGINES.get(name)
     if row is None:
         known = ", ".join(sorted([*ENGINES, CORPUS]))
         raise ConfigurationError(f"search {model!r}: no search engine {name!r}; known are {known}")
+    # A configuration's own address goes before a variable.
     base_url = (means.variables.get(row.url_variable, "").strip() or row.base_url).rstrip("/")
     if not base_url:
         raise ConfigurationError(f"search {model!r} has no address: set {row.url_variable}")
@@ -47,7 +54,7 @@ def search_accesses(model: str, means: Means) -> tuple[Access, ...]:
             f"search {model!r}: {row.url_variable} must be an address such as http://127.0.0.1:8888, without a user, "
             f"password or query in it"
         )
-    target = Target(base_url, base_url, name, PROVIDER, project=_id_of(model, row, means))
+    target = Target(base_url, row.identity or base_url, name, PROVIDER, project=_id_of(model, row, means))
     found = _keys_of(model, row, means) if means.needs_keys and row.key_variables else {None: ""}
     ways = tuple(SearchAccess(target, name, Credentials(key), variable) for key, variable in found.items())
     for access in ways:

@@ -25,8 +25,10 @@ _TIMEOUT_S = 30.0
 
 
 class SearchEngine(Struct, frozen=True, kw_only=True):
-    """`base_url` empty: its variable must be set. `key_variables`: the first that is set is sent; empty: it takes no
-    key. `id_variable` holds what a target calls its project. `lane` is what it allows by its own documents.
+    """`base_url` empty: its variable must be set; `url_variable` empty: no variable leads it elsewhere.
+    `key_variables`: the first that is set is sent; none: it takes no key. `id_variable` holds what a target calls its
+    project. `identity` stands for the address in keys of calls; None: the address does. `lane` is what it allows by its
+    own documents.
     `dollars_per_1000` requests at list price. `remark`: what whoever uses it should hear."""
 
     protocol: WireProtocol
@@ -42,6 +44,7 @@ class SearchEngine(Struct, frozen=True, kw_only=True):
     price: str
     dollars_per_1000: float
     remark: str = ""
+    identity: str | None = None
 
 
 # How much later than its neighbour a request may arrive, where a limit holds for a second.
