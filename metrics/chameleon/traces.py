@@ -6,8 +6,6 @@ complete, and that a turn that stands there twice counts once. Knows no option o
 
 from __future__ import annotations
 
-import re
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -16,17 +14,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from ...engine.addresses import hostname_of, normalised_url
 from ...engine.pairs import Pair
 from .readings import Readings
 from .rubric import confidence_of
+from .sources import marks_of, packed, unpacked
 
 STANCES = ("supportive", "critical", "balanced", "unclear")
 UNCLEAR = "unclear"
 # What each pair was to be asked: its conversations, and how many turns each has.
 Asked = Mapping[Pair, Mapping[str, int]]
 
-_PLAIN = re.compile(r"https?://([a-z0-9.-]+)(?:/[!\"$->@-~]*[!\"$-.0->@-~])?")
 _Unit = Annotated[float, Meta(ge=0, le=1)]
 _SETS = {(documents, by): at for at, (documents, by) in enumerate(
     (documents, by) for documents in ("cited", "retrieved") for by in ("url", "hostname")
@@ -47,7 +44,7 @@ class Turn(Struct, frozen=True, gc=False):
 
     def documents(self, readings: Readings) -> frozenset[int]:
         """The turn's D of eq. (1)."""
-        return frozenset(memoryview(self.sources[_SETS[readings.documents, readings.by]]).cast("q"))
+        return unpacked(self.sources[_SETS[readings.documents, readings.by]])
 
     def confidence_by(self, readings: Readings) -> float:
         """Where the judge gave no number, the rubric's stands in."""
@@ -279,22 +276,7 @@ def _note(troubles: Troubles, record: _Line, turn: Turn) -> None:
 def _sources(record: _Line) -> tuple[bytes, bytes, bytes, bytes]:
     cited = [marks_of(url) for url in record.cited or ()]
     retrieved = [marks_of(source.url) for source in record.retrieved or ()]
-    return _packed(cited, 0), _packed(cited, 1), _packed(retrieved, 0), _packed(retrieved, 1)
-
-
-def _packed(marks: list[tuple[int, int]], at: int) -> bytes:
-    return array("q", {mark[at] for mark in marks}).tobytes() if marks else b""
-
-
-def marks_of(url: str) -> tuple[int, int]:
-    """An address, normalised, and its host as numbers. 64 bits of a hash: among some hundred sources of a conversation
-    two are taken for one in less than one of 10^14 conversations. What has no host is one of its own."""
-    # Three million addresses a run: nearly all are in their normal form already.
-    plain = _PLAIN.fullmatch(url)
-    if plain is not None:
-        return hash(url), hash(plain[1])
-    whole = normalised_url(url)
-    return hash(whole), hash(hostname_of(whole) or whole)
+    return packed(cited, 0), packed(cited, 1), packed(retrieved, 0), packed(retrieved, 1)
 
 
 def _order(pair: Pair) -> tuple[str, bool, float]:

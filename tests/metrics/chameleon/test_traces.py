@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from millstream.engine.addresses import hostname_of, normalised_url
 from millstream.engine.pairs import Pair
 from millstream.metrics.chameleon.readings import Readings
-from millstream.metrics.chameleon.traces import Traces, marks_of, traces_of
+from millstream.metrics.chameleon.sources import marks_of
+from millstream.metrics.chameleon.traces import Traces, traces_of
 
 PAIR = Pair("m", None)
 
