@@ -132,11 +132,9 @@ def browser(panel: Panel, budget: int = BUDGET) -> Browser:
     whole: dict[int, tuple[Turn, ...]] = {}
     kept = 0
     with ExitStack() as opened:
-        files: dict[Path, IO[bytes]] = {
-            run.records: opened.enter_context(run.records.open("rb"))
-            for run in panel.runs
-            if any(run is panel.origin[sample.pair][0] for sample in panel.samples)
-        }
+        # A run that has no turn may have no file either.
+        paths = dict.fromkeys(panel.origin[panel.samples[at].pair][0].records for at, _, _ in held)
+        files = {path: opened.enter_context(path.open("rb")) for path in paths}
         for name in _by_extremes(names, held):
             if pool.is_full:
                 break

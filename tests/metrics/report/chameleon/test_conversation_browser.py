@@ -13,7 +13,9 @@ from chameleon_records import PERSONAS, STEADY, SWAYING, run_records, turn_recor
 from chameleon_run import panel_of, written_run
 from hostile import hostile
 
+from millstream.engine.pairs import Pair
 from millstream.metrics.report.chameleon.browser import BUDGET, LONGEST, Browser, browser, packed
+from millstream.metrics.report.chameleon.runs import read_run
 
 
 def opened(made: Browser) -> Any:
@@ -126,6 +128,12 @@ def test_records_that_changed_since_they_were_read_are_refused(tmp_path: Path) -
     run.records.write_bytes(b"x" * 40)
     with pytest.raises(ValueError, match="changed while it was read"):
         browser(panel_of(run))
+
+
+def test_a_run_without_a_turn_needs_no_file_of_records(tmp_path: Path) -> None:
+    run = read_run("run", tmp_path / "records.jsonl", [], asked={Pair("m", None): {"c": 15}})
+    made = browser(panel_of(run))
+    assert (made.pairs, made.rows) == (("m",), ())
 
 
 def test_what_can_not_be_seen_has_a_stand_in(tmp_path: Path) -> None:
