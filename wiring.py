@@ -6,6 +6,7 @@ Everything is passed on as values; nothing is kept between engines.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import resource
@@ -36,6 +37,7 @@ from .engine.retry import RetryPolicy
 from .engine.run import run_calls
 from .engine.scheduler import Route, Scheduler
 from .engine.sink import Sink
+from .engine.snapshot import Snapshot
 from .providers.access import Access as Access
 from .providers.access import ConfigurationError as ConfigurationError
 from .providers.access import Means, accesses
@@ -198,6 +200,7 @@ class Engine:
         self._transport = Transport()
         self._authorizers: dict[object, Authorizer] = {}
         self._cache: Cache | None = None
+        self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
         self._extraction = Extraction()
         self._reader: PageReader | None = None
@@ -210,15 +213,26 @@ class Engine:
         return f"<Engine {self._scheduler or 'closed'} {self.purse}>"
 
     async def __aenter__(self) -> Engine:
+        try:
+            await self._open()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def _open(self) -> None:
         settings = self.settings
         raise_file_limit()
         scope = b""
         if settings.mode == "live":
             scope = hashlib.sha256((settings.run_id or os.urandom(16).hex()).encode()).digest()[:16]
+        if settings.snapshot is not None:
+            self._snapshot = await asyncio.to_thread(Snapshot, settings.snapshot)
         await self._retrieval.open()
         self._cache = Cache(settings.cache_folder(), scope=scope)
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
+        recall = Recall(self._cache, settings.mode, ages, snapshot=self._snapshot)
         self._scheduler = Scheduler(
             self._route,
             cache=self._cache,
@@ -226,10 +240,9 @@ class Engine:
             policy=settings.policy,
             events=self.events,
             random=Random(),
-            recall=(recall := Recall(self._cache, settings.mode, ages)),
+            recall=recall,
         )
         self._reader = PageReader(self.ask, recall, self._extraction)
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -246,6 +259,9 @@ class Engine:
                 self._cache.drop_scope()
             self._cache.close()
             self._cache = None
+        if self._snapshot is not None:
+            self._snapshot.close()
+            self._snapshot = None
 
     @property
     def scheduler(self) -> Scheduler:

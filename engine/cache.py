@@ -87,6 +87,12 @@ class Cache:
         self._shared, self._private, self._derived, self._bodies, self._failures = (
             self._environment.open_db(name, create=False) for name in (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES)
         )
+        self._named = {
+            ANSWERS: self._shared,
+            FAILURES: self._failures,
+            BODIES: self._bodies,
+            DERIVED: self._derived,
+        }
         self._db = self._private if scope else self._shared
         self._waiting: list[tuple[Any, bytes, bytes, asyncio.Future[None]]] = []
         self._waiting_bodies: dict[bytes, bytes] = {}
@@ -228,16 +234,24 @@ class Cache:
                 if entry is not None:
                     yield bytes(key), entry
 
+    def value(self, db: bytes, key: bytes) -> bytes | None:
+        """One thing as it is stored, without its seal."""
+        try:
+            with self._environment.begin(db=self._named[db]) as transaction:
+                stored = transaction.get(key)
+        except lmdb.Error:
+            return None
+        return stored[:-4] if stored is not None and is_sealed(key, stored) else None
+
     def add(self, pieces: Iterable[Piece]) -> int:
         """Store what is not there yet: in one transaction, how many."""
-        names = {ANSWERS: self._shared, FAILURES: self._failures, BODIES: self._bodies, DERIVED: self._derived}
         added = 0
         with self._change() as transaction:
             for db, key, value in pieces:
-                there = transaction.get(key, db=names[db])
+                there = transaction.get(key, db=self._named[db])
                 if there is None or not is_sealed(key, there):
                     stamped = KEPT_AT.pack(time.time()) + value if db == DERIVED else value
-                    added += transaction.put(key, sealed(key, stamped), db=names[db])
+                    added += transaction.put(key, sealed(key, stamped), db=self._named[db])
         return added
 
     def prune(self, *, older_than_s: float | None = None, now: float | None = None) -> Pruned:

@@ -1,0 +1,192 @@
+"""Writing a snapshot from a cache, and taking one into a cache: record by record, in constant memory.
+
+Owns the order of records and what belongs to a run: its answers and final failures, the bodies they name, and what was
+made of those. The form of the file: snapshot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TypeVar
+
+from msgspec import Struct
+
+from .cache import Cache, Piece
+from .entries import Entry, Failed, entry_of, failed_of
+from .fault import LocalFault
+from .run_keys import SortedKeys
+from .snapshot import (
+    ANSWER,
+    BODY,
+    DERIVED,
+    FAILURE,
+    KEY_MAX,
+    MAGIC,
+    Row,
+    Snapshot,
+    content_hash,
+    crc_of,
+    digest_part,
+    foot_bytes,
+    row_bytes,
+)
+from .store import ANSWERS, BODIES, FAILURES
+from .store import DERIVED as TEXTS
+
+Stored = TypeVar("Stored", Entry, Failed)
+_BATCH_BYTES = 4 << 20
+_CERTAIN = b"certain"
+_DATABASES = {ANSWER: ANSWERS, FAILURE: FAILURES, BODY: BODIES, DERIVED: TEXTS}
+
+
+class Packed(Struct):
+    """What a snapshot holds. `missing`: calls that had an answer, and the cache has it no more; `newer`: responses that
+    came only after the run had ended."""
+
+    digest: str = ""
+    answers: int = 0
+    failures: int = 0
+    bodies: int = 0
+    texts: int = 0
+    bytes: int = 0
+    missing: int = 0
+    newer: int = 0
+
+
+class Taken(Struct):
+    """What came into a cache from a snapshot, and what was there before."""
+
+    digest: str
+    records: int = 0
+    added: int = 0
+
+
+def pack(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, *, until: float | None = None) -> Packed:
+    """Write what the cache holds under these keys, each with whether it is certain to have had an answer. `until`: when
+    the run ended, in seconds since 1970. Puts nothing into another file's place before it is whole."""
+    draft = path.with_name(f"{path.name}.new")
+    packed = Packed()
+    try:
+        with SortedKeys(path.parent) as wanted, draft.open("wb") as file, TemporaryFile(dir=path.parent) as rows:
+            wanted.add((bytes((ANSWER,)) + key, _CERTAIN if is_certain else b"") for key, is_certain in keys)
+            writer = _Writer(file, rows)
+            _write_all(cache, wanted, writer, packed, until)
+            packed.digest, packed.bytes = writer.end()
+        draft.replace(path)
+    except OSError as error:
+        raise LocalFault(f"{path} can't be written ({error.strerror}): free disk space, or choose another") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return packed
+
+
+def _write_all(cache: Cache, wanted: SortedKeys, writer: _Writer, packed: Packed, until: float | None) -> None:
+    # Kinds follow each other as the index wants them: what one stage finds belongs to a later one.
+    for key, mark in wanted.begin_with(bytes((ANSWER,))):
+        if not _write_response(cache, key, wanted, writer, packed, until):
+            packed.missing += mark == _CERTAIN
+    for key, _ in wanted.begin_with(bytes((FAILURE,))):
+        record = cache.value(FAILURES, key)
+        if record is not None:
+            packed.failures += 1
+            writer.write(FAILURE, key, record)
+    for key, _ in wanted.begin_with(bytes((BODY,))):
+        body = cache.value(BODIES, key)
+        if body is not None:
+            packed.bodies += 1
+            writer.write(BODY, key, body)
+    for key, _ in wanted.begin_with(bytes((DERIVED,))):
+        text = cache.derived(key)
+        if text is not None:
+            packed.texts += 1
+            writer.write(DERIVED, key, text)
+
+
+def _write_response(
+    cache: Cache, key: bytes, wanted: SortedKeys, writer: _Writer, packed: Packed, until: float | None
+) -> bool:
+    """The later of a call's answer and its failure, as a run would take it. Whether there is either."""
+    record, failed_record = cache.value(ANSWERS, key), cache.value(FAILURES, key)
+    entry = None if record is None else entry_of(record)
+    entry = None if entry is None else _whole(cache, entry)
+    failed = None if failed_record is None else failed_of(failed_record)
+    failed = None if failed is None else _whole(cache, failed)
+    found: Entry | Failed | None = entry
+    if failed is not None and (entry is None or failed.received_at > entry.received_at):
+        found = failed
+        wanted.add([(bytes((FAILURE,)) + key, b"")])
+    elif record is not None and entry is not None:
+        packed.answers += 1
+        writer.write(ANSWER, key, record)
+    if found is None:
+        return False
+    packed.newer += until is not None and found.received_at > until
+    if found.body_hash:
+        wanted.add([(bytes((BODY,)) + found.body_hash, b"")])
+    if found.url and found.response is not None:
+        source = found.body_hash or hashlib.sha256(found.response.body).digest()
+        made = (key for key, _ in cache.derived_from(source) if len(key) <= KEY_MAX)
+        wanted.add((bytes((DERIVED,)) + text_key, b"") for text_key in made)
+    return True
+
+
+def _whole(cache: Cache, found: Stored) -> Stored | None:
+    """None where its body is lost."""
+    return None if found.body_hash and cache.value(BODIES, found.body_hash) is None else found
+
+
+class _Writer:
+    """Records as they come, their index in a file of its own until the end."""
+
+    def __init__(self, file: IO[bytes], rows: IO[bytes]) -> None:
+        self._file = file
+        self._rows = rows
+        self._offset = file.write(MAGIC)
+        self._count = 0
+        self._digest = hashlib.sha256()
+        self._crc = 0
+
+    def write(self, kind: int, key: bytes, record: bytes) -> None:
+        content = content_hash(kind, record)
+        assert content is not None, "what the cache gave can be read"
+        row = Row(kind, key, self._offset, len(record), crc_of(key, record), content)
+        packed = row_bytes(row)
+        self._file.write(record)
+        self._rows.write(packed)
+        self._offset += len(record)
+        self._count += 1
+        self._digest.update(digest_part(row))
+        self._crc = zlib.crc32(packed, self._crc)
+
+    def end(self) -> tuple[str, int]:
+        """The digest, and the bytes of the whole file."""
+        self._rows.seek(0)
+        shutil.copyfileobj(self._rows, self._file)
+        self._file.write(foot_bytes(self._offset, self._count, self._digest.digest(), self._crc))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._digest.hexdigest(), self._file.tell()
+
+
+def take(snapshot: Snapshot, cache: Cache) -> Taken:
+    """Store in the cache what it does not hold yet. Every record is checked before the first is stored."""
+    for row in snapshot.rows():
+        snapshot.record(row)
+    taken = Taken(snapshot.digest)
+    batch: list[Piece] = []
+    size = 0
+    for row in snapshot.rows():
+        batch.append(Piece(_DATABASES[row.kind], row.key, snapshot.record(row)))
+        size += row.length
+        if size >= _BATCH_BYTES:
+            taken.added += cache.add(batch)
+            batch, size = [], 0
+        taken.records += 1
+    taken.added += cache.add(batch)
+    return taken
