@@ -13,7 +13,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench torture lock runtime tools
+.PHONY: help run test check bench torture pages lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,10 @@ bench: tools ## our speed beside the peers', measured in one run
 torture: tools ## the long attack: a thousand random kills, four processes on one quota (about half an hour)
 	@MILLSTREAM_KILLS=1000 MILLSTREAM_SHARED_S=150 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
 		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/providers/test_shared_quotas.py
+
+pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
+	@MILLSTREAM_FUZZED_PAGES=500 MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \
+		tests/providers/pages/test_real_pages.py tests/providers/pages/test_extraction.py
 
 lock: tools ## choose versions anew, within pyproject.toml
 	$(LOCK) --output-file requirements.txt
