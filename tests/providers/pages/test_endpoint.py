@@ -287,31 +287,47 @@ def test_a_host_that_does_not_listen_or_has_no_name_is_final() -> None:
 
 
 @pytest.fixture(scope="module")
-def self_signed(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A certificate for a.example that nobody vouches for, and its key."""
     folder: Path = tmp_path_factory.mktemp("certificate")
-    key, certificate = str(folder / "key"), str(folder / "certificate")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=a.example"]
-    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    found, key = str(folder / "certificate"), str(folder / "key")
+    name = ["-subj", "/CN=a.example", "-addext", "subjectAltName=DNS:a.example"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *name]
+    subprocess.run([*command, "-keyout", key, "-out", found], check=True, capture_output=True)
+    return found, key
+
+
+async def safely(url: str, certificate: tuple[str, str]) -> Reply | Fault:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    return context
+    context.load_cert_chain(*certificate)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if await reader.readline():
+            writer.write(http(b"safe"))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
+    async with server:
+        found, _ = await attempt(endpoint(server.sockets[0].getsockname()[1]), Call("web", url))
+    return found
 
 
 @on_each_loop
-def test_a_certificate_that_nobody_vouches_for_is_final(loop: str, self_signed: ssl.SSLContext) -> None:
-    async def visit() -> Reply | Fault:
-        async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.close()
-
-        server = await asyncio.start_server(never, "127.0.0.1", 0, ssl=self_signed)
-        async with server:
-            port = server.sockets[0].getsockname()[1]
-            found, _ = await attempt(endpoint(port), Call("web", "https://a.example/"))
-        return found
-
-    found = run_on(loop, visit())
+def test_a_certificate_that_nobody_vouches_for_is_final(loop: str, certificate: tuple[str, str]) -> None:
+    found = run_on(loop, safely("https://a.example/", certificate))
     assert isinstance(found, Fault) and (found.kind, found.action) == ("connect", "never")
     assert "certificate" in found.detail
+
+
+@on_each_loop
+def test_a_page_comes_over_a_safe_connection_from_the_host_that_the_certificate_names_alone(
+    loop: str, certificate: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", certificate[0])
+    found = run_on(loop, safely("https://a.example/", certificate))
+    assert isinstance(found, Reply) and found.fetched is not None and found.fetched.body == b"safe"
+    found = run_on(loop, safely("https://b.example/", certificate))
+    assert isinstance(found, Fault) and (found.kind, found.action) == ("connect", "never")
 
 
 def test_a_port_that_does_not_speak_safely_is_final() -> None:
