@@ -40,7 +40,7 @@ from .store import ANSWERS, BODIES, FAILURES
 from .store import DERIVED as TEXTS
 
 Stored = TypeVar("Stored", Entry, Failed)
-_BATCH_BYTES = 4 << 20
+_BATCH, _BATCH_BYTES = 1000, 4 << 20
 _CERTAIN = b"certain"
 _DATABASES = {ANSWER: ANSWERS, FAILURE: FAILURES, BODY: BODIES, DERIVED: TEXTS}
 
@@ -184,7 +184,7 @@ def take(snapshot: Snapshot, cache: Cache) -> Taken:
     for row in snapshot.rows():
         batch.append(Piece(_DATABASES[row.kind], row.key, snapshot.record(row)))
         size += row.length
-        if size >= _BATCH_BYTES:
+        if size >= _BATCH_BYTES or len(batch) == _BATCH:
             taken.added += cache.add(batch)
             batch, size = [], 0
         taken.records += 1

@@ -101,10 +101,16 @@ def test_a_snapshot_goes_before_the_cache_and_in_mode_strict_in_its_place() -> N
 
 
 def asked(
-    folder: Path, provider: ScriptedProvider, *calls: Call, mode: Mode = "record", **more: object
+    folder: Path,
+    provider: ScriptedProvider,
+    *calls: Call,
+    mode: Mode = "record",
+    scope: bytes = b"",
+    ages: Ages | None = None,
 ) -> list[Outcome]:
     async def main() -> list[Outcome]:
-        async with engine_over({WEB: provider, S: provider, M: provider}, folder, mode=mode, **more) as bench:  # type: ignore[arg-type]
+        served = {WEB: provider, S: provider, M: provider}
+        async with engine_over(served, folder, mode=mode, scope=scope, ages=ages) as bench:
             return [await bench.scheduler.ask(call) for call in calls]
 
     return run_virtually(main())
@@ -158,9 +164,9 @@ def test_what_a_live_run_fetched_is_its_own(tmp_path: Path) -> None:
     provider = ScriptedProvider(lambda prompt, at: GONE if "gone" in prompt else None)
     pages = Call(WEB, URL), Call(WEB, f"{URL}/gone")
     asked(tmp_path, provider, *pages)
-    own = {"mode": "live", "scope": b"a" * 16, "ages": Ages(run_started=1.0)}
-    assert [one.cached for one in asked(tmp_path, provider, *pages, **own)] == [False, False]
-    assert [one.cached for one in asked(tmp_path, provider, *pages, **own)] == [True, True]
+    for is_cached in (False, True):
+        own = asked(tmp_path, provider, *pages, mode="live", scope=b"a" * 16, ages=Ages(run_started=1.0))
+        assert [one.cached for one in own] == [is_cached, is_cached]
     cache = Cache(tmp_path, scope=b"a" * 16)
     cache.drop_scope()
     told = cache.statistics()
