@@ -1,6 +1,6 @@
-"""The demo behind `make run`: a full grid and small ones against the simulated provider, on loopback.
+"""The demo behind `make run`: a full grid, small ones and conversations against the simulated outside, on loopback.
 
-Owns the run file it writes and the provider's process, which ends with this one however that ends. The run itself is
+Owns the run file it writes and the outside's process, which ends with this one however that ends. The run itself is
 what `millstream run FILE` does.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from ..engine.fault import LocalFault
 from . import command
@@ -28,12 +30,17 @@ CONCURRENCY = 256
 # Far above what one process sends, so that quotas are kept and cost what they cost, but hold nothing up.
 RPM = 3_000_000
 TPM = 3_000_000_000
+# Hosts enough that sparing each of them (a second between two of its pages) holds nothing up.
+WEB = ("--web", "--hosts", "240")
 
 _RUN_FILE = """\
-# Written by the demo. The same again, while a provider listens there: millstream run {path}
+# Written by the demo. The same again, while all of it listens there: millstream run {path}
 
 [run]
 out = "."
+# Whatever is stored is taken, pages that gave nothing among it, and only what is missing is sent.
+mode = "replay"
+allow_host = ["*.sim.test=127.0.0.1:{web_port}"]
 
 [[run.millstone]]
 name = "open"
@@ -46,9 +53,21 @@ model = ["sim/stubborn", "sim/contrary", "sim/refusing"]
 dataset = {dataset}
 issues = "controversial"
 {limit}
-# The name stands for the address in keys of calls, so that another port is the same provider.
+[[run.chameleon]]
+name = "conversations"
+model = ["sim/steady", "sim/open", "sim/contrary"]
+judge = "sim/judge"
+search = "searxng"
+temperature = 0
+window = 128_000
+{conversations}
+# The names stand for the addresses in keys of calls, so that other ports are the same provider and search engine.
 [providers.sim]
-base_url = "{base_url}"
+base_url = "http://127.0.0.1:{port}/v1"
+identity = "sim"
+
+[searches.searxng]
+base_url = "http://127.0.0.1:{web_port}"
 identity = "sim"
 """
 _LANE = """
@@ -74,12 +93,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m millstream.interfaces.demo",
-        description="Run the full grid of one simulated model and ten issues of three more, on loopback.",
+        description="Run the full grid of one simulated model, ten issues of three more, and 24 conversations with "
+        "three, on loopback.",
     )
     parser.add_argument(
         "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where run folders go (default: %(default)s)"
     )
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N issues of each run, for a short look")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="only N issues of each grid and N short conversations, for a short look"
+    )
     return parser
 
 
@@ -92,14 +114,14 @@ def _demonstrate(runs: Path, limit: int | None) -> int:
         folder = _new_folder(runs.absolute())
     except OSError as error:
         raise LocalFault(f"{error.filename or runs}: {error.strerror or error}: choose another --runs") from error
-    with _provider() as port:
+    with _outside() as ports:
         file = folder / "run.toml"
-        file.write_text(_run_file(file, dataset, f"http://127.0.0.1:{port}/v1", limit), encoding="utf-8")
+        file.write_text(_run_file(file, dataset, ports, limit), encoding="utf-8")
         note(_announced(folder, limit))
         code = command.main(["run", str(file)])
     if code >= RESUMABLE:
-        sim = f"millstream sim --full-size --port {port}"
-        note(f"demo: the simulated provider has ended too; to go on: {sim}, and beside it: millstream run {file}")
+        sim = shlex.join(("millstream", "sim", "--full-size", *ports.flags, *WEB))
+        note(f"demo: the simulated outside has ended too; to go on: {sim}, and beside it: millstream run {file}")
     return code
 
 
@@ -117,45 +139,66 @@ def _new_folder(runs: Path) -> Path:
             return folder
 
 
-def _run_file(path: Path, dataset: Path, base_url: str, limit: int | None) -> str:
+def _run_file(path: Path, dataset: Path, ports: Ports, limit: int | None) -> str:
     told = "" if limit is None else f"limit = {limit}\n"
+    few = "" if limit is None else f"conversations = {limit}\nturns = 3\n"
     lanes = (
         _LANE.format(model=f"sim/{persona}", rpm=RPM, tpm=TPM, concurrency=CONCURRENCY)
-        for persona in ("open", "stubborn", "contrary", "refusing")
+        for persona in ("open", "stubborn", "contrary", "refusing", "steady", "judge")
     )
     quoted = json.dumps(str(dataset), ensure_ascii=False)
-    return _RUN_FILE.format(path=path, dataset=quoted, base_url=base_url, limit=told) + "".join(lanes)
+    places = {"path": path, "dataset": quoted, "port": ports.provider, "web_port": ports.web}
+    return _RUN_FILE.format(**places, limit=told, conversations=few) + "".join(lanes)
 
 
 def _announced(folder: Path, limit: int | None) -> str:
-    what = "the full grid of 105,930 prompts to sim/open, then ten issues to sim/stubborn, contrary and refusing"
-    lasts = "half a minute, and its reports; a few seconds where the cache has the answers"
+    what = (
+        "the full grid of 105,930 prompts to sim/open, ten issues to sim/stubborn, contrary and refusing, then 24 "
+        "conversations with sim/steady, open and contrary, which search and read a simulated web"
+    )
+    lasts = "a minute, and its reports; a part of it where the cache has the answers"
     if limit is not None:
-        what = f"{limit} of the issues to sim/open, then as many to sim/stubborn, contrary and refusing"
+        what = (
+            f"{limit} of the issues to sim/open and as many to sim/stubborn, contrary and refusing, then {limit} short "
+            f"conversations with sim/steady, open and contrary, which search and read a simulated web"
+        )
         lasts = "a part of a minute"
-    return f"demo: {what}, over HTTP on loopback ({lasts}); files: {folder}"
+    return f"demo: {what}; over HTTP on loopback ({lasts}); files: {folder}"
+
+
+class Ports(NamedTuple):
+    """Where the simulated outside listens."""
+
+    provider: int
+    web: int
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("--port", str(self.provider), "--web-port", str(self.web))
 
 
 @contextmanager
-def _provider() -> Iterator[int]:
-    """The simulated provider in a process of its own, while the block lasts; its port.
+def _outside() -> Iterator[Ports]:
+    """The simulated provider, web and search engine in a process of their own, while the block lasts; their ports.
 
     Its standard input is a pipe of ours that nobody writes to: it closes when we end, a kill included. It is no member
     of our process group, so that Ctrl-C stops us alone and what is in flight is still answered.
     """
     with tempfile.TemporaryDirectory(prefix="millstream-demo-") as folder:
-        port_file = Path(folder) / "port"
+        port_file, web_port_file = Path(folder) / "port", Path(folder) / "web-port"
         python = [sys.executable, *(["-P"] if sys.flags.safe_path else [])]
         sim = ["-m", "millstream", "sim", "--full-size", "--until-eof", "--port", "0", "--port-file", str(port_file)]
         with subprocess.Popen(
-            [*python, *sim],
+            [*python, *sim, *WEB, "--web-port-file", str(web_port_file)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
         ) as process:
             try:
-                yield _port_of(process, port_file)
+                # The provider listens last.
+                provider = _port_of(process, port_file)
+                yield Ports(provider, _port_of(process, web_port_file))
             finally:
                 _end(process)
 
@@ -168,9 +211,9 @@ def _port_of(process: subprocess.Popen[bytes], port_file: Path) -> int:
         if process.poll() is not None:
             assert process.stderr is not None
             said = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
-            raise LocalFault(f"the simulated provider ended at once: {said[-1] if said else process.returncode}")
+            raise LocalFault(f"the simulated outside ended at once: {said[-1] if said else process.returncode}")
         time.sleep(0.02)
-    raise LocalFault(f"the simulated provider did not listen within {START_S:g} s")
+    raise LocalFault(f"the simulated outside did not listen within {START_S:g} s")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

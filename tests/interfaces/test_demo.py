@@ -16,6 +16,7 @@ import pytest
 from command_line import Done, environment, finish, ids_of, lines_of, scores_of
 
 MODELS = ("sim/open", "sim/stubborn", "sim/contrary", "sim/refusing")
+CONVERSED = ("sim/steady", "sim/open", "sim/contrary")
 ISSUE_PROMPTS = 990
 
 
@@ -90,6 +91,21 @@ def test_the_personas_know_the_generated_set(twice: tuple[Path, Done, Done]) -> 
     assert scores_of(folder / "open")["millstone"]["models"]["sim/open"]["om_pro_share"] > 20
 
 
+def test_conversations_are_held_with_sources_of_the_simulated_web(twice: tuple[Path, Done, Done]) -> None:
+    home, _, _ = twice
+    folder = folders(home)[0]
+    lines = lines_of(folder / "conversations" / "records.jsonl")
+    assert {line["model"] for line in lines} == set(CONVERSED)
+    assert len(lines) == 3 * len(CONVERSED) and all(line["cited"] for line in lines if line["model"] == "sim/steady")
+    read = [page for line in lines for page in line["retrieved"] if page["status"] == "ok"]
+    assert len(read) > 10 * len(lines)
+    models = scores_of(folder / "conversations")["chameleon"]["models"]
+    # steady never changes and contrary always does.
+    assert [models[model]["0"]["changes"]["mean"] for model in ("sim/steady", "sim/contrary")] == [0.0, 2.0]
+    page = (folder / "report.html").read_text("utf-8")
+    assert "Chameleon: 3 models in 1 conversation" in page and "MillStone: 4 models" in page
+
+
 def test_it_ends_with_the_scores_and_where_the_files_are(twice: tuple[Path, Done, Done]) -> None:
     home, done, _ = twice
     folder = folders(home)[0]
@@ -101,7 +117,7 @@ def test_it_ends_with_the_scores_and_where_the_files_are(twice: tuple[Path, Done
 def test_the_quotas_are_declared_so_that_lanes_are_at_work(twice: tuple[Path, Done, Done]) -> None:
     home, _, _ = twice
     lanes = tomllib.loads((folders(home)[0] / "run.toml").read_text())["lanes"]
-    assert set(lanes) == set(MODELS)
+    assert set(lanes) == {*MODELS, "sim/steady", "sim/judge"}
     assert all(lane["rpm"] > 0 and lane["tpm"] > 0 and lane["concurrency"] == 256 for lane in lanes.values())
 
 
@@ -111,9 +127,11 @@ def test_the_second_time_it_answers_from_the_cache_into_a_new_folder_and_says_so
     home, first, second = twice
     assert second.code == 0, second.err
     assert "all from the cache; nothing was sent" not in first.out
-    assert second.out.count("all from the cache; nothing was sent") == 2
+    assert second.out.count("all from the cache; nothing was sent") == 3
     one, other = folders(home)
     assert scores_of(one / "open") == scores_of(other / "open")
+    # Pages that gave nothing are not asked for again either.
+    assert scores_of(one / "conversations") == scores_of(other / "conversations")
     # Another provider, another port, the same answers: the name stands for the address.
     assert provider_of(one) != provider_of(other)
 
@@ -136,8 +154,9 @@ def test_ctrl_c_ends_both_and_what_is_in_flight_is_still_answered(tmp_path: Path
     assert ids_of(folder / "open", "failures.jsonl") == []
     assert "pending" in done.out
     _, port = provider_of(folder)
-    told = f"to go on: millstream sim --full-size --port {port}, and beside it: millstream run {folder / 'run.toml'}"
-    assert told in done.err
+    web_port = tomllib.loads((folder / "run.toml").read_text())["searches"]["searxng"]["base_url"].rpartition(":")[2]
+    sim = f"millstream sim --full-size --port {port} --web-port {web_port} --web --hosts 240"
+    assert f"to go on: {sim}, and beside it: millstream run {folder / 'run.toml'}" in done.err
 
 
 @pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
