@@ -48,7 +48,7 @@ from .providers.pages.endpoint import POLICY as PAGE_POLICY
 from .providers.pages.extraction import Extraction
 from .providers.pages.page import Page
 from .providers.pages.reader import PageReader
-from .providers.retrieval import CORPUS_LANE, EVERY_HOST, Retrieval, is_host, is_page, price_of
+from .providers.retrieval import CORPUS_LANE, EVERY_HOST, Retrieval, is_host, is_page, search_prices
 from .providers.retrieval import lane_of as retrieval_lane_of
 from .providers.search.access import (
     is_search,
@@ -148,7 +148,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         return capped_by_files(whole)
 
     def price_table(self) -> Prices:
-        return bundled_prices().replaced_by(self.prices)
+        bundled = bundled_prices()
+        return structs.replace(bundled, models={**bundled.models, **search_prices()}).replaced_by(self.prices)
 
     def cache_folder(self) -> Path:
         return self.cache if self.cache is not None else default_cache_folder(self.variables)
@@ -229,7 +230,7 @@ class Engine:
         if settings.snapshot is not None:
             self._snapshot = await asyncio.to_thread(Snapshot, settings.snapshot)
         await self._retrieval.open()
-        self._cache = Cache(settings.cache_folder(), scope=scope)
+        self._cache = Cache(settings.cache_folder(), scope=scope, spares_loop=True)
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = Recall(self._cache, settings.mode, ages, snapshot=self._snapshot)
@@ -303,7 +304,7 @@ class Engine:
         settings, is_engine = self.settings, is_search(model)
         accesses = accesses_to(model, settings)
         lane = capped_by_files(settings.lane_of(model), len(accesses))
-        price = self._prices.get(model) or (price_of(model) if is_engine else None)
+        price = self._prices.get(model)
         if settings.max_cost is not None and price is None:
             raise ConfigurationError(
                 f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"

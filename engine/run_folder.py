@@ -11,8 +11,8 @@ import hashlib
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,26 @@ def write_whole(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[None]:
+    """Nobody writes this run meanwhile."""
+    fd = _lock(folder)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def note_in_manifest(folder: Path, **changes: Any) -> None:
+    """Change what a manifest says of a run. The caller holds it."""
+    manifest = {**read_manifest(folder), **changes}
+    manifest["manifest_hash"] = manifest_hash(manifest)
+    try:
+        write_whole(folder / MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+    except OSError as error:
+        raise LocalFault(f"{folder / MANIFEST} can't be written ({error.strerror}): free disk space first") from error
 
 
 class RunFolder:

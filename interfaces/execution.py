@@ -30,6 +30,7 @@ from ..engine.group import LaneGroup
 from ..engine.journal import read_lines
 from ..engine.pairs import Done, Pair
 from ..engine.run_folder import FAILURES, RECORDS, RunFolder, write_whole
+from ..engine.snapshot import digest_of
 from ..wiring import Engine
 from . import refusal
 from .output import note
@@ -109,7 +110,7 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
     began = time.monotonic()
     with RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry) as folder:
         done = prepared.work.read_done(folder)
-        _begin_manifest(folder, prepared)
+        _begin_manifest(folder, prepared, is_complete=done.count() >= prepared.total)
         spent = done.cost + manner.spent_elsewhere + _cost_at_kills(folder, done)
         started = datetime.fromisoformat(folder.manifest["started"]).timestamp()
         prepared = with_settings(
@@ -192,8 +193,10 @@ def _tell_lost_keys(lane: LaneGroup) -> None:
             note(f"millstream: {key} was left out of {stop.lane} ({stop.reason}): {stop.detail}")
 
 
-def _begin_manifest(folder: RunFolder, prepared: Prepared) -> None:
-    manifest = folder.manifest
+def _begin_manifest(folder: RunFolder, prepared: Prepared, *, is_complete: bool) -> None:
+    manifest, snapshot = folder.manifest, prepared.settings.snapshot
+    # What an export has noted stays true for as long as nothing is added to it.
+    exported = manifest.get("snapshot") if is_complete else None
     lanes = [prepared.settings.whole_lane_of(model) for model in prepared.work.lanes]
     # A process that was killed wrote no end: whatever it had in flight may have been billed.
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
@@ -208,7 +211,7 @@ def _begin_manifest(folder: RunFolder, prepared: Prepared) -> None:
         versions=_versions(),
         options=prepared.options,
         dataset=prepared.dataset,
-        snapshot=None,
+        snapshot=exported if snapshot is None else digest_of(snapshot),
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..engine.call import WEB
 from ..engine.endpoint import Endpoint
 from ..engine.lane import CONCURRENCY_DEFAULT, Lane
-from ..engine.money import Price
+from ..engine.money import Listed, Price, Source
 from .access import ConfigurationError
 from .pages.connections import Connections
 from .pages.endpoint import PageEndpoint
@@ -21,7 +21,7 @@ from .pages.guard import Guard, parse_allowed
 from .pages.together import CONCURRENCY, HostEndpoint, Together
 from .search.access import is_search
 from .search.documents import CorpusError
-from .search.table import CORPUS, PROVIDER, engine_of
+from .search.table import CORPUS, ENGINES, PROVIDER, READ_ON, engine_of
 
 if TYPE_CHECKING:
     from .search.corpus import Corpus
@@ -71,12 +71,13 @@ def _over(declared: Lane, default: Lane) -> Lane:
     )
 
 
-def price_of(model: str) -> Price | None:
-    """What an engine's own list says of one request."""
-    row = engine_of(model)
-    if row is not None:
-        return Price(0.0, 0.0, call=row.dollars_per_1000 / 1000)
-    return Price(0.0, 0.0) if model == CORPUS_LANE else None
+def search_prices() -> dict[str, Listed]:
+    """What the engines' own lists say of one request."""
+    listed = {
+        f"{PROVIDER}/{name}": Listed(Price(0.0, 0.0, call=row.dollars_per_1000 / 1000), Source(READ_ON, row.price))
+        for name, row in ENGINES.items()
+    }
+    return {**listed, CORPUS_LANE: Listed(Price(0.0, 0.0), Source(READ_ON, "free: a folder of your own"))}
 
 
 class Retrieval:

@@ -1,4 +1,4 @@
-"""`millstream cache`: what is stored, why a call is or is not answered from it, and dropping what is old.
+"""`millstream cache`: what is stored, why a call is or is not answered from it, dropping what is old, and files of it.
 
 Owns the arguments and the opening and closing of the cache. `stats` and `why` open it for reading alone.
 """
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ..benchmark_options import BenchmarkOptions, MillstoneOptions
     from ..options import Sending
 
-HELP = "the stored answers: stats, why, prune"
+HELP = "the stored answers: stats, why, prune, export, import"
+_VERBS = "stats|why|prune|export|import"
 _AGE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(m|h|d|w)\s*")
 _AGE_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 
@@ -46,7 +47,7 @@ class _Age:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="cache_verb", metavar="stats|why|prune", required=True)
+    verbs = parser.add_subparsers(dest="cache_verb", metavar=_VERBS, required=True)
     stats = _sub(verbs, "stats", "how many answers are stored, by endpoint and model")
     stats.add_argument("--json", action="store_true", help="as one JSON object")
     _add_why(_sub(verbs, "why", "why a call is, or is not, answered from the cache"))
@@ -54,6 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = prune.add_mutually_exclusive_group()
     which.add_argument("--older-than", type=flag(_Age()), metavar="AGE", help="those older: 90m, 12h, 30d, 8w")
     which.add_argument("--all", action="store_true", help="all of them")
+    _add_export(_sub(verbs, "export", "write every response of a run into one file, to repeat it from that or to keep"))
+    taking = _sub(verbs, "import", "take every response of a snapshot into a cache")
+    taking.add_argument("file", metavar="FILE", help="what `cache export` wrote")
+    taking.add_argument("--json", action="store_true", help="the summary as one JSON object")
 
 
 def _sub(verbs: Any, name: str, told: str) -> argparse.ArgumentParser:
@@ -65,6 +70,13 @@ def _sub(verbs: Any, name: str, told: str) -> argparse.ArgumentParser:
         help="where answers are kept (default: the run's, or the user's cache folder)",
     )
     return parser
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's folder")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the snapshot to write, for `run --snapshot FILE`")
+    parser.add_argument("--warc", metavar="FILE", help="the run's pages alone, as WARC; compressed if it ends with .gz")
+    parser.add_argument("--json", action="store_true", help="the summary as one JSON object")
 
 
 def _add_why(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +92,8 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    return {"stats": _stats, "why": _why, "prune": _prune}[options.cache_verb](options)
+    verbs = {"stats": _stats, "why": _why, "prune": _prune, "export": _export, "import": _import}
+    return verbs[options.cache_verb](options)
 
 
 def _stats(options: argparse.Namespace) -> int:
@@ -109,10 +122,28 @@ def _prune(options: argparse.Namespace) -> int:
     ]
     also = f" (and {', '.join(besides)})" if besides else ""
     say(
-        f"{before.path}: {dropped.answers:,} answers dropped{also}, {kept:,} kept; the file keeps its size and uses the "
-        f"room again"
+        f"{before.path}: {dropped.answers:,} answers dropped{also}, {kept:,} kept; the file keeps its size and uses "
+        f"the room again"
     )
     return DONE
+
+
+def _export(options: argparse.Namespace) -> int:
+    from ..cache_files import export_snapshot, export_warc
+    from .resume import manifest_of
+
+    if (options.file is None) == (options.warc is None):
+        raise UsageError("cache export: expected RUN FILE for a snapshot, or --warc FILE RUN for its pages")
+    export = export_snapshot if options.warc is None else export_warc
+    file = Path(options.file or options.warc).expanduser()
+    run = Path(options.run).expanduser()
+    return export(run, manifest_of(run), file, options.cache, as_json=options.json)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from ..cache_files import import_snapshot
+
+    return import_snapshot(Path(options.file).expanduser(), options.cache, as_json=options.json)
 
 
 def _why(options: argparse.Namespace) -> int:
