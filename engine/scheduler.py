@@ -61,8 +61,9 @@ class Scheduler:
         self.cache = cache
         self.recall = recall if recall is not None else Recall(cache, mode)
         self._routes = Routes(route)
-        # Those of models and searches, by lane. Hosts come and go.
+        # Those of models and searches, by lane; those of hosts come and go.
         self.routes: Mapping[str, Route] = self._routes.lasting
+        self.hosts: Mapping[str, Route] = self._routes.hosts
         self._mode = mode
         self._policy = policy
         self._random = random

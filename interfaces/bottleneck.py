@@ -16,6 +16,8 @@ CPU = "CPU"
 CONCURRENCY = "concurrency"
 ANSWERS = "answers"
 RETRY = "retry"
+# The pauses that hosts are spared with, between two of their pages.
+POLITENESS = "politeness"
 # A process that has more than this of a core has no time of its own left.
 CPU_FULL = 0.9
 # A timer this late found the loop busy, or the machine.

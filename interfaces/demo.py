@@ -160,7 +160,8 @@ def _announced(folder: Path, limit: int | None) -> str:
     if limit is not None:
         what = (
             f"{limit} of the issues to sim/open and as many to sim/stubborn, contrary and refusing, then {limit} short "
-            f"conversations with sim/steady, open and contrary, which search and read a simulated web"
+            f"{'conversation' if limit == 1 else 'conversations'} with sim/steady, open and contrary, which search and "
+            f"read a simulated web"
         )
         lasts = "a part of a minute"
     return f"demo: {what}; over HTTP on loopback ({lasts}); files: {folder}"

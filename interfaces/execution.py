@@ -144,9 +144,11 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
     sent = _Sent()
     async with Engine(settings=prepared.settings) as engine:
         work = prepared.work
-        unfinished = {pair.model for pair in work.pairs() if len(done.of(pair)) < work.items}
-        for model in done.answered & unfinished:
-            engine.scheduler.route_of(model).lane.note_answer()
+        finished = {pair.model for pair in work.pairs()} - {
+            pair.model for pair in work.pairs() if len(done.of(pair)) < work.items
+        }
+        for lane in (done.answered - finished) & set(work.lanes):
+            engine.scheduler.route_of(lane).lane.note_answer()
 
         def drain(name: str) -> None:
             engine.halt("interrupted", f"interrupted by {name}")
@@ -166,7 +168,7 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
                 done.count(),
                 stream=stream or io.StringIO(),
                 style=style,
-                counts_items=not prepared.work.is_item_a_call,
+                item="" if prepared.work.is_item_a_call else prepared.work.item,
             ) as progress,
         ):
             try:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import get_args
 
 from msgspec import Struct
 
+from ..engine.call import WEB
 from ..engine.events import Event, Kind
 from ..engine.group import LaneGroup
 from ..engine.money import Purse
 from ..engine.scheduler import Route
-from .bottleneck import CPU_FULL, LAG_FULL_S, RETRY, Bottleneck, Share, Span, shares
+from .bottleneck import CPU_FULL, LAG_FULL_S, POLITENESS, RETRY, Bottleneck, Share, Span, shares
 
 LOOK_EVERY_S = 0.25
 WINDOW_S = 10.0
@@ -26,6 +28,8 @@ _QUOTA_SHARE = 0.5
 # What admission leaves free of a declared quota, so that no sliding minute exceeds it.
 _QUOTA_USED = 0.987
 _DETAILED = frozenset({"failed", "unsent", "retried", "waited"})
+# Pages are told as one lane, whatever their hosts; how many may be under way at once is not known here.
+_PAGES_AT_ONCE = 1_000_000
 
 
 class LaneView(Struct, frozen=True):
@@ -43,7 +47,8 @@ class LaneView(Struct, frozen=True):
 
 class View(Struct, frozen=True):
     """A run at one look. `expected` and `left_s` are None while nothing is known to reckon them from; `spent` is
-    None where no model has a price."""
+    None where no model has a price. `item` is what is counted, where that is not a call; pages that failed stand apart,
+    since a run goes on without them."""
 
     total: int
     done: int
@@ -60,6 +65,8 @@ class View(Struct, frozen=True):
     throttles: int
     waits: tuple[Share, ...]
     lanes: tuple[LaneView, ...]
+    page_failures: Mapping[str, int] = MappingProxyType({})
+    item: str = ""
 
 
 class _Counts:
@@ -100,7 +107,7 @@ class _Counts:
 
 class Headway:
     """`already` items of `total` were done before. Give `hear` to the engine's events, then `look` now and then. An
-    item is a call, unless it `counts_items`: then `item_ended` is told of each."""
+    item is a call, unless it has a name of its own: then `item_ended` is told of each. `hosts` are those of pages."""
 
     def __init__(
         self,
@@ -110,17 +117,20 @@ class Headway:
         purse: Purse,
         now: float,
         *,
-        counts_items: bool = False,
+        hosts: Mapping[str, Route] = MappingProxyType({}),
+        item: str = "",
     ) -> None:
         self._total = total
         self._already = already
         self._routes = routes
+        self._hosts = hosts
+        self._item = item
         self._purse = purse
         self._began = self._looked = now
         self._spent_before = purse.spent
         self._lanes: dict[str, _Counts] = {}
         self._fresh: deque[tuple[int, int]] = deque([(0, 0)], maxlen=_LOOKS + 1)
-        self._items = 0 if counts_items else None
+        self._items = 0 if item else None
         self._item_looks: deque[tuple[float, int]] = deque([(now, 0)], maxlen=_LOOKS + 1)
 
     def item_ended(self) -> None:
@@ -134,6 +144,8 @@ class Headway:
         kind = counts.latest = event.kind
         counts.kinds[kind] += 1
         if kind in _DETAILED:
+            if event.lane == WEB and kind == "unsent":
+                return  # a page that failed before, met again
             if kind == "waited":
                 counts.waits[event.detail] = counts.waits.get(event.detail, 0.0) + event.value
             else:
@@ -147,11 +159,20 @@ class Headway:
         is_cpu_full = cpu_share > CPU_FULL or lag_s > LAG_FULL_S
         for model, counts in self._lanes.items():
             counts.looks.append((now, counts.done))
-            self._look_at(counts, self._routes.get(model), length_s, is_cpu_full)
+            if model == WEB:
+                self._look_at_pages(counts, length_s, is_cpu_full)
+            else:
+                self._look_at(counts, self._routes.get(model), length_s, is_cpu_full)
         return self._view(now)
 
-    @staticmethod
-    def _look_at(counts: _Counts, route: Route | None, length_s: float, is_cpu_full: bool) -> None:
+    def _look_at_pages(self, counts: _Counts, length_s: float, is_cpu_full: bool) -> None:
+        kinds = counts.kinds
+        counts.in_flight = max(0, kinds["sent"] - kinds["answered"] - kinds["failed"] - kinds["retried"])
+        held_back = sum(bool(route.lane.waiting_for) for route in self._hosts.values())
+        holding = POLITENESS if held_back > counts.in_flight else ""
+        counts.bottleneck.add(Span(length_s, {}, holding, 0.0, counts.in_flight, _PAGES_AT_ONCE, is_cpu_full))
+
+    def _look_at(self, counts: _Counts, route: Route | None, length_s: float, is_cpu_full: bool) -> None:
         kinds = counts.kinds
         in_flight = kinds["sent"] - kinds["answered"] - kinds["failed"] - kinds["retried"]
         held = counts.ended_since_last_look()
@@ -169,11 +190,14 @@ class Headway:
             retry_s,
             counts.in_flight,
             lane.concurrency,
-            # Answers from the cache wait for nobody else.
-            is_cpu_full or (counts.in_flight == 0 and counts.looks[-1][1] > counts.looks[-2][1]),
+            is_cpu_full or (counts.in_flight == 0 and self._is_all_ours(counts)),
             is_only_retrying=counts.latest == "retried" and lane.in_flight == 0 and lane.stopped is None,
         )
         counts.bottleneck.add(span)
+
+    def _is_all_ours(self, counts: _Counts) -> bool:
+        """Answers from the cache wait for nobody else; but an item of several calls may wait for another lane's."""
+        return self._items is None and counts.looks[-1][1] > counts.looks[-2][1]
 
     def _view(self, now: float) -> View:
         kinds = [counts.kinds for counts in self._lanes.values()]
@@ -197,12 +221,17 @@ class Headway:
             spent=spent,
             expected=None if spent is None else self._expected(spent, answered, done),
             left_s=self._left_s(done, now),
-            failures=_summed(counts.failures for counts in self._lanes.values()),
-            retries=_summed(counts.retries for counts in self._lanes.values()),
+            failures=_summed(counts.failures for counts in self._but_pages()),
+            retries=_summed(counts.retries for counts in self._but_pages()),
             throttles=sum(one["throttled"] + one["cut"] for one in kinds),
             waits=shares(counts.bottleneck.seconds() for counts in self._lanes.values()),
             lanes=lanes,
+            page_failures=dict(self._lanes[WEB].failures) if WEB in self._lanes else {},
+            item=self._item,
         )
+
+    def _but_pages(self) -> list[_Counts]:
+        return [counts for name, counts in self._lanes.items() if name != WEB]
 
     def _lane_view(self, model: str, counts: _Counts) -> LaneView:
         route = self._routes.get(model)

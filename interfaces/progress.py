@@ -54,7 +54,8 @@ class Watched(Protocol):
 
 class Progress:
     """Shows an engine's run of `total` items, `already` of which were done before it. Start it inside the running
-    loop, while the engine is open. `auto` is `rich` on a terminal that can move its cursor, else `plain`."""
+    loop, while the engine is open. `item`: what is counted, where that is not a call. `auto` is `rich` on a terminal
+    that can move its cursor, else `plain`."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class Progress:
         *,
         stream: TextIO,
         style: Style = "auto",
-        counts_items: bool = False,
+        item: str = "",
         cpu_s: Callable[[], float] = time.process_time,
     ) -> None:
         if style not in STYLES:
@@ -74,7 +75,7 @@ class Progress:
         self._already = already
         self._stream = stream
         self._style = style
-        self._counts_items = counts_items
+        self._item = item
         self._cpu_s = cpu_s
         self._headway: Headway | None = None
         self._painter: _Screen | _Log | None = None
@@ -96,9 +97,9 @@ class Progress:
         if self._style == "none" or self._headway is not None:
             return
         now = asyncio.get_running_loop().time()
-        routes = self._engine.scheduler.routes
+        scheduler, purse = self._engine.scheduler, self._engine.purse
         self._headway = Headway(
-            self._total, self._already, routes, self._engine.purse, now, counts_items=self._counts_items
+            self._total, self._already, scheduler.routes, purse, now, hosts=scheduler.hosts, item=self._item
         )
         self._unsubscribe = self._engine.events.subscribe(self._headway.hear)
         is_screen = self._style == "rich" or (self._style == "auto" and _can_move_cursor(self._stream))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from ..engine.call import WEB
 from .bottleneck import Share
 from .headway import LaneView, View
 
@@ -33,10 +34,10 @@ Line = tuple[Piece, ...]
 def plain_line(view: View) -> str:
     """Everything on one line, for logs."""
     told = [
-        f"{view.done:,} of {view.total:,} ({percent(view)})",
+        f"{_count(view)} ({percent(view)})",
         f"{_rate(view.per_s)}/s",
         f"{view.in_flight:,} in flight",
-        f"{view.cached:,} cached",
+        _cached(view),
         *_money(view),
         *([f"{duration(view.left_s)} left"] if view.left_s is not None and view.done < view.total else []),
         *([f"waiting for {_share(view.waits[0])}"] if view.waits else []),
@@ -48,10 +49,10 @@ def plain_line(view: View) -> str:
 def last_line(view: View) -> str:
     """How it ended."""
     told = [
-        f"{view.done:,} of {view.total:,} ({percent(view)})",
+        f"{_count(view)} ({percent(view)})",
         f"in {duration(view.elapsed_s)}",
         f"{_rate(view.average_per_s)}/s",
-        f"{view.cached:,} cached",
+        _cached(view),
         *([] if view.spent is None else [dollars(view.spent)]),
         *_troubles(view),
     ]
@@ -66,7 +67,7 @@ def screen_lines(view: View, width: int, *, is_last: bool = False) -> list[Line]
         *([] if is_last else [Piece(f"{_rate(view.per_s)}/s", "strong")]),
         Piece(f"average {_rate(view.average_per_s)}/s"),
         *([Piece(f"in {duration(view.elapsed_s)}")] if is_last else [Piece(f"{view.in_flight:,} in flight")]),
-        Piece(f"{view.cached:,} cached"),
+        Piece(_cached(view)),
         *(Piece(text) for text in _money(view)),
     ]
     if view.left_s is not None and view.done < view.total and not is_last:
@@ -79,6 +80,14 @@ def screen_lines(view: View, width: int, *, is_last: bool = False) -> list[Line]
     if len(view.lanes) > 1:
         lines += _lane_lines(view.lanes, width)
     return lines
+
+
+def _count(view: View) -> str:
+    return f"{view.done:,} of {view.total:,}{f' {view.item}s' if view.item else ''}"
+
+
+def _cached(view: View) -> str:
+    return f"{view.cached:,} {'calls ' if view.item else ''}cached"
 
 
 def percent(view: View) -> str:
@@ -128,6 +137,8 @@ def _troubles(view: View) -> list[str]:
         told.append(f"throttled {view.throttles:,}")
     if view.failures:
         told.append("failed: " + _by_kind(view.failures))
+    if view.page_failures:
+        told.append("pages failed: " + _by_kind(view.page_failures))
     for lane in view.lanes[:LANES_SHOWN]:
         if lane.stopped:
             told.append(f"stopped {_printable(lane.model)}: {lane.stopped}")
@@ -143,7 +154,7 @@ def _by_kind(counts: Mapping[str, int]) -> str:
 
 
 def _bar_line(view: View, width: int) -> Line:
-    count = Piece(f"{view.done:,} of {view.total:,}", "strong")
+    count = Piece(_count(view), "strong")
     share = Piece(percent(view))
     room = width - len(count.text) - len(share.text) - 2 * len(_GAP)
     if room < _BAR_MIN:
@@ -157,11 +168,12 @@ def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[Line]:
     """The busiest lanes, in their own order so that lines don't jump about, and how many more there are."""
     busiest = sorted(lanes, key=lambda lane: (lane.in_flight, lane.per_s, lane.done), reverse=True)[:LANES_SHOWN]
     shown = [lane for lane in lanes if lane in busiest]
-    names = [_printable(lane.model) for lane in shown]
+    names = ["pages" if lane.model == WEB else _printable(lane.model) for lane in shown]
     column = min(max(map(len, names)), max(12, width // 3))
     lines = []
     for lane, name in zip(shown, names, strict=True):
-        told = [f"{lane.done:,} done", f"{_rate(lane.per_s)}/s", f"{lane.in_flight:,}/{lane.concurrency:,} in flight"]
+        most = f"/{lane.concurrency:,}" if lane.concurrency else ""
+        told = [f"{lane.done:,} done", f"{_rate(lane.per_s)}/s", f"{lane.in_flight:,}{most} in flight"]
         if lane.stopped:
             told = [f"{lane.done:,} done", f"stopped: {lane.stopped}"]
         elif lane.waits:
