@@ -33,6 +33,7 @@ from ..providers.retrieval import CORPUS_LANE
 from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
 from .benchmark_options import ChameleonOptions
 from .chameleon_scores import COLUMNS, cells, entry_of, readings_of
+from .chameleon_summary import as_json, details_of, lines
 from .configuration import Configuration, settings_for
 from .options import Sending
 from .preparation import Prepared, kept, refuse_what_has_no_price
@@ -80,7 +81,15 @@ class ChameleonWork(Struct, frozen=True):
         traces = Traces()
         for line in folder.records.read():
             traces.add(line)
-        return Counted(counted.pairs, scores_of(traces, self.asked.readings, asked))
+        prices = self.settings.price_table()
+        unpriced = [lane for lane in self.lanes if lane != self.asked.search and prices.get(lane) is None]
+        details = details_of(counted, traces, unpriced)
+        for pair, ended in counted.pairs.items():
+            # Searches that cost nothing are no price of a model that has none.
+            if not ended.cost and {pair.model, self.asked.judge} & set(unpriced):
+                ended.cost = None
+        scores = scores_of(traces, self.asked.readings, asked)
+        return Counted(counted.pairs, scores, tuple(lines(details, folder.folder)), as_json(details))
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
         return cells(entry_of(scores, pair))

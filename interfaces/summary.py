@@ -56,6 +56,7 @@ def _remarks(result: Result) -> list[str]:
     out = result.prepared.out
     lines = [_answers(result), f"{out}: records.jsonl, {SCORES}, manifest.json"]
     lines += _failures(result)
+    lines += result.counted.remarks
     if result.pending:
         items = f"{result.pending:,} {result.prepared.work.item}s"
         # What was rejected alike is asked again by no resume.
@@ -154,6 +155,7 @@ def _run_as_json(result: Result) -> dict[str, Any]:
             }
             for kind, (count, reason) in failures_of(map(result.counted.of, result.pairs())).items()
         },
+        **({"details": result.counted.details} if result.counted.details else {}),
         "scores": result.counted.scores,
         "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in result.stops],
         "fault": None if result.fault is None else str(result.fault),

@@ -6,6 +6,7 @@ Owns the words between a verb and a benchmark; knows none by name. Who offers th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -17,10 +18,13 @@ from ..wiring import Engine
 
 
 class Counted(Struct, frozen=True):
-    """What a run's journals hold: how the items of each pair ended, and the scores of what was answered."""
+    """What a run's journals hold: how the items of each pair ended, and the scores of what was answered. `remarks` are
+    what a benchmark says of them besides, `details` the same for programs."""
 
     ended: Mapping[Pair, Ended]
     scores: dict[str, Any]
+    remarks: tuple[str, ...] = ()
+    details: Mapping[str, Any] = MappingProxyType({})
 
     def of(self, pair: Pair) -> Ended:
         return self.ended.get(pair) or Ended()
