@@ -38,6 +38,9 @@ class Contents(Struct, frozen=True):
             "cache": self.statistics.path,
             "entries": self.statistics.entries,
             "entries_of_live_runs": self.statistics.private_entries,
+            "failures": self.statistics.failures,
+            "bodies": self.statistics.bodies,
+            "texts": self.statistics.texts,
             "file_bytes": self.statistics.bytes,
             "oldest": _iso(min((group.oldest for group in self.groups), default=None)),
             "newest": _iso(max((group.newest for group in self.groups), default=None)),
@@ -81,6 +84,11 @@ def told(contents: Contents) -> str:
     lines = [f"{statistics.path}: {statistics.entries:,} answers in a file of {size(statistics.bytes)}"]
     if statistics.private_entries:
         lines.append(f"{statistics.private_entries:,} more belong to live runs that have not ended")
+    if statistics.failures or statistics.bodies or statistics.texts:
+        lines.append(
+            f"{statistics.failures:,} failures of searches and pages, {statistics.bodies:,} bodies that lie apart, "
+            f"{statistics.texts:,} texts made of pages"
+        )
     if contents.groups:
         rows = [("endpoint", "model", "answers", "size", "oldest", "newest")]
         rows += [
@@ -105,7 +113,8 @@ def _model_of(params: bytes) -> str:
         found = orjson.loads(params)
     except orjson.JSONDecodeError:
         return "?"
-    return str(found.get("model", "?")) if isinstance(found, dict) else "?"
+    # Searches and pages have none.
+    return str(found.get("model", "")) if isinstance(found, dict) else "?"
 
 
 def _minute(at: float) -> str:
