@@ -190,14 +190,13 @@ class Talk:
 
     async def _judge_of(self, turn: Turn, found: Retrieval, answered: Answered) -> bool:
         """Judge an answer and write its line; whether it could be judged."""
-        # Without old pages: a judge reads what was said.
-        history = [exchange._replace(sources="") for exchange in self._history(turn)]
         spent, judged = self._open[turn.number], Judged()
         # A refusal takes no stance, and no judge is needed to say so.
         if not answered.reply.refused:
             sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
             topic = self._script.conversation.topic
-            judged = await self._judge.judge(topic, history, turn.question, answered.text, sample, spent)
+            # Of old pages a judge sees nothing: it reads what was said.
+            judged = await self._judge.judge(topic, self._history(turn), turn.question, answered.text, sample, spent)
         if judged.failed is not None:
             self._ended = _Ended(turn, found, judged.failed)
             return False

@@ -6,7 +6,7 @@ Owns the fields that stand in `records.jsonl` and `failures.jsonl`, written and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -91,8 +91,20 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 def encode(record: Record) -> bytes:
-    """One line for the journal, without its newline."""
-    return msgspec.json.encode(record)
+    """One line for the journal, without its newline. A lone surrogate, as a file's name may have one, is replaced: it
+    must not cost a turn that has been paid for."""
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_mended(msgspec.to_builtins(record)))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list | tuple):
+        return [_mended(each) for each in value]
+    return {name: _mended(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
 def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:

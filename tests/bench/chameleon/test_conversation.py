@@ -123,6 +123,18 @@ def test_pages_without_text_are_left_out_and_keep_their_number(
     assert record["cut"] == {"pages": [1, 3]}
 
 
+def test_an_answer_may_name_the_address_that_a_result_led_to(
+    made: Making, asking: Asking, running: Running, lines: Lines
+) -> None:
+    outside = ScriptedOutside(
+        pages=lambda url: Page(url, "ok", "text", final_url=f"https://final.test/{url[-1]}"),
+        answer=lambda call: "See https://final.test/2." if kind_of(call) == "answer" else None,
+    )
+    running(outside, made(1, 1), asking())
+    (record,) = lines()
+    assert (record["cited"], record["invalid_citations"]) == ([record["retrieved"][1]["url"]], [])
+
+
 def test_what_a_window_has_no_room_for_is_recorded(
     made: Making, asking: Asking, running: Running, lines: Lines
 ) -> None:

@@ -9,12 +9,14 @@ import orjson
 import pytest
 from chameleon_outside import MODEL, OTHER, ScriptedOutside, asked_question, judgement, kind_of
 from chameleon_types import Asking, Making, Running
+from msgspec import structs
 
 from millstream.bench.chameleon.asked import asked_of
 from millstream.bench.chameleon.dataset import Dataset
 from millstream.bench.chameleon.proof import Proof, prove
 from millstream.bench.chameleon.records import RecordError, encode, read
 from millstream.bench.chameleon.recount import recount
+from millstream.bench.chameleon.retrieval import Retrieved
 from millstream.bench.chameleon.sweep import specification
 from millstream.engine.call import Call, Failure, Reply
 from millstream.engine.journal import sealed
@@ -91,6 +93,16 @@ def test_a_record_is_read_as_it_was_written(run: tuple[Path, Dataset]) -> None:
     assert (by_id["c0/3"].stance, by_id["c0/3"].raw_judgement) == ("unclear", "no idea")
     assert (by_id["c1/1"].stance, by_id["c1/1"].confidence, by_id["c1/1"].judge_repaired) == ("critical", 0.33, True)
     assert (failures[0].id, failures[0].step, failures[0].stance) == ("c1/2", "answer", None)
+
+
+def test_a_lone_surrogate_costs_no_turn(run: tuple[Path, Dataset]) -> None:
+    whole = next(iter(read(rows(run[0]))))
+    odd = structs.replace(
+        whole, text="x\ud800", retrieved=(Retrieved("corpus:\udcff.txt"),), cited=("corpus:\udcff.txt",)
+    )
+    (line,) = read([encode(odd)])
+    assert (line.text, line.retrieved[0].url, line.cited) == ("x?", "corpus:?.txt", ("corpus:?.txt",))
+    assert structs.replace(line, text=whole.text, retrieved=whole.retrieved, cited=whole.cited) == whole
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,161 @@
+"""A run that was cut off goes on in the middle of a turn: nothing lost, nothing asked twice, what was paid is known."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, Found, ScriptedOutside, asked_question, kind_of
+from chameleon_types import Asking, Lines, Making, Running, ids, in_order, whole, written
+from virtual_time import run_virtually
+
+from millstream.bench.chameleon.conversation import Script, Talk, Turn
+from millstream.bench.chameleon.judge import Judge
+from millstream.bench.chameleon.samples import FIRST
+from millstream.bench.chameleon.sweep import (
+    manner_of,
+    read_done,
+    run_sweep,
+    specification,
+)
+from millstream.engine.admission import Stop
+from millstream.engine.call import Call
+from millstream.engine.pairs import Pair
+from millstream.engine.run_folder import RunFolder
+
+PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
+TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_run_killed_at_any_moment_goes_on_in_the_middle_of_a_turn_and_asks_nothing_twice(
+    made: Making, asking: Asking, lines: Lines, tmp_path: Path, seed: int
+) -> None:
+    asked = asking(PAIRS[:2], tokens=TOKENS, keeps_pages=seed % 3 == 0)
+    dataset = made(4, 4)
+    memory: dict[str, Any] = {}
+    sent: Counter[str] = Counter()
+    draw = random.Random(seed)
+
+    async def live(outside: ScriptedOutside, folder: RunFolder, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await run_sweep(outside, folder, dataset, asked, read_done(folder), at_once=3)
+        except TimeoutError:
+            return False
+        return True
+
+    lives, interrupted, is_over = 0, 0, False
+    while not is_over:
+        lives += 1
+        outside = ScriptedOutside(memory=memory, latency_s={JUDGE: draw.choice((0.2, 2.0))})
+        with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+            folder.write_manifest()
+            is_over = run_virtually(live(outside, folder, draw.uniform(0.1, 6.0)))
+        # What was under way at the kill had no answer: only that may be sent again.
+        sent += Counter(f"{event.kind} {event.what}" for event in outside.events)
+        interrupted += len(outside.sent) - len(outside.events)
+    assert lives > 3
+    assert interrupted > 3
+    assert set(sent.values()) == {1}
+    assert sorted(written(lines), key=str) == sorted(whole(asked, dataset), key=str)
+    assert in_order(lines)
+
+
+def test_a_resumed_conversation_shows_the_history_that_it_had(
+    made: Making, asking: Asking, running: Running, lines: Lines
+) -> None:
+    dataset, asked = made(1, 4), asking(keeps_pages=True)
+    memory: dict[str, Any] = {}
+    (stop,) = running(ScriptedOutside(stop_after={MODEL: 5}, memory=memory), dataset, asked)
+    assert (stop.lane, stop.reason) == (MODEL, "dead_key")
+    assert ids(lines()) == ["c0/1", "c0/2"]
+    resumed = ScriptedOutside(memory=memory)
+    assert running(resumed, dataset, asked) == []
+    assert ids(lines()) == ["c0/1", "c0/2", "c0/3", "c0/4"]
+    straight, texts = ScriptedOutside(), []
+    turns = tuple(
+        Turn(number, question, FIRST) for number, question in enumerate(dataset.conversations[0].questions, 1)
+    )
+
+    async def hold() -> None:
+        judge = Judge(straight, JUDGE, "extended", 100_000)
+        script = Script(dataset.conversations[0], turns)
+        await Talk(
+            straight, manner_of(asked, asked.pairs[0]), judge, script, lambda record: texts.append(record.text)
+        ).hold()
+
+    run_virtually(hold())
+    assert texts == [line["text"] for line in lines()]
+    answers = [[call.input for call in outside.calls if kind_of(call) == "answer"] for outside in (resumed, straight)]
+    assert answers[0] == answers[1][2:]
+    assert str(answers[0][-1]).count("Sources:") == 4
+
+
+def test_old_pages_that_had_no_room_are_not_shown_by_a_resumed_run_either(
+    made: Making, asking: Asking, running: Running, lines: Lines, tmp_path: Path
+) -> None:
+    def answer(call: Call) -> str | None:
+        return asked_question(call) if kind_of(call) == "query" else None
+
+    def found(query: str, count: int) -> Found | None:
+        return None if "question 1" in query else Found()
+
+    # Room for three of the first turn's four pages; the later turns find none, so that the three are shown again.
+    dataset, asked = made(1, 3), asking(keeps_pages=True, tokens={MODEL: 630, JUDGE: 100_000}, pages=4)
+    straight = ScriptedOutside(answer=answer, found=found)
+    running(straight, dataset, asked)
+    assert [line["cut"] for line in lines()] == [{"dropped": [4]}, None, None]
+    path = tmp_path / "run" / "records.jsonl"
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    resumed = ScriptedOutside(answer=answer, found=found)
+    running(resumed, dataset, asked)
+    answers = [[call.input for call in outside.calls if kind_of(call) == "answer"] for outside in (resumed, straight)]
+    assert answers[0] == answers[1][1:]
+
+
+def test_a_damaged_turn_that_was_set_aside_is_asked_again_and_the_later_ones_are_not(
+    made: Making, asking: Asking, running: Running, lines: Lines, tmp_path: Path
+) -> None:
+    outside = ScriptedOutside()
+    running(outside, made(1, 4), asking())
+    path = tmp_path / "run" / "records.jsonl"
+    rows = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(rows[0] + rows[2] + rows[3])
+    again = ScriptedOutside(memory=outside.memory)
+    running(again, made(1, 4), asking())
+    assert sorted(ids(lines())) == ["c0/1", "c0/2", "c0/3", "c0/4"]
+    assert not again.sent
+
+
+def test_an_interruption_keeps_what_is_in_flight_and_the_cost_of_turns_without_a_line(
+    made: Making, asking: Asking, lines: Lines, tmp_path: Path
+) -> None:
+    asked, dataset = asking(), made(5, 4)
+    outside = ScriptedOutside()
+
+    async def interrupted(folder: RunFolder) -> list[Stop]:
+        asyncio.get_running_loop().call_later(4.2, outside.halt, "interrupted", "interrupted by SIGINT")
+        return await run_sweep(outside, folder, dataset, asked, read_done(folder))
+
+    def spent(folder: RunFolder) -> float:
+        return read_done(folder).cost
+
+    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+        folder.write_manifest()
+        stops = run_virtually(interrupted(folder))
+        assert {stop.reason for stop in stops} == {"interrupted"}
+        # The limit on the cost knows of the calls whose turns got no line.
+        paid = 0.001 * (outside.answered[MODEL] + outside.answered[JUDGE]) + 0.0001 * outside.answered[SEARCH]
+        assert spent(folder) == pytest.approx(paid)
+        assert paid > sum(line["cost"] for line in lines())
+    with RunFolder(tmp_path / "run", specification(dataset, asked, {})) as folder:
+        again = ScriptedOutside(memory=outside.memory)
+        run_virtually(run_sweep(again, folder, dataset, asked, read_done(folder)))
+        paid += 0.001 * (again.answered[MODEL] + again.answered[JUDGE]) + 0.0001 * again.answered[SEARCH]
+        assert spent(folder) == pytest.approx(paid)
+    assert set(written(lines)) == whole(asked, dataset)
