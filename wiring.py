@@ -230,7 +230,7 @@ class Engine:
         if settings.snapshot is not None:
             self._snapshot = await asyncio.to_thread(Snapshot, settings.snapshot)
         await self._retrieval.open()
-        self._cache = Cache(settings.cache_folder(), scope=scope)
+        self._cache = Cache(settings.cache_folder(), scope=scope, spares_loop=True)
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = Recall(self._cache, settings.mode, ages, snapshot=self._snapshot)

@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from millstream.engine.cache import Cache
 from millstream.engine.endpoint import Request, Response
+from millstream.engine.store import close_store, open_store
 
 
 def test_what_was_put_is_found_with_all_that_came_with_it(tmp_path: Path) -> None:
@@ -109,6 +111,7 @@ import asyncio, sys
 from pathlib import Path
 from millstream.engine.cache import Cache
 from millstream.engine.endpoint import Request, Response
+from millstream.engine.store import close_store, open_store
 from answers import body_of, key_of, request_of
 
 async def main():
@@ -244,3 +247,29 @@ def test_a_cache_is_a_map_of_the_latest_answer_of_each_key(
     assert {key: entry.response.body for key, entry in cache.entries()} == model
     cache.close()
     shutil.rmtree(folder)
+
+
+def test_a_small_commit_that_the_disk_lets_wait_holds_up_nothing_else(tmp_path: Path) -> None:
+    is_held, may_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with open_store(tmp_path, read_only=False).begin(write=True):
+            is_held.set()
+            may_go.wait(10)
+        close_store(tmp_path)
+
+    async def main() -> None:
+        cache = Cache(tmp_path, spares_loop=True)
+        holder = asyncio.create_task(asyncio.to_thread(hold))
+        while not is_held.is_set():
+            await asyncio.sleep(0.001)
+        done = [cache.put(key_of(n), request_of(n), 0, Response(200, b"new")) for n in range(3)]
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        assert not may_go.is_set() and not any(each.done() for each in done)
+        may_go.set()
+        await asyncio.gather(holder, *done)
+        assert all(cache.get(key_of(n)) for n in range(3))
+        cache.close()
+
+    asyncio.run(main())
