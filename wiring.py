@@ -42,8 +42,9 @@ from .providers.access import Access as Access
 from .providers.access import ConfigurationError as ConfigurationError
 from .providers.access import Means, accesses
 from .providers.access import endpoint_to as endpoint_to
-from .providers.access import keyless_endpoint_to as keyless_endpoint_to
+from .providers.access import keyless_endpoint_to as keyless_model_endpoint_to
 from .providers.authorizer import Authorizer
+from .providers.endpoint import ModelEndpoint
 from .providers.pages.endpoint import POLICY as PAGE_POLICY
 from .providers.pages.extraction import Extraction
 from .providers.pages.page import Page
@@ -51,6 +52,7 @@ from .providers.pages.reader import PageReader
 from .providers.retrieval import CORPUS_LANE, EVERY_HOST, Retrieval, is_host, is_page, search_prices
 from .providers.retrieval import lane_of as retrieval_lane_of
 from .providers.search.access import (
+    SearchAccess,
     is_search,
     keyless_search_endpoint_to,
     search_accesses,
@@ -174,6 +176,13 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
     if settings.mode == "strict":
         means = structs.replace(means, needs_keys=False)
     return search_accesses(model, means, settings.searches) if is_search(model) else accesses(model, means)
+
+
+def keyless_endpoint_to(access: Access) -> ModelEndpoint:
+    """For encode and decode alone: what a call's key in the cache is, no credentials tell."""
+    if isinstance(access, SearchAccess):
+        return keyless_search_endpoint_to(access)
+    return keyless_model_endpoint_to(access)
 
 
 class Engine:
@@ -318,7 +327,7 @@ class Engine:
         if model == CORPUS_LANE:
             return self._retrieval.corpus_search()
         if self.settings.mode == "strict":
-            return keyless_search_endpoint_to(access) if is_search(model) else keyless_endpoint_to(access)
+            return keyless_endpoint_to(access)
         if is_search(model):
             return search_endpoint_to(access, self._transport, timeout_s)
         return endpoint_to(access, self._transport, timeout_s, self._authorizers)

@@ -69,6 +69,10 @@ def search_endpoint_to(access: Access, transport: Transport, timeout_s: float) -
 
 def keyless_search_endpoint_to(access: Access) -> ModelEndpoint:
     """For encode and decode alone."""
+    if access.kind == CORPUS:
+        raise ConfigurationError(
+            f"{access.target.full_name} is asked by what lies in its folder: no key of it is known"
+        )
     return ModelEndpoint(ENGINES[access.kind].protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
 
 

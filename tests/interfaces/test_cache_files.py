@@ -223,7 +223,7 @@ def test_the_pages_of_a_run_are_read_by_others_tools(
 
 
 def records_in(data: bytes) -> Iterator[tuple[dict[str, str], bytes]]:
-    """A WARC file by its standard alone: version, named fields, an empty line, a block of that length, two line ends."""
+    """A WARC file by its standard alone: version, named fields, an empty line, a block of that length, line ends."""
     while data:
         head, data = data.split(b"\r\n\r\n", 1)
         version, *fields = head.decode().split("\r\n")
