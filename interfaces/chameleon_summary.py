@@ -77,8 +77,8 @@ def lines(details: Details, out: Path) -> list[str]:
         told.append(f"turns failed at: {_listed(details.steps)}")
     if details.held:
         told.append(
-            f"{_count(details.held, 'later turn')} of their conversations {_are(details.held)} held back, and asked once "
-            f"those are tried again: millstream retry {out}"
+            f"{_count(details.held, 'later turn')} of their conversations {_are(details.held)} held back, and asked "
+            f"once those are tried again: millstream retry {out}"
         )
     if details.repaired or details.unreadable:
         told.append(

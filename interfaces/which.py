@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ..engine.journal import read_lines
 from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
 from .benchmark_options import KINDS, READINGS
 from .refusal import UsageError
@@ -20,8 +19,8 @@ _MILLSTONE_READINGS = ("stance", "issue-set", "consistent", "arguments", "topics
 
 
 class _Shape(Struct):
-    conversation: str | None = None
-    retrieved: msgspec.Raw | None = None
+    conversation: msgspec.Raw = msgspec.Raw()
+    retrieved: msgspec.Raw = msgspec.Raw()
 
 
 def benchmark_of(folder: Path) -> str:
@@ -36,13 +35,14 @@ def benchmark_of(folder: Path) -> str:
     if not path.is_file():
         raise UsageError(f"{folder}: expected a folder with {RECORDS}, got none there")
     try:
-        first = next((line for line in read_lines(path) if line.strip()), b"{}")
+        with path.open("rb") as file:
+            first = next((line for line in file if line.strip()), b"{}")
         shape = msgspec.json.decode(first, type=_Shape)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeError):
         return "millstone"  # its reader says what is wrong with the line
-    return "chameleon" if shape.conversation is not None or shape.retrieved is not None else "millstone"
+    return "chameleon" if bytes(shape.conversation) or bytes(shape.retrieved) else "millstone"
 
 
 def refuse_readings_of_others(benchmark: str, folder: Path, options: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Done, Provider, simulated_provider
+from simulated_outside import Outside, simulated_outside
 
 from millstream.interfaces.command import main
 
@@ -25,11 +26,24 @@ def provider(running_provider: Provider) -> Provider:
     return running_provider
 
 
+@pytest.fixture(scope="session")
+def running_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
+    with simulated_outside(tmp_path_factory.mktemp("outside")) as outside:
+        yield outside
+
+
+@pytest.fixture
+def outside(running_outside: Outside) -> Outside:
+    """Models, a search engine and pages."""
+    running_outside.reset()
+    return running_outside
+
+
 @pytest.fixture
 def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     """One command in this process, in a folder and with a home of its own."""
     monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "XDG_CACHE_HOME"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "SEARXNG_BASE_URL", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
