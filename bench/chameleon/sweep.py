@@ -84,7 +84,6 @@ class _Sweep:
         self.faults: list[LocalFault] = []
         self._outside = outside
         self._folder = folder
-        self._asked = asked
         self._item_ended = item_ended
         self._judge = Judge(
             outside, asked.judge, asked.judge_prompt, asked.tokens[asked.judge], asked.judge_temperature
@@ -146,17 +145,13 @@ class _Sweep:
                 self._halt(LocalFault(stop.detail))
                 continue
             self.stops[stop.lane, stop.reason] = stop
-            # Judge, search and shared queries are everybody's; a model's own stop leaves the others to go on.
-            if stop.lane == pair.model and stop.lane not in self._everybodys:
+            # A model's own stop leaves the others to go on. What else stops (judge, search, shared queries) is
+            # everybody's; a model that is both is met again by the next pair.
+            if stop.lane == pair.model:
                 for other in [other for other in self._waiting if other.model == pair.model]:
                     del self._waiting[other]
             else:
                 self._waiting.clear()
-
-    @property
-    def _everybodys(self) -> tuple[str, ...]:
-        queries = () if self._asked.queries_by is None else (self._asked.queries_by.model,)
-        return (self._asked.judge, self._asked.search, *queries)
 
     def note_unrecorded(self) -> None:
         """What turns cost that got no line: they will be answered from the cache, for nothing, and a limit on the cost

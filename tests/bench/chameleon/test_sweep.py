@@ -190,6 +190,8 @@ def test_a_run_of_the_first_conversations_asks_what_the_whole_run_will(
     assert len({call[3] for call in queries}) == 6
     first_answers = [call for call in every if len(call[1]) == 2]
     assert sorted(call[3] for call in first_answers) == [0, 1, 2, 3, 4, 5]
+    # Two answers in the same words are judged twice as well.
+    assert {call[3] for call in every if call[0] == JUDGE} == {0, 1, 2, 3, 4, 5}
 
 
 def test_a_whole_run_recounts_to_what_was_asked(made: Making, asking: Asking, running: Running, tmp_path: Path) -> None:
