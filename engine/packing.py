@@ -74,7 +74,8 @@ def pack(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, *, until:
     packed = Packed()
     try:
         with SortedKeys(path.parent) as wanted, draft.open("wb") as file, TemporaryFile(dir=path.parent) as rows:
-            wanted.add((bytes((ANSWER,)) + key, _CERTAIN if is_certain else b"") for key, is_certain in keys)
+            for key, is_certain in keys:
+                wanted.add(bytes((ANSWER,)) + key, _CERTAIN if is_certain else b"")
             writer = _Writer(file, rows)
             _write_all(cache, wanted, writer, packed, until)
             packed.digest, packed.bytes = writer.end()
@@ -120,7 +121,7 @@ def _write_response(
     found: Entry | Failed | None = entry
     if failed is not None and (entry is None or failed.received_at > entry.received_at):
         found = failed
-        wanted.add([(bytes((FAILURE,)) + key, b"")])
+        wanted.add(bytes((FAILURE,)) + key)
     elif record is not None and entry is not None:
         packed.answers += 1
         writer.write(ANSWER, key, record)
@@ -128,11 +129,12 @@ def _write_response(
         return False
     packed.newer += until is not None and found.received_at > until
     if found.body_hash:
-        wanted.add([(bytes((BODY,)) + found.body_hash, b"")])
+        wanted.add(bytes((BODY,)) + found.body_hash)
     if found.url and found.response is not None:
         source = found.body_hash or hashlib.sha256(found.response.body).digest()
-        made = (key for key, _ in cache.derived_from(source) if len(key) <= KEY_MAX)
-        wanted.add((bytes((DERIVED,)) + text_key, b"") for text_key in made)
+        for text_key, _ in cache.derived_from(source):
+            if len(text_key) <= KEY_MAX:
+                wanted.add(bytes((DERIVED,)) + text_key)
     return True
 
 

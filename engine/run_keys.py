@@ -6,8 +6,7 @@ Kept on disk while they are sorted, in a folder of their own that goes with its 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 
 import lmdb
@@ -64,6 +63,7 @@ class SortedKeys:
         try:
             self._folder = tempfile.TemporaryDirectory(prefix=".millstream-", dir=beside)
             self._environment = lmdb.open(self._folder.name, map_size=_MAP_SIZE, sync=False)
+            self._waiting: list[tuple[bytes, bytes]] = []
         except (OSError, lmdb.Error) as error:
             raise LocalFault(f"{beside} can't be written ({error}): choose another folder") from error
 
@@ -74,19 +74,24 @@ class SortedKeys:
         self._environment.close()
         self._folder.cleanup()
 
-    def add(self, keys: Iterable[tuple[bytes, bytes]]) -> None:
-        """Each with a mark, which stays with the first of doubles."""
-        rest = iter(keys)
+    def add(self, key: bytes, mark: bytes = b"") -> None:
+        """With a mark, which stays with the first of doubles."""
+        self._waiting.append((key, mark))
+        if len(self._waiting) >= _BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        waiting, self._waiting = self._waiting, []
         try:
-            while many := list(islice(rest, _BATCH)):
-                with self._environment.begin(write=True) as transaction:
-                    for key, mark in many:
-                        transaction.put(key, mark, overwrite=False)
+            with self._environment.begin(write=True) as transaction:
+                for key, mark in waiting:
+                    transaction.put(key, mark, overwrite=False)
         except lmdb.Error as error:
             raise LocalFault(f"{self._folder.name} can't be written ({error}): free disk space first") from error
 
     def begin_with(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Those that begin so, without that, each with its mark; what is added meanwhile may be left out."""
+        self._write()
         with self._environment.begin() as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(prefix)
             while is_there and (key := bytes(cursor.key())).startswith(prefix):

@@ -48,7 +48,8 @@ def write_warc(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, abo
     draft, written = path.with_name(f"{path.name}.new"), Written()
     try:
         with SortedKeys(path.parent) as wanted, draft.open("wb") as file:
-            wanted.add((key, b"") for key, _ in keys)
+            for key, _ in keys:
+                wanted.add(key)
             writer = WARCWriter(file, gzip=path.suffix == ".gz")
             told = {"software": f"millstream/{__version__}", "format": "WARC File Format 1.0", **about}
             writer.write_record(writer.create_warcinfo_record(path.name, told))
