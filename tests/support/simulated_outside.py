@@ -13,24 +13,27 @@ from typing import Any
 
 from command_line import COMMAND, Provider, environment
 
-# One conversation with one model needs two seconds or so: hosts are many, and none of them is slow.
-SOUND = ("--hosts", "200", "--trouble-share", "0")
+SOUND = ("--trouble-share", "0")
+# Nobody's hosts need not be spared.
+UNSPARED = '[lanes."web/*"]\nrpm = 60_000\nconcurrency = 8\n'
 
 
 class Outside:
-    """What the process serves. `web` is the address of searches and pages."""
+    """What the process serves. `web` is the address of searches and pages; `lanes` a file that makes haste."""
 
-    def __init__(self, provider: Provider, web_port: int, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, provider: Provider, web_port: int, process: subprocess.Popen[bytes], lanes: Path) -> None:
         self.provider = provider
         self.web_port = web_port
         self.web = f"http://127.0.0.1:{web_port}"
+        self.lanes = lanes
         self._process = process
 
     @property
     def flags(self) -> tuple[str, ...]:
         """Of a run that reaches all of it."""
         pages = f"*.sim.test=127.0.0.1:{self.web_port}"
-        return ("--base-url", self.provider.base_url, "--search", "searxng", "--allow-host", pages)
+        where = ("--base-url", self.provider.base_url, "--search", "searxng", "--allow-host", pages)
+        return (*where, "--config", str(self.lanes))
 
     @property
     def variables(self) -> dict[str, str]:
@@ -79,7 +82,8 @@ class Outside:
 
 @contextmanager
 def simulated_outside(home: Path, *more: str) -> Iterator[Outside]:
-    port, web_port = home / "port", home / "web-port"
+    port, web_port, lanes = home / "port", home / "web-port", home / "lanes.toml"
+    lanes.write_text(UNSPARED)
     command = [*COMMAND, "sim", "--port", "0", "--port-file", str(port), "--latency", "constant:0.002"]
     command += ["--web", "--web-port-file", str(web_port), *SOUND, *more]
     with subprocess.Popen(command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sim:
@@ -89,6 +93,6 @@ def simulated_outside(home: Path, *more: str) -> Iterator[Outside]:
             assert sim.poll() is None and time.monotonic() < deadline, "the simulated outside did not start"
             time.sleep(0.02)
         try:
-            yield Outside(Provider(int(port.read_text())), int(web_port.read_text()), sim)
+            yield Outside(Provider(int(port.read_text())), int(web_port.read_text()), sim, lanes)
         finally:
             sim.terminate()
