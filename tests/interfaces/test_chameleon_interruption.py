@@ -122,7 +122,9 @@ def test_a_failed_turn_holds_the_later_ones_back_until_it_is_tried_again(outside
     assert len(ids_of(tmp_path / "run")) == CONVERSATIONS * TURNS
 
 
-def test_a_search_engine_that_refuses_leaves_its_turns_pending_and_says_what_to_do(outside: Outside, tmp_path: Path) -> None:
+def test_a_search_engine_that_refuses_leaves_turns_pending_and_says_what_to_do(
+    outside: Outside, tmp_path: Path
+) -> None:
     outside.set_search_faults("forbidden")
     done = run(tmp_path, outside, "--conversations", "1", "--turns", "2")
     assert done.code == 4, done.err
