@@ -1,22 +1,12 @@
-"""A model asked for the paraphrases of a data set: one engine, its progress, and what a signal does to it.
-
-Owns the life of the engine. What is asked and what counts as an answer is the bench's.
-"""
+"""A model asked for the paraphrases of a data set, and what of them a signal cut off."""
 
 from __future__ import annotations
 
-import asyncio
-import io
-import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from typing import TextIO
 
 from ..bench.millstone.importing.rephrase import Rephrasing
-from ..wiring import Engine, Settings
-from .output import note
-from .progress import Progress, Style
-from .signals import DRAIN_S, Interruption
+from ..wiring import Settings
+from .asking import ask_all
 
 
 def write_paraphrases(
@@ -24,34 +14,5 @@ def write_paraphrases(
 ) -> tuple[Rephrasing, int | None]:
     """How far it came, and the number of the signal that ended it before its end."""
     rephrasing = Rephrasing(model, questions)
-    interrupted_by = asyncio.run(_send(rephrasing, settings, show_progress=show_progress))
+    interrupted_by = ask_all(rephrasing, settings, show_progress=show_progress)
     return rephrasing, interrupted_by if rephrasing.pending else None
-
-
-async def _send(rephrasing: Rephrasing, settings: Settings, *, show_progress: bool) -> int | None:
-    task = asyncio.current_task()
-    assert task is not None
-    async with Engine(settings=settings) as engine:
-
-        def drain(name: str) -> None:
-            engine.halt("interrupted", f"interrupted by {name}")
-            note(f"millstream: {name}: waiting up to {DRAIN_S:.0f} s for calls in flight; once more drops them")
-
-        def cancel() -> None:
-            task.cancel()
-
-        # A process started with stderr closed has none.
-        stream: TextIO | None = sys.stderr
-        style: Style = "auto" if show_progress and stream is not None else "none"
-
-        def watch(calls: int) -> AbstractContextManager[object]:
-            return Progress(engine, calls, 0, stream=stream or io.StringIO(), style=style)
-
-        with Interruption(drain, cancel) as interruption:
-            try:
-                await rephrasing.run(engine, watch)
-            except asyncio.CancelledError:
-                if interruption.number is None:
-                    raise
-                task.uncancel()
-        return interruption.number

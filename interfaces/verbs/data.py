@@ -6,33 +6,65 @@ Owns the arguments, what they may mean together, and the one file that is writte
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import values
 from ..options import Sending, add_output, add_sending, flag, sending_from
 from ..output import note, say, say_json
 from ..refusal import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, WRONG_USAGE, UsageError
-from ..values import Text
+from ..values import Text, Whole
 
 if TYPE_CHECKING:
     from ...bench.millstone.importing.gathering import Gathered
     from ...bench.millstone.importing.rephrase import Rephrasing
     from ..import_report import Told
 
-HELP = "import, check and build data sets (millstone)"
+HELP = "import, check and build data sets (millstone, chameleon)"
 _MILLSTONE = (
     "Reads issues in the authors' released format, or saved pages, checks everything, and writes one data set file."
+)
+_CHAMELEON = (
+    "Lets a model write conversations: topics of twelve domains, then fifteen questions on each, every one checked."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = parser.add_subparsers(dest="data_verb", metavar="millstone", required=True)
+    verbs = parser.add_subparsers(dest="data_verb", metavar="millstone|chameleon", required=True)
+    _add_millstone(parser, verbs)
+    _add_chameleon(parser, verbs)
+
+
+def _add_chameleon(parser: argparse.ArgumentParser, verbs: Any) -> None:
+    chameleon = verbs.add_parser(
+        "chameleon", help=_CHAMELEON, description=_CHAMELEON, epilog=parser.epilog, allow_abbrev=False
+    )
+    chameleon.add_argument(
+        "--model", type=flag(values.ModelName()), metavar="PROVIDER/MODEL", help="who writes topics and conversations"
+    )
+    chameleon.add_argument(
+        "--topics",
+        type=flag(Whole("topics", 1, 100_000)),
+        metavar="N",
+        help="so many conversations in all, in the published shares of the domains (default: the published 1,180)",
+    )
+    chameleon.add_argument(
+        "--topics-from",
+        type=flag(Text("a file")),
+        metavar="FILE",
+        help="one conversation on each of these instead: a JSON object of domains with lists of topics, or a CSV with "
+        "the columns domain and topic",
+    )
+    chameleon.add_argument("--out", type=flag(Text("a file")), metavar="FILE", help="the data set file to write")
+    add_sending(chameleon)
+    add_output(chameleon)
+
+
+def _add_millstone(parser: argparse.ArgumentParser, verbs: Any) -> None:
     millstone = verbs.add_parser(
         "millstone", help=_MILLSTONE, description=_MILLSTONE, epilog=parser.epilog, allow_abbrev=False
     )
@@ -62,6 +94,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    return _chameleon(options) if options.data_verb == "chameleon" else _millstone(options)
+
+
+def _chameleon(options: argparse.Namespace) -> int:
+    from ..conversation_writing import write_conversations
+    from ..writing_report import as_json, tell
+
+    written = write_conversations(options)
+    if options.json:
+        say_json(as_json(written))
+    else:
+        say(tell(written))
+    return written.exit_code
+
+
+def _millstone(options: argparse.Namespace) -> int:
     from ..import_report import as_json, tell
 
     out = _out(options)
@@ -94,37 +142,15 @@ def _out(options: argparse.Namespace) -> Path:
         sent = next((name for name, value in sending_from(options).as_dict().items() if value is not None), None)
         if sent is not None:
             raise UsageError(f"--{sent.replace('_', '-')} belongs to --rephrase: nothing is sent without it")
-    out = _path(options.out)
-    found = _found(out, f"--out {out}: expected a file to write")
-    if found is not None and stat.S_ISDIR(found.st_mode):
-        raise UsageError(f"--out {out}: expected a file, got a folder: name a file in it")
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        raise UsageError(f"--out {out}: expected a file, got a device or a pipe: choose another --out")
-    if found is None and out.is_symlink():
-        raise UsageError(f"--out {out}: expected a file, got a link that leads nowhere: choose another --out")
-    return out
+    from ..data_files import out_file
 
-
-def _path(given: str) -> Path:
-    try:
-        return Path(given).expanduser()
-    except RuntimeError as error:
-        raise UsageError(f"{given}: expected a path, got one that begins with a home nobody has") from error
-
-
-def _found(path: Path, expected: str) -> os.stat_result | None:
-    """What is at a path, or None; a path that can't be looked at (too long, a link to itself) is refused."""
-    try:
-        return path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise UsageError(f"{expected}, got: {error.strerror}") from error
+    return out_file(options.out)
 
 
 def _gather(options: argparse.Namespace) -> Gathered:
     from ...bench.millstone.importing.checks import Rules
     from ...bench.millstone.importing.gathering import gather
+    from ..data_files import found_at, path_of
 
     needs_paraphrases = options.from_pages is None and options.rephrase is None
     rules = Rules(options.fix_orientation, needs_paraphrases)
@@ -134,24 +160,27 @@ def _gather(options: argparse.Namespace) -> Gathered:
         return gather(read_pages(_folder(options.from_pages)), rules)
     from ...bench.millstone.importing.checkout import read_places
 
-    places = [_path(place) for place in options.places]
+    places = [path_of(place) for place in options.places]
     for place in places:
         expected = f"{place}: expected a folder of issues or a data set file"
-        if _found(place, expected) is None:
+        if found_at(place, expected) is None:
             raise UsageError(f"{expected}, got nothing there")
     return gather(read_places(places), rules)
 
 
 def _folder(given: str) -> Path:
-    folder = _path(given)
+    from ..data_files import found_at, path_of
+
+    folder = path_of(given)
     expected = f"--from-pages {folder}: expected a folder of saved pages"
-    found = _found(folder, expected)
+    found = found_at(folder, expected)
     if found is None or not stat.S_ISDIR(found.st_mode):
         raise UsageError(f"{expected}, got none there")
     return folder
 
 
 def _import(options: argparse.Namespace, out: Path) -> Told:
+    from ..data_files import write_once
     from ..import_report import Told
 
     gathered = _gather(options)
@@ -177,7 +206,7 @@ def _import(options: argparse.Namespace, out: Path) -> Told:
         code = WRONG_USAGE if rephrasing is None else code
         return Told(gathered=gathered, exit_code=code, out=str(out), rephrasing=rephrasing)
     dataset = gathered.dataset(out.stem)
-    is_written = _write(out, gathered.encoded())
+    is_written = write_once(out, gathered.encoded())
     return Told(
         gathered=gathered,
         exit_code=code,
@@ -190,6 +219,7 @@ def _import(options: argparse.Namespace, out: Path) -> Told:
 
 def _rephrase(options: argparse.Namespace, gathered: Gathered, out: Path) -> tuple[Rephrasing, int | None]:
     from ..configuration import read_configuration, settings_for
+    from ..data_files import make_room
     from ..paraphrasing import write_paraphrases
 
     model, sending = options.rephrase, sending_from(options)
@@ -199,7 +229,7 @@ def _rephrase(options: argparse.Namespace, gathered: Gathered, out: Path) -> tup
         # What is there is never overwritten, so nothing is paid for that could only be thrown away.
         sending = _from_the_cache(sending, out)
     else:
-        _make_room(out)
+        make_room(out)
     settings = settings_for((model,), sending, read_configuration(sending.config))
     rephrasing, signal = write_paraphrases(model, questions, settings, show_progress=not options.no_progress)
     missing = sum(reason.startswith("not_cached") for reason in rephrasing.failures.values())
@@ -215,42 +245,3 @@ def _from_the_cache(sending: Sending, out: Path) -> Sending:
     if sending.mode == "live":
         raise UsageError(f"--out {out} exists, and mode live would ask again: choose another --out, or move it away")
     return replace(sending, mode="strict")
-
-
-def _make_room(out: Path) -> None:
-    """The folder, before anything is paid for."""
-    from ...engine.fault import LocalFault
-
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LocalFault(f"{out.parent} can't be made ({error.strerror}): choose another --out") from error
-    if not os.access(out.parent, os.W_OK):
-        raise LocalFault(f"{out.parent} can't be written: choose another --out")
-
-
-def _write(out: Path, data: bytes) -> bool:
-    """Whether the file was written; one that holds the same already is left alone, any other is not touched."""
-    from ...engine.fault import LocalFault
-
-    _make_room(out)
-    fresh = out.with_name(f".{out.name}.{os.getpid()}.new")
-    try:
-        if out.exists():
-            if out.stat().st_size == len(data) and out.read_bytes() == data:
-                return False
-            raise UsageError(
-                f"--out {out} exists and holds something else: nothing was overwritten; choose another --out, or move "
-                f"it away"
-            )
-        try:
-            with fresh.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.rename(out)
-        finally:
-            fresh.unlink(missing_ok=True)
-    except OSError as error:
-        raise LocalFault(f"{out} can't be written ({error.strerror}): make room, or choose another --out") from error
-    return True

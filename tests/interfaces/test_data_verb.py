@@ -186,7 +186,7 @@ def test_wrong_usage_is_one_line_and_nothing_is_written(cli: CommandLine, tmp_pa
     assert not (tmp_path / "o.json").exists() and list((tmp_path / "empty").iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [(), ("chameleon",), ("millstne",)])
+@pytest.mark.parametrize("arguments", [(), ("chamelon",), ("millstne",)])
 def test_the_benchmark_must_be_named(cli: CommandLine, arguments: tuple[str, ...]) -> None:
     assert "millstone" in refused(cli("data", *arguments))
 
