@@ -120,7 +120,9 @@ class Scheduler:
                 self.events.tell("cached", call.model)
                 route.lane.note_answer()
                 cost = None if route.price is None else 0.0
-                return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost)
+                # What a page may cost is reckoned over its hops, and must come out the same when they are repeated.
+                took_ms = entry.response.latency_ms if route.is_page else None
+                return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost, latency_ms=took_ms)
         elif entry is not None:
             return structs.replace(self._unsent(call, entry.failure, key.hex()), cached=True)
         if self._mode == "strict":

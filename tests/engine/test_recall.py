@@ -9,12 +9,13 @@ from pathlib import Path
 import lmdb
 import pytest
 from answers import body_of, key_of, request_of
+from msgspec import structs
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.cache import Cache, Mode
 from millstream.engine.call import WEB, Call, Failure, Outcome
-from millstream.engine.endpoint import Fault, Response
+from millstream.engine.endpoint import Fault, Request, Response
 from millstream.engine.entries import BODY_APART, Entry, Failed, derived_key
 from millstream.engine.recall import DAY_S, Ages, Recall
 
@@ -130,6 +131,18 @@ def test_a_run_killed_in_a_turn_meets_the_same_pages_and_asks_none_again(tmp_pat
     assert [one.failure for one in second] == [one.failure for one in first]
     assert [one.key for one in second] == [one.key for one in first]
     assert all(one.cached and one.attempts == 0 for one in second)
+
+
+def test_a_page_that_is_repeated_tells_how_long_it_took_and_nothing_else_does(tmp_path: Path) -> None:
+    calls = [Call(WEB, URL), Call(S, "query"), Call(M, "prompt")]
+
+    class Timed(ScriptedProvider):
+        async def send(self, request: Request) -> Response:
+            return structs.replace(await super().send(request), latency_ms=812.5)
+
+    first, second = (asked(tmp_path, Timed(), *calls, ages=Ages(run_started=1.0)) for _ in range(2))
+    assert [one.latency_ms for one in first] == [812.5] * 3
+    assert [one.latency_ms for one in second] == [812.5, None, None]
 
 
 def test_another_run_asks_again_for_what_failed(tmp_path: Path) -> None:
