@@ -13,10 +13,10 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench torture pages lock runtime tools
+.PHONY: help run test check bench conversations conversations-full torture pages lock runtime tools
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
 
 run: runtime ## the demo: a full grid against the simulated provider, on loopback
 	@$(RUN_COMMAND)
@@ -35,6 +35,12 @@ check: tools ## style, types, the floors of the house, known vulnerabilities
 bench: tools ## our speed beside the peers', measured in one run
 	@sh bench/speed/install-servers.sh
 	@$(PY) -m millstream.bench.speed
+
+conversations: tools ## 60 conversations over 5,000 simulated pages: the lanes' rate, the loop's stalls, memory (some 3 minutes)
+	@$(PY) -m millstream.bench.speed.conversations
+
+conversations-full: tools ## all 1,180 conversations against the simulated outside, nothing holding them up (some 10 minutes)
+	@$(PY) -m millstream.bench.speed.conversations --full
 
 torture: tools ## the long attack: a thousand random kills, four processes on one quota (about half an hour)
 	@MILLSTREAM_KILLS=1000 MILLSTREAM_SHARED_S=150 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \

@@ -239,7 +239,7 @@ class Engine:
         if settings.snapshot is not None:
             self._snapshot = await asyncio.to_thread(Snapshot, settings.snapshot)
         await self._retrieval.open()
-        self._cache = Cache(settings.cache_folder(), scope=scope, spares_loop=True)
+        self._cache = Cache(settings.cache_folder(), scope=scope)
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = Recall(self._cache, settings.mode, ages, snapshot=self._snapshot)
@@ -334,6 +334,8 @@ class Engine:
 
     def _host_route(self, name: str) -> Route:
         """Hosts are many and come and go: their last minute is kept in memory, and nobody is told of each."""
+        if self._cache is not None:
+            self._cache.spares_loop = True
         lane = capped_by_files(self.settings.lane_of(name))
         events, purse = Events(), Purse()
         key = Admission(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=PAGE_POLICY, events=events)

@@ -60,6 +60,8 @@ async def run_sweep(
         async with asyncio.TaskGroup() as group:
             for number in range(min(at_once, len(dataset.conversations) * len(asked.pairs))):
                 group.create_task(sweep.work(), name=f"chameleon {number}")
+                # What is stored needs no wait: all of them begun at once would hold up the loop.
+                await asyncio.sleep(0)
     finally:
         sweep.note_unrecorded()
     if sweep.faults:

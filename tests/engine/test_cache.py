@@ -261,8 +261,7 @@ def test_a_small_commit_that_the_disk_lets_wait_holds_up_nothing_else(tmp_path: 
     async def main() -> None:
         cache = Cache(tmp_path, spares_loop=True)
         holder = asyncio.create_task(asyncio.to_thread(hold))
-        while not is_held.is_set():
-            await asyncio.sleep(0.001)
+        assert await asyncio.to_thread(is_held.wait, 10)
         done = [cache.put(key_of(n), request_of(n), 0, Response(200, b"new")) for n in range(3)]
         for _ in range(20):
             await asyncio.sleep(0.001)
