@@ -15,7 +15,7 @@ from .chameleon_work import ChameleonWork
 from .configuration import Configuration
 from .millstone_work import MillstoneWork
 from .options import Sending
-from .preparation import Prepared
+from .preparation import Prepared, refuse_what_is_no_snapshot
 from .refusal import UsageError
 
 
@@ -24,8 +24,11 @@ def prepare(
 ) -> Prepared:
     """Check one run to the end. Nothing is written. Without `needs_keys` it can be planned, not sent."""
     if isinstance(run, MillstoneOptions):
-        return millstone_work.prepare(out, run, sending, configuration, needs_keys=needs_keys)
-    return chameleon_work.prepare(out, run, sending, configuration, needs_keys=needs_keys)
+        prepared = millstone_work.prepare(out, run, sending, configuration, needs_keys=needs_keys)
+    else:
+        prepared = chameleon_work.prepare(out, run, sending, configuration, needs_keys=needs_keys)
+    refuse_what_is_no_snapshot(prepared.settings)
+    return prepared
 
 
 def options_of(manifest: Mapping[str, Any]) -> tuple[BenchmarkOptions, Sending]:

@@ -12,6 +12,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from ..engine.fault import LocalFault
+from ..engine.snapshot import digest_of
 from ..wiring import Settings
 from .options import Sending
 from .refusal import UsageError
@@ -47,6 +49,16 @@ def refuse_what_has_no_price(lanes: Iterable[str], settings: Settings) -> None:
                 f"model {model} has no price, so --max-cost can't be kept: give it one under "
                 f'[prices."{model}"] in a --config file'
             )
+
+
+def refuse_what_is_no_snapshot(settings: Settings) -> None:
+    """Before a folder is begun that could only say so."""
+    if settings.snapshot is None:
+        return
+    try:
+        digest_of(settings.snapshot)
+    except LocalFault as fault:
+        raise UsageError(f"--snapshot: expected a file that `millstream cache export` wrote; {fault}") from fault
 
 
 def kept(sending: Sending) -> dict[str, Any]:

@@ -91,16 +91,16 @@ def run(options: argparse.Namespace) -> int:
 def _manifest_of(folder: Path) -> dict[str, Any] | None:
     """The manifest; None where another program wrote the records."""
     from ...engine.run_folder import MANIFEST, RECORDS
+    from ..which import benchmark_of
     from .resume import manifest_of
 
     has_records, has_manifest = (folder / RECORDS).is_file(), (folder / MANIFEST).exists()
     if not has_records and not has_manifest and not any(folder.glob(f"*/{MANIFEST}")):
         raise UsageError(f"{folder}: expected a run's folder, or another that holds a {RECORDS}, got none there")
+    if has_records and (benchmark := benchmark_of(folder)) != "millstone":
+        raise UsageError(f"{folder}: expected a MillStone run, got one of {benchmark}: it has no letters to label")
     if not has_records or has_manifest:
         manifest = manifest_of(folder)
-        benchmark = manifest["specification"].get("benchmark")
-        if benchmark != "millstone":
-            raise UsageError(f"{folder}: expected a MillStone run, got one of {benchmark}: it has no letters to label")
         if not has_records:
             raise UsageError(f"{folder}: expected a run with answers, got no {RECORDS}: nothing to label")
         return manifest
