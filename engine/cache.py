@@ -327,10 +327,12 @@ class Cache:
             self._writer = ThreadPoolExecutor(1, "cache")
         writing = self._writing = _Writing(group, self._writer.submit(self._write, group), began)
         loop = asyncio.get_running_loop()
-        writing.end.add_done_callback(lambda _: _tell(loop, lambda: self._written(writing)))
+        # Told no more than that: a circle would keep the group's bodies until the collector comes.
+        writing.end.add_done_callback(lambda _: _tell(loop, self._written))
 
-    def _written(self, writing: _Writing) -> None:
-        if self._writing is writing:
+    def _written(self) -> None:
+        writing = self._writing
+        if writing is not None and writing.end.done():
             self._writing = None
             self._committed(writing.group, writing.end.result(), writing.began)
             self._commit()
