@@ -1,4 +1,4 @@
-"""One tiny call to each model with each of its keys, through the engine, and what came of it.
+"""One tiny call to each model and search engine with each of its keys, through the engine, and what came of it.
 
 Takes nothing from the cache and leaves nothing there. One attempt each: what is asked is how things are now.
 """
@@ -16,10 +16,12 @@ from ..engine.call import Call, Outcome
 from ..engine.fault import Stopped
 from ..engine.money import Prices
 from ..engine.retry import RetryPolicy
+from ..providers.search.access import is_search
 from ..wiring import ConfigurationError, Engine, Settings, accesses_to
 from .refusal import DONE, RESUMABLE, WITH_FAILURES
 
 PROMPT = "Reply with the word OK."
+QUERY = "weather"
 # OpenAI's Responses take no less.
 MAX_TOKENS = 16
 TIMEOUT_S = 60.0
@@ -35,6 +37,7 @@ class Check(Struct, frozen=True):
     detail: str = ""
     seconds: float = 0.0
     tokens: int | None = None
+    results: int | None = None
     cost: float | None = None
 
     @property
@@ -122,7 +125,9 @@ async def _check_round(keys: dict[str, str], settings: Settings, spent: float) -
 async def _check_one(engine: Engine, model: str, key: str) -> Check:
     began = time.monotonic()
     try:
-        outcome = await engine.ask(Call(model, PROMPT, max_tokens=MAX_TOKENS))
+        outcome = await engine.ask(
+            Call(model, QUERY) if is_search(model) else Call(model, PROMPT, max_tokens=MAX_TOKENS)
+        )
     except Stopped as stopped:
         (stop,) = stopped.stops
         return Check(model, key, stop.reason, stop.detail, time.monotonic() - began)
@@ -136,7 +141,8 @@ def _told(model: str, key: str, outcome: Outcome, seconds: float) -> Check:
         return Check(model, key, outcome.failure.kind, outcome.failure.detail, seconds)
     usage = outcome.reply.usage if outcome.reply is not None else None
     tokens = None if usage is None else usage.input + usage.output
-    return Check(model, key, outcome.status, "", seconds, tokens, outcome.cost)
+    results = len(outcome.reply.hits) if outcome.reply is not None and is_search(model) else None
+    return Check(model, key, outcome.status, "", seconds, tokens, results, outcome.cost)
 
 
 def line(one: Check) -> str:
@@ -147,6 +153,7 @@ def line(one: Check) -> str:
         return f"{name}: {one.status}: {one.detail}"
     told = [one.status, f"{one.seconds:.2f} s"]
     told += [] if one.tokens is None else [f"{one.tokens:,} tokens"]
+    told += [] if one.results is None else [f"{one.results:,} results"]
     told.append("no price" if one.cost is None else f"${one.cost:.6f}")
     return f"{name}: {', '.join(told)}"
 

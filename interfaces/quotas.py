@@ -13,11 +13,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..engine.call import WEB
 from ..engine.lane import Lane
 from ..engine.lane_files import lanes_folder, ledger_path, note_path
 from ..engine.lane_note import LaneNote, Seen, notes_in, read_note
 from ..engine.ledger import Ledger
 from ..engine.limits import DAY_S, Limit, Quota, Tokens, declared_quota, quota_of
+from ..providers.retrieval import EVERY_HOST
 from ..wiring import Settings, accesses_to, stem_of
 from .output import table
 
@@ -83,8 +85,22 @@ def _used(path: Path) -> tuple[int, Tokens] | None:
         ledger.close()
 
 
-def as_json(lanes: Iterable[KnownLane]) -> dict[str, Any]:
-    return {"lanes": [_lane_json(lane) for lane in lanes]}
+def as_json(lanes: Iterable[KnownLane], pages: Iterable[Lane] = ()) -> dict[str, Any]:
+    told = {
+        lane.model: {"rpm": lane.rpm, "spacing_s": lane.spacing_s, "concurrency": lane.concurrency} for lane in pages
+    }
+    return {"lanes": [_lane_json(lane) for lane in lanes], **({"pages": told} if told else {})}
+
+
+def tell_pages(lane: Lane) -> str:
+    """What holds for pages: nothing is learned or kept of a host."""
+    who = {WEB: "pages together", EVERY_HOST: "pages of each host"}.get(lane.model) or f"pages of {lane.model[4:]}"
+    pace = "as fast as their hosts are spared"
+    if lane.rpm is not None:
+        pace = f"{lane.rpm:,.0f} a minute"
+    elif lane.spacing_s:
+        pace = f"{lane.spacing_s:g} s between two"
+    return f"{who}: {pace}, {lane.concurrency:,} in flight"
 
 
 def _lane_json(lane: KnownLane) -> dict[str, Any]:

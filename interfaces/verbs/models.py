@@ -1,6 +1,6 @@
-"""`millstream models`: the providers, what key each needs and whether it is set, and the models that have a price.
+"""`millstream models`: providers and search engines, what key each needs and whether it is set, and what models cost.
 
-Owns the arguments and the two tables. Whether a key works, and how: checks.
+Owns the arguments and the tables of models. Search engines: search_listing; whether a key works, and how: checks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..configuration import Configuration
     from ..options import Sending
 
-HELP = "the providers, their keys and prices; whether each answers"
+HELP = "the providers and search engines, their keys and prices; whether each answers"
 _PROVIDERS = ("provider", "kind", "key", "address")
 _PRICES = ("model", "input", "output", "as of")
 
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=flag(values.ModelName()),
         metavar="PROVIDER/MODEL",
-        help="make one tiny call to each of these (default: the models of --config, else the cheapest of each provider "
-        "whose key is set)",
+        help="make one tiny call to each of these, a search to search/ENGINE (default: the lanes of --config, else the "
+        "cheapest model of each provider and each search engine whose key is set)",
     )
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     add_sending(parser)
@@ -40,36 +40,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..configuration import read_configuration, settings_for
+    from ..search_listing import searches, tell
 
     sending = sending_from(options)
     configuration = read_configuration(sending.config)
     if options.check is not None:
         return _check(tuple(dict.fromkeys(options.check)), sending, configuration, is_json=options.json)
-    settings = settings_for((), sending, configuration)
-    providers, prices = _providers(settings), settings.price_table()
+    engines = tuple(lane.model for lane in configuration.lanes if lane.model.startswith("search/"))
+    settings = settings_for((), sending, configuration, engines)
+    providers, prices, found = _providers(settings), settings.price_table(), searches(settings)
     if options.json:
-        say_json({"providers": providers, "models": _models(prices)})
+        say_json({"providers": providers, "searches": found, "models": _models(prices)})
     else:
-        say(_told(providers, _models(prices)))
+        say(_told(providers, tell(found), _models(prices)))
     return DONE
 
 
 def _check(models: tuple[str, ...], sending: Sending, configuration: Configuration, *, is_json: bool) -> int:
     from msgspec import structs
 
+    from ...providers.retrieval import is_page
+    from ...providers.search.access import is_search
     from ..checks import as_json, cheapest, check, exit_code_of, line
     from ..configuration import settings_for
+    from ..search_listing import searches
 
     if not models:
         bare = settings_for((), sending, configuration)
         ready = [provider["name"] for provider in _providers(bare) if provider["is_ready"]]
-        models = tuple(lane.model for lane in configuration.lanes) or tuple(cheapest(ready, bare.price_table()))
+        engines = [one["name"] for one in searches(bare) if one["is_ready"] and one["address"]]
+        declared = [lane.model for lane in configuration.lanes if not is_page(lane.model)]
+        models = tuple(declared or [*cheapest(ready, bare.price_table()), *engines])
     if not models:
         raise UsageError(
             "models --check: expected models, such as openai/gpt-4o-mini, or a provider's key in its variable, got "
             "neither: `millstream models` lists them"
         )
-    settings = settings_for(models, sending, configuration)
+    settings = settings_for(
+        tuple(model for model in models if not is_search(model)),
+        sending,
+        configuration,
+        tuple(filter(is_search, models)),
+    )
     if sending.mode is None:
         settings = structs.replace(settings, mode="live")
     checks = check(models, settings)
@@ -126,7 +138,7 @@ def _models(prices: Prices) -> list[dict[str, Any]]:
     ]
 
 
-def _told(providers: list[dict[str, Any]], models: list[dict[str, Any]]) -> str:
+def _told(providers: list[dict[str, Any]], searches: str, models: list[dict[str, Any]]) -> str:
     rows = [
         (one["name"], one["kind"], _key_of(one), one["address"] or f"in {one['address_variable']}") for one in providers
     ]
@@ -137,6 +149,8 @@ def _told(providers: list[dict[str, Any]], models: list[dict[str, Any]]) -> str:
     return "\n".join(
         [
             table([_PROVIDERS, *rows], lean=(0, 1, 2, 3)),
+            "",
+            searches,
             "",
             "dollars a million tokens, as listed on that day: check them; a model that is not here has no price until",
             '[prices."provider/model"] in a --config file gives it one',

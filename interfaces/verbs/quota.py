@@ -21,21 +21,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=flag(values.ModelName()),
         metavar="PROVIDER/MODEL",
-        help="whose lanes (default: those of --config, and every other that this cache was used with in the last day)",
+        help="whose lanes, search/ENGINE and web/HOST too (default: those of --config, and every other that this cache "
+        "was used with in the last day)",
     )
     parser.add_argument("--json", action="store_true", help="as one JSON object")
     add_sending(parser, ("base-url", "rpm", "tpm", "concurrency", "cache"))
 
 
 def run(options: argparse.Namespace) -> int:
+    from ...providers.retrieval import is_page
+    from ...providers.search.access import is_search
     from ...wiring import ConfigurationError
     from ..configuration import read_configuration, settings_for
-    from ..quotas import as_json, lanes_of, recent_lanes, tell
+    from ..quotas import as_json, lanes_of, recent_lanes, tell, tell_pages
 
     sending = sending_from(options)
     configuration = read_configuration(sending.config)
-    models = tuple(dict.fromkeys(options.models)) or tuple(lane.model for lane in configuration.lanes)
-    settings = settings_for(models, sending, configuration)
+    named = tuple(dict.fromkeys(options.models)) or tuple(lane.model for lane in configuration.lanes)
+    models = tuple(name for name in named if not is_page(name))
+    searches = tuple(filter(is_search, models))
+    settings = settings_for(tuple(name for name in models if name not in searches), sending, configuration, searches)
+    pages = [settings.lane_of(name) for name in named if is_page(name)]
     if options.models:
         lanes = lanes_of(settings, models)
     else:
@@ -47,9 +53,9 @@ def run(options: argparse.Namespace) -> int:
                 note(f"millstream: {error}")
         lanes += recent_lanes(settings.cache_folder(), but=lanes)
     if options.json:
-        say_json(as_json(lanes))
-    elif lanes:
-        say(tell(lanes))
+        say_json(as_json(lanes, pages))
+    elif lanes or pages:
+        say("\n".join([*([tell(lanes)] if lanes else []), *map(tell_pages, pages)]))
     else:
         say(f"no lane is known: none is declared, and none was used in the last day with {settings.cache_folder()}")
     return DONE
