@@ -18,7 +18,7 @@ from .events import Events
 from .lane import Lane
 from .lane_note import LaneMemory, LaneNote
 from .ledger import Ledger
-from .limits import Limit, Tokens, declared_quota, quota_of
+from .limits import Doubts, Limit, Tokens, declared_quota, quota_of
 from .money import Purse
 from .retry import Breaker, Rejections, RetryBudget, RetryPolicy
 
@@ -94,6 +94,7 @@ class Admission:
         self._events = events
         self._memory = memory if memory is not None else LaneMemory(LaneNote(lane.model, key, "", lane))
         self.quota = declared_quota(lane)
+        self._doubts = Doubts()
         self._adaptive = AdaptiveRate(None)
         self._paused_until = 0.0
         self._trouble_since: float | None = None
@@ -221,7 +222,7 @@ class Admission:
 
     def learn(self, limits: tuple[Limit, ...], now: float) -> None:
         """Take in what an answer says of the provider's limits, and wait where it says that nothing is left."""
-        self._memory.see(limits)
+        self._memory.see(self._doubts.settle(limits, self._memory.limits, now))
         self._obey(self._memory.limits)
         wait_s = max((limit.wait_s for limit in limits), default=0.0)
         if wait_s > 0:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .lane import Lane
 
@@ -21,6 +21,8 @@ _FULL_WINDOW = 0.98
 # How much later than its neighbour a request may arrive, and how much early the ledger lets one go, where a limit holds
 # for less than a minute.
 _SHORT_LATE_S = 0.15
+# Longer than the last second of a window may be told.
+_SURE_AFTER_S = 5.0
 _NO_LIMIT = float("inf")
 
 
@@ -54,6 +56,32 @@ class Limit(Struct, frozen=True):
             least_s = 0.0 if self.of == "requests" else 1.0
             return min(self.reset_s, max(least_s, self.window_s / self.limit))
         return self.reset_s
+
+
+class Doubts:
+    """Keeps a minute that was learned against answers that tell its number for another time, until they have said so,
+    and nothing else, for a while. Where headers name no window it is guessed from when they say it ends, and one answer
+    can mislead: the last second of a minute looks like a limit for a second."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[Amount, float | None], float] = {}
+
+    def settle(self, told: tuple[Limit, ...], known: tuple[Limit, ...], now: float) -> tuple[Limit, ...]:
+        """What to believe of what an answer told."""
+        minutes = {(limit.of, limit.limit) for limit in known if limit.window_s == MINUTE_S}
+        if not minutes:
+            return told
+        again = {(limit.of, limit.limit) for limit in told if limit.window_s == MINUTE_S}
+        for one in again:
+            self._since.pop(one, None)
+        return tuple(
+            structs.replace(limit, window_s=MINUTE_S)
+            if (one := (limit.of, limit.limit)) in minutes
+            and one not in again
+            and now - self._since.setdefault(one, now) < _SURE_AFTER_S
+            else limit
+            for limit in told
+        )
 
 
 class Lack(NamedTuple):

@@ -142,18 +142,18 @@ def _items(text: str) -> list[tuple[float | None, float | None]]:
 
 
 def _guessed_window(amount: Amount, words: str, told: Limit, provider: str) -> float:
-    """The window where nothing names it: a minute, as nearly everyone means, unless the figures say otherwise; a
-    second for those who say no more than `x-ratelimit-limit`."""
+    """The window where nothing names it: a minute, as nearly everyone means, unless it is whole again later than a
+    minute can be; a second for those who say no more than `x-ratelimit-limit`. A reset within a minute tells nothing:
+    some mean when a bucket is full, others when their window ends."""
     limit, remaining, reset_s = told.limit, told.remaining, told.reset_s
     if amount == "requests" and provider in _REQUESTS_A_DAY:
         return DAY_S
-    if limit is not None and remaining is not None and reset_s and limit > remaining:
-        # A bucket that fills evenly is whole again after the share of its window that was taken.
-        whole_s = reset_s * limit / (limit - remaining)
-        for window_s in (_HOUR_S, DAY_S):
-            if abs(whole_s - window_s) <= _CLOSE * window_s:
-                return window_s
     if reset_s is not None and reset_s > 1.5 * MINUTE_S:
+        if limit is not None and remaining is not None and limit > remaining:
+            # A bucket that fills evenly is whole again after the share of its window that was taken.
+            whole_s = reset_s * limit / (limit - remaining)
+            if abs(whole_s - DAY_S) <= _CLOSE * DAY_S:
+                return DAY_S
         return next((window_s for window_s in (_HOUR_S, DAY_S) if reset_s <= window_s), _MONTH_S)
     return MINUTE_S if words or (reset_s is not None and reset_s > 1) else 1.0
 
