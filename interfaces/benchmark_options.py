@@ -86,28 +86,29 @@ CHAMELEON: Mapping[str, Kind[Any]] = MappingProxyType(
 )
 _CHAMELEON_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "judge": ("PROVIDER/MODEL", "who reads each answer's stance: one fixed model"),
+        "judge": ("PROVIDER/MODEL", "who reads the stance of every answer: one model, the same for all"),
         "search": ("ENGINE", "brave, serper, tavily, exa, searxng, google, or corpus (default: documents on this "
                              "machine)"),
-        "corpus": ("DIR", "what `--search corpus` searches: HTML, text or JSONL (default: articles that come with "
-                          "this, on the sample conversations)"),
+        "corpus": ("DIR", "the documents of --search corpus: HTML, text or JSONL (default: articles that come with "
+                          "this, on the topics of the sample conversations)"),
         "conversations": ("N", "only N of the data set's conversations, from its domains in turn"),
         "turns": ("N", "turns of a conversation (default: 15)"),
         "pages": ("N", "pages read a turn (default: 20)"),
         "order": ("HOW", "questions as written (default), shuffled by --seed, or grouped by kind"),
-        "seed": ("N", "of --order shuffled (default: 0)"),
+        "seed": ("N", "what --order shuffled is drawn from (default: 0)"),
         "retrieval": ("WHOSE", "own (default): each model's own queries; shared: those of --queries-by for all"),
         "queries-by": ("PROVIDER/MODEL", "whose queries are shared (default: the first model)"),
         "judge-prompt": ("NAME", "extended (default: the paper's with rationale and confidence, and the history) or "
                                  "paper (unmodified, question and answer alone)"),
-        "page-tokens": ("N", "of a page's text (default: 1500)"),
+        "page-tokens": ("N", "so much of each page's text is shown (default: 1500)"),
         "old-pages": ("WHAT", "drop (default) or keep the pages of earlier turns"),
         "window": ("N", "tokens that a prompt may have (default: as the model's window is known)"),
-        "sources": ("WHICH", "of a turn: those its answer cited (default), or all that were retrieved"),
+        "sources": ("WHICH", "a turn's sources are those that its answer cited (default), or all retrieved"),
         "sources-by": ("WHAT", "two sources are one by url (default) or hostname"),
         "uncited": ("HOW", "a turn that cites nothing counts as zero re-use (default), or skip it"),
-        "unclear": ("HOW", "an unclear turn: carry the last clear stance (default), count it as one, or drop it"),
-        "confidence": ("HOW", "of a judgement: by the rubric over its rationale (default), or the judge's number"),
+        "unclear": ("HOW", "an unclear turn: carry the last clear stance (default), count it as a stance, or drop it"),
+        "confidence": ("HOW", "by rubric, the certainty words of the judge's rationale (default), or the judge's "
+                              "number"),
     }
 )  # fmt: skip
 
@@ -176,7 +177,7 @@ _PATHS = ("dataset", "corpus")
 
 def add_benchmarks(parser: argparse.ArgumentParser) -> None:
     """The options of every benchmark; which of them belong to the one that is asked, `given` tells."""
-    group = parser.add_argument_group("run millstone, run chameleon")
+    group = parser.add_argument_group("what is asked, of both benchmarks")
     group.add_argument(
         "--model",
         nargs="+",
@@ -194,8 +195,11 @@ def add_benchmarks(parser: argparse.ArgumentParser) -> None:
         help="ask at each of these (default: millstone: not sent; chameleon: 0, 0.5 and 1 where a model takes one)",
     )
     _add(group, _SHARED, _SHARED_HELP)
-    _add(parser.add_argument_group("run millstone"), MILLSTONE, _MILLSTONE_HELP)
-    _add(parser.add_argument_group("run chameleon"), CHAMELEON, _CHAMELEON_HELP)
+    _add(parser.add_argument_group("millstone alone"), MILLSTONE, _MILLSTONE_HELP)
+    own = {name: kind for name, kind in CHAMELEON.items() if name not in READINGS}
+    _add(parser.add_argument_group("chameleon alone"), own, _CHAMELEON_HELP)
+    scores = parser.add_argument_group("chameleon alone: how its scores are read (no answer depends on it)")
+    _add(scores, READINGS, _CHAMELEON_HELP)
 
 
 def add_chameleon_readings(parser: argparse.ArgumentParser) -> None:

@@ -73,6 +73,8 @@ def _dispatch(arguments: list[str]) -> int:
     module = _module_of(verb)
     parser = _Parser(prog=f"millstream {verb}", description=module.HELP, epilog=EXIT_CODES, allow_abbrev=False)
     module.add_arguments(parser)
+    if hasattr(module, "narrow_help"):
+        module.narrow_help(parser, rest)
     try:
         options, unknown = parser.parse_known_args(rest)
     except SystemExit as leaving:  # --help

@@ -34,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def narrow_help(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    run_verb.narrow_help(parser, words)
+
+
 def run(options: argparse.Namespace) -> int:
     has_pilot = options.pilot is not None
     prepared = run_verb.prepared_from(options, is_sent=False, needs_keys=has_pilot)

@@ -38,6 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
 
 
+def narrow_help(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """With a benchmark named, `--help` leaves out what belongs to the others alone."""
+    verb = parser.prog.rpartition(" ")[2]
+    named = next((word for word in words if word in BENCHMARKS), None)
+    parser.usage = f"millstream {verb} {named or 'millstone|chameleon|FILE'} [option…]"
+    if named is None:
+        each = " and ".join(f"`millstream {verb} {benchmark} --help`" for benchmark in BENCHMARKS)
+        parser.description = f"{parser.description}. {each} leave out what belongs to the other."
+        return
+    others = tuple(f"{benchmark} alone" for benchmark in BENCHMARKS if benchmark != named)
+    for group in parser._action_groups:
+        if (group.title or "").startswith(others):
+            for action in group._group_actions:
+                action.help = argparse.SUPPRESS
+
+
 def prepared_from(
     options: argparse.Namespace, *, is_sent: bool = True, needs_keys: bool = True
 ) -> tuple[Prepared, ...]:
