@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec import Struct
@@ -136,8 +137,24 @@ class Grid:
 
     def items(self, skip: Callable[[str], bool] | None = None) -> Iterator[Item]:
         """Every item whose id isn't skipped. The skipped are counted in the ranks, but their prompts are not built."""
+        return self._items(self._cells(), skip)
+
+    def spread(self, count: int, skip: Callable[[str], bool] | None = None) -> Iterator[Item]:
+        """The first item that isn't skipped of each of some issues, `count` at most, that lie evenly over the grid."""
+        issues = self.dataset.issues
+        told: dict[str, int] = {}
+        for issue in issues:
+            for question in {paraphrase.question for paraphrase in issue.paraphrases}:
+                told[question] = told.get(question, 0) + 1
+        # Ranks run through the whole grid, but only issues that share a question can have a prompt in common.
+        alone = [issue for issue in issues if all(told[each.question] == 1 for each in issue.paraphrases)]
+        count = min(count, len(alone))
+        for place in range(count):
+            yield from islice(self._items(self._cells_of(alone[place * len(alone) // count]), skip), 1)
+
+    def _items(self, cells: Iterable[_Cell], skip: Callable[[str], bool] | None) -> Iterator[Item]:
         seen: dict[int, int] = {}
-        for cell in self._cells():
+        for cell in cells:
             issue, _, template, config = cell
             orientation = issue.paraphrases[template - 1].orientation
             for trial, drawn, parts in self._trials(cell):
@@ -178,10 +195,13 @@ class Grid:
 
     def _cells(self) -> Iterator[_Cell]:
         for issue in self.dataset.issues:
-            sheet = Sheet(issue, self.citations)
-            for template in range(1, self.templates + 1):
-                for config in self.configs:
-                    yield _Cell(issue, sheet, template, config)
+            yield from self._cells_of(issue)
+
+    def _cells_of(self, issue: Issue) -> Iterator[_Cell]:
+        sheet = Sheet(issue, self.citations)
+        for template in range(1, self.templates + 1):
+            for config in self.configs:
+                yield _Cell(issue, sheet, template, config)
 
     def _trials(self, cell: _Cell) -> Iterator[tuple[int, Draw, list[Part]]]:
         pros, cons = cell.issue.count("pro"), cell.issue.count("con")
@@ -201,13 +221,26 @@ def calls(
     temperature: float | None = None,
     max_tokens: int | None = None,
     skip: Callable[[str], bool] | None = None,
+    *,
+    spread: int = 0,
 ) -> Iterator[Call]:
-    """The calls of a grid to one model: one user message each, tagged with its item, the rank as trial.
+    """The calls of a grid to one model: one user message each, tagged with its item, the rank as trial. So many as
+    `spread` of other issues each come first, then all others in order.
 
     None is not sent: `default_max_tokens` says what the protocol sends to whom.
     """
-    for item in grid.items(skip):
-        yield Call(model, item.prompt, temperature=temperature, max_tokens=max_tokens, trial=item.sample, tag=item)
+
+    def call(item: Item) -> Call:
+        return Call(model, item.prompt, temperature=temperature, max_tokens=max_tokens, trial=item.sample, tag=item)
+
+    if not spread:
+        yield from map(call, grid.items(skip))
+        return
+    asked = set()
+    for item in grid.spread(spread, skip):
+        asked.add(item.id)
+        yield call(item)
+    yield from map(call, grid.items(lambda each: each in asked or (skip is not None and skip(each))))
 
 
 _OPENAI_OR_LLAMA = re.compile(r"llama|(?:^|[/:])(?:gpt-|chatgpt-|o[0-9])")

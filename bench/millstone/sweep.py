@@ -24,6 +24,10 @@ from ...metrics.stance import Reading
 from .grid import CONFIGS, Grid, calls, default_max_tokens
 from .records import RecordError, row
 
+# A model that has never answered is given up after twenty rejections alike: these must come from all over the grid, not
+# from one issue whose words it does not take.
+_SPREAD = 20
+
 
 class Asked(Struct, frozen=True):
     """Who is asked and how. `max_tokens` None: what the protocol gives each model."""
@@ -118,7 +122,9 @@ async def run_sweep(runner: Runner, folder: RunFolder, grid: Grid, asked: Asked,
 
     async def run_pair(pair: Pair) -> None:
         is_done = done.of(pair).__contains__
-        made = calls(grid, pair.model, pair.temperature, asked.max_tokens_of(pair.model), is_done)
+        spread = 0 if pair.model in done.answered else _SPREAD
+        max_tokens = asked.max_tokens_of(pair.model)
+        made = calls(grid, pair.model, pair.temperature, max_tokens, is_done, spread=spread)
         try:
             async for _ in runner.run(made, sink):
                 pass

@@ -26,6 +26,7 @@ from millstream.fixtures import full_size
 Content = dict[str, Any]
 Write = Callable[[dict[str, Content]], Path]
 
+SAMPLE = Path(__file__).parents[3] / "fixtures/data/millstone"
 VARIANTS: tuple[tuple[Protocol, Citations], ...] = (("paper", "own"), ("released", "own"), ("released", "cumulative"))
 ARGUMENT_CASES = ("one-sided-pro", "one-sided-con", "clear-pro", "clear-con", "balanced")
 
@@ -267,6 +268,33 @@ def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_a
         assert (call.temperature, call.max_tokens, call.top_p, call.stop, call.seed) == (None,) * 5
     call = next(calls(grid, "openai/gpt-4o", temperature=0.0, max_tokens=100))
     assert (call.temperature, call.max_tokens) == (0.0, 100)
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+def test_spread_calls_are_the_same_calls_with_one_of_each_issue_first(protocol: Protocol) -> None:
+    grid = Grid(load(SAMPLE), protocol, templates=2, trials=3)
+    issues = [issue.id for issue in grid.dataset.issues]
+    done = {item_id for item_id in grid.ids() if item_id.startswith(f"{issues[0]}/1/")}
+    plain = list(calls(grid, "sim/x", skip=done.__contains__))
+    for count in (1, 5, 20):
+        made = list(calls(grid, "sim/x", skip=done.__contains__, spread=count))
+        first = min(count, len(issues))
+        assert len({call.tag.issue for call in made[:first]}) == first
+        assert sorted(call.tag.id for call in made) == sorted(call.tag.id for call in plain)
+        assert {(call.tag.id, call.trial, call.input) for call in made} == {
+            (call.tag.id, call.trial, call.input) for call in plain
+        }
+        begun = {call.tag.id for call in made[:first]}
+        assert made[first:] == [call for call in plain if call.tag.id not in begun]
+
+
+def test_issues_that_could_share_a_prompt_keep_their_order(
+    tiny_content: dict[str, Content], write: Write
+) -> None:
+    """The rank of a prompt that stands twice in the grid depends on all that come before it."""
+    grid = Grid(load(write({"a": tiny_content["tea"], "b": tiny_content["tea"]})), trials=2)
+    made = list(calls(grid, "sim/x", spread=20))
+    assert made == list(calls(grid, "sim/x"))
 
 
 def test_calls_are_made_one_at_a_time(tiny: Dataset) -> None:
