@@ -54,7 +54,9 @@ def test_durations_read_like_a_clock(seconds: float, told: str) -> None:
     assert duration(seconds) == told
 
 
-def a_view(*, total: int = 105_930, done: int = 12_340, failures: dict[str, int] | None = None, lanes: int = 1) -> View:
+def a_view(
+    *, total: int = 105_930, done: int = 12_340, failures: dict[str, int] | None = None, lanes: int = 1, item: str = ""
+) -> View:
     waits = (Share("requests", 0.5), Share("concurrency", 0.3), Share("CPU", 0.2))
     return View(
         total=total,
@@ -77,6 +79,8 @@ def a_view(*, total: int = 105_930, done: int = 12_340, failures: dict[str, int]
             )
             for number in range(lanes)
         ),
+        page_failures={"rejected": 1_234_567, "rate_limited": 98} if item else {},
+        item=item,
     )
 
 
@@ -85,14 +89,15 @@ def a_view(*, total: int = 105_930, done: int = 12_340, failures: dict[str, int]
     total=st.integers(0, 10**9),
     done=st.integers(0, 10**9),
     lanes=st.integers(0, 12),
+    item=st.sampled_from(["", "turn"]),
     failures=st.dictionaries(
         st.sampled_from(["timeout", "server_error", "rate_limited", "empty"]), st.integers(1, 10**7)
     ),
 )
 def test_no_line_is_longer_than_the_terminal_is_wide(
-    width: int, total: int, done: int, lanes: int, failures: dict[str, int]
+    width: int, total: int, done: int, lanes: int, item: str, failures: dict[str, int]
 ) -> None:
-    view = a_view(total=total, done=done, failures=failures, lanes=lanes)
+    view = a_view(total=total, done=done, failures=failures, lanes=lanes, item=item)
     for line in screen_lines(view, width):
         text = "".join(piece.text for piece in line)
         assert len(text) <= width
