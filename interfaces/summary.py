@@ -15,6 +15,8 @@ from .execution import SCORES, Result, counts_of
 from .output import cut, table
 
 SAID_MAX = 240
+_ELSEWHERE = "to ask in another way, start again with another --out (answers stay in the cache)"
+_AT_ITS_ADDRESS = "the address, or the base_url behind its identity, is right"
 _COLUMNS = ("answers", "refused", "failed", "pending", "from cache", "cost")
 
 
@@ -59,9 +61,7 @@ def _remarks(result: Result) -> list[str]:
     lines += result.counted.remarks
     if result.pending:
         items = f"{result.pending:,} {result.prepared.work.item}s"
-        # What was rejected alike is asked again by no resume.
-        verb = "retry" if any(stop.reason == "rejected" for stop in result.stops) else "resume"
-        lines.append(f"{items} are pending: {_why(result)}; go on: millstream {verb} {out}")
+        lines.append(f"{items} are pending: {_why(result)}; {_how_to_go_on(result)}")
     elif result.fault is not None:
         lines.append(f"{result.fault}")
     unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
@@ -78,6 +78,21 @@ def _remarks(result: Result) -> list[str]:
     return lines
 
 
+def _how_to_go_on(result: Result) -> str:
+    out, reasons = result.prepared.out, {stop.reason for stop in result.stops}
+    # What was rejected alike is asked again by no resume.
+    if "rejected" in reasons:
+        return _once_mended("the model takes it", f"millstream retry {out}")
+    if "redirect" in reasons:
+        return _once_mended(_AT_ITS_ADDRESS, f"millstream resume {out}")
+    return f"go on: millstream resume {out}"
+
+
+def _once_mended(there: str, command: str) -> str:
+    """A folder holds one specification: what stands in that is mended by no command on the folder."""
+    return f"{_ELSEWHERE}; once {there}: {command}"
+
+
 def _failures(result: Result) -> list[str]:
     """How many of each kind, what most of them say, and what to do about them."""
     failed, out = failures_of(map(result.counted.of, result.pairs())), result.prepared.out
@@ -86,9 +101,11 @@ def _failures(result: Result) -> list[str]:
     kinds = ", ".join(f"{kind} {count:,}" for kind, (count, _) in failed.items())
     again = f"ask them again: millstream retry {out}"
     if set(failed) == {"rejected"}:
-        again = f"as they are, they would be rejected again; once that is mended: millstream retry {out}"
+        again = "as they are, they would be rejected again"
+        if not result.pending:
+            again += f"; {_once_mended('the model takes them', f'millstream retry {out}')}"
     elif set(failed) == {"redirect"}:
-        again = f"once the address is right, ask them again: millstream resume {out}"
+        again = _once_mended(_AT_ITS_ADDRESS, f"millstream resume {out}")
     lines = [f"failed: {kinds} (failures.jsonl says why of each); {again}"]
     for kind, (count, reason) in failed.items():
         if reason is not None:

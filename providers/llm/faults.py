@@ -62,7 +62,9 @@ def fault_of(response: Response) -> Fault:
     detail = f"{response.status}: {error.message}"
     if 300 <= status < 400:
         where = response.headers.get("location", "elsewhere")
-        return Fault("redirect", f"{status}: the address redirects to {where}: set --base-url to it", "stop", status)
+        return Fault(
+            "redirect", f"{status}: the address redirects to {where}: another --base-url is wanted", "stop", status
+        )
     if status == 402 and error.is_budget_in_flight:
         return _throttled(response, error, status, detail)
     if status == 402 or error.is_empty_account(response.status):

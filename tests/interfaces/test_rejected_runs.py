@@ -36,6 +36,8 @@ def test_a_model_that_rejects_everything_stops_after_twenty_and_retry_finishes(
         in done.out
     )
     assert "check the model's name" in done.out
+    assert "to ask in another way, start again with another --out (answers stay in the cache)" in done.out
+    assert "once the model takes it: millstream retry " in done.out
     # Not mended yet: it costs twenty calls again, and no more.
     assert cli("retry", "run", "--no-progress").code == 4
     assert provider.calls() <= 2 * 21
@@ -107,7 +109,9 @@ def test_a_server_that_always_redirects_ends_with_4_whatever_is_in_flight_and_re
     provider.set_faults("redirect=307")
     done = cli(*GRID, "--model", "sim/open", "--base-url", provider.base_url, "--concurrency", "200", "--out", "run")
     assert done.code == 4
-    assert f"redirect {PROMPTS} " in done.out and "millstream resume" in done.out
+    assert f"redirect {PROMPTS} " in done.out
+    assert "start again with another --out (answers stay in the cache); once the address, or the base_url" in done.out
+    assert "is right: millstream resume " in done.out
     assert len(lines_of(tmp_path / "run/failures.jsonl")) == PROMPTS
     # Asked again while it still redirects: the same.
     assert cli("resume", "run", "--no-progress").code == 4
