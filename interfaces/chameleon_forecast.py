@@ -36,7 +36,7 @@ def forecast_of(prepared: Prepared, work: ChameleonWork) -> dict[str, Any]:
         "dataset": prepared.dataset,
         "pairs": [str(pair) for pair in work.pairs()],
         **to_builtins(found),
-        "prices_of": prices.oldest_date([name for name in work.lanes if name in known]),
+        "prices_of": prices.oldest_date(list(known)) if known else None,
     }
 
 
@@ -48,10 +48,10 @@ def tell(found: Mapping[str, Any]) -> str:
         f"{found['turns']:,} turns in {found['conversations']:,} conversations ({', '.join(found['pairs'])}); data set "
         f"{found['dataset']['path']}",
     ]
-    priced = [lane for lane in lanes if lane.cost is not None]
-    if priced:
-        low, high = found["cost"]
-        lines.append(f"cost: ${low:,.2f} to ${high:,.2f}, if nothing has to be sent twice and nothing is cached")
+    low, high = found["cost"]
+    # Searches that cost nothing are no price of models that have none.
+    if high > 0 or not found["unpriced"]:
+        lines.append(f"cost: {_dollars(low, high)}, if nothing has to be sent twice and nothing is cached")
         if found["prices_of"]:
             lines.append(f"prices as listed on {found['prices_of']} or later: check them")
     if found["unpriced"]:
@@ -80,11 +80,14 @@ def _row(lane: LaneForecast) -> tuple[str, ...]:
         _counts(*lane.calls),
         _counts(*lane.input_tokens) if is_model else "-",
         _counts(*lane.output_tokens) if is_model else "-",
-        ("-" if name == "pages" else "no price")
-        if lane.cost is None
-        else f"${lane.cost.least:,.2f} to ${lane.cost.most:,.2f}",
+        ("-" if name == "pages" else "no price") if lane.cost is None else _dollars(lane.cost.least, lane.cost.most),
         "no quota" if lane.minutes is None else span_of_time(*lane.minutes),
     )
+
+
+def _dollars(least: float, most: float) -> str:
+    low, high = f"${least:,.2f}", f"${most:,.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def _counts(least: float, most: float) -> str:

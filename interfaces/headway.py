@@ -16,7 +16,7 @@ from msgspec import Struct
 from ..engine.call import WEB
 from ..engine.events import Event, Kind
 from ..engine.group import LaneGroup
-from ..engine.money import Purse
+from ..engine.money import Price, Purse
 from ..engine.scheduler import Route
 from .bottleneck import CPU_FULL, LAG_FULL_S, POLITENESS, RETRY, Bottleneck, Share, Span, shares
 
@@ -30,6 +30,7 @@ _QUOTA_USED = 0.987
 _DETAILED = frozenset({"failed", "unsent", "retried", "waited"})
 # Pages are told as one lane, whatever their hosts; how many may be under way at once is not known here.
 _PAGES_AT_ONCE = 1_000_000
+_FREE = Price(0.0, 0.0)
 
 
 class LaneView(Struct, frozen=True):
@@ -252,7 +253,8 @@ class Headway:
         return (after - before) / (now - began) if now > began else 0.0
 
     def _spent(self) -> float | None:
-        is_priced = any(route.price is not None for route in self._routes.values())
+        # Searches that cost nothing are no price of models that have none.
+        is_priced = any(route.price not in (None, _FREE) for route in self._routes.values())
         return self._purse.spent if is_priced or self._purse.spent > 0 else None
 
     def _expected(self, spent: float, answered: int, done: int) -> float | None:
