@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..options import add_output, add_report, add_sending, sending_from
+from ..options import add_output, add_report, add_retrieval, add_sending, sending_from
 from ..output import note
 from ..refusal import UsageError
 
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="move lines that are not what was written to a file beside, and ask for them again",
     )
     add_sending(parser)
+    add_retrieval(parser)
     add_report(parser)
     add_output(parser)
 

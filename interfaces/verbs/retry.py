@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..options import add_output, add_report, add_sending
+from ..options import add_output, add_report, add_retrieval, add_sending
 from ..output import note
 from .resume import prepared_of
 
@@ -15,6 +15,7 @@ HELP = "send the failed ones of a run again"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the run's folder; options not given here are those it ran with")
     add_sending(parser)
+    add_retrieval(parser)
     add_report(parser)
     add_output(parser)
 

@@ -141,6 +141,11 @@ def test_pages_that_give_nothing_fail_no_turn(outside: Outside, tmp_path: Path) 
     words = [word for word in command(outside) if word != "--allow-host" and not word.startswith("*.sim.test")]
     done = finish(start(tmp_path, *words, **outside.variables), within_s=60)
     assert done.code == 0, done.err
+    # Where pages lie is no part of what was asked: it may be said anew.
+    resumed = finish(start(tmp_path, "resume", "run", *outside.flags[4:6], "--no-report", **outside.variables))
+    assert resumed.code == 0 and "nothing was sent" in resumed.out
+    kept = json.loads((tmp_path / "run/manifest.json").read_text())["options"]["sending"]["allow_host"]
+    assert kept == [outside.flags[5]]
     pages = {page["status"] for line in lines_of(tmp_path / "run/records.jsonl") for page in line["retrieved"]}
     assert pages <= {"blocked", "unreachable", "disallowed"}
     assert "pages: 0 of 90 retrieved had a text" in done.out
