@@ -18,6 +18,7 @@ from random import Random
 from types import TracebackType
 
 from msgspec import Struct, structs
+from msgspec.structs import force_setattr
 
 from .engine.admission import Admission, StopReason
 from .engine.cache import MODES, Cache, Mode
@@ -99,6 +100,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     corpus: Path | None = None
 
     def __post_init__(self) -> None:
+        for name in ("cache", "snapshot", "corpus"):
+            if isinstance(given := getattr(self, name), str):
+                force_setattr(self, name, Path(given))
         if self.mode not in MODES:
             raise ConfigurationError(f"mode {self.mode!r} is none of {', '.join(MODES)}")
         if self.snapshot is not None and self.mode not in ("replay", "strict"):

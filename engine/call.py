@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from .addresses import host_of
 
 WEB = "web"
+# What a cache and a journal can hold.
+TRIAL_MAX = (1 << 63) - 1
+_SAID_MAX = 60
 
 FailureKind = Literal[
     "connect",
@@ -33,11 +37,47 @@ FailureKind = Literal[
 ]
 
 
+def _wrong(name: str, value: object, wanted: str, where: str = "") -> TypeError:
+    said = repr(value)
+    said = said if len(said) <= _SAID_MAX else f"{said[: _SAID_MAX - 1]}…"
+    return TypeError(f"{name} must be {wanted}; came {said}{where}, a {type(value).__name__}")
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_whole(name: str, value: object, least: int | None = None, what: str = "") -> None:
+    if not isinstance(value, int) or value.__class__ is bool:
+        raise _wrong(name, value, "a whole number")
+    if least is not None and value < least:
+        raise ValueError(f"{name} ({value}) must be >= {least}{what}")
+
+
+def _check_number(name: str, value: object) -> None:
+    if not isinstance(value, float | int) or value.__class__ is bool:
+        raise _wrong(name, value, "a number")
+
+
+def _check_mapping(name: str, value: object) -> None:
+    if value.__class__ is not dict and not isinstance(value, Mapping):
+        raise _wrong(name, value, "a mapping of names to values")
+
+
 class Message(Struct, frozen=True):
     """One turn of a conversation."""
 
     role: str
     content: str
+
+    def __post_init__(self) -> None:
+        for name, value in (("role", self.role), ("content", self.content)):
+            if not isinstance(value, str):
+                raise _wrong(f"a message's {name}", value, "text")
 
 
 class Call(Struct, frozen=True):
@@ -67,16 +107,63 @@ class Call(Struct, frozen=True):
     logprobs: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.model, str):
+            raise _wrong("model", self.model, "text")
         if "/" not in self.model and self.model != WEB:
             raise ValueError(f"model {self.model!r} must be provider/model, as in openai/gpt-4o-mini")
-        if self.trial < 0:
-            raise ValueError(f"trial ({self.trial}) must be >= 0")
-        if self.max_tokens is not None and self.max_tokens < 1:
-            raise ValueError(f"max_tokens ({self.max_tokens}) must be >= 1")
-        if self.temperature is not None and self.temperature < 0:
-            raise ValueError(f"temperature ({self.temperature}) must be >= 0")
-        if self.logprobs is not None and self.logprobs < 0:
-            raise ValueError(f"logprobs ({self.logprobs}) must be >= 0, the number of alternatives for each token")
+        if not self.model.isascii() and not _is_writable(self.model):
+            raise ValueError(f"model {self.model!r} must be text that UTF-8 can hold")
+        if self.input.__class__ is not str:
+            self._check_input()
+        # What a whole grid sets is looked at closely only where it is odd: there are 100,000 of these.
+        if self.trial.__class__ is not int or not 0 <= self.trial <= TRIAL_MAX:
+            _check_whole("trial", self.trial, 0)
+            if self.trial > TRIAL_MAX:
+                raise ValueError(f"trial ({self.trial}) must be <= {TRIAL_MAX}")
+        if self.max_tokens is not None and (self.max_tokens.__class__ is not int or self.max_tokens < 1):
+            _check_whole("max_tokens", self.max_tokens, 1)
+        if self.temperature is not None and (self.temperature.__class__ is not float or self.temperature < 0):
+            _check_number("temperature", self.temperature)
+            if self.temperature < 0:
+                raise ValueError(f"temperature ({self.temperature}) must be >= 0")
+        if self.top_p is not None:
+            _check_number("top_p", self.top_p)
+        if self.stop is not None:
+            self._check_stop()
+        if self.seed is not None:
+            _check_whole("seed", self.seed)
+        if self.extra is not None:
+            _check_mapping("extra", self.extra)
+        if self.json_schema is not None:
+            _check_mapping("json_schema", self.json_schema)
+        if self.logprobs is not None:
+            _check_whole("logprobs", self.logprobs, 0, ", the number of alternatives for each token")
+        if self.reasoning_effort is not None and not isinstance(self.reasoning_effort, str):
+            raise _wrong("reasoning_effort", self.reasoning_effort, "text")
+        if self.stream.__class__ is not bool:
+            raise _wrong("stream", self.stream, "True or False")
+
+    def _check_input(self) -> None:
+        """A list of messages is kept as a tuple, so that nobody changes the call."""
+        given: Any = self.input
+        if isinstance(given, list):
+            given = tuple(given)
+            force_setattr(self, "input", given)
+        if isinstance(given, str):
+            return
+        if not isinstance(given, tuple):
+            raise _wrong("input", given, "text, or a tuple of messages")
+        for each in given:
+            if not isinstance(each, Message):
+                raise _wrong("input", each, "text, or a tuple of messages", " in it")
+
+    def _check_stop(self) -> None:
+        given: Any = self.stop
+        if isinstance(given, list):
+            given = tuple(given)
+            force_setattr(self, "stop", given)
+        if not isinstance(given, tuple) or not all(isinstance(each, str) for each in given):
+            raise _wrong("stop", given, "a tuple of texts")
 
     @property
     def lane(self) -> str:

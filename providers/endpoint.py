@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from ..engine.call import Call, Reply
-from ..engine.endpoint import Fault, Request, Response, SendError
+from ..engine.endpoint import EncodeError, Fault, Request, Response, SendError
 from ..engine.limits import Limit
 from .authorizer import Authorizer
 from .limits import limits_of
@@ -55,7 +55,11 @@ class ModelEndpoint:
         return self._target.base_url
 
     def encode(self, call: Call) -> Request:
-        return self._protocol.encode(call, self._target)
+        try:
+            return self._protocol.encode(call, self._target)
+        except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
+            # What somebody put into this call is this call's own failure, and not the end of all others.
+            raise EncodeError(f"the call to {call.model} can't be written ({type(error).__name__}: {error})") from error
 
     async def send(self, request: Request) -> Response:
         try:

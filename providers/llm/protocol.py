@@ -127,12 +127,14 @@ def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> Non
         return
     if wrong := [name for name in taken if name in call.extra]:
         raise EncodeError(f"extra of the call to {call.model} can't set {', '.join(wrong)}: the call itself says it")
+    _refuse_infinite(call, "extra", call.extra)
     params.update(call.extra)
 
 
 def schema_of(call: Call) -> orjson.Fragment:
     """The call's JSON schema with its properties in their own order, in which answers will have them: what else stands
     in a body is sorted."""
+    _refuse_infinite(call, "json_schema", call.json_schema)
     try:
         return orjson.Fragment(orjson.dumps(call.json_schema))
     except (orjson.JSONEncodeError, TypeError) as error:
@@ -144,6 +146,20 @@ def named_schema(call: Call) -> dict[str, Any]:
     title = None if call.json_schema is None else call.json_schema.get("title")
     name = _NO_NAME.sub("_", title)[:64] if isinstance(title, str) and title else "answer"
     return {"name": name, "schema": schema_of(call), "strict": True}
+
+
+def _refuse_infinite(call: Call, name: str, value: Any) -> None:
+    """JSON has no word for what is not finite, and its writer would say null. Values that hold themselves are left to
+    that writer."""
+    waiting, seen = [value], set()
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, float):
+            if not math.isfinite(each):
+                raise EncodeError(f"{name} of the call to {call.model} holds {each}: it must be finite numbers alone")
+        elif isinstance(each, Mapping | list | tuple) and id(each) not in seen:
+            seen.add(id(each))
+            waiting.extend(each.values() if isinstance(each, Mapping) else each)
 
 
 def finite(call: Call, name: str, value: float) -> float:

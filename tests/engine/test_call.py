@@ -44,6 +44,53 @@ def test_what_can_not_be_asked_is_refused_with_what_came_and_what_is_allowed(
         Call(**{"model": "a/b", "input": "hi", **fields})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model": "gemini/\ud800"}, r"model 'gemini/\ud800' must be text that UTF-8 can hold"),
+        ({"model": 3}, "model must be text; came 3, a int"),
+        ({"input": None}, "input must be text, or a tuple of messages; came None, a NoneType"),
+        ({"input": ({"role": "user"},)}, "tuple of messages; came {'role': 'user'} in it, a dict"),
+        ({"max_tokens": "9"}, "max_tokens must be a whole number; came '9', a str"),
+        ({"max_tokens": 9.5}, "max_tokens must be a whole number; came 9.5, a float"),
+        ({"max_tokens": True}, "max_tokens must be a whole number; came True, a bool"),
+        ({"temperature": "hot"}, "temperature must be a number; came 'hot', a str"),
+        ({"top_p": "x" * 1_000}, "top_p must be a number; came 'xxx"),
+        ({"stop": "x"}, "stop must be a tuple of texts; came 'x', a str"),
+        ({"stop": (1,)}, "stop must be a tuple of texts"),
+        ({"seed": 1.5}, "seed must be a whole number; came 1.5, a float"),
+        ({"extra": [1]}, "extra must be a mapping of names to values; came [1], a list"),
+        ({"json_schema": "x"}, "json_schema must be a mapping of names to values; came 'x', a str"),
+        ({"logprobs": True}, "logprobs must be a whole number; came True, a bool"),
+        ({"reasoning_effort": 3}, "reasoning_effort must be text; came 3, a int"),
+        ({"stream": "yes"}, "stream must be True or False; came 'yes', a str"),
+        ({"trial": "1"}, "trial must be a whole number; came '1', a str"),
+        ({"trial": 2**80}, "trial (1208925819614629174706176) must be <= 9223372036854775807"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_where_it_is_made_in_one_line(
+    fields: dict[str, object], message: str
+) -> None:
+    with pytest.raises((TypeError, ValueError)) as refused:
+        Call(**{"model": "a/b", "input": "hi", **fields})  # type: ignore[arg-type]
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 160
+
+
+@pytest.mark.parametrize(("role", "content"), [("user", None), (1, "x")])
+def test_a_message_is_of_texts(role: object, content: object) -> None:
+    with pytest.raises(TypeError, match=r"a message's (role|content) must be text"):
+        Message(role, content)  # type: ignore[arg-type]
+
+
+def test_lists_are_kept_as_tuples() -> None:
+    turns, stop = [Message("user", "hi")], ["x"]
+    call = Call("a/b", turns, stop=stop)  # type: ignore[arg-type]
+    turns.clear()
+    stop.clear()
+    assert (call.input, call.stop) == ((Message("user", "hi"),), ("x",))
+
+
 def test_the_web_needs_no_provider() -> None:
     assert Call("web", "https://example.com").model == "web"
 
