@@ -20,11 +20,13 @@ STEPS = ("query", "search", "answer", "judge", "repair")
 
 
 class Costs(Struct, frozen=True):
-    """Dollars; None where nothing has a price. `models` are those under test, queries included."""
+    """Dollars; None where nothing has a price. `models` are those under test, queries included; `unrecorded` is what
+    turns cost that a stop left without a line, and which came from the cache later."""
 
     models: float | None
     judge: float | None
     search: float | None
+    unrecorded: float = 0.0
 
 
 class Details(Struct, frozen=True):
@@ -43,7 +45,7 @@ class Details(Struct, frozen=True):
     unpriced: Sequence[str]
 
 
-def details_of(counted: Recount, traces: Traces, unpriced: Sequence[str]) -> Details:
+def details_of(counted: Recount, traces: Traces, unpriced: Sequence[str], unrecorded: float = 0.0) -> Details:
     pages: Counter[str] = Counter()
     for troubles in traces.troubles.values():
         pages.update(troubles.pages)
@@ -64,7 +66,7 @@ def details_of(counted: Recount, traces: Traces, unpriced: Sequence[str]) -> Det
         invalid_citations=sum(troubles.invalid_citations for troubles in every),
         unwritten_queries=sum(troubles.unasked for troubles in every),
         search_remarks=sum(troubles.search_remarks for troubles in every),
-        cost=Costs(models, judge, search),
+        cost=Costs(models, judge, search, unrecorded),
         unpriced=tuple(unpriced),
     )
 
@@ -108,6 +110,8 @@ def _pages(pages: Mapping[str, int]) -> str:
 def _costs(details: Details) -> list[str]:
     cost, told = details.cost, []
     parts = {"models under test": cost.models, "judge": cost.judge, "searches": cost.search}
+    if cost.unrecorded:
+        parts["turns that a stop left without a line"] = cost.unrecorded
     if any(parts.values()):
         told.append("cost: " + ", ".join(f"{who} ${amount or 0:,.4f}" for who, amount in parts.items()))
     if details.unpriced:

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from .. import fixtures
 from ..bench.chameleon.asked import Asked, asked_of, pairs_of, specification
 from ..bench.chameleon.dataset import Dataset, DatasetError, load, select
+from ..bench.chameleon.histories import UNRECORDED
 from ..bench.chameleon.order import Order
 from ..bench.chameleon.prompts import JudgePrompt
 from ..bench.chameleon.recount import recount
@@ -83,7 +84,7 @@ class ChameleonWork(Struct, frozen=True):
             traces.add(line)
         prices = self.settings.price_table()
         unpriced = [lane for lane in self.lanes if lane != self.asked.search and prices.get(lane) is None]
-        details = details_of(counted, traces, unpriced)
+        details = details_of(counted, traces, unpriced, float(folder.manifest.get(UNRECORDED, 0.0)))
         for pair, ended in counted.pairs.items():
             # Searches that cost nothing are no price of a model that has none.
             if not ended.cost and {pair.model, self.asked.judge} & set(unpriced):

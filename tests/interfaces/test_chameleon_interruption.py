@@ -149,3 +149,27 @@ def test_pages_that_give_nothing_fail_no_turn(outside: Outside, tmp_path: Path) 
     pages = {page["status"] for line in lines_of(tmp_path / "run/records.jsonl") for page in line["retrieved"]}
     assert pages <= {"blocked", "unreachable", "disallowed"}
     assert "pages: 0 of 90 retrieved had a text" in done.out
+
+
+def test_a_reached_limit_stops_and_every_dollar_is_told_where_it_went(outside: Outside, tmp_path: Path) -> None:
+    prices = "".join(f'[prices."sim/{model}"]\ninput = 1.0\noutput = 2.0\n' for model in ("open", "judge"))
+    (tmp_path / "priced.toml").write_text(outside.lanes.read_text() + prices)
+    variables = {"BRAVE_API_KEY": "any", "BRAVE_SEARCH_BASE_URL": f"{outside.web}/res/v1"}
+    words = ("--search", "brave", "--config", "priced.toml", "--max-tokens", "1000", "--json")
+    done = finish(start(tmp_path, *command(outside, *words, "--max-cost", "0.1"), **variables), within_s=60)
+    assert done.code == 4, done.err
+    (told,) = json.loads(done.out)["runs"]
+    assert told["pending"] and "--max-cost" in told["stops"][0]["detail"]
+    spent = told["details"]["cost"]
+    assert sum(spent.values()) <= 0.1
+    more = ("resume", "run", "--max-cost", "9", "--no-report", "--no-progress", "--json")
+    done = finish(start(tmp_path, *more, **variables), within_s=60)
+    assert done.code == 0, done.err
+    (told,) = json.loads(done.out)["runs"]
+    cost = told["details"]["cost"]
+    # Five dollars a thousand searches, each paid once; what the stop left without a line is told by itself.
+    assert cost["search"] + cost["unrecorded"] >= 0.005 * outside.searches() - 1e-9
+    lines = lines_of(tmp_path / "run/records.jsonl")
+    assert cost["judge"] == pytest.approx(sum(line["cost_judge"] for line in lines))
+    assert cost["models"] + cost["judge"] + cost["search"] == pytest.approx(sum(line["cost"] for line in lines))
+    assert told["details"]["unpriced"] == []
