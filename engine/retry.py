@@ -193,18 +193,16 @@ class Breaker:
 class Rejections:
     """Tells a lane that rejects everything alike, such as one to a model that does not exist, from calls that are
     rejected each for its own sake: nothing was ever answered, not even a call that is still out when so many alike have
-    come. Of pages nothing can be told so: each is there or not by itself (`is_of_pages`)."""
+    come. Of pages nothing can be told so: each is there or not by itself (`is_of_pages`). While `is_doubted`
+    nothing more should go out until those that are out have come back."""
 
     def __init__(self, policy: RetryPolicy, *, is_of_pages: bool = False) -> None:
         self._alike_max = policy.rejections_max
         self._alike: dict[tuple[int, str], int] = {}
         self._has_answered = is_of_pages
         self.told = ""
-
-    @property
-    def is_doubted(self) -> bool:
-        """Nothing more should go out until those that are out have come back."""
-        return bool(self.told)
+        # Looked at twice a call.
+        self.is_doubted = False
 
     @property
     def count(self) -> int:
@@ -219,12 +217,13 @@ class Rejections:
         self._alike[kind] = self._alike.get(kind, 0) + 1
         if self._alike[kind] == self._alike_max:
             self.told = fault.detail
+            self.is_doubted = True
 
     def end(self) -> bool:
         """There was an answer. Whether that ended a doubt."""
         if self._has_answered:
             return False  # since the first one there is none
-        was_doubted = self.is_doubted
+        was_doubted, self.is_doubted = self.is_doubted, False
         self._has_answered = True
         self.told = ""
         self._alike.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Iterable
+from operator import attrgetter
 
 from .admission import Stop
 from .call import WEB, Call, Outcome
@@ -47,7 +48,7 @@ class Run:
     def __init__(self, scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None) -> None:
         self._scheduler = scheduler
         self._sink = sink
-        self._intake = Intake(calls, lambda call: call.lane, self._begin_lane, is_host)
+        self._intake = Intake(calls, attrgetter("lane"), self._begin_lane, is_host)
         self._at_hosts: dict[str, int] = {}
         self._is_reading = False
         self._outlet: deque[Outcome] = deque()

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec import Struct, structs
 
-from .admission import Permit, StopReason
+from .admission import Permit, Stop, StopReason
 from .cache import Cache, Mode
 from .call import Call, Failure, Outcome, Reply
 from .endpoint import EncodeError, Fault, Request, Response, SendError
@@ -166,7 +166,12 @@ class Scheduler:
         tries = Tries(wanted.route.policy or self._policy)
         wanted.route.under_way += 1
         try:
-            outcome = await self._send_to_the_end(wanted, tries, sink)
+            try:
+                outcome = await self._send_until_final(wanted, tries, sink)
+            except LaneStopped as error:
+                if not wanted.route.is_page or error.stop.reason in _OUR_OWN:
+                    raise
+                outcome = await self._given_up(wanted, error.stop, tries, sink)
         except BaseException:
             # The call stays pending, so no record will tell of what was sent for it.
             self.maybe_billed_pending += tries.maybe_billed
@@ -196,22 +201,17 @@ class Scheduler:
         self._write(outcome, sink)
         return outcome
 
-    async def _send_to_the_end(self, wanted: Wanted, tries: Tries, sink: Sink | None) -> Outcome:
-        try:
-            return await self._send_until_final(wanted, tries, sink)
-        except LaneStopped as error:
-            if not wanted.route.is_page or error.stop.reason in _OUR_OWN:
-                raise
-            # One host has been given up: that is the end of its pages, and of nothing else.
-            self._routes.note_stop(wanted.route)
-            fault = wanted.route.latest_fault
-            failure = Failure("connect", error.stop.detail)
-            if fault is not None:
-                failure = Failure(fault.kind, error.stop.detail, fault.status)
-            outcome = self._final_failure(wanted, failure, tries)
-            await self._keep_failure(wanted, failure, None)
-            self._write(outcome, sink)
-            return outcome
+    async def _given_up(self, wanted: Wanted, stop: Stop, tries: Tries, sink: Sink | None) -> Outcome:
+        """One host has stopped: that is the end of its pages, and of nothing else."""
+        self._routes.note_stop(wanted.route)
+        fault = wanted.route.latest_fault
+        failure = Failure("connect", stop.detail)
+        if fault is not None:
+            failure = Failure(fault.kind, stop.detail, fault.status)
+        outcome = self._final_failure(wanted, failure, tries)
+        await self._keep_failure(wanted, failure, None)
+        self._write(outcome, sink)
+        return outcome
 
     async def _send_until_final(self, wanted: Wanted, tries: Tries, sink: Sink | None) -> Outcome:
         call, route, lane = wanted.call, wanted.route, wanted.route.lane
