@@ -85,8 +85,15 @@ def simulated_outside(home: Path, *more: str) -> Iterator[Outside]:
     port, web_port, lanes = home / "port", home / "web-port", home / "lanes.toml"
     lanes.write_text(UNSPARED)
     command = [*COMMAND, "sim", "--port", "0", "--port-file", str(port), "--latency", "constant:0.002"]
-    command += ["--web", "--web-port-file", str(web_port), *SOUND, *more]
-    with subprocess.Popen(command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sim:
+    command += ["--web", "--web-port-file", str(web_port), "--until-eof", *SOUND, *more]
+    with subprocess.Popen(
+        command,
+        env=environment(home),
+        # Closes with this process, however that ends.
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as sim:
         deadline = time.monotonic() + 30
         # The provider listens last.
         while not port.exists():
