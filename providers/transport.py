@@ -47,7 +47,8 @@ class Transport:
         self._pools: list[Pool] = []
 
     def __repr__(self) -> str:
-        return f"<Transport [{'open' if self._connector is not None else 'closed'}]>"
+        idle = sum(pool.idle for pool in self._pools)
+        return f"<Transport [{f'{idle} idle' if self._connector is not None else 'closed'}]>"
 
     @property
     def connector(self) -> StrictConnector:
@@ -80,6 +81,13 @@ class Pool:
         self._request = request
         self._timeout = timeout
         self._idle: deque[tuple[Connection, float]] = deque()
+
+    @property
+    def idle(self) -> int:
+        """Connections that wait, as far as nobody is known to have ended them."""
+        return sum(
+            connection.protocol is not None and connection.protocol.is_connected() for connection, _ in self._idle
+        )
 
     async def take(self) -> Connection:
         fresh_since = time.monotonic() - KEEPALIVE_S
