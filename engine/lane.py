@@ -8,6 +8,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 CONCURRENCY_DEFAULT = 128
+# A declared amount beyond it is a slip of the finger.
+AMOUNT_MAX = 1_000_000_000_000
 
 
 class Lane(Struct, frozen=True):
@@ -26,8 +28,8 @@ class Lane(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for name, value in (("rpm", self.rpm), ("tpm", self.tpm), ("itpm", self.itpm), ("otpm", self.otpm)):
-            if value is not None and not 1 <= value < 1e12:
-                raise ValueError(f"lane {self.model}: {name} ({value:g}) must be at least 1 a minute")
+            if value is not None and not 1 <= value <= AMOUNT_MAX:
+                raise ValueError(f"lane {self.model}: {name} ({value:g}) must be 1 to {AMOUNT_MAX:,} a minute")
         if self.concurrency < 1:
             raise ValueError(f"lane {self.model}: concurrency ({self.concurrency}) must be >= 1")
         if not self.timeout_s > 0:

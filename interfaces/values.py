@@ -61,8 +61,7 @@ class Number:
 
     @property
     def expected(self) -> str:
-        limit = f"{self.least:g} or more" if self.most >= 1e6 else f"{self.least:g} to {self.most:g}"
-        return f"{self.what}, {limit}"
+        return f"{self.what}, {self.least:g} to {self.most:,.15g}"
 
     def read(self, value: object) -> float:
         number = _number_of(value)
@@ -81,8 +80,7 @@ class Whole:
 
     @property
     def expected(self) -> str:
-        limit = f"{self.least} or more" if self.most >= 1_000_000 else f"{self.least} to {self.most}"
-        return f"a whole number of {self.what}, {limit}"
+        return f"a whole number of {self.what}, {self.least} to {self.most:,}"
 
     def read(self, value: object) -> int:
         number = _number_of(value)

@@ -97,7 +97,7 @@ ROWS = (
         is_billed_maybe=True,
     ),
     Row("longer body", "an answer is longer than its `Content-Length`: so much of it counts", ("ok",), quota="settle"),
-    Row("late", "no whole answer within the lane's `timeout_s`", ("timeout",), "retry", is_billed_maybe=True),
+    Row("late", "no whole answer within the lane's `timeout`", ("timeout",), "retry", is_billed_maybe=True),
     Row(
         "truncated JSON",
         "200 with JSON that ends in the middle; of a stream, an event",

@@ -68,7 +68,7 @@ WRONG = {
     "unknown key": ('[lanes."a/b"]\nrpm = 1\nrmp = 2', 'line 3: [lanes."a/b"] rmp: unknown key (nearest: rpm)'),
     "a text for a number": (
         '[lanes."a/b"]\n\nrpm = "abc"',
-        'line 3: [lanes."a/b"] rpm: expected a number of requests a minute, 1 or more, got the text "abc"',
+        'line 3: [lanes."a/b"] rpm: expected a number of requests a minute, 1 to 1,000,000,000,000, got the text "abc"',
     ),
     "a number in quotes": ('[lanes."a/b"]\nrpm = "500"', 'got the text "500"'),
     "true for a number": ('[lanes."a/b"]\nrpm = true', "got True"),

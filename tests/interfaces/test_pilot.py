@@ -201,7 +201,7 @@ def test_a_plan_without_a_pilot_sends_nothing_and_says_so(cli: CommandLine, prov
 def test_a_pilot_of_no_whole_number_is_refused(cli: CommandLine, provider: Provider, size: str) -> None:
     done = cli("plan", *millstone(provider), f"--pilot={size}")
     assert (done.code, provider.calls()) == (2, 0)
-    assert f'--pilot: expected a whole number of prompts, 1 or more, got "{size}"' in done.err
+    assert f'--pilot: expected a whole number of prompts, 1 to 1,000,000,000, got "{size}"' in done.err
 
 
 def test_a_live_pilot_is_refused_since_it_would_be_paid_twice(cli: CommandLine, provider: Provider) -> None:
