@@ -129,7 +129,7 @@ class Talk:
                 self._ended = _Ended(turn, found, answered)
                 return
             sources = sources_text(answered.shown.sources) if self._manner.keeps_pages else ""
-            self._exchanges[turn.number] = Exchange(turn.question, answered.text, sources)
+            self._exchanges[turn.number] = Exchange(turn.question, answered.said, sources)
             judging = self._begin(self._judge_of(turn, found, answered))
         if judging is not None:
             await judging
@@ -167,7 +167,8 @@ class Talk:
             self._exchanges[turn.number] = Exchange(held.question, held.answer, sources)
 
     def _history(self, turn: Turn) -> Sequence[Exchange]:
-        """The turns before this one. A refusal without words is left out: no provider takes an empty message."""
+        """The turns before this one. A refusal without words of the model's own is left out: no provider takes an empty
+        message, and a filter's is not the model's."""
         earlier = (self._exchanges.get(number) for number in range(1, turn.number))
         return [exchange for exchange in earlier if exchange is not None and exchange.answer.strip()]
 
@@ -196,7 +197,7 @@ class Talk:
             sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
             topic = self._script.conversation.topic
             # Of old pages a judge sees nothing: it reads what was said.
-            judged = await self._judge.judge(topic, self._history(turn), turn.question, answered.text, sample, spent)
+            judged = await self._judge.judge(topic, self._history(turn), turn.question, answered.said, sample, spent)
         if judged.failed is not None:
             self._ended = _Ended(turn, found, judged.failed)
             return False

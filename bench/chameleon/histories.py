@@ -30,6 +30,7 @@ class _Text(Struct, frozen=True):
     turn: int
     question: str
     text: str | None = None
+    filtered: bool = False
     cut: Cut | None = None
 
 
@@ -88,7 +89,8 @@ class Histories:
                 file.seek(place)
                 line = msgspec.json.decode(file.readline(), type=_Text)
                 dropped = line.cut.dropped if line.cut is not None else ()
-                held[line.turn] = Held(line.question, line.text or "", dropped)
+                said = "" if line.filtered else line.text or ""
+                held[line.turn] = Held(line.question, said, dropped)
         return held
 
 

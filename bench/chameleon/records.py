@@ -30,8 +30,8 @@ class Record(Struct, frozen=True, kw_only=True):
     """One turn, or its final failure. Fields with a default may be missing in what other programs write.
 
     `usage` is the model's own, query and answer; `latency_ms` the answer's; `cost` the whole turn's. `query_by` tells
-    where the model wrote no query and the question was searched. `judge_confidence` is the judge's own number. `step`
-    is where a turn failed.
+    where the model wrote no query and the question was searched. `judge_confidence` is the judge's own number.
+    `filtered`: the text is a provider's filter's, and stands in no history. `step` is where a turn failed.
     """
 
     id: str
@@ -44,6 +44,7 @@ class Record(Struct, frozen=True, kw_only=True):
     retrieved: tuple[Retrieved, ...] = ()
     cited: tuple[str, ...] = ()
     text: str | None = None
+    filtered: bool = False
     stance: Stance | None
     confidence: _Share | None = None
     rationale: str = ""

@@ -27,15 +27,21 @@ class Answered(Struct, frozen=True):
     forgotten: int
 
     @property
-    def text(self) -> str:
-        return self.reply.text
+    def is_filtered(self) -> bool:
+        """Whether a provider's filter spoke, or cut in: the text is its message, or what it let pass."""
+        return self.reply.finish_reason == "content_filter"
+
+    @property
+    def said(self) -> str:
+        """In the model's own words, a refusal in its own words too."""
+        return "" if self.is_filtered else self.reply.text
 
 
 def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judged, spent: Spent) -> Record:
     """`place` has the fields that say which turn it is."""
     reply, judgement, shown = answered.reply, judged.judgement, answered.shown.sources
     numbers = {source.number for source in shown}
-    cited = cited_in(reply.text, [one.url for one in found.retrieved], numbers, found.aliases)
+    cited = cited_in(answered.said, [one.url for one in found.retrieved], numbers, found.aliases)
     cut = Cut(
         pages=tuple(number for number in found.cut if number in numbers),
         dropped=tuple(source.number for source in found.sources if source.number not in numbers),
@@ -46,6 +52,7 @@ def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judge
         _billed(place, found, spent),
         cited=cited.urls,
         text=reply.text,
+        filtered=answered.is_filtered,
         stance=judgement.stance,
         confidence=judgement.confidence,
         rationale=judgement.rationale,

@@ -166,6 +166,27 @@ def test_a_refusal_is_unclear_without_a_judge_and_says_nothing_to_later_turns(
     assert len(third) == 4
 
 
+FILTER = "The response was filtered: see https://filter.test/why and [1]."
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "stop"])
+def test_a_filters_message_is_kept_and_stands_in_no_history_but_a_models_own_refusal_does(
+    made: Making, asking: Asking, running: Running, lines: Lines, reason: str
+) -> None:
+    def answer(call: Call) -> Reply | None:
+        is_second = kind_of(call) == "answer" and "question 2" in asked_question(call)
+        return Reply(FILTER, None, reason, refused=True) if is_second else None
+
+    outside, is_filter = ScriptedOutside(answer=answer), reason == "content_filter"
+    running(outside, made(1, 3), asking())
+    refused = lines()[1]
+    assert (refused["status"], refused["text"], refused["filtered"]) == ("refused", FILTER, is_filter)
+    assert bool(refused["cited"] or refused["invalid_citations"]) is not is_filter
+    assert [line["filtered"] for line in (lines()[0], lines()[2])] == [False, False]
+    later = [str(of_kind(outside, kind)[-1].input) for kind in ("answer", "judge")]
+    assert [FILTER in prompt for prompt in later] == [not is_filter] * 2
+
+
 def test_a_model_that_writes_no_query_has_its_question_searched(
     made: Making, asking: Asking, running: Running, lines: Lines
 ) -> None:
@@ -249,6 +270,7 @@ def test_every_field_of_a_record_is_what_the_turn_was(
         "topic": "Topic 0",
         "turn": 1,
         "question": "How is question 1 of 0?",
+        "filtered": False,
         "stance": "supportive",
         "confidence": 1.0,
         "rationale": "It clearly agrees.",

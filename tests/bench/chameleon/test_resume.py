@@ -23,7 +23,7 @@ from millstream.bench.chameleon.sweep import (
     specification,
 )
 from millstream.engine.admission import Stop
-from millstream.engine.call import Call
+from millstream.engine.call import Call, Reply
 from millstream.engine.pairs import Pair
 from millstream.engine.run_folder import RunFolder
 
@@ -94,6 +94,22 @@ def test_a_resumed_conversation_shows_the_history_that_it_had(
     answers = [[call.input for call in outside.calls if kind_of(call) == "answer"] for outside in (resumed, straight)]
     assert answers[0] == answers[1][2:]
     assert str(answers[0][-1]).count("Sources:") == 4
+
+
+def test_a_resumed_conversation_does_not_take_a_filters_message_for_an_answer(
+    made: Making, asking: Asking, running: Running, lines: Lines
+) -> None:
+    def answer(call: Call) -> Reply | None:
+        is_first = kind_of(call) == "answer" and "question 1" in asked_question(call)
+        return Reply("Filtered by the provider.", None, "content_filter", refused=True) if is_first else None
+
+    dataset, asked, memory = made(1, 3), asking(), dict[str, Any]()
+    running(ScriptedOutside(answer=answer, stop_after={MODEL: 4}, memory=memory), dataset, asked)
+    assert lines()[0]["text"] == "Filtered by the provider."
+    resumed = ScriptedOutside(answer=answer, memory=memory)
+    running(resumed, dataset, asked)
+    assert ids(lines()) == ["c0/1", "c0/2", "c0/3"]
+    assert all("Filtered by" not in str(call.input) for call in resumed.calls)
 
 
 def test_old_pages_that_had_no_room_are_not_shown_by_a_resumed_run_either(
