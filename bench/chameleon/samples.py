@@ -7,8 +7,8 @@ conversations asks what the whole run will ask. Pure; knows no call.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -34,26 +34,22 @@ class Samples:
 
     def __init__(self, conversations: Sequence[Conversation], turns: int, order: Order, seed: int = 0) -> None:
         self._ranks: dict[tuple[str, int], Sample] = {}
-        queries: Counter[Hashable] = Counter()
-        prefixes: Counter[Hashable] = Counter()
-        questions: Counter[Hashable] = Counter()
+        queries: defaultdict[tuple[str, str], int] = defaultdict(int)
+        prefixes: defaultdict[bytes, int] = defaultdict(int)
+        questions: defaultdict[str, int] = defaultdict(int)
         for conversation in conversations:
             so_far = hashlib.sha256()
             for turn, place in enumerate(places_in_order(conversation, turns, order, seed), 1):
                 question = conversation.questions[place]
                 data = question.encode()
                 so_far.update(b"%d\n" % len(data) + data)
-                keys = (hash_of(conversation.topic, question), so_far.digest()[:16], hash_of(question))
-                rank = Sample(queries[keys[0]], prefixes[keys[1]], questions[keys[2]])
-                for counter, key in zip((queries, prefixes, questions), keys, strict=True):
-                    counter[key] += 1
-                if rank != FIRST:
-                    self._ranks[conversation.id, turn] = rank
+                asked, prefix = (conversation.topic, question), so_far.digest()
+                ranks = (queries[asked], prefixes[prefix], questions[question])
+                queries[asked] += 1
+                prefixes[prefix] += 1
+                questions[question] += 1
+                if any(ranks):
+                    self._ranks[conversation.id, turn] = Sample(*ranks)
 
     def of(self, conversation: str, turn: int) -> Sample:
         return self._ranks.get((conversation, turn), FIRST)
-
-
-def hash_of(*texts: str) -> bytes:
-    joined = b"".join(b"%d\n%b" % (len(data), data) for data in (text.encode() for text in texts))
-    return hashlib.sha256(joined).digest()[:16]
