@@ -26,7 +26,6 @@ from .. import __version__
 from ..engine.admission import Stop
 from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
-from ..engine.group import LaneGroup
 from ..engine.journal import read_lines
 from ..engine.pairs import Done, Pair
 from ..engine.run_folder import FAILURES, RECORDS, RunFolder, write_whole
@@ -54,6 +53,7 @@ class Result(Struct, kw_only=True):
     fault: LocalFault | None = None
     maybe_billed_pending: int = 0
     in_flight_at_kills: int = 0
+    lost_keys: Sequence[tuple[str, Stop]] = ()
 
     @property
     def failed(self) -> int:
@@ -87,12 +87,14 @@ class Result(Struct, kw_only=True):
 
 
 class _Sent(Struct):
-    """How sending ended. `maybe_billed`: attempts for calls that are pending still, which no record tells of."""
+    """How sending ended. `maybe_billed`: attempts for calls that are pending still, which no record tells of.
+    `lost_keys`: those whose calls other keys have taken. The run is whole, but somebody should mend them."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
     fault: LocalFault | None = None
     maybe_billed: int = 0
+    lost_keys: Sequence[tuple[str, Stop]] = ()
 
 
 class Manner(Struct, frozen=True, kw_only=True):
@@ -181,18 +183,11 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
                 task.uncancel()
         sent.signal = interruption.number
         sent.maybe_billed = engine.scheduler.maybe_billed_pending
-        for route in engine.scheduler.routes.values():
-            _tell_lost_keys(route.lane)
+        lanes = [route.lane for route in engine.scheduler.routes.values()]
+        sent.lost_keys = [lost for lane in lanes if lane.stopped is None for lost in lane.stopped_keys]
         if not sent.stops and sent.signal is None and sent.fault is None:
             engine.forget_run()
     return sent
-
-
-def _tell_lost_keys(lane: LaneGroup) -> None:
-    """Whose calls the other keys have taken: the run is whole, but somebody should mend them."""
-    if lane.stopped is None:
-        for key, stop in lane.stopped_keys:
-            note(f"millstream: {key} was left out of {stop.lane} ({stop.reason}): {stop.detail}")
 
 
 def _begin_manifest(folder: RunFolder, prepared: Prepared, *, is_complete: bool) -> None:
@@ -234,6 +229,7 @@ def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, 
         stops=sent.stops,
         signal=sent.signal,
         fault=sent.fault or folder.fault,
+        lost_keys=sent.lost_keys,
     )
     try:
         write_scores(folder.folder, result.counted.scores)

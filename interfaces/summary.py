@@ -64,6 +64,8 @@ def _remarks(result: Result) -> list[str]:
         lines.append(f"{items} are pending: {_why(result)}; {_how_to_go_on(result)}")
     elif result.fault is not None:
         lines.append(f"{result.fault}")
+    for key, stop in result.lost_keys:
+        lines.append(f"{key} was left out of {stop.lane} ({stop.reason}): {stop.detail}")
     unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
     if unsure:
         lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
@@ -175,6 +177,10 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         **({"details": result.counted.details} if result.counted.details else {}),
         "scores": result.counted.scores,
         "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in result.stops],
+        "lost_keys": [
+            {"key": key, "lane": stop.lane, "reason": stop.reason, "detail": stop.detail}
+            for key, stop in result.lost_keys
+        ],
         "fault": None if result.fault is None else str(result.fault),
         "signal": result.signal,
         "files": {name: str(out / file) for name, file in files.items()},

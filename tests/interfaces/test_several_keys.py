@@ -18,7 +18,12 @@ GOOD, DEAD = "sk-canary-good-0123456789", "sk-canary-dead-0123456789"
 
 
 def run_with(
-    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *good: str, keys: tuple[str, ...]
+    cli: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *good: str,
+    keys: tuple[str, ...],
+    more: tuple[str, ...] = (),
 ) -> tuple[Done, int]:
     """A small run with these keys against a provider that knows the good ones."""
 
@@ -31,7 +36,7 @@ def run_with(
             lane = f'[lanes."lab/open"]\nconcurrency = 2\nkeys = [{listed}]\n'
             (tmp_path / "c.toml").write_text(f'[providers.lab]\nbase_url = "{sim.base_url}"\n{lane}')
             arguments = ("run", "millstone", "--model", "lab/open", "--config", "c.toml", "--cache", "cache")
-            done = await asyncio.to_thread(cli, *arguments, "--out", "run", *SMALL)
+            done = await asyncio.to_thread(cli, *arguments, "--out", "run", *SMALL, *more)
             return done, sim.log.total
 
     return asyncio.run(scenario())
@@ -44,8 +49,8 @@ def test_a_dead_key_costs_the_run_nothing_and_is_named(
     assert done.code == 0, done.err
     assert len(ids_of(tmp_path / "run")) == SMALL_PROMPTS
     assert received <= SMALL_PROMPTS + 2 + 1
-    (line,) = [line for line in done.err.splitlines() if "left out" in line]
-    assert line.startswith("millstream: LAB_KEY_1 was left out of lab/open (dead_key): lab/open refuses the key in")
+    (line,) = [line for line in done.out.splitlines() if "left out" in line]
+    assert line.startswith("LAB_KEY_1 was left out of lab/open (dead_key): lab/open refuses the key in")
     assert "lab/open without LAB_KEY_1" in done.err
     written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert not [
@@ -53,6 +58,13 @@ def test_a_dead_key_costs_the_run_nothing_and_is_named(
     ]
     # What may be in flight is told of all keys together.
     assert json.loads((tmp_path / "run" / "manifest.json").read_text())["in_flight_max"] == 4
+
+
+def test_json_names_a_key_that_was_left_out(cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done, _ = run_with(cli, tmp_path, monkeypatch, GOOD, keys=(DEAD, GOOD), more=("--json", "--no-progress"))
+    (lost,) = json.loads(done.out)["runs"][0]["lost_keys"]
+    assert (done.code, lost["key"], lost["lane"], lost["reason"]) == (0, "LAB_KEY_1", "lab/open", "dead_key")
+    assert lost["detail"].startswith("lab/open refuses the key in LAB_KEY_1 (401")
 
 
 def test_when_all_keys_are_dead_the_run_stops_with_each_named(
