@@ -16,6 +16,7 @@ from ..engine.call import Call, Outcome
 from ..engine.fault import Stopped
 from ..engine.money import Prices
 from ..engine.retry import RetryPolicy
+from ..providers.access import UnknownProvider
 from ..providers.search.access import is_search
 from ..wiring import ConfigurationError, Engine, Settings, accesses_to
 from .refusal import DONE, RESUMABLE, WITH_FAILURES
@@ -77,6 +78,8 @@ async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
         for name in settings.key_variables.get(model, ("",)):
             try:
                 keys.setdefault(model, []).extend(_variables_of(model, name, settings))
+            except UnknownProvider:
+                raise  # a slip in the command, which no key mends
             except ConfigurationError as error:
                 found[model, name] = Check(model, name, "not_sent", str(error))
         keys[model] = _each_once(keys.get(model, []), settings)

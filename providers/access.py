@@ -23,6 +23,10 @@ class ConfigurationError(ValueError):
     """What was asked for can't be built. One line: what, what is allowed, what to do."""
 
 
+class UnknownProvider(ConfigurationError):
+    """A name that stands for nobody."""
+
+
 class Means(Struct, frozen=True, kw_only=True):
     """What a person gave to reach the outside with. `variables` are those of the environment: some are secret.
     `key_variables`: those that hold the keys of a model, where its provider's own don't."""
@@ -71,7 +75,7 @@ def accesses(model: str, means: Means) -> tuple[Access, ...]:
     rows = {**PROVIDERS, **means.providers}
     row = rows.get(name)
     if row is None or not own:
-        raise ConfigurationError(
+        raise UnknownProvider(
             f"model {model!r}: no provider {name!r}; known are {', '.join(sorted(rows))}, and any that "
             f"[providers.NAME] in a --config file names"
         )

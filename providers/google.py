@@ -121,6 +121,12 @@ def place_of(variables: Mapping[str, str]) -> str | None:
     return None if path is None else str(path)
 
 
+def lost_of(variables: Mapping[str, str]) -> str | None:
+    """The file that was named and is not there."""
+    path = _file_of(variables) if FILE in variables else None
+    return None if path is None or path.is_file() else str(path)
+
+
 def located(variables: Mapping[str, str], target: Target) -> Target:
     """The target with the host that its region has, and with the project of the credentials where no other is set."""
     base_url = _host_of_region(target.base_url, target.region)

@@ -41,7 +41,7 @@ class Kind(Struct, frozen=True):
     `variables` are those of the environment that it wants to see besides the key; where one is set, none is needed.
     `located` is the target with what these variables and its own facts tell of where it is. `instead`: sets of
     variables, each of which does in a key's place; those in `ending` hold tokens that nobody renews. `place_of`: where
-    else credentials stand, in words."""
+    else credentials stand, in words; `lost_of`: where they should stand and don't."""
 
     protocol: Callable[[str], WireProtocol]
     authorizer: Callable[[Credentials, Target], Authorizer]
@@ -50,6 +50,7 @@ class Kind(Struct, frozen=True):
     instead: tuple[tuple[str, ...], ...] = ()
     ending: tuple[str, ...] = ()
     place_of: Callable[[Mapping[str, str]], str | None] = nowhere
+    lost_of: Callable[[Mapping[str, str]], str | None] = nowhere
 
 
 def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
@@ -108,7 +109,13 @@ KINDS: dict[str, Kind] = {
     ),
     "gemini": Kind(always(gemini.PROTOCOL), by_goog_api_key),
     "vertex": Kind(
-        on_vertex, by_google, google.VARIABLES, google.located, instead=((google.FILE,),), place_of=google.place_of
+        on_vertex,
+        by_google,
+        google.VARIABLES,
+        google.located,
+        instead=((google.FILE,),),
+        place_of=google.place_of,
+        lost_of=google.lost_of,
     ),
     "bedrock": Kind(
         always(bedrock.PROTOCOL),

@@ -108,7 +108,8 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
     ways = [*((key,) for key in keys), *kind.instead]
     names = list(dict.fromkeys(name for way in ways for name in way))
     are_set = [name for name in names if variables.get(name, "").strip()]
-    place = kind.place_of({name: value for name in kind.variables if (value := variables.get(name, "").strip())})
+    wanted = {name: value for name in kind.variables if (value := variables.get(name, "").strip())}
+    place, lost = kind.place_of(wanted), kind.lost_of(wanted)
     begun = [way for way in ways if not set(way).isdisjoint(are_set)]
     found = settings.base_url or (variables.get(row.url_variable, "") if row.url_variable else "")
     return {
@@ -121,7 +122,8 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
         "set": are_set,
         "missing": [name for way in begun for name in way if name not in are_set],
         "found": place,
-        "is_ready": place is not None or any(set(way) <= set(are_set) for way in begun),
+        "lost": lost,
+        "is_ready": lost is None and (place is not None or any(set(way) <= set(are_set) for way in begun)),
     }
 
 
@@ -166,6 +168,8 @@ def _key_of(provider: dict[str, Any]) -> str:
         told.append(f"{', '.join(provider['set'])}: set")
     elif provider["found"] is not None:
         told.append(f"{provider['found']}: found")
+    if provider["lost"] is not None:
+        told.append(f"there is no file {provider['lost']}")
     if provider["missing"]:
         told.append(f"{', '.join(provider['missing'])}: not set")
     if told or not names:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ..access import Access, ConfigurationError, Means, is_address
+from ..access import Access, ConfigurationError, Means, UnknownProvider, is_address
 from ..authorizer import NO_CREDENTIALS, CredentialsError
 from ..endpoint import ModelEndpoint
 from ..kinds import Credentials
@@ -43,7 +43,7 @@ def search_accesses(
     row = changed.get(name) or ENGINES.get(name)
     if row is None:
         known = ", ".join(sorted([*ENGINES, CORPUS]))
-        raise ConfigurationError(f"search {model!r}: no search engine {name!r}; known are {known}")
+        raise UnknownProvider(f"search {model!r}: no search engine {name!r}; known are {known}")
     # A configuration's own address goes before a variable.
     base_url = (means.variables.get(row.url_variable, "").strip() or row.base_url).rstrip("/")
     if not base_url:

@@ -48,6 +48,7 @@ def test_every_provider_is_told_with_the_key_it_needs_and_whether_that_is_set(
         "set": [],
         "missing": [],
         "found": None,
+        "lost": None,
         "is_ready": False,
     }
     told = cli("models", "--config", "c.toml")
@@ -283,3 +284,23 @@ def test_a_limit_on_cost_holds_for_all_checks_together(cli: CommandLine, provide
     assert first.startswith("sim/open: budget: the next call to sim/open may cost $")
     assert second.startswith("sim/steady: not sent: model 'sim/steady' has no price")
     assert provider.calls() == 0
+
+
+def test_a_file_of_credentials_that_is_not_there_is_said_to_be_missing(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "none.json"
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+    (found,) = [one for one in listed(cli)["providers"] if one["name"] == "vertex"]
+    assert (found["lost"], found["is_ready"]) == (str(path), False)
+    assert f"GOOGLE_APPLICATION_CREDENTIALS: set; there is no file {path}" in cli("models").out
+    path.write_text("{}")
+    (found,) = [one for one in listed(cli)["providers"] if one["name"] == "vertex"]
+    assert (found["lost"], found["is_ready"]) == (None, True)
+
+
+@pytest.mark.parametrize("model", ["nosuch/x", "search/nosuch"])
+def test_a_provider_that_nobody_knows_is_wrong_usage(cli: CommandLine, model: str) -> None:
+    done = cli("models", "--check", model, "--cache", "cache")
+    assert (done.code, done.out) == (WRONG_USAGE, "")
+    assert "'nosuch'; known are" in done.err and done.err.count("\n") == 1

@@ -214,7 +214,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "no type": ({}, "its type is 'None'"),
     "another type": ({"type": "something"}, "its type is 'something'"),
     "no address": ({key: value for key, value in service_account("x").items() if key != "token_uri"}, "token_uri"),
-    "a broken key": (service_account("x", private_key=PEM[:200]), "can't be used"),
+    "a broken key": (service_account("x", private_key=PEM[:200]), "See https://cryptography.io/"),
     "a key of another type": (service_account("x", private_key=7), "can't be used"),
     "no refresh token": ({"type": "authorized_user", "client_id": "x", "client_secret": "y"}, "refresh_token"),
 }
