@@ -209,7 +209,7 @@ RUN_WRONG = {
     "no benchmark": ("[run]\nout = 'x'", "line 1: [run]: expected [run.millstone] or [run.chameleon], got none"),
     "no model": ("[run]\nout = 'x'\n[run.millstone]\nlimit = 1", "line 3: [run] millstone: expected model, got none"),
     "another benchmark": ("[run]\nout = 'x'\n[run.lizard]\nmodel = 'a/b'", "line 3: [run] lizard: unknown key"),
-    "no judge": ("[run]\nout = 'x'\n[run.chameleon]\nmodel = 'a/b'", "line 3: [run] chameleon: expected judge, got none"),
+    "no judge": ("[run]\nout = 'x'\n[run.chameleon]\nmodel = 'a/b'", "[run] chameleon: expected judge, got none"),
     "an unknown option": (
         "[run]\nout = 'x'\n[[run.millstone]]\nmodel = 'a/b'\n[[run.millstone]]\nmodel = 'a/b'\ntrails = 3",
         "line 7: [run.millstone 2] trails: unknown key (nearest: trials)",
