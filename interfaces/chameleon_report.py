@@ -52,6 +52,7 @@ def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationFolder:
         lines = record_lines(records) if records.exists() else iter(())
         failures = read_lines(path / FAILURES)
         run = read_run(path.name, records, lines, failures, asked, specification.get("data"))
+        run = structs.replace(run, specification=specification, is_sample=_is_sample(manifest))
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
@@ -64,6 +65,12 @@ def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationFolder:
     if manifest is None and not found.turns:
         raise UsageError(f"{records}: expected records, got none: nothing to report")
     return found
+
+
+def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
+    """Whether the conversations were those that come with the package, as when no data set is named."""
+    kept = {} if manifest is None else (manifest.get("options") or {}).get("chameleon") or {}
+    return "model" in kept and kept.get("dataset") is None
 
 
 def contents_of(

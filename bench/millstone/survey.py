@@ -74,6 +74,7 @@ def read_folder(
 def survey(folders: Sequence[Folder], options: Options) -> Survey:
     named = names(folders)
     shapes, data_sets, every = {}, {}, []
+    samples = set()
     for folder in folders:
         digest = None if folder.manifest is None else folder.manifest["specification"]["data"]
         for pair in folder.pairs():
@@ -82,6 +83,8 @@ def survey(folders: Sequence[Folder], options: Options) -> Survey:
                 shapes[name] = shape
             if digest is not None:
                 data_sets[name] = digest
+            if _is_sample(folder.manifest):
+                samples.add(name)
             if pair in folder.answers:
                 every.append(dataclasses.replace(folder.answers[pair], name=name))
     return Survey(
@@ -92,7 +95,14 @@ def survey(folders: Sequence[Folder], options: Options) -> Survey:
         controversial=CONTROVERSIAL,
         options=options,
         data_sets=data_sets,
+        samples=frozenset(samples),
     )
+
+
+def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
+    """Whether the issues were those that come with the package, as when no data set is named."""
+    kept = {} if manifest is None else (manifest.get("options") or {}).get("millstone") or {}
+    return "model" in kept and kept.get("dataset") is None
 
 
 def standings(folders: Sequence[Folder]) -> tuple[Standing, ...]:

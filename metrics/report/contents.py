@@ -17,7 +17,8 @@ from .table import Findings
 
 class Standing(Struct, frozen=True):
     """What became of a model's prompts. `expected` counts all of them where `is_told`, as a run's manifest tells it;
-    else those that the answers themselves let expect."""
+    else those that the answers themselves let expect. Where an answer takes several steps, `steps` has those that
+    failures were at; `held` of the pending ones wait for a failed one."""
 
     model: str
     expected: int
@@ -25,6 +26,8 @@ class Standing(Struct, frozen=True):
     refused: int = 0
     failed: Mapping[str, int] = MappingProxyType({})
     is_told: bool = True
+    steps: Mapping[str, int] = MappingProxyType({})
+    held: int = 0
 
     @property
     def failures(self) -> int:

@@ -13,7 +13,7 @@ from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
 from .panel import panel
-from .remarks import remarks
+from .remarks import of_samples, remarks
 from .survey import Options, Survey
 from .table import Findings, Table
 from .tables_arguments import argument_tables
@@ -52,7 +52,7 @@ def findings(survey: Survey, seed: int = 0) -> Findings:
         correlations_figure(tables["figure-6-correlations"], tables["figure-6-medians"], asked),
         refusals_figure(tables["figure-7-refusals"]),
     )
-    return Findings(tuple(tables.values()), figures, remarks(survey, tables, missing))
+    return Findings(tuple(tables.values()), figures, remarks(survey, tables, missing), of_samples(survey))
 
 
 def _missing(survey: Survey) -> dict[str, Gaps]:

@@ -21,7 +21,7 @@ _READINGS = "om-readings"
 _SETS = {107: ("all", "all but three", "controversial"), 104: ("all but three", "all", "controversial")}
 
 
-PUBLISHED_NOTE = (
+_PUBLISHED_NOTE = (
     '<p class="note">Rows marked “published” are the paper’s own figures. They stand beside this run’s for comparison '
     "and enter no rank, mean or correlation.</p>"
 )
@@ -36,7 +36,7 @@ def part_of(contents: Contents) -> Part:
         Section(
             "tables",
             "The paper’s tables",
-            PUBLISHED_NOTE + "".join(map(table_section, of_paper)),
+            published_note(findings) + "".join(map(table_section, of_paper)),
             targets_of("Table", (table.name for table in findings.tables if table.name.startswith("table-"))),
         ),
         Section(
@@ -50,6 +50,11 @@ def part_of(contents: Contents) -> Part:
         Section("origin", "How it was made", origins_html(contents.origins, contents.command)),
     )
     return Part("MillStone", sections, findings.figures, {"explorer-data": packed(contents.explorer)})
+
+
+def published_note(findings: Findings) -> str:
+    of_samples = f'<p class="note"><strong>{in_html(findings.of_samples)}</strong></p>' if findings.of_samples else ""
+    return _PUBLISHED_NOTE + of_samples
 
 
 def summary_html(contents: Contents) -> str:
@@ -91,9 +96,12 @@ def _lack(standing: Standing) -> str:
     parts = [f"{standing.answered:,} of {standing.expected:,} answered"]
     if standing.failures:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in standing.failed.items())
-        parts.append(f"{standing.failures:,} failed ({kinds})")
+        at = ", ".join(f"{plain(step)} {number:,}" for step, number in standing.steps.items())
+        parts.append(f"{standing.failures:,} failed ({kinds}{f'; at: {at}' if at else ''})")
     if standing.pending:
-        parts.append(f"{standing.pending:,} {'pending' if standing.is_told else 'missing'}")
+        held = min(standing.held, standing.pending)
+        behind = f", {held:,} of them held back behind a failed one" if held else ""
+        parts.append(f"{standing.pending:,} {'pending' if standing.is_told else 'missing'}{behind}")
     return f"{plain(standing.model)}: {', '.join(parts)}"
 
 

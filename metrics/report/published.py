@@ -14,6 +14,7 @@ from typing import Any
 
 from .table import PUBLISHED, THIS_RUN, Cell, Column, Table
 
+NO_TARGET = "Published rows are of other data and stand beside for their shape: they are no target."
 _SOURCE = Column("source", "Source")
 
 

@@ -15,6 +15,7 @@ from ..gaps import Gaps, inferred
 from ..millstone import CASES
 from ..scores import KINDS
 from .labels import listed
+from .published import NO_TARGET
 from .survey import Options, Survey
 from .table import Cell, Table
 from .tables_openness import FLIP_WARNING, own_rows
@@ -29,6 +30,7 @@ def remarks(survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, G
     return (
         *_incomplete(missing),
         *_lacking_cases(tables["om-by-issue"]),
+        *filter(None, [of_samples(survey)]),
         *_asked_differently(survey),
         *_options(survey.options),
         f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
@@ -69,6 +71,14 @@ def _lacking_cases(issues: Table) -> Iterator[str]:
             f"({listed(names)}): such a case adds nothing to a score while its weight stays in it, so "
             f"{'this score is' if one else 'these scores are'} too low, and so is the model's OM."
         )
+
+
+def of_samples(survey: Survey) -> str:
+    """Nothing where all was asked from data of one's own."""
+    every = [answers.name for answers in survey.answers]
+    found = [name for name in every if name in survey.samples]
+    whose = "This report's issues" if len(found) == len(every) else f"The issues of {listed(found)}"
+    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if found else ""
 
 
 def _asked_differently(survey: Survey) -> Iterator[str]:

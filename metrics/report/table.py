@@ -66,8 +66,10 @@ class Figure(Struct, frozen=True):
 
 
 class Findings(Struct, frozen=True):
-    """Everything a report says. `remarks` belong at its top: what is incomplete or easily misread, a sentence each."""
+    """Everything a report says. `remarks` belong at its top: what is incomplete or easily misread, a sentence each.
+    `of_samples` is the one of them that is told again where published rows stand, or nothing."""
 
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     remarks: tuple[str, ...]
+    of_samples: str = ""

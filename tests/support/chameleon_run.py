@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chameleon_records import as_lines
+from msgspec import structs
 
 from millstream.metrics.chameleon.clustered import Resampling
 from millstream.metrics.chameleon.readings import Readings
@@ -24,11 +25,13 @@ def written_run(
     failures: Iterable[Mapping[str, Any]] = (),
     asked: Asked | None = None,
     data: str | None = None,
+    **more: Any,
 ) -> Run:
+    """`more` are fields that a reader of manifests fills in."""
     folder.mkdir(parents=True, exist_ok=True)
     path, lines = folder / "records.jsonl", as_lines(records)
     path.write_bytes(b"".join(line + b"\n" for line in lines))
-    return read_run(label, path, lines, as_lines(failures), asked or {}, data)
+    return structs.replace(read_run(label, path, lines, as_lines(failures), asked or {}, data), **more)
 
 
 def panel_of(*runs: Run, **chosen: Any) -> Panel:

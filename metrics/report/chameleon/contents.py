@@ -67,6 +67,8 @@ def standings(made: Panel) -> tuple[Standing, ...]:
                 refused=told.refused,
                 failed=dict(sorted(made.failed(sample).items())),
                 is_told=made.is_told(sample),
+                steps=dict(made.steps(sample).most_common()),
+                held=made.held(sample),
             )
         )
     return tuple(found)

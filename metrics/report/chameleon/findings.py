@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..table import Findings
 from .charts import confidence_figure, reuse_figure, turns_figure
 from .panel import Panel
-from .remarks import remarks
+from .remarks import of_samples, remarks
 from .tables_scores import (
     composition_table,
     correlations_table,
@@ -52,4 +52,4 @@ def findings(panel: Panel) -> Findings:
         reuse_figure(tables["chameleon-figure-4-reuse"], asked),
         turns_figure(tables["chameleon-figure-5-turns"], asked),
     )
-    return Findings(tuple(made), figures, remarks(panel))
+    return Findings(tuple(made), figures, remarks(panel), of_samples(panel.runs))

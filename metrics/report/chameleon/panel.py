@@ -41,6 +41,15 @@ class Panel:
         run, pair = self.origin[sample.pair]
         return run.failed.get(pair) or Counter()
 
+    def steps(self, sample: Sample) -> Counter[str]:
+        """Where its turns failed, as far as is told."""
+        run, pair = self.origin[sample.pair]
+        return run.steps.get(pair) or Counter()
+
+    def held(self, sample: Sample) -> int:
+        run, pair = self.origin[sample.pair]
+        return run.held.get(pair, 0)
+
     def is_told(self, sample: Sample) -> bool:
         """Whether a manifest says what was to be asked."""
         run, pair = self.origin[sample.pair]

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from ..html_tables import shown_value, table_html
 from ..inert import in_html
-from ..page_sections import PUBLISHED_NOTE, answers_table, facts_html, origins_html, state_html
+from ..page_sections import answers_table, facts_html, origins_html, published_note, state_html
 from ..sections import Part, Section, figures_html, remarks_html, shared_out, table_section, targets_of
 from ..table import PUBLISHED, Cell, Column, Findings, Kind, Table
 from .browser import Browser, packed
@@ -31,7 +31,7 @@ def part_of(contents: ConversationContents) -> Part:
         Section(
             f"{_PREFIX}tables",
             "The paper’s tables",
-            PUBLISHED_NOTE + "".join(map(table_section, of_paper)),
+            published_note(findings) + "".join(map(table_section, of_paper)),
             targets_of("Table", (table.name for table in of_paper)),
         ),
         Section(

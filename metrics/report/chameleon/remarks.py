@@ -6,11 +6,14 @@ Owns when each is due and its words. Computes nothing that is not in the panel.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...chameleon.readings import Readings
 from ..labels import listed
+from ..published import NO_TARGET
+from .manner import data_sets, differences
 from .panel import Panel, pair_name
+from .runs import Run
 from .tables_scores import EQUATION_REMARK
 
 _TOLD = {
@@ -32,7 +35,10 @@ def remarks(panel: Panel) -> tuple[str, ...]:
         return ("There are no turns: nothing is scored.", *_incomplete(panel))
     return (
         *_incomplete(panel),
+        *filter(None, [of_samples(panel.runs)]),
         *_asked_differently(panel),
+        *_incomparable(panel.runs),
+        *_constant_confidence(panel.runs),
         *_readings(panel.readings),
         EQUATION_REMARK,
         *_unclear(panel),
@@ -67,8 +73,44 @@ def _asked_differently(panel: Panel) -> Iterator[str]:
             "The means of some models or temperatures are over other conversations than those of others: they are no "
             "comparison. “Every conversation” has each one's figures."
         )
-    if len({run.data for run in panel.runs if run.data is not None}) > 1:
-        yield "The runs were asked from different data sets: conversations of the same id can have other questions."
+    digests = data_sets(panel.runs)
+    if digests is not None:
+        yield (
+            f"The runs were asked from different data sets ({digests}): conversations of the same id can have other "
+            "questions."
+        )
+
+
+def of_samples(runs: Sequence[Run]) -> str:
+    """Nothing where all was asked from data of one's own."""
+    found = [run.label for run in runs if run.is_sample]
+    whose = "This report's conversations" if len(found) == len(runs) else f"The conversations of {listed(found)}"
+    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if found else ""
+
+
+def _incomparable(runs: Sequence[Run]) -> Iterator[str]:
+    found = differences(runs)
+    if found:
+        yield (
+            f"The runs were not made alike. They differ in {', '.join(found)}. What lies between their rows may come "
+            "of that alone, whatever the models: they are no comparison."
+        )
+    unknown = [run.label for run in runs if not run.specification]
+    if unknown and len(runs) > 1:
+        yield (
+            f"How {listed(unknown)} {'was' if len(unknown) == 1 else 'were'} asked is not known, as no manifest tells: "
+            "whether these rows compare with others can't be told."
+        )
+
+
+def _constant_confidence(runs: Sequence[Run]) -> Iterator[str]:
+    found = [run.label for run in runs if run.specification.get("judge_prompt") == "paper"]
+    if found:
+        whose = "" if len(found) == len(runs) else f" of {listed(found)}"
+        yield (
+            f"The judge prompt{whose} is the paper's own, which asks for no rationale: confidence is then 0.67 at "
+            "every judged turn. Its mean, figure 3 and its correlation with source re-use say nothing of such a run."
+        )
 
 
 def _readings(readings: Readings) -> Iterator[str]:

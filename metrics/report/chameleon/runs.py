@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -19,8 +20,9 @@ from ...chameleon.traces import Asked, Traces
 
 
 class Run(Struct, frozen=True):
-    """One folder's. `label` tells it from the others; `asked` is empty where no manifest tells. `data` is the digest of
-    the conversations it was asked, where known."""
+    """One folder's. `label` tells it from the others; `asked` and `specification` are empty where no manifest tells.
+    `data` is the digest of the conversations it was asked, where known; `is_sample`: they are those that come with the
+    package. `steps` has where turns failed, `held` how many later turns that kept back."""
 
     label: str
     records: Path
@@ -28,12 +30,43 @@ class Run(Struct, frozen=True):
     asked: Asked = MappingProxyType({})
     failed: Mapping[Pair, Counter[str]] = MappingProxyType({})
     data: str | None = None
+    steps: Mapping[Pair, Counter[str]] = MappingProxyType({})
+    held: Mapping[Pair, int] = MappingProxyType({})
+    specification: Mapping[str, Any] = MappingProxyType({})
+    is_sample: bool = False
 
 
 class _Failure(Struct):
     model: str
     temperature: float | None = None
     status: str = "unknown"
+    conversation: str = ""
+    turn: int = 0
+    step: str = ""
+
+
+class _Failed:
+    """Failures as they are gathered: their kinds, their steps, and each conversation's first failed turn."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[Pair, Counter[str]] = {}
+        self.steps: dict[Pair, Counter[str]] = {}
+        self._first: dict[tuple[Pair, str], int] = {}
+
+    def add(self, failure: _Failure) -> None:
+        pair = Pair(failure.model, failure.temperature)
+        self.kinds.setdefault(pair, Counter())[failure.status] += 1
+        if failure.step:
+            self.steps.setdefault(pair, Counter())[failure.step] += 1
+        place = (pair, failure.conversation)
+        self._first[place] = min(failure.turn, self._first.get(place, failure.turn))
+
+    def held(self, asked: Asked) -> Counter[Pair]:
+        """Turns behind a failed one, which are not asked before it is answered."""
+        held: Counter[Pair] = Counter()
+        for (pair, conversation), turn in self._first.items():
+            held[pair] += max(0, asked.get(pair, {}).get(conversation, turn) - turn)
+        return held
 
 
 def read_run(
@@ -48,7 +81,7 @@ def read_run(
     ValueError, which names the file and the line."""
     traces = Traces()
     following = 0
-    failed: dict[Pair, Counter[str]] = {}
+    failed = _Failed()
     decode = msgspec.json.Decoder(_Failure).decode
     for number, line in enumerate(lines, 1):
         offset, following = following, following + len(line) + 1
@@ -59,14 +92,10 @@ def read_run(
         except ValueError as error:
             raise ValueError(f"{records}: line {number}: {error}") from error
         if not is_turn:
-            _fail(failed, decode(line))
+            failed.add(decode(line))
     for number, line in enumerate(failures, 1):
         try:
-            _fail(failed, decode(line))
+            failed.add(decode(line))
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise ValueError(f"failures.jsonl: line {number}: {error}") from error
-    return Run(label, records, traces, asked, failed, data)
-
-
-def _fail(failed: dict[Pair, Counter[str]], failure: _Failure) -> None:
-    failed.setdefault(Pair(failure.model, failure.temperature), Counter())[failure.status] += 1
+    return Run(label, records, traces, asked, failed.kinds, data, failed.steps, failed.held(asked))

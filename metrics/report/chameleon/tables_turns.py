@@ -149,6 +149,8 @@ def completeness_table(panel: Panel) -> Table:
                 sample.missing,
                 sum(failed.values()),
                 ", ".join(f"{kind} {number:,}" for kind, number in sorted(failed.items())) or None,
+                ", ".join(f"{step} {number:,}" for step, number in panel.steps(sample).most_common()) or None,
+                panel.held(sample),
                 sum(not figures.is_defined for figures in sample.figures),
                 sum(not figures.changes for figures in sample.figures),
             )
@@ -157,9 +159,9 @@ def completeness_table(panel: Panel) -> Table:
         "chameleon-completeness",
         "What is there",
         "A conversation is complete when every turn that was to be asked is there; only complete ones enter means. The "
-        "turns after one that failed are not asked. Undefined are conversations of a single turn, or of which a "
-        "reading leaves too little for a rate; “no change” are those that never change their stance, whose confidence "
-        "of changes counts as 0 in eq. (2).",
+        "turns after one that failed are held back, and asked once it is answered. Undefined are conversations of a "
+        "single turn, or of which a reading leaves too little for a rate; “no change” are those that never change "
+        "their stance, whose confidence of changes counts as 0 in eq. (2).",
         (
             MODEL,
             TEMPERATURE,
@@ -170,6 +172,8 @@ def completeness_table(panel: Panel) -> Table:
             Column("missing", "Turns missing", "count"),
             Column("failed", "Turns failed", "count"),
             Column("kinds", "Kinds of failure"),
+            Column("steps", "Failed at"),
+            Column("held", "Turns held back", "count"),
             Column("undefined", "Undefined", "count"),
             Column("no_change", "No change", "count"),
         ),

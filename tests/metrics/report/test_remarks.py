@@ -122,3 +122,10 @@ def test_a_name_of_any_length_is_cut_in_a_sentence() -> None:
 
 def test_nothing_to_score_is_one_sentence() -> None:
     assert findings(survey_of()).remarks == ("There are no answers: nothing is scored.",)
+
+
+def test_sample_issues_are_told_to_be_no_published_data() -> None:
+    other = polled("other", ISSUES)
+    assert told(changed(survey_of(ONE), samples=frozenset({"one"})), "This report's issues are sample ones")
+    assert told(changed(survey_of(ONE, other), samples=frozenset({"one"})), "The issues of one are sample ones")
+    assert not told(survey_of(ONE, other), "sample ones")

@@ -97,6 +97,18 @@ def test_the_summary_tells_means_with_their_deviations_and_what_is_missing(tmp_p
     assert ">0.695<" in scores and ">1.00<" in scores
 
 
+def test_the_head_tells_at_which_steps_turns_failed_and_how_many_wait_behind_them(tmp_path: Path) -> None:
+    failures = [
+        {**turn_record(conversation=name, turn=turn), "status": status, "stance": None, "step": step}
+        for name, turn, status, step in (("c", 2, "timeout", "judge"), ("d", 1, "search_failed", "search"))
+    ]
+    run = written_run(tmp_path, [turn_record()], asked={Pair("m", None): {"c": 4, "d": 3, "e": 2}}, failures=failures)
+    made = page(contents([run], resampling=FAST)).decode()
+    assert "1 of 9 answered, 2 failed (search_failed 1, timeout 1; at: judge 1, search 1)" in made
+    assert "6 pending, 4 of them held back behind a failed one" in made
+    assert ">4</td>" in made and ">judge 1, search 1<" in made
+
+
 def test_every_table_has_its_file_and_published_rows_are_marked(alone: str) -> None:
     files = re.findall(r'href="tables/([^"]+)\.csv"', alone)
     assert len(files) == len(set(files)) == 13 and all(name.startswith("chameleon-") for name in files)

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from chameleon_records import STEADY, run_records, turn_record, url
 from chameleon_run import panel_of, written_run
+from msgspec import structs
 
 from millstream.engine.pairs import Pair
 from millstream.metrics.report.chameleon.remarks import remarks
+from millstream.metrics.report.chameleon.runs import Run
 
 PAIR = Pair("m", None)
 
@@ -96,3 +98,105 @@ def test_conversations_that_never_change_are_told(tmp_path: Path) -> None:
     said = told(tmp_path, [turn_record(turn=1), turn_record(turn=2), turn_record(conversation="d")])
     assert "2 of 2 complete conversations (100.0%) never change their stance" in said
     assert "1 of 2 complete conversations has no score" in said
+
+
+def asked_like(folder: Path, label: str, **changed: Any) -> Run:
+    """A run of one turn; `changed` are fields of its specification."""
+    specification = {
+        "judge": "sim/judge",
+        "judge_prompt": "extended",
+        "judge_temperature": 0.0,
+        "search": "search/brave",
+        "retrieval": "own",
+        "queries_by": None,
+        "pages": 20,
+        "page_tokens": 1_500,
+        "keeps_pages": False,
+        "turns": 15,
+        "order": "written",
+        "seed": None,
+        "max_tokens": None,
+        "prompt_version": 1,
+        "pairs": [[f"m-{label}", None]],
+        "prompt_tokens": {f"m-{label}": 111_104, "sim/judge": 5},
+        "endpoints": {"search/corpus": "corpus:0123456789", f"m-{label}": f"http://{label}.test"},
+        "readings": {"documents": "cited", "by": "url", "empty": "zero", "unclear": "carry", "confidence": "rubric"},
+    }
+    records = [turn_record(f"m-{label}")]
+    return written_run(folder / label, records, label, data="d" * 64, specification=specification | changed)
+
+
+def incomparable(folder: Path, **changed: Any) -> str:
+    runs = asked_like(folder, "first"), asked_like(folder, "second", **changed)
+    said = [remark for remark in remarks(panel_of(*runs)) if "no comparison" in remark]
+    assert len(said) <= 1
+    return "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"judge": "sim/other"}, "judge (sim/judge in first; sim/other in second)"),
+        ({"judge_prompt": "paper"}, "judge prompt (extended in first; paper in second)"),
+        ({"judge_temperature": None}, "judge temperature (0 in first; none in second)"),
+        ({"search": "search/exa"}, "search (search/brave in first; search/exa in second)"),
+        ({"queries_by": ["m", 0.5]}, "retrieval (own in first; queries of m @ 0.5 in second)"),
+        ({"pages": 5}, "pages (20 in first; 5 in second)"),
+        ({"page_tokens": 500}, "page tokens (1,500 in first; 500 in second)"),
+        ({"keeps_pages": True}, "old pages (dropped in first; kept in second)"),
+        ({"prompt_tokens": {"m-second": 4_000}}, "window (111,104 tokens in first; 4,000 tokens in second)"),
+        ({"turns": 3}, "turns (15 in first; 3 in second)"),
+        ({"order": "shuffled", "seed": 7}, "order (written in first; shuffled by seed 7 in second)"),
+        ({"max_tokens": 99}, "max_tokens (none in first; 99 in second)"),
+        ({"prompt_version": 2}, "prompt version (1 in first; 2 in second)"),
+    ],
+)
+def test_runs_that_were_not_made_alike_are_told_by_what_differs(
+    tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    assert f"They differ in {said}. What lies" in incomparable(tmp_path, **changed)
+
+
+def test_runs_that_were_made_alike_are_told_nothing_of_it(tmp_path: Path) -> None:
+    assert incomparable(tmp_path) == ""
+
+
+def test_everything_that_differs_stands_in_one_remark(tmp_path: Path) -> None:
+    readings = {"documents": "cited", "by": "hostname", "empty": "zero", "unclear": "drop", "confidence": "rubric"}
+    said = incomparable(tmp_path, judge="sim/other", readings=readings)
+    for part in ("judge (", "reading “by” (url in first; hostname in second)", "“unclear” (carry in first; drop in"):
+        assert part in said
+
+
+def test_two_corpora_are_two_searches(tmp_path: Path) -> None:
+    one = asked_like(tmp_path, "first", search="search/corpus")
+    two = asked_like(tmp_path, "second", search="search/corpus", endpoints={"search/corpus": "corpus:fedcba9876"})
+    [said] = [remark for remark in remarks(panel_of(one, two)) if "no comparison" in remark]
+    assert "search (search/corpus 01234567 in first; search/corpus fedcba98 in second)" in said
+
+
+def test_a_run_without_a_manifest_beside_one_with_it_is_told(tmp_path: Path) -> None:
+    foreign = written_run(tmp_path / "foreign", [turn_record("x")], "foreign")
+    said = "\n".join(remarks(panel_of(asked_like(tmp_path, "first"), foreign)))
+    assert "How foreign was asked is not known" in said
+    assert "is not known" not in "\n".join(remarks(panel_of(foreign)))
+
+
+def test_other_data_are_told_by_their_digests(tmp_path: Path) -> None:
+    one, two = asked_like(tmp_path, "first"), structs.replace(asked_like(tmp_path, "second"), data="e" * 64)
+    assert "different data sets (dddddddd in first; eeeeeeee in second)" in "\n".join(remarks(panel_of(one, two)))
+
+
+def test_under_the_papers_judge_prompt_confidence_is_told_to_be_a_constant(tmp_path: Path) -> None:
+    paper, ours = asked_like(tmp_path, "first", judge_prompt="paper"), asked_like(tmp_path, "second")
+    assert "The judge prompt is the paper's own" in "\n".join(remarks(panel_of(paper)))
+    said = "\n".join(remarks(panel_of(paper, ours)))
+    assert "The judge prompt of first is the paper's own" in said and "confidence is then 0.67 at every" in said
+    assert "paper's own" not in "\n".join(remarks(panel_of(ours)))
+
+
+def test_sample_conversations_are_told_to_be_no_published_data(tmp_path: Path) -> None:
+    sample, own = structs.replace(asked_like(tmp_path, "first"), is_sample=True), asked_like(tmp_path, "second")
+    assert "This report's conversations are sample ones" in "\n".join(remarks(panel_of(sample)))
+    assert "The conversations of first are sample ones" in "\n".join(remarks(panel_of(sample, own)))
+    assert "sample ones" not in "\n".join(remarks(panel_of(own)))

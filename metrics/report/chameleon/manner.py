@@ -1,0 +1,99 @@
+"""How runs were asked, as far as their manifests tell, and in what they differ from each other.
+
+Owns what two runs must have in common for their rows to be a comparison, and how it is called. Knows no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..labels import listed, plain
+from .runs import Run
+
+_NAMES = {
+    "judge": "judge",
+    "judge_prompt": "judge prompt",
+    "judge_temperature": "judge temperature",
+    "pages": "pages",
+    "page_tokens": "page tokens",
+    "keeps_pages": "old pages",
+    "turns": "turns",
+    "max_tokens": "max_tokens",
+    "prompt_version": "prompt version",
+}
+_READINGS = ("documents", "by", "empty", "unclear", "confidence")
+_LONGEST, _DIGITS = 60, 8
+
+
+def differences(runs: Sequence[Run]) -> list[str]:
+    """What was not the same for all runs whose manner is known, each with its values and whose they are."""
+    every = {run.label: dict(_manner(run.specification)) for run in runs if run.specification}
+    names = dict.fromkeys(name for manner in every.values() for name in manner)
+    found = []
+    for name in names:
+        values = {label: manner.get(name, "unknown") for label, manner in every.items()}
+        if len(set(values.values())) > 1:
+            found.append(f"{name} ({_whose(values)})")
+    return found
+
+
+def data_sets(runs: Sequence[Run]) -> str | None:
+    """The digests of what the runs were asked from, and whose they are, where they are not all the same."""
+    values = {run.label: run.data[:_DIGITS] for run in runs if run.data is not None}
+    return _whose(values) if len({run.data for run in runs if run.data is not None}) > 1 else None
+
+
+def _whose(values: Mapping[str, str]) -> str:
+    labels: dict[str, list[str]] = {}
+    for label, value in values.items():
+        labels.setdefault(value, []).append(label)
+    return "; ".join(f"{value} in {listed(own)}" for value, own in labels.items())
+
+
+def _manner(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for field, name in _NAMES.items():
+        yield name, _shown(specification.get(field))
+    yield "search", _search(specification)
+    queries = specification.get("queries_by")
+    yield "retrieval", "own" if queries is None else f"queries of {_shown(queries)}"
+    yield "window", _window(specification)
+    seed = specification.get("seed")
+    yield "order", _shown(specification.get("order")) + ("" if seed is None else f" by seed {_shown(seed)}")
+    readings = specification.get("readings")
+    for reading in _READINGS:
+        yield f"reading “{reading}”", _shown(readings.get(reading) if isinstance(readings, Mapping) else None)
+
+
+def _search(specification: Mapping[str, Any]) -> str:
+    """A corpus is told by its contents: two of them are two searches."""
+    search, endpoints = specification.get("search"), specification.get("endpoints")
+    address = endpoints.get(search) if isinstance(endpoints, Mapping) else None
+    if isinstance(address, str) and address.startswith("corpus:"):
+        return f"{_shown(search)} {address.partition(':')[2][:_DIGITS]}"
+    return _shown(search)
+
+
+def _window(specification: Mapping[str, Any]) -> str:
+    """Tokens that a prompt to the models under test may have."""
+    tokens, pairs = specification.get("prompt_tokens"), specification.get("pairs") or ()
+    if not isinstance(tokens, Mapping):
+        return "unknown"
+    own = {tokens[pair[0]] for pair in pairs if pair[0] in tokens}
+    return " and ".join(f"{number:,}" for number in sorted(own)) + " tokens"
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "kept" if value else "dropped"
+        case float():
+            return f"{value:g}"
+        case int():
+            return f"{value:,}"
+        case list():
+            return " @ ".join(map(_shown, (each for each in value if each is not None)))
+        case _:
+            return plain(str(value), _LONGEST)
