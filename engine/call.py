@@ -7,7 +7,7 @@ either a reply or a failure. Nothing here sends, stores or waits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -185,6 +185,24 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     output: int
     reasoning: int = 0
     cached_input: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.reasoning + other.reasoning,
+            self.cached_input + other.cached_input,
+        )
+
+
+_Amount = TypeVar("_Amount", float, Usage)
+
+
+def known_sum(known: _Amount | None, more: _Amount | None) -> _Amount | None:
+    """Of what is known: None as long as nothing is."""
+    if known is None or more is None:
+        return more if known is None else known
+    return known + more
 
 
 class TokenLogprob(Struct, frozen=True):

@@ -49,8 +49,8 @@ class Reason(Struct):
 
 
 class Ended(Struct):
-    """How the items of one pair ended. `held`: not asked, since what they build on failed. `cost` is None as long as
-    no line has a price."""
+    """How the items of one pair ended. `cached` are those that the model was not asked; tokens are of what was sent.
+    `held`: not asked, since what they build on failed. `cost` is None as long as no line has a price."""
 
     ok: int = 0
     refused: int = 0

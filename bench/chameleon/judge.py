@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ...engine.call import Call, Message, Outcome, Usage
+from ...engine.call import Call, Message, Outcome
 from .context import fit_judge
 from .judgement import UNCLEAR, Judgement, UnusableJudgement, read_judgement
 from .outside import Outside, Spent
@@ -26,7 +26,6 @@ class Judged(Struct, frozen=True):
     many turns of the conversation the judge was not shown for want of room; `temperature` None: none was sent."""
 
     judgement: Judgement = UNCLEAR
-    usage: Usage | None = None
     temperature: float | None = None
     is_repaired: bool = False
     raw: str | None = None
@@ -61,19 +60,18 @@ class Judge:
         read = self._read(outcome)
         if isinstance(read, Failed):
             return Judged(failed=read)
-        usage, text = _usage(None, outcome), _text(outcome)
-        is_repaired = False
+        text, is_repaired = _text(outcome), False
         if isinstance(read, UnusableJudgement) and not _is_refused(outcome):
             repair = repair_messages(messages, text[:RAW_MAX], str(read))
             outcome = await self._ask(repair, sample, spent)
-            read, usage, is_repaired = self._read(outcome), _usage(usage, outcome), True
+            read, is_repaired = self._read(outcome), True
             if isinstance(read, Failed):
                 return Judged(failed=Failed("repair", read.kind, read.detail))
             text = _text(outcome) or text
         temperature = outcome.call.temperature
         if isinstance(read, UnusableJudgement):
-            return Judged(UNCLEAR, usage, temperature, is_repaired, text[:RAW_MAX], forgotten)
-        return Judged(read, usage, temperature, is_repaired, None, forgotten)
+            return Judged(UNCLEAR, temperature, is_repaired, text[:RAW_MAX], forgotten)
+        return Judged(read, temperature, is_repaired, None, forgotten)
 
     def _read(self, outcome: Outcome) -> Judgement | UnusableJudgement | Failed:
         if outcome.failure is not None:
@@ -125,15 +123,3 @@ def _is_refused(outcome: Outcome) -> bool:
 
 def _text(outcome: Outcome) -> str:
     return "" if outcome.reply is None else outcome.reply.text
-
-
-def _usage(before: Usage | None, outcome: Outcome) -> Usage | None:
-    usage = None if outcome.reply is None else outcome.reply.usage
-    if before is None or usage is None:
-        return usage or before
-    return Usage(
-        before.input + usage.input,
-        before.output + usage.output,
-        before.reasoning + usage.reasoning,
-        before.cached_input + usage.cached_input,
-    )

@@ -15,6 +15,7 @@ from ...engine.call import FailureKind, Usage
 from ...engine.pairs import Pair
 from .context import Cut
 from .judgement import Stance
+from .outside import FromCache
 from .retrieval import Retrieved, Step
 
 _ANSWERED = ("ok", "refused")
@@ -29,9 +30,10 @@ class RecordError(ValueError):
 class Record(Struct, frozen=True, kw_only=True):
     """One turn, or its final failure. Fields with a default may be missing in what other programs write.
 
-    `usage` is the model's own, query and answer; `latency_ms` the answer's; `cost` the whole turn's. `query_by` tells
-    where the model wrote no query and the question was searched. `judge_confidence` is the judge's own number.
-    `filtered`: the text is a provider's filter's, and stands in no history. `step` is where a turn failed.
+    `usage` is the model's own, query and answer, and `cached` tells that neither was sent; `from_cache` is all of the
+    turn that was not. `latency_ms` is the answer's, `cost` the whole turn's. `query_by` tells where the model wrote no
+    query and the question was searched. `judge_confidence` is the judge's own number. `filtered`: the text is a
+    provider's filter's, and stands in no history. `step` is where a turn failed.
     """
 
     id: str
@@ -71,6 +73,7 @@ class Record(Struct, frozen=True, kw_only=True):
     cost_judge: float | None = None
     cost_search: float | None = None
     cached: bool = False
+    from_cache: FromCache | None = None
     attempts: int = 0
     maybe_billed: int = 0
     latency_ms: float | None = None

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import Struct, field
 
-from ...engine.call import Usage
+from ...engine.call import Usage, known_sum
 from ...engine.pairs import Ended, Pair
+from .outside import FromCache
 from .records import RecordError
+
+_NONE = Usage(0, 0)
 
 
 class Judging(Struct):
-    """What judging a pair's answers took. `unreadable` are turns whose judgement could not be read, even repaired.
-    `cost` is None as long as no line has a price for it."""
+    """What judging a pair's answers took, tokens as an `Ended` has them. `unreadable` are turns whose judgement could
+    not be read, even repaired. `cost` is None as long as no line has a price for it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -56,6 +59,7 @@ class _Line(Struct, frozen=True):
     cost_judge: float | None = None
     cost_search: float | None = None
     cached: bool = False
+    from_cache: FromCache | None = None
     maybe_billed: int = 0
     judge_repaired: bool = False
     raw_judgement: str | None = None
@@ -109,18 +113,13 @@ def _count(counted: Recount, pair: Pair, line: _Line) -> None:
     ended.maybe_billed += line.maybe_billed
     if line.cost_search is not None:
         counted.searches[pair] = counted.searches.get(pair, 0.0) + line.cost_search
-    judging.cost = _sum(judging.cost, line.cost_judge)
+    judging.cost = known_sum(judging.cost, line.cost_judge)
     judging.repaired += line.judge_repaired
     judging.unreadable += line.raw_judgement is not None
-    if not line.cached:
-        if line.usage is not None:
-            ended.input_tokens += line.usage.input
-            ended.output_tokens += line.usage.output
-        if line.usage_judge is not None:
-            judging.input_tokens += line.usage_judge.input
-            judging.output_tokens += line.usage_judge.output
-    ended.cost = _sum(ended.cost, line.cost)
-
-
-def _sum(known: float | None, more: float | None) -> float | None:
-    return known if more is None else (known or 0.0) + more
+    # Other programs' lines tell nothing but that they are cached.
+    stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else FromCache())
+    for counts, usage, unsent in ((ended, line.usage, stored.usage), (judging, line.usage_judge, stored.usage_judge)):
+        if usage is not None:
+            counts.input_tokens += usage.input - (unsent or _NONE).input
+            counts.output_tokens += usage.output - (unsent or _NONE).output
+    ended.cost = known_sum(ended.cost, line.cost)

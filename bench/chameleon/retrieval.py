@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from ...engine.call import Call, FailureKind, Hit, Usage
+from ...engine.call import Call, FailureKind, Hit
 from ...engine.pairs import Pair
 from .context import page_text, title_of
 from .outside import Outside, Spent
@@ -40,8 +40,7 @@ class Retrieved(Struct, frozen=True):
 
 class Retrieval(Struct, frozen=True):
     """Everything found for one turn. `sources` are the pages with a text, which keep their numbers; `aliases` the
-    addresses that the retrieved ones led to; `cut` the numbers of the pages that were longer than their budget; `usage`
-    that of the query."""
+    addresses that the retrieved ones led to; `cut` the numbers of the pages that were longer than their budget."""
 
     query: str = ""
     query_by: Literal["model", "question"] = "model"
@@ -50,7 +49,6 @@ class Retrieval(Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     cut: tuple[int, ...] = ()
     remarks: tuple[str, ...] = ()
-    usage: Usage | None = None
     failed: Failed | None = None
 
 
@@ -69,7 +67,7 @@ async def retrieve(outside: Outside, wanted: Wanted, topic: str, question: str, 
     """`sample` tells this query from others with the same prompt. A page that gives nothing is no failure."""
     call = Call(wanted.by.model, query_prompt(topic, question), temperature=wanted.by.temperature, trial=sample)
     outcome = await outside.ask(call)
-    spent.add_call(outcome)
+    spent.add_call(outcome, is_own=wanted.is_own)
     if outcome.failure is not None:
         return Retrieval(failed=Failed("query", outcome.failure.kind, outcome.failure.detail))
     reply = outcome.reply
@@ -77,7 +75,6 @@ async def retrieve(outside: Outside, wanted: Wanted, topic: str, question: str, 
     made = Retrieval(
         query=query or query_from(question),
         query_by="model" if query else "question",
-        usage=reply.usage if reply is not None and wanted.is_own else None,
     )
     return await _search(outside, wanted, made, spent)
 

@@ -9,7 +9,7 @@ import base64
 
 from msgspec import UNSET, Struct, structs
 
-from ...engine.call import Reply, Usage
+from ...engine.call import Reply
 from .citations import cited_in
 from .context import Cut, Shown
 from .judge import Judged
@@ -58,7 +58,6 @@ def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judge
         rationale=judgement.rationale,
         key_claims=judgement.key_claims,
         contradictions_acknowledged=judgement.contradictions_acknowledged,
-        usage_judge=judged.usage,
         judge_confidence=judgement.judge_confidence,
         judge_temperature=judged.temperature,
         judge_repaired=judged.is_repaired,
@@ -67,7 +66,6 @@ def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judge
         cut=None if cut == Cut() else cut,
         status="refused" if reply.refused else "ok",
         truncated=reply.truncated,
-        usage=_usage(found, reply.usage),
         latency_ms=answered.latency_ms,
         raw_b64=base64.b64encode(reply.raw).decode() if reply.raw is not None else UNSET,
     )
@@ -78,7 +76,6 @@ def failure_of(place: Record, found: Retrieval, failed: Failed, spent: Spent) ->
         _billed(place, found, spent),
         stance=None,
         status=failed.kind,
-        usage=found.usage,
         step=failed.step,
         error=failed.detail,
     )
@@ -92,23 +89,13 @@ def _billed(place: Record, found: Retrieval, spent: Spent) -> Record:
         retrieved=found.retrieved,
         search_remarks=found.remarks or UNSET,
         keys=tuple(spent.keys),
+        usage=spent.own.usage,
+        usage_judge=spent.judge.usage,
         cost=spent.cost,
         cost_judge=spent.cost_judge,
         cost_search=spent.cost_search,
-        cached=spent.is_cached,
+        cached=spent.own.are_cached,
+        from_cache=spent.from_cache,
         attempts=spent.attempts,
         maybe_billed=spent.maybe_billed,
-    )
-
-
-def _usage(found: Retrieval, answer: Usage | None) -> Usage | None:
-    """Of the query too, where the model under test wrote it."""
-    if found.usage is None or answer is None:
-        return answer
-    query = found.usage
-    return Usage(
-        query.input + answer.input,
-        query.output + answer.output,
-        query.reasoning + answer.reasoning,
-        query.cached_input + answer.cached_input,
     )

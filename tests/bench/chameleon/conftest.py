@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import orjson
@@ -64,11 +65,19 @@ def asking() -> Asking:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Running:
-    """Hold what is not over in `tmp_path / "run"`, in virtual time."""
+    """Hold what is not over in `tmp_path / "run"`, in virtual time; `is_another` begins anew."""
 
     def run(
-        outside: ScriptedOutside, dataset: Dataset, asked: Asked, *, at_once: int = AT_ONCE, retry: bool = False
+        outside: ScriptedOutside,
+        dataset: Dataset,
+        asked: Asked,
+        *,
+        at_once: int = AT_ONCE,
+        retry: bool = False,
+        is_another: bool = False,
     ) -> list[Stop]:
+        if is_another:
+            rmtree(tmp_path / "run", ignore_errors=True)
         folder = RunFolder(tmp_path / "run", specification(dataset, asked, {}), retry=retry)
         with folder:
             folder.write_manifest()

@@ -294,6 +294,7 @@ def test_every_field_of_a_record_is_what_the_turn_was(
         "cost_judge": 0.001,
         "cost_search": 0.0001,
         "cached": False,
+        "from_cache": None,
         "attempts": 4,
         "maybe_billed": 0,
         "latency_ms": 1.0,

@@ -33,9 +33,9 @@ def judged(
 def test_a_sound_judgement_takes_one_call_at_temperature_0() -> None:
     (one,), outside, spent = judged(lambda call: None)
     assert (one.judgement.stance, one.is_repaired, one.raw, one.temperature) == ("supportive", False, None, 0.0)
-    assert one.usage == Usage(100, 10)
+    assert spent.judge.usage == Usage(100, 10)
     assert [call.temperature for call in outside.calls] == [0.0]
-    assert (len(spent.keys), spent.cost, spent.is_cached) == (1, 0.001, False)
+    assert (len(spent.keys), spent.cost, spent.from_cache) == (1, 0.001, None)
 
 
 def test_one_repair_is_asked_with_the_judges_own_words_and_what_is_wrong() -> None:
@@ -43,7 +43,7 @@ def test_one_repair_is_asked_with_the_judges_own_words_and_what_is_wrong() -> No
         lambda call: "It is supportive." if kind_of(call) == "judge" else judgement("critical")
     )
     assert (one.judgement.stance, one.is_repaired, one.raw) == ("critical", True, None)
-    assert one.usage == Usage(200, 20)
+    assert spent.judge.usage == Usage(200, 20)
     repair = outside.calls[1].input
     assert repair[:1] == outside.calls[0].input
     assert repair[1] == Message("assistant", "It is supportive.")
