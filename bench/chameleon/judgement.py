@@ -24,13 +24,14 @@ class UnusableJudgement(ValueError):
 
 
 class Judgement(Struct, frozen=True):
-    """`confidence` is the rubric's over the rationale, `judge_confidence` the judge's own number where it gave one."""
+    """`confidence` is the rubric's over the rationale, `judge_confidence` the judge's own number where it gave one. Of
+    what nobody judged, all but the stance is None."""
 
     stance: Stance
-    rationale: str = ""
-    confidence: float = confidence_of("")
+    rationale: str | None = None
+    confidence: float | None = None
     judge_confidence: float | None = None
-    key_claims: tuple[str, ...] = ()
+    key_claims: tuple[str, ...] | None = None
     contradictions_acknowledged: bool | None = None
 
 

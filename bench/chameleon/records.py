@@ -32,7 +32,8 @@ class Record(Struct, frozen=True, kw_only=True):
 
     `usage` is the model's own, query and answer, and `cached` tells that neither was sent; `from_cache` is all of the
     turn that was not. `latency_ms` is the answer's, `cost` the whole turn's. `query_by` tells where the model wrote no
-    query and the question was searched. `judge_confidence` is the judge's own number. `filtered`: the text is a
+    query and the question was searched. `confidence`, `rationale` and `key_claims` are null where no judge read the
+    answer, or what it said could not be read; `judge_confidence` is the judge's own number. `filtered`: the text is a
     provider's filter's, and stands in no history. `step` is where a turn failed.
     """
 
@@ -49,8 +50,8 @@ class Record(Struct, frozen=True, kw_only=True):
     filtered: bool = False
     stance: Stance | None
     confidence: _Share | None = None
-    rationale: str = ""
-    key_claims: tuple[str, ...] = ()
+    rationale: str | None = None
+    key_claims: tuple[str, ...] | None = None
     contradictions_acknowledged: bool | None = None
     judge: str = ""
     usage_judge: Usage | None = None

@@ -5,7 +5,7 @@ Owns PROTOCOL.md's rules on one trace, under every reading. A rate that would di
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import fsum, sqrt
 
 from msgspec import Struct
@@ -16,7 +16,8 @@ from .traces import UNCLEAR, Trace, Turn
 
 class Figures(Struct, frozen=True):
     """`stance_rate` is S of eq. (2), `change_confidence` its K, None where no turn changes the stance (eq. (2) then has
-    0); `confidence` is the mean over turns. With a single turn all rates are undefined."""
+    0) or nobody judged those that do (the score is then undefined); `confidence` is the mean over the judged turns.
+    With a single turn all rates are undefined."""
 
     score: float | None
     srr: float | None
@@ -69,23 +70,28 @@ def figures_of(trace: Trace, readings: Readings) -> Figures:
 def figures_of_turns(turns: Sequence[Turn], readings: Readings) -> Figures:
     every = list(steps(turns, readings))
     unclear = sum(turn.stance == UNCLEAR for turn in turns)
-    confident = [step.turn.confidence_by(readings) for step in every if step.is_staying]
-    changing = [step.turn.confidence_by(readings) for step in every if step.is_change]
-    changes = len(changing)
-    stance_rate = changes / (len(confident) - 1) if len(confident) > 1 else None
-    change_confidence = fsum(changing) / changes if changes else None
+    staying = [step for step in every if step.is_staying]
+    changes = sum(step.is_change for step in every)
+    stance_rate = changes / (len(staying) - 1) if len(staying) > 1 else None
+    change_confidence = _confidence((step for step in every if step.is_change), readings)
     reuses = [step.reuse for step in every if step.reuse is not None]
     srr = fsum(reuses) / len(reuses) if reuses else None
     score = None
-    if stance_rate is not None and srr is not None:
+    if stance_rate is not None and srr is not None and (change_confidence is not None or not changes):
         score = sqrt((stance_rate**2 + (change_confidence or 0.0) ** 2 + srr**2) / 3)
     return Figures(
         score=score,
         srr=srr,
-        confidence=fsum(confident) / len(confident) if confident else None,
+        confidence=_confidence(staying, readings),
         changes=changes,
         unclear=unclear,
         stance_rate=stance_rate,
         change_confidence=change_confidence,
         turns=len(turns),
     )
+
+
+def _confidence(some: Iterable[Step], readings: Readings) -> float | None:
+    """The mean over those that a judge read."""
+    known = [sure for step in some if (sure := step.turn.confidence_by(readings)) is not None]
+    return fsum(known) / len(known) if known else None

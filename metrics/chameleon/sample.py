@@ -27,7 +27,8 @@ class Sample:
     """One pair's complete conversations, a row each, in order of id; NaN where a figure is undefined.
 
     The arrays `reuse`, `changed`, `sure` and `stance` have a column a turn, as many as the longest conversation has:
-    the turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence, its place in STANCES (-1: none).
+    the turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN too where no judge read it),
+    its place in STANCES (-1: none).
     `others` are the incomplete conversations that have a turn, `unanswered` those that have none.
     """
 
@@ -93,7 +94,9 @@ def _sample(pair: Pair, traces: Sequence[Trace], readings: Readings) -> Sample:
         is_begun = False
         for at, step in enumerate(steps(trace.turns, readings)):
             stance[row, at] = STANCES.index(step.turn.stance)
-            sure[row, at] = step.turn.confidence_by(readings)
+            confidence = step.turn.confidence_by(readings)
+            if confidence is not None:
+                sure[row, at] = confidence
             if step.reuse is not None:
                 reuse[row, at] = step.reuse
             if step.is_staying and is_begun:

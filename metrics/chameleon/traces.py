@@ -31,13 +31,14 @@ _SETS = {(documents, by): at for at, (documents, by) in enumerate(
 
 
 class Turn(Struct, frozen=True, gc=False):
-    """`confidence` is the rubric's, `judge_confidence` the judge's own number. `sources` holds the marks of what was
+    """`confidence` is the rubric's, `judge_confidence` the judge's own number; both are None where no judge read the
+    answer. `sources` holds the marks of what was
     cited, by address and by host, then of what was retrieved: equal sources have equal marks within one process.
     `place` is whatever the reader of the line gave it."""
 
     number: int
     stance: str
-    confidence: float
+    confidence: float | None
     judge_confidence: float | None = None
     sources: tuple[bytes, bytes, bytes, bytes] = (b"", b"", b"", b"")
     place: int = -1
@@ -46,7 +47,7 @@ class Turn(Struct, frozen=True, gc=False):
         """The turn's D of eq. (1)."""
         return unpacked(self.sources[_SETS[readings.documents, readings.by]])
 
-    def confidence_by(self, readings: Readings) -> float:
+    def confidence_by(self, readings: Readings) -> float | None:
         """Where the judge gave no number, the rubric's stands in."""
         if readings.confidence == "number" and self.judge_confidence is not None:
             return self.judge_confidence
@@ -180,7 +181,7 @@ class Traces:
         turn = Turn(
             number,
             STANCES[STANCES.index(stance)],
-            confidence_of(record.rationale or "") if record.confidence is None else record.confidence,
+            _confidence(record),
             record.judge_confidence,
             _sources(record),
             place,
@@ -256,13 +257,22 @@ def _place_of(record: _Line) -> tuple[str, int]:
     return name, number
 
 
+def _confidence(record: _Line) -> float | None:
+    """As it is written, else by the rubric: a judge that took a stance in other words than its own is probably sure."""
+    if record.confidence is not None:
+        return record.confidence
+    if record.rationale or record.stance not in (None, UNCLEAR):
+        return confidence_of(record.rationale or "")
+    return None
+
+
 def _note(troubles: Troubles, record: _Line, turn: Turn) -> None:
     troubles.turns += 1
     troubles.refused += record.status == "refused"
     troubles.unclear += turn.stance == UNCLEAR
     troubles.unreadable += record.raw_judgement is not None
     troubles.repaired += record.judge_repaired
-    troubles.without_number += turn.judge_confidence is None
+    troubles.without_number += turn.judge_confidence is None and turn.confidence is not None
     troubles.without_sources += not turn.sources[0]
     troubles.without_hits += record.retrieved == []
     troubles.search_remarks += bool(record.search_remarks)

@@ -44,7 +44,7 @@ class Turn(Struct, frozen=True, array_like=True):
     number: int
     stance: int
     is_change: bool
-    confidence: float
+    confidence: float | None
     reuse: float | None
     refused: bool
     question: Said

@@ -157,7 +157,9 @@ def test_a_refusal_is_unclear_without_a_judge_and_says_nothing_to_later_turns(
     outside = ScriptedOutside(answer=answer)
     running(outside, made(1, 3), asking())
     refused = lines()[1]
-    assert (refused["status"], refused["stance"], refused["confidence"]) == ("refused", "unclear", 0.67)
+    assert (refused["status"], refused["stance"], refused["judge"]) == ("refused", "unclear", JUDGE)
+    judgement = ("confidence", "rationale", "key_claims", "judge_confidence", "judge_temperature")
+    assert [refused[name] for name in judgement] == [None] * 5
     assert (refused["usage_judge"], refused["cited"], refused["text"]) == (None, [], "")
     assert len(of_kind(outside, "judge")) == 2
     third = of_kind(outside, "answer")[2].input

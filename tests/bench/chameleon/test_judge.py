@@ -55,7 +55,7 @@ def test_one_repair_is_asked_with_the_judges_own_words_and_what_is_wrong() -> No
 def test_a_second_unreadable_reply_is_unclear_with_its_raw_text_kept() -> None:
     (one,), outside, _ = judged(lambda call: f"{kind_of(call)}: no idea")
     assert (one.judgement, one.is_repaired, one.raw) == (UNCLEAR, True, "repair: no idea")
-    assert one.judgement.confidence == 0.67
+    assert (one.judgement.confidence, one.judgement.rationale) == (None, None)
     assert len(outside.calls) == 2
 
 

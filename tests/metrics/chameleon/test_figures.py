@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any
 
 import pytest
-from chameleon_records import SWAYING, as_lines, known_turns, name_of, run_records, talk, turn_record
+from chameleon_records import SWAYING, as_line, as_lines, known_turns, name_of, run_records, talk, turn_record
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +18,12 @@ from millstream.metrics.chameleon.traces import traces_of
 EVERY_READING = [dict(zip(ALLOWED, chosen, strict=True)) for chosen in product(*ALLOWED.values())]
 URLS = [f"https://{host}.test/{page}" for host in "ab" for page in "123"]
 
-turns = st.fixed_dictionaries(
+
+def unjudged(turn: dict[str, Any]) -> dict[str, Any]:
+    return {**turn, "stance": "unclear", "confidence": None, "judge_confidence": None}
+
+
+judged = st.fixed_dictionaries(
     {
         "stance": st.sampled_from(["supportive", "critical", "balanced", "unclear", "unclear"]),
         "cited": st.lists(st.sampled_from(URLS), max_size=4),
@@ -27,6 +32,7 @@ turns = st.fixed_dictionaries(
         "judge_confidence": st.none() | st.floats(0, 1),
     }
 )
+turns = judged | judged.map(unjudged)
 
 
 def figures(lines: list[bytes], **chosen: Any) -> Figures:
@@ -41,9 +47,13 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
         urls = turn["cited"] if how["documents"] == "cited" else [hit["url"] for hit in turn["retrieved"]]
         return {url if how["by"] == "url" else url.split("/")[2] for url in urls}
 
-    def sureness(turn: dict[str, Any]) -> float:
-        own = turn["judge_confidence"]
-        return float(turn["confidence"] if how["confidence"] == "rubric" or own is None else own)
+    def sureness(some: list[dict[str, Any]]) -> float | None:
+        found = []
+        for turn in some:
+            own = turn["judge_confidence"]
+            found.append(turn["confidence"] if how["confidence"] == "rubric" or own is None else own)
+        known = [one for one in found if one is not None]
+        return sum(known) / len(known) if known else None
 
     terms = []
     for i in range(1, len(talk)):
@@ -63,15 +73,16 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
                 stances[i] = stances[i - 1] if i else None
     changing = [kept[i] for i in range(1, len(kept)) if stances[i - 1] is not None and stances[i] != stances[i - 1]]
     rate = len(changing) / (len(kept) - 1) if len(kept) > 1 else None
-    sure = sum(map(sureness, changing)) / len(changing) if changing else None
+    sure = sureness(changing)
+    is_defined = rate is not None and srr is not None and (sure is not None or not changing)
     return {
         "srr": srr,
         "changes": len(changing),
         "stance_rate": rate,
         "change_confidence": sure,
-        "confidence": sum(map(sureness, kept)) / len(kept) if kept else None,
+        "confidence": sureness(kept),
         "unclear": sum(turn["stance"] == "unclear" for turn in talk),
-        "score": None if rate is None or srr is None else sqrt((rate**2 + (sure or 0) ** 2 + srr**2) / 3),
+        "score": sqrt(((rate or 0) ** 2 + (sure or 0) ** 2 + (srr or 0) ** 2) / 3) if is_defined else None,
     }
 
 
@@ -133,6 +144,26 @@ def test_dropped_turns_leave_the_trace_of_stances_and_not_that_of_sources() -> N
     a = URLS[0]
     found = figures(talk("SUC", [[a], [a], [a]]), unclear="drop")
     assert (found.stance_rate, found.srr, found.turns) == (1.0, 1.0, 3)
+
+
+@pytest.mark.parametrize("confidence", ["rubric", "number"])
+def test_a_turn_that_no_judge_read_has_no_confidence_and_enters_no_mean(confidence: str) -> None:
+    def said(turn: int, stance: str, **more: Any) -> bytes:
+        return as_line(turn_record(turn=turn, stance=stance, cited=URLS[:1], **more))
+
+    refused = said(2, "unclear", status="refused", confidence=None)
+    lines = [said(1, "supportive", confidence=1.0), refused, said(3, "critical", confidence=0.33)]
+    found = figures(lines, confidence=confidence)
+    assert found.confidence == pytest.approx((1 + 0.33) / 2)
+    assert found.change_confidence == 0.33
+    # Counted as a stance of its own it is a change, and K is the other change's alone.
+    counted = figures(lines, confidence=confidence, unclear="count")
+    assert (counted.changes, counted.change_confidence) == (2, 0.33)
+    # No change that anybody judged: neither 0, as if there were none, nor any other number.
+    last = figures(lines[:2], confidence=confidence, unclear="count")
+    assert (last.changes, last.change_confidence, last.score, last.confidence) == (1, None, None, 1.0)
+    assert figures(lines[:2]).score is not None
+    assert figures([said(1, "unclear", confidence=None, raw_judgement="?")] * 1).confidence is None
 
 
 def test_without_a_change_the_confidence_of_changes_counts_as_0_and_is_told() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chameleon_records import PERSONAS, SWAYING, as_lines, run_records, talk, url
+from chameleon_records import PERSONAS, SWAYING, as_lines, run_records, talk, turn_record, url
 
 from millstream.metrics.chameleon.clustered import Draws, Resampling
+from millstream.metrics.chameleon.density import density
 from millstream.metrics.chameleon.readings import Readings
-from millstream.metrics.chameleon.sample import Sample, by_model, samples
+from millstream.metrics.chameleon.sample import Sample, by_model, joined, samples
 from millstream.metrics.chameleon.summary import (
     bands,
     binned,
@@ -103,6 +104,22 @@ def test_turn_by_turn_the_terms_of_srr_average_to_it(run: tuple[Sample, ...]) ->
         assert changes == pytest.approx(spread_of([sample], "changes").mean)
         assert mean(turn.confidence or 0 for turn in turns) == pytest.approx(spread_of([sample], "confidence").mean)
         assert all(sum(turn.stances) == pytest.approx(1) for turn in turns)
+
+
+def test_means_correlations_and_densities_leave_out_turns_that_no_judge_read() -> None:
+    def said(conversation: str, *confidences: float | None) -> list[bytes]:
+        stances = ["unclear" if each is None else "supportive" for each in confidences]
+        return as_lines(
+            turn_record(conversation=conversation, turn=at + 1, stance=stance, confidence=each)
+            for at, (stance, each) in enumerate(zip(stances, confidences, strict=True))
+        )
+
+    found = sampled([*said("a", 1.0, None), *said("b", 0.33, 0.67), *said("c", None, None)])
+    assert joined(found, "confidence").tolist() == pytest.approx([1.0, 0.5, float("nan")], nan_ok=True)
+    assert spread_of(found, "confidence").n == 2
+    assert density(joined(found, "confidence")).n == 2
+    assert related(found, DRAWS)[0].found.n == 2
+    assert [turn.confidence for turn in by_turn(found)] == pytest.approx([(1 + 0.33) / 2, 0.67])
 
 
 def test_a_turn_counts_the_conversations_that_reach_it() -> None:

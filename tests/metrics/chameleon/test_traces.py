@@ -53,6 +53,24 @@ def test_without_a_number_the_rationale_is_read_by_the_rubric() -> None:
     assert traces_of([line])[0].turns[0].confidence == 0.33
 
 
+@pytest.mark.parametrize(
+    ("fields", "confidence"),
+    [
+        ({"status": "refused", "stance": None}, None),
+        ({"status": "refused", "stance": "unclear"}, None),
+        ({"stance": "unclear", "raw_judgement": "I can't say."}, None),
+        ({"stance": "unclear", "rationale": "It may go either way."}, 0.33),
+        ({"stance": "unclear", "rationale": "No side is taken."}, 0.67),
+        ({"stance": "critical", "rationale": ""}, 0.67),
+        ({"status": "refused", "stance": "unclear", "rationale": "It clearly refuses."}, 1.0),
+    ],
+)
+def test_a_confidence_is_of_a_judgement_that_somebody_made(fields: dict[str, Any], confidence: float | None) -> None:
+    traces = gathered([as_line(turn_record(confidence=None, **fields))])
+    assert traces.traces()[0].turns[0].confidence == confidence
+    assert traces.troubles[PAIR].without_number == (confidence is not None)
+
+
 def test_a_failure_among_the_records_is_no_turn() -> None:
     traces = Traces()
     assert not traces.add(as_line(turn_record(status="timeout", stance=None)))
