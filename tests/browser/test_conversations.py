@@ -25,7 +25,7 @@ Records = list[dict[str, Any]]
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LETTERS = {"supportive": "S", "critical": "C", "balanced": "B", "unclear": "U"}
 LOOKS: dict[str, dict[str, Any]] = {
-    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    "light": {"color_scheme": "light", "viewport": {"width": 1200, "height": 900}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
     "phone": {"color_scheme": "light", "viewport": {"width": 360, "height": 740}},
 }
@@ -75,8 +75,10 @@ def test_the_list_holds_every_conversation_with_its_stances(browser: Browser, he
         wanted[key] = wanted.get(key, "") + LETTERS[record["stance"]]
     with opened(browser, held.page) as watched:
         watched.settle()
-        assert watched.page.inner_text("#conversations-count") == "180 conversations, 100 of them shown."
-        watched.page.click("#conversations-more")
+        assert watched.page.inner_text("#conversations-count") == "180 conversations, 20 of them shown."
+        for shown in (40, 80, 160, 180):
+            watched.page.click("#conversations-more")
+            assert watched.page.locator("#conversations-rows tr").count() == shown
         assert watched.page.locator("#conversations-more").is_hidden()
         rows = rows_of(watched)
         shown = {(re.findall(r"topic-\d+", row[0])[0], row[1]): row[2] for row in rows}
@@ -91,7 +93,8 @@ def test_search_model_and_order_choose_what_is_listed(browser: Browser, held: He
         watched.settle()
         watched.page.fill("#conversations-search", "CLIMATE claim")
         found = rows_of(watched)
-        assert len(found) == 8 * 6 and all("Climate Change" in row[0] for row in found)
+        assert watched.page.inner_text("#conversations-count") == f"{8 * 6} conversations, 20 of them shown."
+        assert len(found) == 20 and all("Climate Change" in row[0] for row in found)
         watched.page.select_option("#conversations-pair", label="sim/swaying @ 0")
         assert len(rows_of(watched)) == 8
         watched.page.select_option("#conversations-sort", "lowest")
@@ -188,6 +191,62 @@ def test_conversations_fit_the_screen_and_can_be_read(
             }).length""",
         )
         assert faint == 0
+        # What tells a stance apart from the page it stands on: squares in use and in the key.
+        pale = watched.page.evaluate(
+            """() => {
+                const light = text => {
+                    const [r, g, b] = text.match(/[0-9.]+/g).slice(0, 3).map(each => {
+                        const part = Number(each) / 255;
+                        return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+                    });
+                    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+                };
+                const paper = getComputedStyle(document.body).backgroundColor;
+                const names = ['supportive', 'critical', 'balanced'];
+                return names.filter(name => [
+                    getComputedStyle(document.querySelector(`.stance.${name}`)).backgroundColor,
+                    getComputedStyle(document.querySelector(`.stances-key .${name}`), '::before').backgroundColor,
+                ].some(colour => {
+                    const [low, high] = [light(colour), light(paper)].sort((a, b) => a - b);
+                    return (high + 0.05) / (low + 0.05) < 3;
+                }));
+            }"""
+        )
+        assert pale == []
+        # The list is part of the page: no box of its own to scroll in, and nothing of a row behind an edge.
+        boxes = watched.page.eval_on_selector_all(
+            "#conversations .table",
+            """all => all.map(one =>
+                [one.scrollHeight > one.clientHeight + 1, one.scrollWidth > one.clientWidth + 1])""",
+        )
+        assert boxes == [[False, False]] * 2
+
+
+def test_fifteen_stances_and_their_figures_fit_a_phone(browser: Browser, tmp_path: Path) -> None:
+    records = run_records(PERSONAS[:1], [0.5], conversations=2, turns=15)
+    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)], resampling=FAST)))
+    with opened(browser, tmp_path / "report.html", viewport={"width": 390, "height": 840}) as watched:
+        watched.settle()
+        row = watched.page.locator("#conversations-rows tr").first
+        places = row.locator(".stance").evaluate_all(
+            "all => all.map(one => [one.getBoundingClientRect().top, one.getBoundingClientRect().right])"
+        )
+        assert len(places) == 15 and len({top for top, _ in places}) == 1 and max(right for _, right in places) <= 390
+        cells = row.locator(".number").evaluate_all(
+            "all => all.map(one => [getComputedStyle(one, '::before').content, one.getBoundingClientRect().right])"
+        )
+        assert [name for name, _ in cells] == ['"Score"', '"Source re-use"', '"Confidence"', '"Changes"']
+        assert max(right for _, right in cells) <= 390
+
+
+def test_the_first_table_fits_a_narrow_desktop(browser: Browser, tmp_path: Path) -> None:
+    records = list(run_records(PERSONAS[:1], [0.5, 1.0], conversations=3, turns=3))
+    for record in records:
+        record["model"] = "anthropic/claude-sonnet-4-5-20250929"
+    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)], resampling=FAST)))
+    with opened(browser, tmp_path / "report.html", viewport={"width": 1200, "height": 900}) as watched:
+        wide = "one => one.scrollWidth - one.clientWidth"
+        assert watched.page.locator("#chameleon-scores .table").evaluate(wide) <= 0
 
 
 def test_on_paper_the_open_conversation_stands_and_no_controls_do(browser: Browser, held: Held) -> None:

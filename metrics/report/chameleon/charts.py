@@ -129,17 +129,19 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     """Figure 5: a panel for each temperature, and one for all of them where there are several."""
     found = [row for row in table.records() if row["reuse"] is not None]
     gone = not_drawn(asked, (row["model"] for row in found), "a second turn")
+    heats = sorted({str(row["temperature"]) for row in found}, key=_by_heat)
+    several = ", and one for all of them together" if EVERY_TEMPERATURE in heats else ""
+    each = f": a panel for each temperature{several}" if len(heats) > 1 else ""
     words = Words(
         "chameleon-figure-5-turns",
         "Figure 5: source re-use by turn",
-        "The share of a turn's sources that were used before in the same conversation, mean over conversations: a "
-        f"panel for each temperature, and one for all of them together.{gone}",
+        "The share of a turn's sources that were used before in the same conversation, mean over "
+        f"conversations{each}.{gone}",
         "No conversation has a second turn.",
     )
     if not found:
         return empty(table, words)
     models = _labels(asked, found)
-    heats = sorted({str(row["temperature"]) for row in found}, key=_by_heat)
     panels = {heat: _panel_title(heat) for heat in heats}
     rows: list[dict[str, Cell]] = [
         {

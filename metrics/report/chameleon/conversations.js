@@ -3,7 +3,7 @@
 "use strict";
 
 {
-  const AT_ONCE = 100;
+  const AT_ONCE = 20;
   const ORDERS = {
     highest: ["Score, highest first", (row) => -(row.score ?? -1)],
     lowest: ["Score, lowest first", (row) => row.score ?? 2],
@@ -39,8 +39,13 @@
   }
 
   const ofFew = (row) => (row.missing ? made("span", { className: "of", textContent: `incomplete: ${several(row.missing, "turn")} missing` }) : "");
+  const NUMBERS = ["Score", "Source re-use", "Confidence", "Changes"];
   const numbers = (row) =>
-    [rate(row.score), rate(row.srr), rate(row.confidence), count(row.changes)].map((textContent) => made("td", { className: "number", textContent }));
+    [rate(row.score), rate(row.srr), rate(row.confidence), count(row.changes)].map((textContent, at) => {
+      const cell = made("td", { className: "number", textContent });
+      cell.dataset.label = NUMBERS[at];
+      return cell;
+    });
 
   function listed(data, row, open) {
     const button = made("button", { type: "button", textContent: row.topic || row.id });
@@ -123,7 +128,7 @@
       if (isThis) line.setAttribute("aria-current", "true");
       return line;
     });
-    const heads = ["Model", "Stances", "Score", "Source re-use", "Confidence", "Changes"].map((textContent, at) =>
+    const heads = ["Model", "Stances", ...NUMBERS].map((textContent, at) =>
       made("th", { scope: "col", className: at > 1 ? "number" : "", textContent }),
     );
     const table = made("table", { className: "talks" }, made("caption", { textContent: "The same conversation with every model" }), made("thead", {}, made("tr", {}, ...heads)), made("tbody", {}, ...lines));
@@ -158,7 +163,8 @@
       for (const line of byId("conversations-rows").children) line.className = Number(line.dataset.row) === chosen ? "chosen" : "";
     };
     const more = () => {
-      const next = found.slice(shown, shown + AT_ONCE);
+      // As many again as there are: a few clicks show thousands.
+      const next = found.slice(shown, shown + Math.max(AT_ONCE, shown));
       byId("conversations-rows").append(...next.map((row) => listed(data, row, open)));
       shown += next.length;
       byId("conversations-more").hidden = shown >= found.length;

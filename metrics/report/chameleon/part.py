@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+from ...answers import temperature_name
 from ..html_tables import shown_value, table_html
 from ..inert import in_html
 from ..page_sections import answers_table, facts_html, origins_html, published_note, state_html
@@ -19,6 +20,7 @@ from .tables_scores import OVERALL
 
 _SCORES = "chameleon-table-1-scores"
 _PREFIX = "chameleon-"
+_NO_TEMPERATURE = temperature_name(None)
 _PAIRS = ("model at one temperature", "pairs of a model and a temperature")
 
 
@@ -73,7 +75,6 @@ def _scores(findings: Findings) -> Table:
     """Table 1's own rows, a mean and its deviation in one cell."""
     columns = (
         Column("model", "Model"),
-        Column("temperature", "Temp."),
         Column("score", "Chameleon score"),
         Column("interval", "95% interval"),
         Column("srr", "Source re-use"),
@@ -89,8 +90,7 @@ def _scores(findings: Findings) -> Table:
         low, high = row["low"], row["high"]
         rows.append(
             (
-                row["model"],
-                row["temperature"],
+                row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}",
                 _spread("rate", row["score"], row["score_std"]),
                 None if low is None else f"{shown_value('rate', low)} to {shown_value('rate', high)}",
                 *(_spread("rate", row[kind], row[f"{kind}_std"]) for kind in ("srr", "confidence")),
@@ -124,7 +124,7 @@ conversation’s stances and figures stand in the table “Every conversation”
 <ul class="stances-key"><li class="supportive">S supportive</li><li class="critical">C critical</li>
 <li class="balanced">B balanced</li><li class="unclear">U unclear</li></ul>
 <p class="sentence" id="conversations-count" aria-live="polite"></p>
-<div class="table tall" role="region" tabindex="0" aria-label="Conversations">
+<div class="table" role="region" tabindex="0" aria-label="Conversations">
 <table class="talks"><caption>Conversations</caption><thead><tr><th scope="col">Topic</th><th scope="col">Model</th>
 <th scope="col">Stances</th><th scope="col" class="number">Score</th><th scope="col" class="number">Source re-use</th>
 <th scope="col" class="number">Confidence</th><th scope="col" class="number">Changes</th></tr></thead>

@@ -29,6 +29,7 @@ from ..table import Cell, Column, Kind, Table
 from .panel import Panel
 
 OVERALL = "Overall"
+_ROUNDING = 1e-12
 MODEL = Column("model", "Model")
 TEMPERATURE = Column("temperature", "Temp.")
 CONVERSATIONS = Column("conversations", "Conversations", "count")
@@ -208,7 +209,8 @@ def temperatures_table(panel: Panel) -> Table:
         found = heat(some)
         mean = fmean(found.means) if found.means else None
         heats = ", ".join(sample.temperature for sample in some)
-        rows.append((model, heats, mean, found.span, found.std, found.variance, found.within, found.conversations))
+        moved = map(_settled, (found.span, found.std, found.variance, found.within))
+        rows.append((model, heats, mean, *moved, found.conversations))
     if len(rows) > 1:
         known = [float(row[2]) for row in rows if isinstance(row[2], float)]
         rows.append((OVERALL, None, fmean(known) if known else None, *[None] * 5))
@@ -231,6 +233,12 @@ def temperatures_table(panel: Panel) -> Table:
         ),
         rows,
     )
+
+
+def _settled(value: float | None) -> float | None:
+    """Scores are held to some sixteen digits, so equal ones can differ by a rounding; real ones, which are roots of
+    fractions with counts of turns below them, don't come that close."""
+    return 0.0 if value is not None and value < _ROUNDING else value
 
 
 def ends(found: Spread) -> tuple[float | None, float | None]:

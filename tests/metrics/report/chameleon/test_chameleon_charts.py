@@ -96,6 +96,20 @@ def test_figure_5_has_a_panel_for_each_temperature_and_one_for_all(tmp_path: Pat
     assert {row["panel"] for row in single["datasets"]["rows"]} == {"Temperature 0.5"}
 
 
+@pytest.mark.parametrize(
+    ("personas", "heats", "said"),
+    [
+        (PERSONAS, (0.5,), "mean over conversations."),
+        (PERSONAS, (0.5, 1.0), "mean over conversations: a panel for each temperature, and one for all of them"),
+    ],
+)
+def test_figure_5_promises_the_panels_that_it_has(
+    tmp_path: Path, personas: tuple[Persona, ...], heats: tuple[float, ...], said: str
+) -> None:
+    caption = figures(tmp_path, list(personas), heats)["chameleon-figure-5-turns"].caption
+    assert said in caption and ("panel" in caption) is (len(heats) > 1)
+
+
 @pytest.mark.parametrize("records", [[], [turn_record()]])
 def test_where_nothing_can_be_drawn_a_sentence_says_why(tmp_path: Path, records: list[dict[str, Any]]) -> None:
     for figure in findings(panel_of(written_run(tmp_path, records))).figures:

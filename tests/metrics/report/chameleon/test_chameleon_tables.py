@@ -132,6 +132,15 @@ def test_every_conversation_stands_in_the_long_table_with_its_stances(made: Pane
     )
 
 
+def test_scores_that_are_the_same_at_every_temperature_do_not_move_by_a_rounding(tmp_path: Path) -> None:
+    once = list(run_records(PERSONAS[1:], [0.0], conversations=12, turns=7))
+    records = [{**record, "temperature": heat} for heat in (0.0, 0.5, 1.0) for record in once]
+    rows = own(findings(panel_of(written_run(tmp_path, records))), "chameleon-temperatures")
+    for row in rows:
+        if row["conversations"]:
+            assert [row[name] for name in ("span", "std", "variance", "within")] == [0, 0, 0, 0]
+
+
 def test_domains_are_scored_over_all_temperatures(made: Panel, found: Findings) -> None:
     [row] = [
         row for row in own(found, "chameleon-domains") if (row["domain"], row["model"]) == ("Nutrition", "sim/swaying")
