@@ -81,7 +81,8 @@ class Trace(Struct, frozen=True):
 
 class Troubles(Struct):
     """What befell a pair's turns that no figure shows. `pages` counts what was retrieved, by its status; `shortened`
-    the turns whose prompts left out history or pages, `unasked` those that searched for the question itself."""
+    the turns whose prompts, the judge's too, left out history or pages, `unasked` those that searched for the question
+    itself."""
 
     turns: int = 0
     refused: int = 0
@@ -106,6 +107,7 @@ class _Source(Struct):
 class _Cut(Struct):
     dropped: list[int] = []
     history: int = 0
+    judge_history: int = 0
 
 
 class _Line(Struct):
@@ -277,7 +279,8 @@ def _note(troubles: Troubles, record: _Line, turn: Turn) -> None:
     troubles.without_hits += record.retrieved == []
     troubles.search_remarks += bool(record.search_remarks)
     troubles.unasked += record.query_by == "question"
-    troubles.shortened += record.cut is not None and bool(record.cut.dropped or record.cut.history)
+    cut = record.cut or _Cut()
+    troubles.shortened += bool(cut.dropped or cut.history or cut.judge_history)
     invalid = record.invalid_citations or 0
     troubles.invalid_citations += invalid if isinstance(invalid, int) else len(invalid)
     troubles.pages.update(source.status for source in record.retrieved or ())

@@ -123,6 +123,12 @@ def test_a_pair_that_was_asked_and_never_answered_stands_there() -> None:
     ]
 
 
+def test_a_prompt_is_cut_where_the_judges_is() -> None:
+    cuts = [{"judge_history": 2}, {"history": 1}, {"dropped": [20]}, {"pages": [1]}, None]
+    traces = gathered(as_lines(turn_record(turn=at, cut=cut) for at, cut in enumerate(cuts, 1)))
+    assert traces.troubles[PAIR].shortened == 3
+
+
 def test_troubles_are_counted() -> None:
     hits = [{"url": url(1, at), "status": status} for at, status in enumerate(("ok", "blocked", "blocked", "empty"))]
     traces = gathered(
