@@ -1,7 +1,7 @@
 """How many tokens a call will take, before the provider says so.
 
-Characters times a ratio that the reported usage corrects; output by the 95th percentile of what the lane
-has answered so far. No tokenizer, no download.
+Characters, weighed by their script, times a ratio that the reported usage corrects; output by the 95th percentile of
+what the lane has answered so far. No tokenizer, no download.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from .call import Call, Usage
 from .limits import Tokens
 
 TOKENS_PER_CHAR = 0.25
+# The upper bytes, in UTF-16, of all other characters than those that take about a token each: the scripts of Asia east
+# of Arabic, and pictographs. Second halves of a pair are others, so that a pair counts once.
+_OTHERS = bytes([*range(0x08), *range(0x1E, 0x2E), *range(0xDC, 0xE0)])
+_SURPLUS = round(1 / TOKENS_PER_CHAR) - 1
 OUTPUT_FIRST = 256
 # One token a byte is the worst any tokenizer does on text; half of it bounds real prompts with room to spare.
 TOKENS_PER_BYTE_WORST = 0.5
@@ -23,6 +27,24 @@ def chars_of(call: Call) -> int:
     if isinstance(call.input, str):
         return len(call.input)
     return sum(len(message.content) for message in call.input)
+
+
+def surplus_of(text: str) -> int:
+    """What a text's characters of a token each weigh beyond their number."""
+    if text.isascii():
+        return 0
+    return _SURPLUS * len(text.encode("utf-16-le", "surrogatepass")[1::2].translate(None, _OTHERS))
+
+
+def weight_of(text: str) -> int:
+    """A text's length in characters of which a token has several: what TOKENS_PER_CHAR is for."""
+    return len(text) + surplus_of(text)
+
+
+def call_weight(call: Call) -> int:
+    if isinstance(call.input, str):
+        return weight_of(call.input)
+    return sum(weight_of(message.content) for message in call.input)
 
 
 def bytes_of(call: Call) -> int:
@@ -40,7 +62,7 @@ class TokenEstimate:
         self._seen = 0
 
     def input_of(self, call: Call) -> int:
-        return max(1, round(chars_of(call) * self.tokens_per_char))
+        return max(1, round(call_weight(call) * self.tokens_per_char))
 
     def output_of(self, call: Call) -> int:
         return call.max_tokens if call.max_tokens is not None else self.output_p95
@@ -50,7 +72,7 @@ class TokenEstimate:
         return Tokens(self.input_of(call), self.output_of(call))
 
     def observe(self, call: Call, usage: Usage) -> None:
-        chars = chars_of(call)
+        chars = call_weight(call)
         if chars and usage.input:
             # A slow average: one odd prompt must not swing the reservations of the next thousand.
             self.tokens_per_char += (usage.input / chars - self.tokens_per_char) / (8 if self._seen < 8 else 32)

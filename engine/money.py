@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from .call import Call, Usage
-from .estimate import TOKENS_PER_BYTE_WORST, TokenEstimate, bytes_of, chars_of
+from .estimate import TOKENS_PER_BYTE_WORST, TokenEstimate, bytes_of, call_weight
 
 OUTPUT_WORST = 16_384
 
@@ -120,7 +120,7 @@ def bundled_prices() -> Prices:
 
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float:
     """The most this call can cost: what an open budget must be able to bear before it is sent."""
-    tokens = max(bytes_of(call) * TOKENS_PER_BYTE_WORST, 1.5 * chars_of(call) * estimate.tokens_per_char)
+    tokens = max(bytes_of(call) * TOKENS_PER_BYTE_WORST, 1.5 * call_weight(call) * estimate.tokens_per_char)
     output = call.max_tokens if call.max_tokens is not None else OUTPUT_WORST
     return price.of_call(16 + tokens, output)
 

@@ -1,7 +1,7 @@
 """What of history and pages a prompt has room for: the oldest history goes first, then pages from the last.
 
-Tokens are estimated from characters as the engine does, by the ratio that no answer has changed, so that a prompt is
-the same on every machine. Owns the order of cutting; knows no model.
+Tokens are estimated from characters and their script as the engine does, by the ratio that no answer has changed, so
+that a prompt is the same on every machine. Owns the order of cutting; knows no model.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ...engine.call import Message
-from ...engine.estimate import TOKENS_PER_CHAR
+from ...engine.estimate import TOKENS_PER_CHAR, surplus_of, weight_of
 from .prompts import Exchange, JudgePrompt, Source, answer_messages, judge_message, sources_text
 
 TITLE_MAX = 300
@@ -36,6 +36,7 @@ class Shown(Struct, frozen=True):
 
 
 def chars_for(tokens: int) -> int:
+    """Of a script of which a token has several; a character of a token weighs as much as these."""
     return int(tokens / TOKENS_PER_CHAR)
 
 
@@ -43,7 +44,19 @@ def page_text(text: str, tokens: int) -> tuple[str, bool]:
     """A page's text within its budget, and whether anything had to go."""
     text = text.strip()
     most = chars_for(tokens)
-    return (text, False) if len(text) <= most else (text[:most].rstrip(), True)
+    kept = text[:most]
+    if surplus_of(kept):
+        kept = _first(kept, most)
+    return (text, False) if len(kept) == len(text) else (kept.rstrip(), True)
+
+
+def _first(text: str, most: int) -> str:
+    """As many of a text's characters as weigh no more than this."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if weight_of(text[:middle]) <= most else (low, middle - 1)
+    return text[:low]
 
 
 def title_of(title: str, otherwise: str) -> str:
@@ -54,7 +67,7 @@ def title_of(title: str, otherwise: str) -> str:
 def fit_answer(history: Sequence[Exchange], sources: Sequence[Source], question: str, tokens: int) -> Shown:
     """The prompt for an answer of at most so many tokens, as far as leaving out history and pages can reach that."""
     messages = answer_messages(history, sources_text(sources), question)
-    sizes = [len(message.content) for message in messages]
+    sizes = [weight_of(message.content) for message in messages]
     excess = sum(sizes) - chars_for(tokens)
     # Two messages a turn, after the system's.
     forgotten = 0
@@ -63,8 +76,8 @@ def fit_answer(history: Sequence[Exchange], sources: Sequence[Source], question:
         forgotten += 1
     listed = list(sources)
     while excess > 0 and listed:
-        before = len(sources_text(listed[-2:]))
-        excess -= before - len(sources_text(listed[-2:-1]))
+        before = weight_of(sources_text(listed[-2:]))
+        excess -= before - weight_of(sources_text(listed[-2:-1]))
         listed.pop()
     kept = history[forgotten:]
     return Shown(answer_messages(kept, sources_text(listed), question), tuple(listed), len(kept))
@@ -76,8 +89,11 @@ def fit_judge(
     """The judge's prompt, and how much of the history it shows."""
     most = chars_for(tokens)
     kept = list(history) if prompt == "extended" else []
-    while True:
+    # What is left out changes the labels of the rest, which weigh nothing beyond their number.
+    messages = judge_message(prompt, topic, kept, question, answer)
+    surplus = surplus_of(messages[0].content)
+    while kept and len(messages[0].content) + surplus > most:
+        gone = kept.pop(0)
+        surplus -= surplus_of(gone.question) + surplus_of(gone.answer)
         messages = judge_message(prompt, topic, kept, question, answer)
-        if not kept or len(messages[0].content) <= most:
-            return messages, len(kept)
-        del kept[0]
+    return messages, len(kept)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ...engine.estimate import TOKENS_PER_CHAR
+from ...engine.estimate import TOKENS_PER_CHAR, weight_of
 from ...engine.lane import Lane
 from ...engine.money import Price
 from ...engine.pairs import Pair
@@ -158,10 +158,10 @@ def _add_conversation(loads: dict[str, _Load], conversation: Conversation, asked
     asking = (asked.queries_by,) if asked.queries_by is not None else asked.pairs
     one = Span(1, 1)
     for number, place in enumerate(places):
-        earlier = sum(len(conversation.questions[other]) for other in places[:number]) * TOKENS_PER_CHAR
-        question = len(conversation.questions[place]) * TOKENS_PER_CHAR
+        earlier = sum(weight_of(conversation.questions[other]) for other in places[:number]) * TOKENS_PER_CHAR
+        question = weight_of(conversation.questions[place]) * TOKENS_PER_CHAR
         for by in asking:
-            chars = len(query_prompt(conversation.topic, conversation.questions[place]))
+            chars = weight_of(query_prompt(conversation.topic, conversation.questions[place]))
             load = loads.setdefault(by.model, _Load())
             load.add(one, _both(chars * TOKENS_PER_CHAR), Span(*assumed.query))
         for pair in asked.pairs:

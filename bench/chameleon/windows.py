@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-# A tenth is left for what characters / 4 misses, such as tables and other scripts.
+# A tenth is left for what the estimate misses, such as tables, numbers and rare words.
 SHARE_SHOWN = 0.9
 ANSWER_TOKENS = 4_096
 _DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{3}|latest)$")

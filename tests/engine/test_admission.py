@@ -13,7 +13,7 @@ from scripted import ScriptedProvider, engine_over, prompts, worst_minute
 from virtual_time import run_virtually
 
 from millstream.engine.admission import Admission
-from millstream.engine.call import Call, Outcome
+from millstream.engine.call import Call, Message, Outcome
 from millstream.engine.endpoint import Fault
 from millstream.engine.estimate import TokenEstimate
 from millstream.engine.events import Event, Events
@@ -303,6 +303,13 @@ def test_an_estimate_learns_from_the_reported_usage() -> None:
     assert estimate.input_of(call) == pytest.approx(2000, rel=0.05)
     assert estimate.output_of(call) == 40
     assert estimate.output_of(Call("script/m", "x", max_tokens=7)) == 7
+
+
+def test_a_prompt_in_a_script_of_a_token_a_character_is_reserved_as_such() -> None:
+    salt = "\u98df\u76d0"
+    for call in (Call("script/m", salt * 500), Call("script/m", (Message("user", salt * 500), Message("user", "")))):
+        assert TokenEstimate().input_of(call) == 1_000
+    assert TokenEstimate().input_of(Call("script/m", "\u201cx\u201d \u2013 " * 500)) == 750
 
 
 def test_a_provider_that_refuses_after_every_pause_is_asked_ever_more_seldom(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from millstream.bench.chameleon.context import chars_for, fit_answer, fit_judge,
 from millstream.bench.chameleon.prompts import Exchange, Source, answer_messages, judge_message, sources_text
 from millstream.bench.chameleon.windows import bundled_windows, prompt_tokens
 from millstream.engine.call import Message
+from millstream.engine.estimate import weight_of
 
 HISTORY = [Exchange(f"Question {at}?", "word " * 50) for at in range(6)]
 SOURCES = [Source(at, f"Title {at}", f"https://{at}.test/", "text " * 100) for at in (1, 2, 5)]
@@ -23,6 +25,54 @@ def test_a_page_is_cut_to_its_budget_and_only_then() -> None:
     assert page_text("x" * 40, 10) == ("x" * 40, False)
     assert page_text("x" * 38 + "  " + "y" * 9, 10) == ("x" * 38, True)
     assert chars_for(1_500) == 6_000
+
+
+CHINESE = "\u98df\u76d0\u4e0e\u5065\u5eb7"
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (CHINESE * 20, 10),
+        ("\u3042\u30a2\uff76\ud55c" * 20, 10),
+        ("\U0001f9c2\U00020bb7" * 20, 10),
+        # Eight Latin letters are two tokens, two characters two more.
+        ("saltsalt" + CHINESE[:2] + "saltsaltsaltsaltsaltsaltsalt", 34),
+        ("caf\u00e9 \u2013 \u201csalt\u201d " * 20, 40),
+        ("\u0441\u043e\u043b\u044c " * 20, 40),
+    ],
+)
+def test_a_character_that_takes_a_token_is_counted_as_one(text: str, kept: int) -> None:
+    assert page_text(text, 10) == (text[:kept].rstrip(), True)
+    assert page_text(text[:kept].rstrip(), 10) == (text[:kept].rstrip(), False)
+
+
+def test_in_any_script_a_page_is_no_more_than_its_budget_and_what_is_ascii_as_long_as_ever() -> None:
+    @given(st.text(max_size=200), st.integers(0, 60))
+    def holds(text: str, tokens: int) -> None:
+        shown, is_cut = page_text(text, tokens)
+        assert weight_of(shown) <= 4 * tokens
+        assert is_cut == (weight_of(text.strip()) > 4 * tokens)
+        if text.isascii():
+            whole = text.strip()
+            assert (shown, is_cut) == (whole[: 4 * tokens].rstrip(), len(whole) > 4 * tokens)
+
+    holds()
+
+
+def test_twenty_chinese_pages_and_a_history_have_room_in_a_window() -> None:
+    pages = [Source(at, CHINESE, f"https://{at}.test/", page_text(CHINESE * 2_000, 1_500)[0]) for at in range(1, 21)]
+    history = [Exchange(CHINESE * 10, CHINESE * 100) for _ in range(14)]
+    shown = fit_answer(history, pages, CHINESE, 32_000)
+    assert sum(map(ord_count, (message.content for message in shown.messages))) <= 32_000
+    assert (len(shown.sources), shown.history) == (20, 3)
+    judge, kept = fit_judge("extended", CHINESE, history, CHINESE, CHINESE * 100, 4_000)
+    assert (ord_count(judge[0].content) <= 4_000, kept) == (True, 5)
+
+
+def ord_count(text: str) -> float:
+    """Tokens a second time: one a character beyond U+3000, of the others a quarter."""
+    return sum(1 if ord(char) > 0x3000 else 0.25 for char in text)
 
 
 def test_a_title_is_one_line_of_bounded_length_with_something_in_its_place() -> None:
