@@ -42,6 +42,10 @@ class SnapshotFault(LocalFault):
     """A file that is no snapshot, or no whole one."""
 
 
+class DamagedSnapshot(SnapshotFault):
+    """It was one, and is not whole any more."""
+
+
 class Row(NamedTuple):
     """One record as the index knows it."""
 
@@ -217,8 +221,8 @@ class Snapshot:
             raise self._damaged("it has been cut short")
         return data
 
-    def _damaged(self, what: str) -> SnapshotFault:
-        return SnapshotFault(f"snapshot {self.path} is damaged: {what}; take another copy, or export it again")
+    def _damaged(self, what: str) -> DamagedSnapshot:
+        return DamagedSnapshot(f"snapshot {self.path} is damaged: {what}; take another copy, or export it again")
 
 
 def digest_of(path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ..engine.fault import LocalFault
-from ..engine.snapshot import digest_of
+from ..engine.snapshot import DamagedSnapshot, digest_of
 from ..wiring import Settings
 from .options import Sending
 from .refusal import UsageError
@@ -57,6 +57,8 @@ def refuse_what_is_no_snapshot(settings: Settings) -> None:
         return
     try:
         digest_of(settings.snapshot)
+    except DamagedSnapshot:
+        raise
     except LocalFault as fault:
         raise UsageError(f"--snapshot: expected a file that `millstream cache export` wrote; {fault}") from fault
 
