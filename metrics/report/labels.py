@@ -25,7 +25,8 @@ def plain(text: str, longest: int = _LONGEST) -> str:
     """The text on one line, what can't be seen replaced by a mark that can, cut in the middle of what is too long."""
     if len(text) > longest:
         text = text[: longest - longest // 3 - 1] + "…" + text[-(longest // 3) :]
-    shown = "".join(_seen(sign) for sign in text)
+    # What is printable has nothing unseen; nearly every text is.
+    shown = text if text.isprintable() else "".join(map(_seen, text))
     return " ".join(shown.split()) or "(empty)"
 
 

@@ -108,7 +108,7 @@
     const name = data.stances[stance];
     const badge = made("span", { className: `stance ${name}`, textContent: name[0].toUpperCase(), ariaHidden: "true" });
     const asked = question[0] < 0 ? `Turn ${number}` : `${number}. ${data.texts[question[0]]}`;
-    const told = made("p", { className: "figures" }, `${name}, confidence ${rate(confidence)}`);
+    const told = made("p", { className: "figures" }, confidence === null ? `${name}, read by no judge` : `${name}, confidence ${rate(confidence)}`);
     if (reuse !== null) told.append(`, source re-use ${rate(reuse)}`);
     if (isChange) told.append(" · ", made("span", { className: "changed", textContent: "stance changed" }));
     if (refused) told.append(" · refused");

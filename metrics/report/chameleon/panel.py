@@ -6,7 +6,7 @@ Owns how models of several runs are named apart. Knows no table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -50,6 +50,10 @@ class Panel:
         run, pair = self.origin[sample.pair]
         return run.held.get(pair, 0)
 
+    def unjudged(self, sample: Sample) -> int:
+        """Turns that no judge read."""
+        return sum(turn.confidence is None for trace in _every(sample) for turn in trace.turns)
+
     def is_told(self, sample: Sample) -> bool:
         """Whether a manifest says what was to be asked."""
         run, pair = self.origin[sample.pair]
@@ -69,6 +73,11 @@ def panel(
             found.append(trace if name == trace.model else structs.replace(trace, model=name))
             origin.setdefault(Pair(name, trace.temperature), (run, trace.pair))
     return Panel(tuple(runs), readings, samples(found, readings), origin, Draws(seed, resampling))
+
+
+def _every(sample: Sample) -> Iterator[Trace]:
+    yield from sample.traces
+    yield from (trace for trace, _ in sample.others)
 
 
 def pair_name(sample: Sample) -> str:

@@ -44,6 +44,7 @@ def remarks(panel: Panel) -> tuple[str, ...]:
         *_unclear(panel),
         *_unchanging(panel),
         *_judgements(panel),
+        *_unjudged(panel),
         *_searches(panel),
         *_pages(panel),
         *_citations(panel),
@@ -146,7 +147,7 @@ def _unchanging(panel: Panel) -> Iterator[str]:
         verb = "has" if undefined == 1 else "have"
         yield (
             f"{undefined:,} of {whole:,} complete conversations {verb} no score, as a rate of theirs would divide by "
-            "nothing: they enter no mean of scores."
+            "nothing, or no judge read the turns that change their stance: they enter no mean of scores."
         )
 
 
@@ -163,6 +164,16 @@ def _judgements(panel: Panel) -> Iterator[str]:
     refused = _summed(panel, "refused")
     if refused:
         yield f"{refused:,} {_plural(refused, 'answer')} {'is a refusal' if refused == 1 else 'are refusals'}."
+
+
+def _unjudged(panel: Panel) -> Iterator[str]:
+    turns, unjudged = _summed(panel, "turns"), sum(map(panel.unjudged, panel.samples))
+    if unjudged:
+        verb = "was" if unjudged == 1 else "were"
+        yield (
+            f"{unjudged:,} of {turns:,} turns ({_share(unjudged, turns)}) {verb} read by no judge, as refusals and "
+            "those whose judgement could not be read: without a confidence, they enter no figure of it."
+        )
 
 
 def _searches(panel: Panel) -> Iterator[str]:

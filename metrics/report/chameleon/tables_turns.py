@@ -186,11 +186,11 @@ def troubles_table(panel: Panel) -> Table:
     for sample in panel.samples:
         told = panel.troubles(sample)
         known = [told.pages[status] for status in ("ok", *PAGE_TROUBLES)]
-        counts = (told.turns, told.refused, told.unclear, told.repaired, told.unreadable, told.invalid_citations)
+        counts = (told.turns, told.refused, told.unclear, told.repaired, told.unreadable, panel.unjudged(sample))
         rows.append(
             (
                 *(sample.pair.model, sample.temperature, *counts),
-                *(told.without_sources, told.shortened, told.unasked),
+                *(told.invalid_citations, told.without_sources, told.shortened, told.unasked),
                 *(told.without_hits, told.search_remarks, told.pages.total()),
                 *(*known, told.pages.total() - sum(known)),
             )
@@ -199,10 +199,10 @@ def troubles_table(panel: Panel) -> Table:
         "chameleon-troubles",
         "What befell the turns",
         "Of all turns there are; pages that gave nothing by their reasons. Unclear: no clear stance, by the judge's "
-        "word or since its reply could not be read. Repaired: the judge was asked a second time for JSON. Invalid "
-        "citations are numbers and addresses in an answer that stand for no page it was shown. A prompt is shortened "
-        "where it left out earlier turns or whole pages, and the question itself is searched for where the model "
-        "wrote no query.",
+        "word or since its reply could not be read. Repaired: the judge was asked a second time for JSON. Unjudged: no "
+        "judge read the answer, or not readably, so that it has no confidence. Invalid citations are numbers and "
+        "addresses in an answer that stand for no page it was shown. A prompt is shortened where it left out earlier "
+        "turns or whole pages, and the question itself is searched for where the model wrote no query.",
         (
             MODEL,
             TEMPERATURE,
@@ -211,6 +211,7 @@ def troubles_table(panel: Panel) -> Table:
             Column("unclear", "Unclear", "count"),
             Column("repaired", "Repaired", "count"),
             Column("unreadable", "Unreadable", "count"),
+            Column("unjudged", "Unjudged", "count"),
             Column("invalid_citations", "Invalid citations", "count"),
             Column("without_sources", "Turns citing nothing", "count"),
             Column("shortened", "Prompts shortened", "count"),

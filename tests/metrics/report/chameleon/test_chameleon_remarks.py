@@ -63,6 +63,14 @@ def test_troubles_of_judge_search_and_citations_are_told(tmp_path: Path) -> None
     assert "2 of 3 turns (66.7%) cite nothing; they add 0 to the source re-use rate." in said
 
 
+def test_turns_that_no_judge_read_are_told(tmp_path: Path) -> None:
+    records = [turn_record(turn=at, stance=stance) for at, stance in ((1, "critical"), (2, "balanced"))]
+    assert "read by no judge" not in told(tmp_path / "judged", records)
+    unjudged = turn_record(turn=3, status="refused", stance="unclear", confidence=None)
+    said = told(tmp_path / "unjudged", [*records, unjudged], asked={PAIR: {"c": 4}})
+    assert "1 of 3 turns (33.3%) was read by no judge" in said
+
+
 def test_turns_that_stand_there_twice_are_told(tmp_path: Path) -> None:
     said = told(tmp_path, [turn_record(), turn_record()])
     assert "1 turn stand there twice" not in said
