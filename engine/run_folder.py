@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -25,12 +26,17 @@ from .journal import Journal, Reserve, read_lines
 MANIFEST = "manifest.json"
 RECORDS = "records.jsonl"
 FAILURES = "failures.jsonl"
+_TOLD_MAX = 60
 # As our own lines have it; within a text its quotes would be escaped.
 _REDIRECT = b'"status":"redirect"'
 
 
 class WrongSpecification(Exception):
-    """The folder holds another run. Says what differs."""
+    """The folder holds another run. Says what differs; `asked` has the same by its names, as it was asked."""
+
+    def __init__(self, said: str, asked: Mapping[str, Any] = MappingProxyType({})) -> None:
+        super().__init__(said)
+        self.asked = asked
 
 
 def specification_hash(specification: Mapping[str, Any]) -> str:
@@ -140,8 +146,12 @@ class RunFolder:
             return {"specification": dict(specification), "specification_hash": digest}
         manifest = read_manifest(self.folder)
         if manifest.get("specification_hash") != digest:
-            differences = ", ".join(_differences(manifest["specification"], specification))
-            raise WrongSpecification(f"{self.folder} holds another run ({differences}): choose another --out")
+            found = list(_differences("", manifest["specification"], specification))
+            told = ", ".join(each.told for each in found)
+            raise WrongSpecification(
+                f"{self.folder} holds another run ({told}): choose another --out",
+                {each.name: each.asked for each in found},
+            )
         return manifest
 
 
@@ -211,21 +221,49 @@ def _holds_something(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    names = sorted(ours.keys() | theirs.keys())
-    return [
-        f"{name}: {_short(ours.get(name))} there, {_short(theirs.get(name))} asked"
-        for name in names
-        if ours.get(name) != theirs.get(name)
-    ]
+class _Difference(NamedTuple):
+    name: str
+    there: Any
+    asked: Any
+
+    @property
+    def told(self) -> str:
+        there, asked = _short(self.there), _short(self.asked)
+        if there == asked:
+            there, asked = _parting(repr(self.there), repr(self.asked))
+        return f"{self.name}: {there} there, {asked} asked"
+
+
+def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:
+    """Key by key, and of long lists that have the same length the first element that differs."""
+    if isinstance(there, Mapping) and isinstance(asked, Mapping):
+        for key in sorted(there.keys() | asked.keys()):
+            if there.get(key) != asked.get(key):
+                yield from _differences(f"{name}.{key}" if name else key, there.get(key), asked.get(key))
+        return
+    are_lists = isinstance(there, list | tuple) and isinstance(asked, list | tuple)
+    if are_lists and len(there) == len(asked) and _short(there) == _short(asked):
+        at = next(at for at, (one, other) in enumerate(zip(there, asked, strict=True)) if one != other)
+        yield from _differences(f"{name}[{at}]", there[at], asked[at])
+        return
+    yield _Difference(name, there, asked)
 
 
 def _short(value: object) -> str:
     """A list of a hundred issues is told by its number."""
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    if len(text) <= 60:
+    if len(text) <= _TOLD_MAX:
         return text
-    return f"{len(value)} of them" if isinstance(value, list | tuple) else f"{text[:59]}…"
+    return f"{len(value)} of them" if isinstance(value, list | tuple) else f"{text[: _TOLD_MAX - 1]}…"
+
+
+def _parting(one: str, other: str) -> tuple[str, str]:
+    """Two texts that begin alike, around where they part."""
+    places = range(min(len(one), len(other)))
+    alike = next((at for at in places if one[at] != other[at]), len(places))
+    begin = max(0, alike - _TOLD_MAX // 2)
+    first, second = (("…" if begin else "") + text[begin : begin + _TOLD_MAX] for text in (one, other))
+    return first, second
 
 
 def whole_lines(folder: Path, name: str) -> int:

@@ -17,7 +17,8 @@ from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
 from ..metrics.chameleon.readings import Readings
 from ..metrics.chameleon.scores import scores
 from ..metrics.chameleon.traces import Asked, Traces
-from .benchmark_options import READINGS, ChameleonOptions
+from .benchmark_options import READINGS
+from .chameleon_readings import given_readings, readings_of
 from .execution import write_scores
 from .output import note, table
 from .record_lines import record_lines
@@ -26,25 +27,6 @@ from .refusal import UsageError
 COLUMNS = ("score", "95% interval", "SRR", "confidence", "changes")
 _HEADER = ("model", "temperature", *COLUMNS, "conversations", "incomplete", "no change", "unclear turns")
 _NAMED = 3
-# Of Readings, by the options that say them.
-_FIELDS = {
-    "sources": "documents",
-    "sources-by": "by",
-    "uncited": "empty",
-    "unclear": "unclear",
-    "confidence": "confidence",
-}
-
-
-def readings_of(options: argparse.Namespace | ChameleonOptions, run: Readings | None = None) -> Readings:
-    """Those that were asked for, else the run's, else the defaults."""
-    return structs.replace(run or Readings(), **given_readings(options))
-
-
-def given_readings(options: argparse.Namespace | ChameleonOptions) -> dict[str, str]:
-    """Those that were asked for, by their fields."""
-    given = {field: getattr(options, name.replace("-", "_")) for name, field in _FIELDS.items()}
-    return {field: value for field, value in given.items() if value is not None}
 
 
 def traces_in(path: Path) -> Traces:

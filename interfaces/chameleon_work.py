@@ -12,7 +12,7 @@ from typing import Any, cast
 from msgspec import Struct, structs
 
 from .. import fixtures
-from ..bench.chameleon.asked import Asked, asked_of, pairs_of, specification
+from ..bench.chameleon.asked import Asked, asked_of, beyond, pairs_of, specification
 from ..bench.chameleon.dataset import Dataset, DatasetError, load, select
 from ..bench.chameleon.histories import UNRECORDED
 from ..bench.chameleon.order import Order
@@ -33,7 +33,8 @@ from ..metrics.chameleon.traces import Traces
 from ..providers.retrieval import CORPUS_LANE
 from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
 from .benchmark_options import ChameleonOptions
-from .chameleon_scores import COLUMNS, cells, entry_of, readings_of
+from .chameleon_readings import readings_of
+from .chameleon_scores import COLUMNS, cells, entry_of
 from .chameleon_summary import as_json, details_of, lines
 from .configuration import Configuration, settings_for
 from .options import Sending
@@ -115,6 +116,7 @@ def prepare(
     notes = []
     if run.dataset is None:
         notes.append("no --dataset given: holding sample conversations that come with millstream, no published data")
+    notes += beyond(dataset, run.turns, run.conversations)
     endpoints = {model: access_to(model, settings).target.specified for model in (*models, run.search)}
     if run.search == CORPUS_LANE:
         corpus = _corpus(run, settings, notes)

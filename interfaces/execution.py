@@ -28,10 +28,11 @@ from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
 from ..engine.journal import read_lines
 from ..engine.pairs import Done, Pair
-from ..engine.run_folder import FAILURES, RECORDS, RunFolder, write_whole
+from ..engine.run_folder import FAILURES, RECORDS, RunFolder, WrongSpecification, write_whole
 from ..engine.snapshot import digest_of
 from ..wiring import Engine
 from . import refusal
+from .chameleon_readings import score_instead
 from .output import note
 from .preparation import Prepared, with_settings
 from .signals import DRAIN_S, Interruption
@@ -110,7 +111,7 @@ class Manner(Struct, frozen=True, kw_only=True):
 def execute(prepared: Prepared, manner: Manner) -> Result:
     """Carry a run out. Raises LocalFault or WrongSpecification where the folder can't be used at all."""
     began = time.monotonic()
-    with RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry) as folder:
+    with _opened(prepared, manner) as folder:
         done = prepared.work.read_done(folder)
         _begin_manifest(folder, prepared, is_complete=done.count() >= prepared.total)
         spent = done.cost + manner.spent_elsewhere + _cost_at_kills(folder, done)
@@ -128,6 +129,13 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
                 sent = runner.run(_send(folder, prepared, done, manner))
         with calm_collector():
             return _conclude(folder, prepared, sent, done.count(), began)
+
+
+def _opened(prepared: Prepared, manner: Manner) -> RunFolder:
+    try:
+        return RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry)
+    except WrongSpecification as error:
+        raise WrongSpecification(f"{error}{score_instead(prepared.out, error.asked)}", error.asked) from error
 
 
 def _loop_factory() -> Any:

@@ -93,6 +93,21 @@ def turns_of(dataset: Dataset, turns: int) -> dict[str, int]:
     return {each.id: min(turns, len(each.questions)) for each in dataset.conversations}
 
 
+def beyond(dataset: Dataset, turns: int, conversations: int | None) -> list[str]:
+    """What was asked for and the data set has not, in words."""
+    told = []
+    held = dataset.conversations
+    if conversations is not None and conversations > len(held):
+        told.append(f"{conversations:,} conversations asked for: the data set has {len(held):,}, and all are held")
+    short = [len(each.questions) for each in held if len(each.questions) < turns]
+    if short:
+        whose = "every conversation has" if len(short) == len(held) else f"{len(short):,} of {len(held):,} have"
+        many = f"{min(short):,}" if min(short) == max(short) else f"{min(short):,} to {max(short):,}"
+        noun = "question" if max(short) == 1 else "questions"
+        told.append(f"{turns:,} turns asked for: {whose} {many} {noun}, and no more turns")
+    return told
+
+
 def specification(dataset: Dataset, asked: Asked, endpoints: Mapping[str, str]) -> dict[str, Any]:
     """Whatever decides prompts, answers and scores; `endpoints` names each lane's address as the keys of its calls
     do."""

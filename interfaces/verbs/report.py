@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..chameleon_scores import given_readings
+    from ..chameleon_readings import given_readings
     from ..reporting import Chosen, distinct, place_of, read, write
 
     paths = distinct(options.folders)

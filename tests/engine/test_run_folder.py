@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -140,6 +141,45 @@ def test_another_specification_is_refused_with_what_differs_and_nothing_is_touch
     assert "choose another --out" in told
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != ".lock"} == before
     RunFolder(tmp_path, SPECIFICATION).close()  # the refused start has let go of the lock
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "told"),
+    [
+        (
+            {"readings": {"by": "url", "unclear": "carry"}},
+            {"readings": {"by": "url", "unclear": "drop"}},
+            "readings.unclear: carry there, drop asked",
+        ),
+        (
+            {"endpoints": {"a/b": "one", "c/d": "x"}},
+            {"endpoints": {"a/b": "two"}},
+            "endpoints.a/b: one there, two asked, endpoints.c/d: x there, None asked",
+        ),
+        ({"issues": ISSUES}, {"issues": [*ISSUES[:-1], "z"]}, f"issues[106]: {ISSUES[-1]} there, z asked"),
+        ({"issues": ISSUES}, {"issues": [*ISSUES, "z"]}, "issues: 107 of them there, 108 of them asked"),
+        ({"issues": {"a": 1}}, {"issues": None}, "issues: {'a': 1} there, None asked"),
+        (
+            {"pairs": [["a/model", 0.0]] * 9 + [["b/model", 0.0]]},
+            {"pairs": [["a/model", 0.0]] * 9 + [["b/model", 0.5]]},
+            "pairs[9]: b/model, 0.0 there, b/model, 0.5 asked",
+        ),
+        ({"n": [1]}, {"n": ["1"]}, "n[0]: 1 there, '1' asked"),
+        (
+            {"url": f"https://{'a' * 90}/one"},
+            {"url": f"https://{'a' * 90}/two"},
+            f"url: …{'a' * 29}/one' there, …{'a' * 29}/two' asked",
+        ),
+    ],
+)
+def test_what_differs_is_named_down_to_the_key_and_the_element(
+    tmp_path: Path, there: dict[str, Any], asked: dict[str, Any], told: str
+) -> None:
+    with RunFolder(tmp_path, there) as run:
+        run.write_manifest()
+    with pytest.raises(WrongSpecification) as refused:
+        RunFolder(tmp_path, asked)
+    assert f"holds another run ({told}): choose another --out" in str(refused.value)
 
 
 def test_the_order_of_keys_is_no_difference(tmp_path: Path) -> None:

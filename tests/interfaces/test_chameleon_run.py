@@ -179,6 +179,20 @@ def test_score_and_report_read_the_same_records_otherwise_and_leave_the_scores_a
         assert found["models"] != json.loads(before)["chameleon"]["models"]
 
 
+def test_a_run_that_differs_in_its_readings_alone_is_refused_with_the_score_that_tells_the_same(
+    cli: CommandLine, copied: Path, outside: Outside
+) -> None:
+    other = ("--unclear", "drop", "--sources-by", "hostname")
+    done = run(copied, outside, *other, "--out", "run")
+    assert done.code == 2
+    assert "(readings.by: url there, hostname asked, readings.unclear: carry there, drop asked)" in done.err
+    advice = f"score {copied / 'run'} --sources-by hostname --unclear drop"
+    assert f": choose another --out, or score its records so: millstream {advice}" in done.err
+    assert cli(*advice.split()).code == 0
+    done = run(copied, outside, *other, "--judge-prompt", "paper", "--out", "run")
+    assert done.code == 2 and "score its records" not in done.err
+
+
 def test_score_without_readings_writes_what_the_run_wrote(cli: CommandLine, copied: Path) -> None:
     before = (copied / "run/scores.json").read_bytes()
     (copied / "run/scores.json").unlink()

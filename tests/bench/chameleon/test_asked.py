@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER
 from chameleon_types import Asking, Making
+from msgspec import structs
 
-from millstream.bench.chameleon.asked import Asked, asked_of, pairs_of
+from millstream.bench.chameleon.asked import Asked, asked_of, beyond, pairs_of
 from millstream.bench.chameleon.dataset import Dataset, select
 from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of, specification
 from millstream.engine.lane import Lane
@@ -98,3 +99,24 @@ def test_every_pair_was_to_answer_as_many_turns_as_a_conversation_has(made: Maki
         Pair(OTHER, None): {"c0": 2, "c1": 2},
     }
     assert asked_of(specification(made(1, 1), asked, {}))[Pair(OTHER, None)] == {"c0": 1}
+
+
+@pytest.mark.parametrize(
+    ("turns", "conversations", "told"),
+    [
+        (3, None, []),
+        (2, 3, []),
+        (4, None, ["4 turns asked for: every conversation has 3 questions, and no more turns"]),
+        (3, 99, ["99 conversations asked for: the data set has 3, and all are held"]),
+    ],
+)
+def test_what_the_data_set_has_not_is_told(
+    made: Making, turns: int, conversations: int | None, told: list[str]
+) -> None:
+    assert beyond(select(made(3, 3), conversations), turns, conversations) == told
+
+
+def test_conversations_that_end_before_the_others_are_told(made: Making) -> None:
+    long, short, shorter = (made(1, number).conversations[0] for number in (15, 9, 7))
+    dataset = structs.replace(made(3, 3), conversations=(long, short, shorter))
+    assert beyond(dataset, 15, None) == ["15 turns asked for: 2 of 3 have 7 to 9 questions, and no more turns"]
