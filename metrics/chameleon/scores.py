@@ -112,6 +112,7 @@ def _related(found: Sequence[Related]) -> dict[str, Any]:
         f"srr_{each.partner}": {
             "r": each.found.r,
             "p": each.found.p,
+            "p_clustered": each.p_clustered,
             "n": each.found.n,
             "ci95": _ends(each.interval),
         }

@@ -32,11 +32,13 @@ class Spread(Struct, frozen=True):
 
 
 class Related(Struct, frozen=True):
-    """SRR and a partner, over conversations. `p` takes them for independent; `interval` does not."""
+    """SRR and a partner, over conversations. The p of `found` takes every row for independent, also those of one
+    conversation at several temperatures; `interval` and `p_clustered` do not."""
 
     partner: str
     found: Correlation
     interval: Interval
+    p_clustered: float | None = None
 
 
 class Bin(Struct, frozen=True):
@@ -102,11 +104,13 @@ def share_over(conversations: Sequence[str], values: Values, bound: float, draws
 def related(some: Sequence[Sample], draws: Draws) -> tuple[Related, ...]:
     """SRR with the mean confidence of a conversation, and with its number of stance changes."""
     names, srr = conversations_of(some), joined(some, "srr")
+    columns = [at for at, sample in enumerate(some) for _ in sample.traces]
     made = []
     for partner in PARTNERS:
         other = joined(some, partner)
         found = pearson(srr, other)
-        made.append(Related(partner, found, draws.correlation(names, srr, other, found.r)))
+        interval = draws.correlation(names, srr, other, found.r)
+        made.append(Related(partner, found, interval, draws.shuffled_p(names, columns, srr, other, found.r)))
     return tuple(made)
 
 

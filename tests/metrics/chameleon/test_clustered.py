@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from math import sqrt
 
 import numpy as np
@@ -66,6 +67,54 @@ def test_it_covers_the_truth_about_as_often_as_it_says() -> None:
         low, high = draws.mean(NAMES[:60] * 3, own) or (1, 1)
         held += low <= 0 <= high
     assert 0.88 <= held / 200 <= 0.99
+
+
+def p_of(
+    names: list[str], columns: list[int], x: np.ndarray, y: np.ndarray, seed: int = 0, times: int = 2_000
+) -> float:
+    p = Draws(seed, Resampling(replicates=times)).shuffled_p(names, columns, x, y, pearson(x, y).r)
+    assert p is not None
+    return p
+
+
+def test_the_p_of_shuffled_conversations_is_that_of_all_their_orders() -> None:
+    chance = np.random.default_rng(3)
+    x, y = chance.normal(0, 1, (2, 6)), chance.normal(0, 1, (2, 6))
+    # One conversation lacks the second temperature, and another the value there.
+    x[1, 4], y[1, 2] = np.nan, np.nan
+    names, columns = NAMES[:6] * 2, [0] * 6 + [1] * 6
+    is_known = ~(np.isnan(x) | np.isnan(y))
+    ours, theirs = np.where(is_known, x, np.nan), np.where(is_known, y, np.nan)
+    observed = abs(pearson(ours.ravel(), theirs.ravel()).r or 0)
+    every = [abs(pearson(ours.ravel(), theirs[:, list(order)].ravel()).r or 0) for order in permutations(range(6))]
+    exact = sum(r >= observed - 1e-12 for r in every) / len(every)
+    assert p_of(names, columns, x.ravel(), y.ravel(), times=20_000) == pytest.approx(exact, abs=0.02)
+
+
+def test_a_conversation_held_at_three_temperatures_is_one_thing_and_not_three() -> None:
+    chance = np.random.default_rng(7)
+    naive = clustered = 0
+    names, columns = NAMES[:24] * 3, [at for at in range(3) for _ in range(24)]
+    for _ in range(200):
+        # What a conversation has of both sides is its own and unrelated; temperatures hardly move it.
+        x, y = (np.tile(chance.normal(0, 1, 24), 3) + chance.normal(0, 0.1, 72) for _ in range(2))
+        naive += (pearson(x, y).p or 1) < 0.05
+        clustered += p_of(names, columns, x, y, times=199) < 0.05
+    assert naive > 40
+    assert 2 <= clustered <= 20
+
+
+def test_what_does_go_together_is_as_sure_as_the_shuffles_can_tell() -> None:
+    x = values(1)
+    assert p_of(NAMES, [0] * 200, x, x + values(2) / 10) == 1 / 2_001
+    y = values(2)
+    assert p_of(NAMES, [0] * 200, x, y, seed=4) == p_of(NAMES, [0] * 200, x, y, seed=4)
+    assert p_of(NAMES, [0] * 200, x, y) == pytest.approx(pearson(x, y).p or 0, abs=0.05)
+
+
+def test_a_single_conversation_or_a_side_that_does_not_vary_has_no_p() -> None:
+    assert Draws().shuffled_p(["c", "c"], [0, 1], values()[:2], values(1)[:2], 1.0) is None
+    assert Draws().shuffled_p(NAMES, [0] * 200, values(), np.full(200, 0.67), None) is None
 
 
 @pytest.mark.parametrize("options", [{"replicates": 0}, {"level": 1.0}])

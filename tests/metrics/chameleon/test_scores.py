@@ -119,6 +119,7 @@ def test_correlations_and_temperatures_stand_beside_the_scores() -> None:
     every = document["correlations"]["all"]
     assert list(every) == ["srr_confidence", "srr_changes"]
     assert every["srr_changes"]["n"] == 72 and every["srr_changes"]["r"] > 0
+    assert 0 < every["srr_changes"]["p"] < every["srr_changes"]["p_clustered"] <= 1
     assert list(document["correlations"]["models"]) == list(document["models"]) == list(document["temperatures"])
     assert document["temperatures"]["sim/steady"]["variance"] >= 0
     # This model is always equally certain.
