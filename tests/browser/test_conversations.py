@@ -23,6 +23,7 @@ from millstream.metrics.report.page import page
 
 Records = list[dict[str, Any]]
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+A4 = 794
 LETTERS = {"supportive": "S", "critical": "C", "balanced": "B", "unclear": "U"}
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": {"width": 1200, "height": 900}},
@@ -76,9 +77,9 @@ def test_the_list_holds_every_conversation_with_its_stances(browser: Browser, he
     with opened(browser, held.page) as watched:
         watched.settle()
         assert watched.page.inner_text("#conversations-count") == "180 conversations, 20 of them shown."
-        for shown in (40, 80, 160, 180):
+        for number in (40, 80, 160, 180):
             watched.page.click("#conversations-more")
-            assert watched.page.locator("#conversations-rows tr").count() == shown
+            assert watched.page.locator("#conversations-rows tr").count() == number
         assert watched.page.locator("#conversations-more").is_hidden()
         rows = rows_of(watched)
         shown = {(re.findall(r"topic-\d+", row[0])[0], row[1]): row[2] for row in rows}
@@ -258,6 +259,19 @@ def test_on_paper_the_open_conversation_stands_and_no_controls_do(browser: Brows
             assert not watched.page.locator(hidden).is_visible(), hidden
         assert watched.page.locator(".turns > li").first.is_visible()
         assert watched.page.locator("#chameleon-figure-4-reuse .still").is_visible()
+
+
+def test_on_paper_no_table_loses_a_column(browser: Browser, tmp_path: Path) -> None:
+    records = list(run_records(PERSONAS[:1], [0.5, 1.0], conversations=3, turns=15))
+    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)], resampling=FAST)))
+    with opened(browser, tmp_path / "report.html", viewport={"width": A4, "height": 1000}) as watched:
+        watched.page.emulate_media(media="print")
+        widths = watched.page.eval_on_selector_all(
+            "main table",
+            "all => all.filter(one => one.offsetParent).map(one => [one.closest('[id]').id, one.scrollWidth])",
+        )
+        # Browsers print a page that is up to a third wider than the paper, smaller.
+        assert len(widths) > 10 and [name for name, width in widths if width > A4 * 4 / 3] == []
 
 
 @pytest.fixture(scope="module")

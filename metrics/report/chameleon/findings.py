@@ -21,6 +21,7 @@ from .tables_turns import (
     completeness_table,
     confidence_table,
     conversations_table,
+    pages_table,
     reuse_by_turn_table,
     reuse_table,
     troubles_table,
@@ -43,6 +44,7 @@ def findings(panel: Panel) -> Findings:
         turns_table(panel),
         completeness_table(panel),
         troubles_table(panel),
+        pages_table(panel),
         conversations_table(panel),
     ]
     tables = {table.name: table for table in made}

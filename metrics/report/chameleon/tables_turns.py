@@ -185,24 +185,16 @@ def troubles_table(panel: Panel) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for sample in panel.samples:
         told = panel.troubles(sample)
-        known = [told.pages[status] for status in ("ok", *PAGE_TROUBLES)]
         counts = (told.turns, told.refused, told.unclear, told.repaired, told.unreadable, panel.unjudged(sample))
-        rows.append(
-            (
-                *(sample.pair.model, sample.temperature, *counts),
-                *(told.invalid_citations, told.without_sources, told.shortened, told.unasked),
-                *(told.without_hits, told.search_remarks, told.pages.total()),
-                *(*known, told.pages.total() - sum(known)),
-            )
-        )
+        rest = (told.invalid_citations, told.without_sources, told.shortened)
+        rows.append((sample.pair.model, sample.temperature, *counts, *rest))
     return Table(
         "chameleon-troubles",
         "What befell the turns",
-        "Of all turns there are; pages that gave nothing by their reasons. Unclear: no clear stance, by the judge's "
-        "word or since its reply could not be read. Repaired: the judge was asked a second time for JSON. Unjudged: no "
-        "judge read the answer, or not readably, so that it has no confidence. Invalid citations are numbers and "
-        "addresses in an answer that stand for no page it was shown. A prompt is shortened where it left out earlier "
-        "turns or whole pages, and the question itself is searched for where the model wrote no query.",
+        "Of all turns there are. Unclear: no clear stance, by the judge's word or since its reply could not be read. "
+        "Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the answer, or not readably, so "
+        "that it has no confidence. Invalid citations are numbers and addresses in an answer that stand for no page it "
+        "was shown. A prompt is shortened where it left out earlier turns or whole pages.",
         (
             MODEL,
             TEMPERATURE,
@@ -215,9 +207,30 @@ def troubles_table(panel: Panel) -> Table:
             Column("invalid_citations", "Invalid citations", "count"),
             Column("without_sources", "Turns citing nothing", "count"),
             Column("shortened", "Prompts shortened", "count"),
-            Column("unasked", "Searched for the question", "count"),
-            Column("without_hits", "Searches without a hit", "count"),
-            Column("search_remarks", "Searches with remarks", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def pages_table(panel: Panel) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for sample in panel.samples:
+        told = panel.troubles(sample)
+        known = [told.pages[status] for status in ("ok", *PAGE_TROUBLES)]
+        searches = (told.unasked, told.without_hits, told.search_remarks)
+        pages = (told.pages.total(), *known, told.pages.total() - sum(known))
+        rows.append((sample.pair.model, sample.temperature, *searches, *pages))
+    return Table(
+        "chameleon-pages",
+        "What became of searches and pages",
+        "Of all turns there are; pages that gave nothing by their reasons. The question itself is searched for where "
+        "the model wrote no query.",
+        (
+            MODEL,
+            TEMPERATURE,
+            Column("unasked", "For the question", "count"),
+            Column("without_hits", "Without a hit", "count"),
+            Column("search_remarks", "With remarks", "count"),
             Column("pages", "Pages", "count"),
             Column("pages_ok", "ok", "count"),
             *(Column(f"pages_{status}", status.replace("_", " "), "count") for status in PAGE_TROUBLES),
