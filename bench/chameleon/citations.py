@@ -17,10 +17,11 @@ _DASH = "[-‐‑–—]"
 # Numbers of at most three digits: a year in brackets is no citation.
 _NUMBER = r"\^?\d{1,3}(?!\d)"
 # What search assistants write behind a number: 【3†source】, 【3:1†L5】.
-_TAIL = r"(?:(?::\d{1,3})?†[^\]】\n,;]{0,60})?"
+# Possessive: a tail could be read in so many ways that a long answer would never be through.
+_TAIL = r"(?:(?::\d{1,3})?†[^\]】\n,;]{0,60}+)?+"
 _ITEM = rf"{_NUMBER}{_TAIL}(?:\s*{_DASH}\s*{_NUMBER})?"
 _GROUP = re.compile(
-    rf"{_OPEN}\s*(?:(?:sources?|refs?|references?)\.?\s*:?\s*)?"
+    rf"{_OPEN}\s*(?:(?:sources?|refs?|references?)\.?\s*(?::\s*)?)?"
     rf"({_ITEM}(?:\s*(?:[,;&]|and|,\s*and)\s*(?:source\s+)?{_ITEM})*)\s*{_CLOSE}",
     re.IGNORECASE,
 )
@@ -55,7 +56,8 @@ def cited_in(text: str, retrieved: Sequence[str], shown: Iterable[int], aliases:
     urls: dict[str, None] = {}
     invalid: dict[str, None] = {}
     mentions: list[tuple[int, int | str]] = [*_numbers(text), *_urls(text)]
-    for _, mention in sorted(mentions, key=lambda each: each[0]):
+    # Each once: a long answer may name one address thousands of times.
+    for mention in dict.fromkeys(mention for _, mention in sorted(mentions, key=lambda each: each[0])):
         if isinstance(mention, str):
             place = places.get(normalised_url(mention))
         else:
@@ -95,23 +97,24 @@ def _value(number: str) -> int:
 
 
 def _numbers(text: str) -> list[tuple[int, int]]:
-    """Every number in brackets, where it stands, ranges written out."""
-    found: list[tuple[int, int]] = []
+    """Every number in brackets, where it stands first, ranges written out."""
+    ranges: dict[int, int] = {}
     for match in _RANGE_OF_GROUPS.finditer(text):
-        found += _spread(match.start(), match[1], match[2])
+        for number in _spread(match[1], match[2]):
+            ranges.setdefault(number, match.start())
+    groups: dict[int, int] = {}
     for match in _GROUP.finditer(text):
         for item in _ITEMS.finditer(match[1]):
-            found += _spread(match.start() + item.start(), item[1], item[2])
-    return found
+            for number in _spread(item[1], item[2]):
+                groups.setdefault(number, match.start() + item.start())
+    return [(at, number) for found in (ranges, groups) for number, at in found.items()]
 
 
-def _spread(at: int, first: str, last: str | None) -> list[tuple[int, int]]:
+def _spread(first: str, last: str | None) -> Iterable[int]:
     low = _value(first)
     high = low if last is None else _value(last)
     # Backwards, or wider than any list of sources: two numbers and no range.
-    if not low <= high <= low + 100:
-        return [(at, low), (at, high)]
-    return [(at, number) for number in range(low, high + 1)]
+    return range(low, high + 1) if low <= high <= low + 100 else (low, high)
 
 
 def _urls(text: str) -> list[tuple[int, str]]:
@@ -122,11 +125,14 @@ def _trimmed(url: str) -> str:
     """Without the punctuation of the sentence around it. A closing bracket belongs to the address where it was opened
     in it."""
     # A markdown link on an address: [https://a.example](https://a.example).
-    url = url.split("](")[0]
-    while url:
-        last = url[-1]
-        is_stray = last in _TRAILING or (last in _PAIRS and url.count(last) > url.count(_PAIRS[last]))
-        if not is_stray:
+    url = url.split("](", 1)[0]
+    count = {bracket: url.count(bracket) for bracket in "()[]"}
+    end = len(url)
+    while end:
+        last = url[end - 1]
+        if last in _PAIRS and count[last] > count[_PAIRS[last]]:
+            count[last] -= 1
+        elif last not in _TRAILING:
             break
-        url = url[:-1]
-    return url
+        end -= 1
+    return url[:end]

@@ -10,6 +10,8 @@ import re
 # The least that the engines allow: Brave's 50 words and 400 characters.
 WORDS_MAX = 50
 CHARS_MAX = 400
+# No model wraps its query in more labels, bullets and quotes; a line of nothing else would take for ever.
+_WRAPPINGS_MAX = 16
 
 _FENCE = re.compile(r"^\s*`{3,}\w*\s*$")
 _LABEL = re.compile(
@@ -40,8 +42,8 @@ def query_from(question: str) -> str:
 
 
 def _bare(line: str) -> str:
-    query, before = " ".join(line.split()), None
-    while query != before:
+    query = " ".join(line.split())
+    for _ in range(_WRAPPINGS_MAX):
         before = query
         query = _BULLET.sub("", query)
         query = _LABEL.sub("", _EMPHASISED_LABEL.sub(r"\2:", query))
@@ -57,6 +59,8 @@ def _bare(line: str) -> str:
             and not _reopens(query[1:-1], query[0], close)
         ):
             query = query[1:-1].strip()
+        if query == before:
+            break
     return query if any(char.isalnum() for char in query) else ""
 
 

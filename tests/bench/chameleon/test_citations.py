@@ -129,3 +129,29 @@ def test_a_long_hostile_answer_is_read_in_no_time() -> None:
     ):
         cited_in(text, URLS, SHOWN)
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        ("http://a/", ")"),
+        ("", "[1]"),
+        ("", "[1-100]"),
+        ("[source", " "),
+        ("[", "1†&"),
+        ("", "[1](http://a/) "),
+        ("", "http://a/] "),
+    ],
+)
+def test_a_long_answer_of_nothing_but_brackets_is_read_at_once(begin: str, piece: str) -> None:
+    began = time.perf_counter()
+
+    cited_in(begin + piece * (300_000 // len(piece)), URLS, SHOWN)
+
+    assert time.perf_counter() - began < 8
+
+
+def test_only_stray_brackets_go_from_the_end_of_an_address() -> None:
+    urls = ("https://s1.test/a_(b)", "https://s2.test/c")
+
+    assert cited_in("See (https://s1.test/a_(b)), and [https://s2.test/c].)", urls, ()) == Cited(urls)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,3 +61,12 @@ def test_a_query_is_one_bounded_line_whatever_was_written(text: str) -> None:
     assert len(query) <= CHARS_MAX
     assert query == " ".join(query.split())
     assert query_in(query) == query or not query
+
+
+@pytest.mark.parametrize("piece", ["*", "1. ", "- ", '"', "_", "query: ", "query: \n", "**a**: "])
+def test_a_long_line_of_nothing_but_wrapping_is_read_at_once(piece: str) -> None:
+    began = time.perf_counter()
+
+    query_in(piece * (300_000 // len(piece)) + "a")
+
+    assert time.perf_counter() - began < 8
