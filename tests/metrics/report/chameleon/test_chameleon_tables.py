@@ -121,6 +121,21 @@ def test_figures_and_tables_have_the_rows_they_need(found: Findings) -> None:
     assert [row["r"] for row in published(found, "chameleon-correlations")] == [0.627, 0.429]
 
 
+def test_a_correlation_tells_how_many_conversations_it_has_and_the_p_that_minds_them(tmp_path: Path) -> None:
+    """The same conversations at three temperatures are no more than they are once."""
+    once = list(run_records(PERSONAS[1:2], [0.0], conversations=12, turns=7))
+    thrice = [{**record, "temperature": heat} for heat in (0.0, 0.5, 1.0) for record in once]
+    found = {}
+    for name, records in (("once", once), ("thrice", thrice)):
+        made = findings(panel_of(written_run(tmp_path / name, records)))
+        [found[name]] = [row for row in own(made, "chameleon-correlations") if row["partner"] == "confidence"]
+    alone, repeated = found["once"], found["thrice"]
+    assert (alone["conversations"], alone["distinct"]) == (12, 12)
+    assert (repeated["conversations"], repeated["distinct"]) == (36, 12)
+    assert number(repeated["p"]) < number(alone["p"])
+    assert repeated["p_clustered"] == alone["p_clustered"] is not None
+
+
 def test_every_conversation_stands_in_the_long_table_with_its_stances(made: Panel, found: Findings) -> None:
     row = own(found, "chameleon-conversations")[0]
     trace = made.samples[0].traces[0]
