@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
 
-from msgspec import Struct, structs
+from msgspec import MsgspecError, Struct, structs
 
 from .admission import Permit, Stop, StopReason
 from .cache import Cache, Mode
@@ -31,6 +31,9 @@ from .sink import Sink
 
 # Stops that are nothing of the host's: what was not sent stays pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
+
+# What the encoder raises of an entry that has no bytes, such as half a character in a header.
+_NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
 
 
 class Wanted(Struct):
@@ -295,6 +298,8 @@ class Scheduler:
         except LocalFault as fault:
             # The answer still reaches the journal; nothing more is sent.
             self.halt("local_fault", str(fault))
+        except _NOT_ENCODED:
+            pass  # the answer reaches its caller, and whoever wants it next asks again
 
     async def _keep_failure(self, wanted: Wanted, failure: Failure, response: Response | None) -> None:
         """So that whoever goes on with a run meets the same pages."""
@@ -303,6 +308,8 @@ class Scheduler:
             await self.cache.put_failure(wanted.key, wanted.request, failure, response, url=url)
         except LocalFault as fault:
             self.halt("local_fault", str(fault))
+        except _NOT_ENCODED:
+            pass
 
     def _write(self, outcome: Outcome, sink: Sink | None) -> None:
         if sink is None:

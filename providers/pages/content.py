@@ -156,7 +156,7 @@ def _pieces(data: bytes, bits: int) -> Iterator[bytes]:
 
 def kind_of(data: bytes, content_type: str) -> tuple[Kind, str]:
     """What the bytes are, and in words what they are where nothing can be read from them."""
-    claimed = content_type.partition(";")[0].strip().lower()
+    claimed = content_type.partition(";")[0].strip().lower().encode("utf-8", "replace").decode()
     start = data[:1_024]
     if b"%PDF-" in start:
         return "pdf", ""

@@ -184,9 +184,14 @@ def _not_fetched(error: Exception) -> Fault:
     return Fault("rejected", f"not fetched: {error}", "never", quota="refund")
 
 
+def _in_one_line(text: str) -> str:
+    """A parser repeats what a host sent, whatever bytes that were."""
+    return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
 def _fault_of(error: Exception, timeout_s: float, progress: Progress, *, is_quick: bool) -> Fault:
     """What a broken hop means. Nothing is paid for pages, so the only question is whether to try once more."""
-    said = str(error) or type(error).__name__
+    said = _in_one_line(str(error)) or type(error).__name__
     if isinstance(error, NotPublic | Refused):
         return _not_fetched(error)
     if isinstance(error, socket.gaierror):
@@ -204,6 +209,8 @@ def _fault_of(error: Exception, timeout_s: float, progress: Progress, *, is_quic
         return Fault("connect", f"no connection to the host ({said})", "never")
     kind: FailureKind = "incomplete" if progress.status is not None else "disconnected"
     if isinstance(error, HttpProcessingError):
-        return Fault("incomplete", f"the host's answer is no HTTP ({error.message})", "never", progress.status)
+        return Fault(
+            "incomplete", f"the host's answer is no HTTP ({_in_one_line(error.message)})", "never", progress.status
+        )
     action: Action = "retry" if is_quick else "never"
     return Fault(kind, f"the host broke off ({said})", action, progress.status, attempts_max=2)

@@ -21,7 +21,7 @@ PDF_PAGES_MAX = 200
 _TITLE_MAX = 300
 # Less than this from a page that says far more is no main text.
 _SHORT = 200
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]+")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]+")
 _SPACES = re.compile(r"[^\S\n]+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 

@@ -6,6 +6,7 @@ hop means is the endpoint's to say.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from aiohttp import StreamReader
@@ -24,6 +25,8 @@ ROBOT_NAME = NAME_AND_VERSION.partition("/")[0]
 _LINE_MAX = 16_384
 _FIELD_MAX = 32_768
 _FIELDS_MAX = 200
+# How the parser hands on bytes that are no UTF-8. They can't be stored as they are.
+_STRAY = re.compile("[\udc80-\udcff]")
 _KEPT = (CONTENT_TYPE, CONTENT_ENCODING, LOCATION, "retry-after", "date")
 _HEADERS = (
     f"User-Agent: {USER_AGENT}\r\n"
@@ -75,8 +78,14 @@ async def fetch(connections: Connections, url: WebUrl, progress: Progress) -> Ho
     headers = {}
     for name in _KEPT:
         if values := message.headers.getall(name, ()):
-            headers[name] = ", ".join(values) if name == CONTENT_ENCODING else values[0]
+            value = ", ".join(values) if name == CONTENT_ENCODING else values[0]
+            headers[name] = _STRAY.sub(_escaped if name == LOCATION else "\ufffd", value)
     return Hop(message.code, headers, body)
+
+
+def _escaped(stray: re.Match[str]) -> str:
+    """A byte of an address, as browsers send it on."""
+    return f"%{ord(stray[0]) - 0xDC00:02X}"
 
 
 async def _ask(protocol: OneAnswer, url: WebUrl) -> tuple[RawResponseMessage, StreamReader]:

@@ -10,11 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from scripted import Bench, ListSink, ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.call import WEB, Call, Outcome
-from millstream.engine.endpoint import Fault
+from millstream.engine.endpoint import Fault, Request, Response
 from millstream.engine.fault import Stopped
 from millstream.engine.intake import LOOK_AHEAD
 from millstream.engine.lane import Lane
@@ -45,6 +46,27 @@ def starts_of(provider: ScriptedProvider) -> dict[str, list[float]]:
     for at, url in provider.arrivals:
         found[host_of(url)].append(at)
     return found
+
+
+class HalfACharacter(ScriptedProvider):
+    """What it answers can't be encoded, nor what it fails with."""
+
+    async def send(self, request: Request) -> Response:
+        return structs.replace(await super().send(request), headers={"content-type": "text/\udcff"})
+
+
+def test_what_can_not_be_stored_ends_no_run_and_is_asked_for_again(tmp_path: Path) -> None:
+    refusing = Fault("rejected", "no \udcff page", "never", 404)
+    provider = HalfACharacter(lambda prompt, _: refusing if prompt.endswith("/1") else None)
+
+    async def main() -> list[Outcome]:
+        async with engine_over({WEB: provider}, tmp_path) as bench:
+            calls = [Call(WEB, f"http://a.example/{number}") for number in (0, 1, 0)]
+            return [await bench.scheduler.ask(call) for call in calls]
+
+    found = run_virtually(main())
+    assert [outcome.status for outcome in found] == ["ok", "rejected", "ok"]
+    assert len(provider.arrivals) == 3
 
 
 # A pace each

@@ -99,6 +99,24 @@ def test_a_redirect_is_a_reply(status: int) -> None:
     assert (found.fetched.status, found.fetched.location) == (status, "/there")
 
 
+@on_each_loop
+def test_header_bytes_that_are_no_characters_are_made_such(loop: str) -> None:
+    data = b"HTTP/1.1 302 F\r\nLocation: /caf\xe9?\xc3\xa9\r\nContent-Type: text/\xff\r\nContent-Encoding: \xfe\r\n"
+    data += b"Retry-After: \x80\r\nDate: \x81\r\nContent-Length: 0\r\n\r\n"
+    found, response = hop(saying(data), loop=loop)
+    assert isinstance(found, Reply) and found.fetched is not None and response is not None
+    fetched = found.fetched
+    assert (fetched.location, fetched.content_type, fetched.encoding) == ("/caf%E9?\u00e9", "text/\ufffd", "\ufffd")
+    assert all(value.encode() for value in response.headers.values())
+
+
+@on_each_loop
+@pytest.mark.parametrize("data", [b"HTTP/1.1 2\xff0 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nA\xff\x00: \xfe\r\n\r\n"])
+def test_what_is_said_of_a_broken_answer_is_one_line_of_characters(loop: str, data: bytes) -> None:
+    found, _ = hop(saying(data), loop=loop)
+    assert isinstance(found, Fault) and found.detail.encode() and "\n" not in found.detail, found
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "action"),
     [(status, "rejected", "never") for status in (400, 401, 402, 403, 404, 405, 410, 418, 451)]
