@@ -53,8 +53,11 @@ def part_of(contents: Contents) -> Part:
 
 
 def published_note(findings: Findings) -> str:
-    of_samples = f'<p class="note"><strong>{in_html(findings.of_samples)}</strong></p>' if findings.of_samples else ""
-    return _PUBLISHED_NOTE + of_samples
+    return _PUBLISHED_NOTE + samples_note(findings)
+
+
+def samples_note(findings: Findings) -> str:
+    return f'<p class="note"><strong>{in_html(findings.of_samples)}</strong></p>' if findings.of_samples else ""
 
 
 def summary_html(contents: Contents) -> str:

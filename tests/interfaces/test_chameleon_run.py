@@ -206,7 +206,7 @@ def test_a_report_tells_how_its_records_were_read(cli: CommandLine, copied: Path
     assert done.code == 0, done.err
     page = (copied / "report/report.html").read_text("utf-8")
     assert "is left out of the trace of stances" in page
-    assert page.count("are sample ones that come with millstream, no published data") == 2
+    assert page.count("are sample ones that come with millstream, no published data") == 3
     assert "millstream report run --unclear drop" in page
     assert "millstream run chameleon --model sim/steady sim/open sim/contrary --judge sim/judge" in page
     assert (copied / "report/figures/chameleon-figure-5-turns.svg").is_file()

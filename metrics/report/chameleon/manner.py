@@ -28,7 +28,15 @@ _LONGEST, _DIGITS = 60, 8
 
 def differences(runs: Sequence[Run]) -> list[str]:
     """What was not the same for all runs whose manner is known, each with its values and whose they are."""
-    every = {run.label: dict(_manner(run.specification)) for run in runs if run.specification}
+    return _differing({run.label: dict(_manner(run.specification)) for run in runs if run.specification})
+
+
+def reading_differences(runs: Sequence[Run]) -> list[str]:
+    """The same of the readings that the runs' own scores go by."""
+    return _differing({run.label: dict(_readings(run.specification)) for run in runs if run.specification})
+
+
+def _differing(every: Mapping[str, Mapping[str, str]]) -> list[str]:
     names = dict.fromkeys(name for manner in every.values() for name in manner)
     found = []
     for name in names:
@@ -60,9 +68,12 @@ def _manner(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "window", _window(specification)
     seed = specification.get("seed")
     yield "order", _shown(specification.get("order")) + ("" if seed is None else f" by seed {_shown(seed)}")
+
+
+def _readings(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     readings = specification.get("readings")
-    for reading in _READINGS:
-        yield f"reading “{reading}”", _shown(readings.get(reading) if isinstance(readings, Mapping) else None)
+    for name in _READINGS:
+        yield name, _shown(readings.get(name) if isinstance(readings, Mapping) else None)
 
 
 def _search(specification: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from ...answers import temperature_name
 from ..html_tables import shown_value, table_html
 from ..inert import in_html
-from ..page_sections import answers_table, facts_html, origins_html, published_note, state_html
+from ..page_sections import answers_table, facts_html, origins_html, published_note, samples_note, state_html
 from ..sections import Part, Section, figures_html, remarks_html, shared_out, table_section, targets_of
 from ..table import PUBLISHED, Cell, Column, Findings, Kind, Table
 from .browser import Browser, packed
@@ -42,7 +42,7 @@ def part_of(contents: ConversationContents) -> Part:
             figures_html(findings, behind),
             targets_of("Figure", (figure.name for figure in findings.figures)),
         ),
-        Section(f"{_PREFIX}beyond", "Behind the scores", "".join(map(table_section, rest))),
+        Section(f"{_PREFIX}beyond", "Behind the scores", samples_note(findings) + "".join(map(table_section, rest))),
         Section(f"{_PREFIX}conversations-browser", "The conversations", _frame(contents.browser)),
         Section(f"{_PREFIX}origin", "How it was made", origins_html(contents.origins, contents.command)),
     )

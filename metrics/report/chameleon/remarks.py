@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ...chameleon.readings import Readings
 from ..labels import listed
 from ..published import NO_TARGET
-from .manner import data_sets, differences
+from .manner import data_sets, differences, reading_differences
 from .panel import Panel, pair_name
 from .runs import Run
 from .tables_scores import EQUATION_REMARK
@@ -95,6 +95,12 @@ def _incomparable(runs: Sequence[Run]) -> Iterator[str]:
         yield (
             f"The runs were not made alike. They differ in {', '.join(found)}. What lies between their rows may come "
             "of that alone, whatever the models: they are no comparison."
+        )
+    readings = reading_differences(runs)
+    if readings:
+        yield (
+            f"The runs' own scores go by other readings: they differ in {', '.join(readings)}. In this report all are "
+            "read alike, so its figures can differ from theirs."
         )
     unknown = [run.label for run in runs if not run.specification]
     if unknown and len(runs) > 1:

@@ -170,10 +170,17 @@ def test_runs_that_were_made_alike_are_told_nothing_of_it(tmp_path: Path) -> Non
 
 
 def test_everything_that_differs_stands_in_one_remark(tmp_path: Path) -> None:
-    readings = {"documents": "cited", "by": "hostname", "empty": "zero", "unclear": "drop", "confidence": "rubric"}
-    said = incomparable(tmp_path, judge="sim/other", readings=readings)
-    for part in ("judge (", "reading “by” (url in first; hostname in second)", "“unclear” (carry in first; drop in"):
+    said = incomparable(tmp_path, judge="sim/other", pages=5, turns=3)
+    for part in ("judge (sim/judge in first; sim/other in second), ", "pages (20 in", "turns (15 in"):
         assert part in said
+
+
+def test_runs_that_read_their_records_differently_are_told_and_that_the_report_does_not(tmp_path: Path) -> None:
+    readings = {"documents": "cited", "by": "hostname", "empty": "zero", "unclear": "drop", "confidence": "rubric"}
+    runs = asked_like(tmp_path, "first"), asked_like(tmp_path, "second", readings=readings)
+    [said] = [remark for remark in remarks(panel_of(*runs)) if "read alike" in remark]
+    assert "by (url in first; hostname in second), unclear (carry in first; drop in second)." in said
+    assert not [remark for remark in remarks(panel_of(*runs)) if "no comparison" in remark]
 
 
 def test_two_corpora_are_two_searches(tmp_path: Path) -> None:
