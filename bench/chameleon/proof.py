@@ -24,6 +24,7 @@ from .asked import asked_of
 from .dataset import Dataset
 from .order import places_in_order
 from .records import Record
+from .turn import untrue_fields
 
 WRONGS_KEPT = 1_000
 _Seen = dict[Pair, dict[str, set[int]]]
@@ -117,6 +118,9 @@ def _look_at(
         if (record.stance is None) != (name == FAILURES):
             proof.add(f"{here}: status {record.status} does not belong in this file")
         _look_at_turn(here, record, asked, seen, questions, proof)
+        untrue = untrue_fields(record) if record.stance is not None else []
+        if untrue:
+            proof.add(f"{here}: {', '.join(untrue)}: not what the text and the rationale in it give")
     if has_torn_tail(path):
         proof.torn.append(f"{name}: its last line is torn, as a kill leaves it; the next start sets it aside")
     return count

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
 from ...engine.call import Call, FailureKind, Hit
 from ...engine.pairs import Pair
@@ -30,23 +30,28 @@ class Failed(Struct, frozen=True):
 
 
 class Retrieved(Struct, frozen=True):
-    """A result as a record names it. `chars` are those of the whole text, however much of it was shown."""
+    """A result as a record names it. `chars` are those of the whole text, however much of it was shown; `final_url` is
+    where the address led to, if anywhere else."""
 
     url: str
     status: str = "ok"
     chars: int = 0
     hash: str = ""
+    final_url: str | UnsetType = UNSET
+
+    @property
+    def has_text(self) -> bool:
+        return self.status == "ok" and self.chars > 0
 
 
 class Retrieval(Struct, frozen=True):
-    """Everything found for one turn. `sources` are the pages with a text, which keep their numbers; `aliases` the
-    addresses that the retrieved ones led to; `cut` the numbers of the pages that were longer than their budget."""
+    """Everything found for one turn. `sources` are the pages with a text, which keep their numbers; `cut` the numbers
+    of the pages that were longer than their budget."""
 
     query: str = ""
     query_by: Literal["model", "question"] = "model"
     retrieved: tuple[Retrieved, ...] = ()
     sources: tuple[Source, ...] = ()
-    aliases: tuple[str, ...] = ()
     cut: tuple[int, ...] = ()
     remarks: tuple[str, ...] = ()
     failed: Failed | None = None
@@ -98,7 +103,6 @@ async def _search(outside: Outside, wanted: Wanted, made: Retrieval, spent: Spen
         made,
         retrieved=tuple(page.retrieved for page in pages),
         sources=tuple(page.source for page in pages if page.source is not None),
-        aliases=tuple(page.alias for page in pages),
         cut=tuple(page.source.number for page in pages if page.source is not None and page.is_cut),
         remarks=tuple(found.remarks),
     )
@@ -109,7 +113,6 @@ class _Read(Struct, frozen=True):
 
     retrieved: Retrieved
     source: Source | None
-    alias: str
     is_cut: bool
     keys: tuple[str, ...]
     is_cached: bool
@@ -118,11 +121,12 @@ class _Read(Struct, frozen=True):
 async def _read(outside: Outside, hit: Hit, tokens: int) -> _Read:
     page = await outside.read(hit.url)
     text, is_cut = page_text(page.text, tokens)
-    is_shown = page.status == "ok" and bool(text)
+    leads_to = page.final_url if page.final_url not in ("", hit.url) else UNSET
+    # Blanks around a text are no part of it.
+    retrieved = Retrieved(hit.url, page.status, len(page.text.strip()), page.hash, leads_to)
     return _Read(
-        Retrieved(hit.url, page.status, len(page.text), page.hash),
-        Source(hit.rank, title_of(hit.title, page.title or hit.url), hit.url, text) if is_shown else None,
-        page.final_url,
+        retrieved,
+        Source(hit.rank, title_of(hit.title, page.title or hit.url), hit.url, text) if retrieved.has_text else None,
         is_cut,
         tuple(page.keys),
         page.cached,

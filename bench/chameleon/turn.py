@@ -1,21 +1,23 @@
 """A turn's line put together from what was found, answered and judged.
 
-Owns which call's figures stand in which field. Pure; knows no order of turns.
+Owns which call's figures stand in which field, and which of them follow from others. Pure; knows no order of turns.
 """
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 
 from msgspec import UNSET, Struct, structs
 
 from ...engine.call import Reply
-from .citations import cited_in
+from ...metrics.chameleon.rubric import confidence_of
+from .citations import Cited, cited_in
 from .context import Cut, Shown
 from .judge import Judged
 from .outside import Spent
 from .records import Record
-from .retrieval import Failed, Retrieval
+from .retrieval import Failed, Retrieval, Retrieved
 
 
 class Answered(Struct, frozen=True):
@@ -41,13 +43,13 @@ def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judge
     """`place` has the fields that say which turn it is."""
     reply, judgement, shown = answered.reply, judged.judgement, answered.shown.sources
     numbers = {source.number for source in shown}
-    cited = cited_in(answered.said, [one.url for one in found.retrieved], numbers, found.aliases)
     cut = Cut(
         pages=tuple(number for number in found.cut if number in numbers),
         dropped=tuple(source.number for source in found.sources if source.number not in numbers),
         history=answered.forgotten,
         judge_history=judged.forgotten,
     )
+    cited = citations(answered.said, found.retrieved, cut.dropped)
     return structs.replace(
         _billed(place, found, spent),
         cited=cited.urls,
@@ -99,3 +101,23 @@ def _billed(place: Record, found: Retrieval, spent: Spent) -> Record:
         attempts=spent.attempts,
         maybe_billed=spent.maybe_billed,
     )
+
+
+def citations(said: str, retrieved: Sequence[Retrieved], dropped: Sequence[int]) -> Cited:
+    """Of an answer to which all pages with a text were shown but those dropped."""
+    shown = [number for number, one in enumerate(retrieved, 1) if one.has_text and number not in dropped]
+    aliases = ["" if one.final_url is UNSET else one.final_url for one in retrieved]
+    return cited_in(said, [one.url for one in retrieved], shown, aliases)
+
+
+def untrue_fields(record: Record) -> list[str]:
+    """Fields of an answered turn that are not what its texts give."""
+    cut = record.cut or Cut()
+    cited = citations("" if record.filtered else record.text or "", record.retrieved, cut.dropped)
+    is_judged = record.status == "ok" and record.raw_judgement is UNSET
+    derived: dict[str, object] = {
+        "cited": cited.urls,
+        "invalid_citations": cited.invalid,
+        "confidence": confidence_of(record.rationale or "") if is_judged else None,
+    }
+    return [name for name, value in derived.items() if getattr(record, name) != value]

@@ -113,6 +113,10 @@ def test_pages_without_text_are_left_out_and_keep_their_number(
         f"Sources:\n[1] Hit 1 ({urls[0]})\n{'y' * 400}\n[3] Hit 3 ({urls[2]})\n{'y' * 400}\n\n"
         "Question: How is question 1 of 0?"
     )
+    assert [one["final_url"] for one in record["retrieved"] if one["status"] == "ok"] == [
+        f"{urls[0]}/final",
+        f"{urls[2]}/final",
+    ]
     assert [(one["status"], one["chars"]) for one in record["retrieved"]] == [
         ("ok", 900),
         ("blocked", 0),

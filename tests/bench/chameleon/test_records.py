@@ -182,6 +182,15 @@ def test_what_is_missing_double_or_changed_is_found(run: tuple[Path, Dataset]) -
     assert "scores.json: not what the records give, for script/m" in found(
         changed(whole[0], stance="critical"), *whole[1:]
     )
+    untrue = "not what the text and the rationale in it give"
+    assert f"line 1: confidence: {untrue}" in found(changed(whole[0], confidence=0.33), *whole[1:])
+    assert f"line 1: cited: {untrue}" in found(changed(whole[0], cited=[]), *whole[1:])
+    assert f"line 1: cited, invalid_citations: {untrue}" in found(changed(whole[0], text="As in [3], [9]."), *whole[1:])
+    (at,) = [at for at, line in enumerate(whole) if b'"refused"' in line]
+    (unread,) = [at for at, line in enumerate(whole) if b'"raw_judgement"' in line]
+    for place in (at, unread):
+        told = found(*whole[:place], changed(whole[place], confidence=0.67), *whole[place + 1 :])
+        assert f"line {place + 1}: confidence: {untrue}" in told
     failure = rows(folder, "failures")[0]
     assert "does not belong in this file" in found(*whole, failure)
     later = changed(whole[0], id="c1/3", conversation="c1", turn=3, question="How is question 3 of 1?")
