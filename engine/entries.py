@@ -19,6 +19,8 @@ BODY_APART = 4096
 KEY_BYTES = 32
 # What was made of a body begins with the time it was kept.
 KEPT_AT = struct.Struct("<d")
+# The year 10000, in seconds since 1970: no calendar tells what lies behind it.
+_END_OF_TIME = 253_402_300_800
 
 
 class Entry(Struct, frozen=True, array_like=True):
@@ -53,16 +55,18 @@ _decode_failed = msgspec.msgpack.Decoder(Failed).decode
 
 def entry_of(stored: bytes | memoryview) -> Entry | None:
     try:
-        return _decode_entry(stored)
+        entry = _decode_entry(stored)
     except msgspec.DecodeError:
         return None  # written by another version
+    return entry if 0 <= entry.received_at < _END_OF_TIME else None
 
 
 def failed_of(stored: bytes | memoryview) -> Failed | None:
     try:
-        return _decode_failed(stored)
+        failed = _decode_failed(stored)
     except msgspec.DecodeError:
         return None
+    return failed if 0 <= failed.received_at < _END_OF_TIME else None
 
 
 def prompt_mark(request: Request) -> int:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
+import time
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,6 +32,7 @@ from .snapshot import (
     MAGIC,
     Row,
     Snapshot,
+    SnapshotFault,
     content_hash,
     crc_of,
     digest_part,
@@ -42,6 +45,8 @@ from .store import DERIVED as TEXTS
 Stored = TypeVar("Stored", Entry, Failed)
 _BATCH, _BATCH_BYTES = 1000, 4 << 20
 _CERTAIN = b"certain"
+_CLOCKS_DIFFER_S = 86_400.0
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DATABASES = {ANSWER: ANSWERS, FAILURE: FAILURES, BODY: BODIES, DERIVED: TEXTS}
 
 
@@ -178,8 +183,9 @@ class _Writer:
 
 def take(snapshot: Snapshot, cache: Cache) -> Taken:
     """Store in the cache what it does not hold yet. Every record is checked before the first is stored."""
+    latest = time.time() + _CLOCKS_DIFFER_S
     for row in snapshot.rows():
-        snapshot.record(row)
+        _refuse_untrue(snapshot, row, latest)
     taken = Taken(snapshot.digest)
     batch: list[Piece] = []
     size = 0
@@ -192,3 +198,21 @@ def take(snapshot: Snapshot, cache: Cache) -> Taken:
         taken.records += 1
     taken.added += cache.add(batch)
     return taken
+
+
+def _refuse_untrue(snapshot: Snapshot, row: Row, latest: float) -> None:
+    """A snapshot may be whole, and still tell what no run can have stored."""
+    record = snapshot.record(row)
+    found = entry_of(record) if row.kind == ANSWER else failed_of(record) if row.kind == FAILURE else None
+    if found is None:
+        return
+    if found.received_at > latest:
+        raise SnapshotFault(
+            f"snapshot {snapshot.path}: record {row.key.hex()[:12]} came in the future: set this machine's clock, "
+            f"or take a snapshot from somebody you trust"
+        )
+    if _CONTROL.search(found.url):
+        raise SnapshotFault(
+            f"snapshot {snapshot.path}: the address of record {row.key.hex()[:12]} holds control characters: "
+            f"take a snapshot from somebody you trust"
+        )

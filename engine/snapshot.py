@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import struct
 import zlib
 from collections.abc import Iterator
@@ -102,10 +103,13 @@ class Snapshot:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            # A pipe would be waited for until somebody writes to it.
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             raise SnapshotFault(f"snapshot {path} can't be read ({error.strerror})") from error
         try:
+            if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+                raise SnapshotFault(f"{path} is no snapshot but a folder, pipe or device: name a file")
             self._index_at, self.count, digest = self._foot()
             self.digest = digest.hex()
             self.counts = self._check_index(digest)

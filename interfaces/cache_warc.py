@@ -6,12 +6,14 @@ content encoding. Reads the cache; sends nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
 from msgspec import Struct
 from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
@@ -32,6 +34,7 @@ _HEADERS = {
     "retry-after": "Retry-After",
     "date": "Date",
 }
+_BREAKS = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
 
 
 class Written(Struct):
@@ -84,7 +87,7 @@ def _write(writer: Any, found: Entry | Failed, response: Response) -> None:
     headers.append(("Content-Length", str(len(response.body))))
     at = datetime.fromtimestamp(found.received_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     record = writer.create_warc_record(
-        found.url,
+        _address(found.url),
         "response",
         payload=BytesIO(response.body),
         length=len(response.body),
@@ -99,6 +102,11 @@ def _status(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return f"{status} Unknown"
+
+
+def _address(url: str) -> str:
+    """Without what would end its line, or begin another."""
+    return _BREAKS.sub(lambda found: quote(found[0]), url)
 
 
 def _plain(value: str) -> str:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import struct
+import time
 import tracemalloc
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from snapshots import M, S, Site, journal, outcomes, packed
 
-from millstream.engine.cache import Cache
-from millstream.engine.call import WEB, Call
+from millstream.engine.cache import Cache, Piece
+from millstream.engine.call import WEB, Call, Failure
+from millstream.engine.endpoint import Response
+from millstream.engine.entries import Entry, Failed, encode
 from millstream.engine.packing import take
 from millstream.engine.snapshot import (
     END,
@@ -25,11 +30,13 @@ from millstream.engine.snapshot import (
     Row,
     Snapshot,
     SnapshotFault,
+    content_hash,
     crc_of,
     digest_part,
     foot_bytes,
     row_bytes,
 )
+from millstream.engine.store import ANSWERS, FAILURES
 
 
 def small(tmp_path: Path) -> tuple[bytes, list[Call]]:
@@ -84,11 +91,13 @@ def test_damage_ends_a_repeated_run_and_an_import_stores_nothing(tmp_path: Path)
     snapshot.close()
 
 
-@pytest.mark.parametrize("name", ["nothing", "text", "a folder"])
+@pytest.mark.parametrize("name", ["nothing", "text", "a folder", "a pipe"])
 def test_what_is_no_snapshot_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x"
     if name == "a folder":
         path.mkdir()
+    elif name == "a pipe":
+        os.mkfifo(path)
     elif name == "text":
         path.write_text("hello " * 100)
     with pytest.raises(SnapshotFault) as refused:
@@ -165,6 +174,53 @@ def test_a_record_that_is_none_is_refused(tmp_path: Path) -> None:
         row = Row(1, key, len(MAGIC), len(record), crc_of(key, record), hashlib.sha256(record).digest())
         with pytest.raises(SnapshotFault):
             read_all(forged(tmp_path / "f", [(row, record)]))
+
+
+def told_row(entry: Entry) -> tuple[Row, bytes]:
+    """With the time of a sound one in its content hash, which knows none."""
+    record, key = encode(entry), b"k" * 32
+    content = content_hash(1, encode(replace(entry, received_at=1.0)))
+    assert content is not None
+    return Row(1, key, len(MAGIC), len(record), crc_of(key, record), content), record
+
+
+PAGE = Entry("h.example", b"{}", 0, 0, 1.0, Response(200, b"<p>"), url="http://h.example/")
+NO_TIMES = [1e300, float("inf"), float("nan"), -1e18, 4e11]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *(replace(PAGE, received_at=at) for at in NO_TIMES),
+        replace(PAGE, received_at=time.time() + 10 * 86_400),
+        replace(PAGE, url="http://h.example/\r\nWARC-Type: warcinfo"),
+    ],
+    ids=lambda entry: f"{entry.received_at} {entry.url!r}",
+)
+def test_no_import_takes_a_time_or_an_address_that_can_not_be(tmp_path: Path, entry: Entry) -> None:
+    cache = Cache(tmp_path / "cache")
+    sound = Snapshot(forged(tmp_path / "sound", [told_row(PAGE)]))
+    hostile = Snapshot(forged(tmp_path / "hostile", [told_row(entry)]))
+    with pytest.raises(SnapshotFault) as refused:
+        take(hostile, cache)
+    assert "\n" not in str(refused.value)
+    assert cache.statistics().entries == 0
+    assert take(sound, cache).added == 1
+    for snapshot in (sound, hostile):
+        snapshot.close()
+    cache.close()
+
+
+@pytest.mark.parametrize("at", NO_TIMES)
+def test_an_entry_of_no_time_that_lies_in_a_cache_is_none_and_goes_with_the_old(tmp_path: Path, at: float) -> None:
+    cache = Cache(tmp_path / "cache")
+    cache.add([Piece(ANSWERS, b"k" * 32, encode(replace(PAGE, received_at=at)))])
+    failed = Failed("h.example", at, Failure("rejected", "404"), url="http://h.example/")
+    cache.add([Piece(FAILURES, b"k" * 32, encode(failed))])
+    assert cache.get(b"k" * 32) is None and cache.failure(b"k" * 32) is None and not list(cache.entries())
+    pruned = cache.prune(older_than_s=1e9)
+    assert (pruned.answers, pruned.failures) == (1, 1)
+    cache.close()
 
 
 def test_a_row_twice_or_out_of_order_is_refused(tmp_path: Path) -> None:

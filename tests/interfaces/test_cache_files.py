@@ -17,8 +17,12 @@ from aiohttp import web
 from command_line import SMALL, SMALL_PROMPTS, Done, Provider
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
+from millstream.engine.cache import Cache, Entry, Piece
 from millstream.engine.call import Call
+from millstream.engine.endpoint import Response
+from millstream.engine.entries import encode
 from millstream.engine.run_folder import holding, manifest_hash
+from millstream.engine.store import ANSWERS
 from millstream.wiring import Engine, Settings
 
 CommandLine = Callable[..., Done]
@@ -252,6 +256,22 @@ def test_the_pages_are_what_the_standard_says(cli: CommandLine, conversations: P
         if named["WARC-Target-URI"].endswith("/packed"):
             assert headers["Content-Encoding"] == "gzip" and gzip.decompress(payload) == HTML
     assert len({named["WARC-Record-ID"] for named, _ in records}) == 7
+
+
+def test_no_stored_address_writes_header_lines_of_its_own(cli: CommandLine, tmp_path: Path) -> None:
+    key = b"k" * 32
+    hostile = Entry("h", b"{}", 0, 0, 1.0, Response(200, b"x"), url="http://h.test/a b\r\nWARC-Type: warcinfo\u2028")
+    cache = Cache(tmp_path / "c")
+    cache.add([Piece(ANSWERS, key, encode(hostile))])
+    cache.close()
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r/manifest.json").write_text(json.dumps({"specification": {}, "run_id": "7f"}))
+    (tmp_path / "r/records.jsonl").write_text(json.dumps({"id": "c/1", "keys": [key.hex()]}) + "\n")
+    assert cli("cache", "export", "--warc", "w", "r", "--cache", "c").code == 0
+    assert (
+        b"\r\nWARC-Target-URI: http://h.test/a%20b%0D%0AWARC-Type:%20warcinfo%E2%80%A8\r\n"
+        in (tmp_path / "w").read_bytes()
+    )
 
 
 def test_a_run_without_pages_says_so(cli: CommandLine, run: tuple[str, ...]) -> None:
