@@ -13,6 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -126,7 +127,13 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
         sent = _Sent()
         if done.count() < prepared.total:
             with calm_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
-                sent = runner.run(_send(folder, prepared, done, manner))
+                try:
+                    sent = runner.run(_send(folder, prepared, done, manner))
+                except LocalFault:
+                    # No engine could be opened, so nothing was in flight: what breaks while sending is told in `sent`.
+                    with suppress(OSError):
+                        folder.write_manifest(ended=_now())
+                    raise
         with calm_collector():
             return _conclude(folder, prepared, sent, done.count(), began)
 

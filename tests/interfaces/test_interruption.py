@@ -90,6 +90,15 @@ def test_a_killed_run_is_finished_by_the_same_command(provider: Provider, tmp_pa
     assert finish(start(tmp_path, "verify", "run")).code == 0
 
 
+def test_a_run_whose_cache_can_not_be_opened_was_not_killed(provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = finish(start(tmp_path, *command(provider), "--cache", "file"))
+    assert refused.code == 5 and "can't be opened" in refused.err
+    done = finish(start(tmp_path, *command(provider)))
+    assert done.code == 0, done.err
+    assert "killed before" not in done.out
+
+
 def test_no_prompt_is_received_more_often_than_the_grid_holds_it(provider: Provider, tmp_path: Path) -> None:
     from millstream.bench.millstone.dataset import load, select
     from millstream.bench.millstone.grid import Grid
