@@ -13,7 +13,7 @@ from msgspec import structs
 
 from millstream.bench.chameleon.asked import asked_of
 from millstream.bench.chameleon.dataset import Dataset
-from millstream.bench.chameleon.proof import Proof, prove
+from millstream.bench.chameleon.proof import prove
 from millstream.bench.chameleon.records import RecordError, encode, read
 from millstream.bench.chameleon.recount import recount
 from millstream.bench.chameleon.retrieval import Retrieved
@@ -21,6 +21,7 @@ from millstream.bench.chameleon.sweep import specification
 from millstream.engine.call import Call, Failure, Reply
 from millstream.engine.journal import sealed
 from millstream.engine.pairs import Pair
+from millstream.engine.proof import Proof
 from millstream.engine.run_folder import manifest_hash, read_manifest
 from millstream.metrics.chameleon.scores import scores
 from millstream.metrics.chameleon.traces import Traces
