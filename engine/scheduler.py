@@ -127,7 +127,8 @@ class Scheduler:
                 took_ms = entry.response.latency_ms if route.is_page else None
                 return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost, latency_ms=took_ms)
         elif entry is not None:
-            return structs.replace(self._unsent(call, entry.failure, key.hex()), cached=True)
+            took_ms = entry.response.latency_ms if route.is_page and entry.response is not None else None
+            return structs.replace(self._unsent(call, entry.failure, key.hex()), cached=True, latency_ms=took_ms)
         if self._mode == "strict":
             detail = (
                 f"call {key.hex()[:12]} to {call.model} is not in {self.recall.place} and mode strict sends nothing"
@@ -245,6 +246,8 @@ class Scheduler:
                 if not self._may_repeat(result, permit, lane, tries) and not self._is_left_pending(result, lane):
                     failure = Failure(result.kind, result.detail, result.status)
                     outcome = self._final_failure(wanted, failure, tries)
+                    if route.is_page and response is not None:
+                        outcome = structs.replace(outcome, latency_ms=response.latency_ms)
                     if route.is_retrieval:
                         await self._keep_failure(wanted, failure, response)
                     self._write(outcome, sink)

@@ -12,16 +12,16 @@ import msgspec
 
 from ...engine.cache import derived_key
 from ...engine.call import WEB, Call, Failure, Fetched, Outcome
-from .endpoint import CRAWL_DELAY_S, HOP_S, QUICK_S, WITHIN_S
+from .endpoint import CRAWL_DELAY_S, HOP_S, WITHIN_S
 from .extracted import Extracted
 from .extraction import Extraction
 from .page import Page, PageStatus
-from .robots import REDIRECTS_MAX, Ask, Derived, Robots
+from .robots import REDIRECTS_MAX, Ask, Derived, Robots, Verdict, cost_s
 from .turns import Turns
 from .urls import UrlError, WebUrl, join_url, parse_url
 
 CORPUS = "corpus:"
-# With extraction's eight seconds, a page costs twenty. Waiting for a lane is no cost of the page.
+# For rules for robots and hops together: with extraction's eight seconds, a page costs twenty.
 FETCH_S = 12.0
 _LOCKED = (401, 402, 403, 407, 429, 451)
 
@@ -65,12 +65,14 @@ class PageReader:
                     "unreachable", f"more than {REDIRECTS_MAX} redirects, the last to {at.text}", at.text
                 )
             verdict = await self._robots.verdict(at)
-            trail.add_keys(verdict.keys, is_sent=verdict.is_sent)
+            trail.judged(at.origin, verdict)
             if verdict.refusal is not None:
                 return trail.ended(*verdict.refusal, at.text)
             left_s = FETCH_S - trail.spent_s
             if left_s <= 0:
-                return trail.ended("timeout", f"its redirects took more than {FETCH_S:g} s", at.text)
+                return trail.ended(
+                    "timeout", f"its redirects and their hosts' rules took more than {FETCH_S:g} s", at.text
+                )
             outcome = trail.took(await self._hop(at, left_s, verdict.delay_s))
             fetched = outcome.reply.fetched if outcome.reply is not None else None
             if fetched is None or fetched.status < 300:
@@ -129,12 +131,18 @@ class _Trail:
         self._url = url
         self._keys: list[str] = []
         self._is_cached = True
+        self._origins: set[str] = set()
         self.spent_s = 0.0
 
     def took(self, outcome: Outcome) -> Outcome:
         self.add_keys((outcome.key,) if outcome.key else (), is_sent=not outcome.cached and outcome.attempts > 0)
-        self.spent_s += (outcome.latency_ms or 0.0) / 1000 + max(0, outcome.attempts - 1) * QUICK_S
+        self.spent_s += cost_s(outcome)
         return outcome
+
+    def judged(self, origin: str, verdict: Verdict) -> None:
+        self.add_keys(verdict.keys, is_sent=verdict.is_sent)
+        self.spent_s += verdict.judged_s + (0.0 if origin in self._origins else verdict.read_s)
+        self._origins.add(origin)
 
     def add_keys(self, keys: tuple[str, ...], *, is_sent: bool) -> None:
         self._is_cached = self._is_cached and not is_sent

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...engine.cache import derived_key
 from ...engine.call import WEB, Call, Failure, Fetched, Outcome
-from .endpoint import CRAWL_DELAY_MAX_S, WITHIN_S
+from .endpoint import CRAWL_DELAY_MAX_S, QUICK_S, WITHIN_S
 from .extraction import Extraction
 from .hop import ROBOT_NAME
 from .page import PageStatus
@@ -24,7 +24,8 @@ from .urls import UrlError, WebUrl, join_url, parse_url
 
 Ask = Callable[[Call], Awaitable[Outcome]]
 REDIRECTS_MAX = 5
-ROBOTS_HOP_S = 5.0
+# For one host's rules with all their redirects.
+ROBOTS_READ_S = 5.0
 _HOSTS_MAX, _BYTES_MAX = 2_000, 8 << 20
 
 
@@ -37,12 +38,14 @@ class Derived(Protocol):
 
 
 class Rules(Struct, frozen=True):
-    """One host's. `refusal`: why none of its pages may be fetched; `file`: what else has to be asked, by its hash."""
+    """One host's. `refusal`: why none of its pages may be fetched; `file`: what else has to be asked, by its hash.
+    `took_s`: what it cost to read them."""
 
     keys: tuple[str, ...] = ()
     refusal: tuple[PageStatus, str] | None = None
     file: Fetched | None = None
     file_hash: str = ""
+    took_s: float = 0.0
 
     @property
     def size(self) -> int:
@@ -51,12 +54,15 @@ class Rules(Struct, frozen=True):
 
 class Verdict(Struct, frozen=True):
     """Whether a page may be fetched: `refusal` says why not. `delay_s`: the pause that its host asks for, 0: none.
-    `is_sent`: the rules were asked of the host just now."""
+    `is_sent`: the rules were asked of the host just now. `read_s` and `judged_s`: what reading and judging them cost,
+    whoever did it, so that a page comes out the same when it is repeated."""
 
     keys: tuple[str, ...]
     refusal: tuple[PageStatus, str] | None = None
     delay_s: float = 0.0
     is_sent: bool = False
+    read_s: float = 0.0
+    judged_s: float = 0.0
 
 
 class Robots:
@@ -76,12 +82,13 @@ class Robots:
     async def verdict(self, url: WebUrl) -> Verdict:
         rules, is_sent = await self._rules(url)
         if rules.refusal is not None or rules.file is None:
-            return Verdict(rules.keys, rules.refusal, is_sent=is_sent)
+            return Verdict(rules.keys, rules.refusal, is_sent=is_sent, read_s=rules.took_s)
         judged = await self._judged(rules.file, rules.file_hash, url)
         refusal: tuple[PageStatus, str] | None = None
         if not judged.is_allowed:
             refusal = ("disallowed", f"{url.robots} forbids it to robots")
-        return Verdict(rules.keys, refusal, min(judged.delay_s, CRAWL_DELAY_MAX_S), is_sent)
+        delay_s = min(judged.delay_s, CRAWL_DELAY_MAX_S)
+        return Verdict(rules.keys, refusal, delay_s, is_sent, rules.took_s, judged.took_s)
 
     async def _judged(self, file: Fetched, file_hash: str, url: WebUrl) -> RobotsVerdict:
         how = f"robots {self._extraction.robots_version} {ROBOT_NAME} {file.encoding} {url.target}".encode()
@@ -116,25 +123,35 @@ class Robots:
     async def _read(self, url: WebUrl) -> tuple[Rules, bool]:
         at = parse_url(url.robots)
         keys: list[str] = []
-        is_sent = False
+        is_sent, took_s = False, 0.0
         for _ in range(REDIRECTS_MAX + 1):
-            outcome = await self._ask(Call(WEB, at.text, extra={WITHIN_S: ROBOTS_HOP_S}))
+            left_s = round(ROBOTS_READ_S - took_s, 3)
+            if left_s <= 0:
+                said = f"its redirects took more than {ROBOTS_READ_S:g} s"
+                return Rules(tuple(keys), _refusal_of(Failure("timeout", said), at), took_s=took_s), is_sent
+            outcome = await self._ask(Call(WEB, at.text, extra={WITHIN_S: left_s}))
+            took_s += cost_s(outcome)
             is_sent = is_sent or (not outcome.cached and outcome.attempts > 0)
             if outcome.key:
                 keys.append(outcome.key)
             if outcome.failure is not None:
-                return Rules(tuple(keys), _refusal_of(outcome.failure, at)), is_sent
+                return Rules(tuple(keys), _refusal_of(outcome.failure, at), took_s=took_s), is_sent
             assert outcome.reply is not None and outcome.reply.fetched is not None
             fetched = outcome.reply.fetched
             if fetched.status < 300:
                 file = fetched if fetched.body.strip() else None
-                return Rules(tuple(keys), file=file, file_hash=outcome.reply.raw_hash), is_sent
+                return Rules(tuple(keys), file=file, file_hash=outcome.reply.raw_hash, took_s=took_s), is_sent
             try:
                 at = join_url(at, fetched.location or "")
             except UrlError:
                 break
         # As if there were none, says the RFC.
-        return Rules(tuple(keys)), is_sent
+        return Rules(tuple(keys), took_s=took_s), is_sent
+
+
+def cost_s(outcome: Outcome) -> float:
+    """What a hop cost the page that it was made for. Waiting for a lane is no cost of the page."""
+    return (outcome.latency_ms or 0.0) / 1000 + max(0, outcome.attempts - 1) * QUICK_S
 
 
 def _refusal_of(failure: Failure, at: WebUrl) -> tuple[PageStatus, str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from msgspec import Struct
 from protego import Protego
@@ -13,18 +14,22 @@ PARSED_MAX = 500 << 10
 
 
 class RobotsVerdict(Struct, frozen=True, array_like=True):
-    """`delay_s`: the pause between two pages that the file asks for, 0 where it asks for none."""
+    """`delay_s`: the pause between two pages that the file asks for, 0 where it asks for none. `took_s`: what
+    judging cost."""
 
     is_allowed: bool
     delay_s: float = 0.0
+    took_s: float = 0.0
 
 
 def judge(body: bytes, encoding: str, url: str, robot: str) -> RobotsVerdict:
     """By RFC 9309: what can't be read as rules has none."""
+    began = time.perf_counter()
     logging.getLogger("protego").setLevel(logging.WARNING)
     try:
         text = decompressed(body, encoding).data[:PARSED_MAX].decode("utf-8-sig", "replace")
     except (NotReadable, TooMuch):
         return RobotsVerdict(is_allowed=False)
     rules = Protego.parse(text)
-    return RobotsVerdict(rules.can_fetch(url, robot), rules.crawl_delay(robot) or 0.0)
+    is_allowed, delay_s = rules.can_fetch(url, robot), rules.crawl_delay(robot) or 0.0
+    return RobotsVerdict(is_allowed, delay_s, time.perf_counter() - began)

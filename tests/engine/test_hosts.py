@@ -69,6 +69,26 @@ def test_what_can_not_be_stored_ends_no_run_and_is_asked_for_again(tmp_path: Pat
     assert len(provider.arrivals) == 3
 
 
+class NotThere(ScriptedProvider):
+    async def send(self, request: Request) -> Response:
+        return structs.replace(await super().send(request), status=404, latency_ms=1_500.0)
+
+    def decode(self, response: Response) -> Fault:
+        return GONE
+
+
+def test_what_a_missing_page_took_is_told_again_when_it_is_repeated(tmp_path: Path) -> None:
+    async def main() -> list[Outcome]:
+        async with engine_over({WEB: NotThere()}, tmp_path, mode="replay") as bench:
+            return [await bench.scheduler.ask(Call(WEB, "http://a.example/0")) for _ in range(2)]
+
+    found = run_virtually(main())
+    assert [(outcome.status, outcome.cached, outcome.latency_ms) for outcome in found] == [
+        ("rejected", False, 1_500.0),
+        ("rejected", True, 1_500.0),
+    ]
+
+
 # A pace each
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import pairwise
 
 import pytest
 from page_hosts import Kept
@@ -222,8 +223,31 @@ def test_a_page_has_twelve_seconds_for_all_its_hops() -> None:
     chain = {f"http://a.com/{number}": moved(f"/{number + 1}", took_s=3.5) for number in range(5)}
     web = ScriptedWeb(chain)
     (page,) = read(web, "http://a.com/0")
-    assert (page.status, page.detail) == ("timeout", "its redirects took more than 12 s")
+    assert (page.status, page.detail) == ("timeout", "its redirects and their hosts' rules took more than 12 s")
     assert [(call.extra or {}).get(WITHIN_S) for call in web.asked[1:]] == [None, 8.5, 5.0, 1.5]
+
+
+def test_rules_and_hops_share_the_twelve_seconds_whoever_read_the_rules() -> None:
+    # A host's rules count once a page.
+    slow = Answer(b"User-agent: *\nAllow: /", content_type="text/plain", took_s=4.0)
+    hosts = [f"http://{name}.com" for name in "abcde"]
+    web = ScriptedWeb({f"{host}/robots.txt": slow for host in hosts})
+    web.pages |= {f"{here}/": moved(f"{there}/") for here, there in pairwise(hosts)}
+    web.pages |= {"http://a.com/1": moved("/2"), "http://a.com/2": said("There.")}
+    first, short = read(web, "http://a.com/", "http://a.com/1")
+    assert first.status == "timeout" and first.final_url == "http://c.com/" and "http://c.com/" not in web.urls
+    assert short.status == "ok"
+    judged = {call.input: (call.extra or {}).get(WITHIN_S) for call in web.asked}
+    assert judged["http://a.com/1"] == pytest.approx(8.0, abs=0.5)
+    assert judged["http://a.com/2"] == pytest.approx(7.9, abs=0.5)
+
+
+def test_one_hosts_rules_have_five_seconds_for_all_their_redirects() -> None:
+    chain = {f"http://a.com/r{number}": moved(f"/r{number + 1}", took_s=2.0) for number in range(5)}
+    web = ScriptedWeb({RULES: moved("/r0", took_s=2.0), **chain})
+    (page,) = read(web, URL)
+    assert page.status == "disallowed" and page.detail.endswith("its redirects took more than 5 s")
+    assert [(call.extra or {}).get(WITHIN_S) for call in web.asked] == [5.0, 3.0, 1.0]
 
 
 def test_a_hop_that_was_tried_twice_counts_for_its_first_attempt_too() -> None:
