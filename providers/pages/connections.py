@@ -29,6 +29,27 @@ _RESOLVERS = 32
 _NEXT_ADDRESS_S = 0.25
 
 
+class OnePage(OneAnswer):
+    """A connection that takes no more than `bytes_max`, whatever the bytes are: chunks may have endless extensions, and
+    an answer endless empty lines before it."""
+
+    is_over = False
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, bytes_max: int) -> None:
+        super().__init__(loop)
+        self._bytes_left = bytes_max
+
+    def data_received(self, data: bytes) -> None:
+        self._bytes_left -= len(data)
+        if self._bytes_left >= 0:
+            super().data_received(data)
+            return
+        if not self.is_over:
+            self.is_over = True
+            if self.transport is not None:
+                self.transport.abort()
+
+
 class NotPublic(OSError):
     """A host leads to an address that is not public."""
 
@@ -50,7 +71,7 @@ class Connections:
         """Raises Refused."""
         return self._guard.way_to(url)
 
-    async def open(self, url: WebUrl) -> OneAnswer:
+    async def open(self, url: WebUrl, bytes_max: int) -> OnePage:
         """A connection that the caller has to abort. Raises Refused or OSError."""
         way = self.check(url)
         context = await self._trusted() if url.scheme == "https" else None
@@ -61,7 +82,10 @@ class Connections:
         loop = asyncio.get_running_loop()
         try:
             _, protocol = await loop.create_connection(
-                lambda: OneAnswer(loop), sock=opened, ssl=context, server_hostname=url.host if context else None
+                lambda: OnePage(loop, bytes_max),
+                sock=opened,
+                ssl=context,
+                server_hostname=url.host if context else None,
             )
         except BaseException:
             opened.close()

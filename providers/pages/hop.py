@@ -7,18 +7,22 @@ hop means is the endpoint's to say.
 from __future__ import annotations
 
 import re
+from email.utils import formatdate, parsedate_to_datetime
 from typing import NamedTuple
 
+import aiohttp
 from aiohttp import StreamReader
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 
-from ..connections import OneAnswer
 from ..endpoint import USER_AGENT as NAME_AND_VERSION
-from .connections import Connections
+from .connections import Connections, OnePage
 from .stored import CONTENT_ENCODING, CONTENT_TYPE, LOCATION
 from .urls import WebUrl
 
 BODY_MAX = 5 << 20
+# Beside a whole body: its head, and what marks its chunks.
+_WIRE_MAX = BODY_MAX + (1 << 20)
 USER_AGENT = f"{NAME_AND_VERSION} (reads pages for evaluations of language models; obeys robots.txt)"
 ROBOT_NAME = NAME_AND_VERSION.partition("/")[0]
 
@@ -58,7 +62,7 @@ class Progress:
 
 async def fetch(connections: Connections, url: WebUrl, progress: Progress) -> Hop:
     """Raises Refused, TooLarge, OSError, and what aiohttp's parser and reader raise."""
-    protocol = await connections.open(url)
+    protocol = await connections.open(url, _WIRE_MAX)
     try:
         progress.is_connected = True
         protocol.set_response_params(
@@ -71,6 +75,10 @@ async def fetch(connections: Connections, url: WebUrl, progress: Progress) -> Ho
         message, payload = await _ask(protocol, url)
         progress.status = message.code
         body = await _read(payload, message)
+    except (aiohttp.ClientError, HttpProcessingError, OSError):
+        if protocol.is_over:
+            raise TooLarge from None
+        raise
     finally:
         # Never used again, and nobody waits for a host to take its leave.
         if protocol.transport is not None:
@@ -80,7 +88,17 @@ async def fetch(connections: Connections, url: WebUrl, progress: Progress) -> Ho
         if values := message.headers.getall(name, ()):
             value = ", ".join(values) if name == CONTENT_ENCODING else values[0]
             headers[name] = _STRAY.sub(_escaped if name == LOCATION else "\ufffd", value)
+    if "retry-after" in headers and not _is_time(headers.get("date", "")):
+        # A pause until some time is held against our own clock where the host tells none.
+        headers["date"] = formatdate(usegmt=True)
     return Hop(message.code, headers, body)
+
+
+def _is_time(date: str) -> bool:
+    try:
+        return parsedate_to_datetime(date).tzinfo is not None
+    except (ValueError, TypeError, OverflowError):
+        return False
 
 
 def _escaped(stray: re.Match[str]) -> str:
@@ -88,7 +106,7 @@ def _escaped(stray: re.Match[str]) -> str:
     return f"%{ord(stray[0]) - 0xDC00:02X}"
 
 
-async def _ask(protocol: OneAnswer, url: WebUrl) -> tuple[RawResponseMessage, StreamReader]:
+async def _ask(protocol: OnePage, url: WebUrl) -> tuple[RawResponseMessage, StreamReader]:
     transport = protocol.transport
     if transport is None:
         raise ConnectionResetError("the connection closed before anything was sent")

@@ -7,6 +7,8 @@ import gzip
 import socket
 import ssl
 import subprocess
+import time
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,18 @@ def test_a_short_pause_is_the_lanes_and_a_long_one_is_final(
     assert [limit.wait_s for limit in limits] == ([] if pause_s is None else [pause_s])
 
 
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("told", [(), ("Date: some day",), ("Date: Sat, 01 Jan 2000 00:00:00 -0000",)])
+def test_a_pause_until_a_time_is_held_against_our_clock_where_the_host_tells_none(
+    status: int, told: tuple[str, ...]
+) -> None:
+    for ahead_s, action in ((3_000, "never"), (-3_000, "retry")):
+        until = f"Retry-After: {formatdate(time.time() + ahead_s, usegmt=True)}"
+        found, _ = hop(saying(http(b"", until, *told, status=status)))
+        assert isinstance(found, Fault) and (found.kind, found.action) == ("rate_limited", action), found
+        assert found.detail.endswith("of 0.1 s") == (action == "retry")
+
+
 def test_a_host_that_wants_a_long_pause_is_not_asked_meanwhile_and_others_are() -> None:
     async def visit() -> tuple[list[Reply | Fault], int]:
         async with RawServer(saying(http(b"", "Retry-After: 60", status=429))) as server:
@@ -208,6 +222,33 @@ def test_more_than_five_mebibytes_are_dropped(loop: str, is_declared: bool) -> N
 
     found, _ = hop(handle, loop=loop)
     assert isinstance(found, Fault) and (found.kind, found.action) == ("too_large", "never")
+
+
+@on_each_loop
+@pytest.mark.parametrize(
+    ("head", "again"),
+    [
+        (b"", b"\r\n" * 32_768),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", (b"1;" + b"e" * 8_000 + b"\r\nx\r\n") * 8),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"e" * 65_536),
+    ],
+    ids=["empty-lines", "extensions", "one-extension"],
+)
+def test_what_is_no_payload_counts_on_the_wire_too(loop: str, head: bytes, again: bytes) -> None:
+    taken = 0
+
+    async def handle(visit: Visit) -> None:
+        nonlocal taken
+        await visit.request()
+        await visit.send(head)
+        # Far more than what waits in the system's own buffers.
+        for _ in range(640):
+            await visit.send(again)
+            taken += len(again)
+
+    found, _ = hop(handle, timeout_s=20.0, loop=loop)
+    assert isinstance(found, Fault) and found.action == "never" and found.kind in ("too_large", "incomplete"), found
+    assert taken < 30 << 20
 
 
 def test_exactly_five_mebibytes_are_taken() -> None:
