@@ -66,7 +66,7 @@ def score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 def _asked(folder: Path) -> tuple[Asked, Readings]:
     """What the run was to ask and how it read its records, where a manifest tells."""
-    from ..bench.chameleon.sweep import asked_of
+    from ..bench.chameleon.asked import asked_of
 
     if not (folder / MANIFEST).exists():
         return {}, Readings()

@@ -14,11 +14,11 @@ from msgspec import Struct, structs
 from .. import fixtures
 from ..bench.chameleon.asked import Asked, asked_of, beyond, pairs_of, specification
 from ..bench.chameleon.dataset import Dataset, DatasetError, load, select
-from ..bench.chameleon.histories import UNRECORDED
+from ..bench.chameleon.histories import UNRECORDED, read_done
 from ..bench.chameleon.order import Order
 from ..bench.chameleon.prompts import JudgePrompt
 from ..bench.chameleon.recount import recount
-from ..bench.chameleon.sweep import at_once_of, read_done, run_sweep
+from ..bench.chameleon.sweep import at_once_of, run_sweep
 from ..bench.chameleon.windows import bundled_windows, prompt_tokens
 from ..engine.admission import Stop
 from ..engine.call import Call

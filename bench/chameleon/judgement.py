@@ -7,16 +7,14 @@ for, a rationale. What else it holds is taken where it has its type. Knows no ca
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Any
 
 from msgspec import Struct
 
 from ...metrics.chameleon.rubric import confidence_of
+from ...metrics.chameleon.traces import STANCES, Stance
 from .model_json import objects_in
 from .prompts import JudgePrompt
-
-Stance = Literal["supportive", "critical", "balanced", "unclear"]
-STANCES: tuple[Stance, ...] = get_args(Stance)
 
 
 class UnusableJudgement(ValueError):

@@ -13,8 +13,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...engine.call import FailureKind, Usage
 from ...engine.pairs import Pair
+from ...metrics.chameleon.traces import Stance
 from .context import Cut
-from .judgement import Stance
 from .outside import FromCache
 from .retrieval import Retrieved, Step
 

@@ -16,12 +16,9 @@ from ...engine.lane import Lane
 from ...engine.pairs import Done, Pair
 from ...engine.run_folder import RunFolder
 from .asked import Asked, turns_of
-from .asked import asked_of as asked_of
-from .asked import specification as specification
 from .conversation import Manner, Script, Talk, Turn
 from .dataset import Conversation, Dataset
 from .histories import UNRECORDED, Histories, histories
-from .histories import read_done as read_done
 from .judge import Judge
 from .order import places_in_order
 from .outside import Outside

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -19,7 +19,8 @@ from .readings import Readings
 from .rubric import confidence_of
 from .sources import marks_of, packed, unpacked
 
-STANCES = ("supportive", "critical", "balanced", "unclear")
+Stance = Literal["supportive", "critical", "balanced", "unclear"]
+STANCES: tuple[Stance, ...] = get_args(Stance)
 UNCLEAR = "unclear"
 # What each pair was to be asked: its conversations, and how many turns each has.
 Asked = Mapping[Pair, Mapping[str, int]]

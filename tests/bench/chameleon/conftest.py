@@ -13,10 +13,11 @@ from chameleon_outside import JUDGE, MODEL, SEARCH, ScriptedOutside
 from chameleon_types import Asking, Line, Making, Running
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.asked import Asked
+from millstream.bench.chameleon.asked import Asked, specification
 from millstream.bench.chameleon.dataset import Dataset, build
 from millstream.bench.chameleon.dataset_file import Entry
-from millstream.bench.chameleon.sweep import AT_ONCE, read_done, run_sweep, specification
+from millstream.bench.chameleon.histories import read_done
+from millstream.bench.chameleon.sweep import AT_ONCE, run_sweep
 from millstream.engine.admission import Stop
 from millstream.engine.pairs import Pair
 from millstream.engine.run_folder import RunFolder

@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.asked import asked_of
+from millstream.bench.chameleon.asked import asked_of, specification
+from millstream.bench.chameleon.histories import read_done
 from millstream.bench.chameleon.recount import recount
-from millstream.bench.chameleon.sweep import read_done, run_sweep, specification
+from millstream.bench.chameleon.sweep import run_sweep
 from millstream.engine.call import Call, Failure
 from millstream.engine.pairs import Pair
 from millstream.engine.run_folder import RunFolder

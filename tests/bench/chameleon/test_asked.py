@@ -10,9 +10,9 @@ from chameleon_outside import JUDGE, MODEL, OTHER
 from chameleon_types import Asking, Making
 from msgspec import structs
 
-from millstream.bench.chameleon.asked import Asked, asked_of, beyond, pairs_of
+from millstream.bench.chameleon.asked import Asked, asked_of, beyond, pairs_of, specification
 from millstream.bench.chameleon.dataset import Dataset, select
-from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of, specification
+from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of
 from millstream.engine.lane import Lane
 from millstream.engine.pairs import Pair
 from millstream.engine.run_folder import specification_hash

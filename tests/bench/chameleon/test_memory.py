@@ -18,7 +18,9 @@ from chameleon_outside import JUDGE, MODEL, ScriptedOutside
 from virtual_time import run_virtually
 from millstream.bench.chameleon.asked import Asked
 from millstream.bench.chameleon.dataset import Conversation, Dataset
-from millstream.bench.chameleon.sweep import read_done, run_sweep, specification
+from millstream.bench.chameleon.sweep import run_sweep
+from millstream.bench.chameleon.asked import specification
+from millstream.bench.chameleon.histories import read_done
 from millstream.engine.pairs import Pair
 from millstream.engine.run_folder import RunFolder
 

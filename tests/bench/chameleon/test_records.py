@@ -11,13 +11,12 @@ from chameleon_outside import MODEL, OTHER, ScriptedOutside, asked_question, jud
 from chameleon_types import Asking, Making, Running
 from msgspec import structs
 
-from millstream.bench.chameleon.asked import asked_of
+from millstream.bench.chameleon.asked import asked_of, specification
 from millstream.bench.chameleon.dataset import Dataset
 from millstream.bench.chameleon.proof import prove
 from millstream.bench.chameleon.records import RecordError, encode, read
 from millstream.bench.chameleon.recount import recount
 from millstream.bench.chameleon.retrieval import Retrieved
-from millstream.bench.chameleon.sweep import specification
 from millstream.engine.call import Call, Failure, Reply
 from millstream.engine.journal import sealed
 from millstream.engine.pairs import Pair

@@ -13,15 +13,12 @@ from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, Found, ScriptedOutsid
 from chameleon_types import Asking, Lines, Making, Running, ids, in_order, whole, written
 from virtual_time import run_virtually
 
+from millstream.bench.chameleon.asked import specification
 from millstream.bench.chameleon.conversation import Script, Talk, Turn
+from millstream.bench.chameleon.histories import read_done
 from millstream.bench.chameleon.judge import Judge
 from millstream.bench.chameleon.samples import FIRST
-from millstream.bench.chameleon.sweep import (
-    manner_of,
-    read_done,
-    run_sweep,
-    specification,
-)
+from millstream.bench.chameleon.sweep import manner_of, run_sweep
 from millstream.engine.admission import Stop
 from millstream.engine.call import Call, Reply
 from millstream.engine.pairs import Pair

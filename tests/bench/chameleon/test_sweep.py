@@ -13,15 +13,12 @@ from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside
 from chameleon_types import Asking, Lines, Making, Running, in_order, whole, written
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.asked import asked_of
+from millstream.bench.chameleon.asked import asked_of, specification
 from millstream.bench.chameleon.dataset import Dataset, select
+from millstream.bench.chameleon.histories import read_done
 from millstream.bench.chameleon.records import RecordError
 from millstream.bench.chameleon.recount import recount
-from millstream.bench.chameleon.sweep import (
-    read_done,
-    run_sweep,
-    specification,
-)
+from millstream.bench.chameleon.sweep import run_sweep
 from millstream.engine.call import Call
 from millstream.engine.fault import LocalFault
 from millstream.engine.pairs import Pair, failures_of

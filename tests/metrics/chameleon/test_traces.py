@@ -174,3 +174,33 @@ def test_two_addresses_are_one_source_exactly_if_their_normal_forms_are_the_same
 
 def test_the_repr_tells_what_was_gathered() -> None:
     assert repr(gathered(talk("SCB"))) == "<Traces [Pairs: 1, Conversations: 1, Turns: 3]>"
+
+
+PLAIN_PARTS = [
+    "",
+    "/",
+    "/a",
+    "/a/",
+    "//",
+    "/a b",
+    "/?",
+    "/?x",
+    "/a?x=1",
+    "/a?utm_source=x",
+    "/a?",
+    "/a#f",
+    "/a;b",
+    "/é",
+    "/%C3",
+]
+
+
+@given(
+    st.sampled_from(["http", "https", "HTTP", "ftp", "corpus"]),
+    st.text("ab.-1:80@A_[]", min_size=1, max_size=8),
+    st.sampled_from(PLAIN_PARTS) | st.text("/?#&=utm_ .a", max_size=12),
+)
+def test_what_is_taken_for_its_normal_form_at_sight_is_in_it(scheme: str, host: str, path: str) -> None:
+    url = f"{scheme}://{host}{path}"
+    whole = normalised_url(url)
+    assert marks_of(url) == (hash(whole), hash(hostname_of(whole) or whole))
