@@ -66,6 +66,8 @@ from .providers.transport import Transport
 
 FILES_WANTED = 65_536
 FILES_SPARED = 128
+# Of the disk that the cache lies on: more than calls in flight bring at once.
+_SPARE_BYTES = 16 << 20
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -243,7 +245,7 @@ class Engine:
         if settings.snapshot is not None:
             self._snapshot = await asyncio.to_thread(Snapshot, settings.snapshot)
         await self._retrieval.open()
-        self._cache = Cache(settings.cache_folder(), scope=scope)
+        self._cache = Cache(settings.cache_folder(), scope=scope, spare_bytes=_SPARE_BYTES)
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
         recall = Recall(self._cache, settings.mode, ages, snapshot=self._snapshot)

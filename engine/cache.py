@@ -27,7 +27,7 @@ from .entries import derived_key as derived_key
 from .entries import prompt_mark as prompt_mark
 from .fault import LocalFault
 from .pruning import Pruned, drop
-from .store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, close_store, is_sealed, open_store, sealed
+from .store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, SpareRoom, close_store, is_sealed, open_store, sealed
 
 Mode = Literal["live", "record", "replay", "strict"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
@@ -80,9 +80,18 @@ class _Writing(NamedTuple):
 class Cache:
     """An open cache. `scope` names a run in live mode: its entries are its own and go when it ends. With `spares_loop`
     small groups too are committed in a thread, which is for work that is not many small answers: the disk may let any
-    commit wait, and then nothing else stands still."""
+    commit wait, and then nothing else stands still. `spare_bytes` of the disk are held for what is received when the
+    rest of it is full."""
 
-    def __init__(self, folder: Path, *, read_only: bool = False, scope: bytes = b"", spares_loop: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        read_only: bool = False,
+        scope: bytes = b"",
+        spares_loop: bool = False,
+        spare_bytes: int = 0,
+    ) -> None:
         self.folder = folder
         self.scope = scope
         self.spares_loop = spares_loop
@@ -90,6 +99,7 @@ class Cache:
         self._shared, self._private, self._derived, self._bodies, self._failures = (
             self._environment.open_db(name, create=False) for name in (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES)
         )
+        self._spare = SpareRoom(folder, spare_bytes)
         self._named = {
             ANSWERS: self._shared,
             FAILURES: self._failures,
@@ -300,6 +310,7 @@ class Cache:
         self._commit(is_closing=True)
         if self._writer is not None:
             self._writer.shutdown()
+        self._spare.give_back()
         close_store(self.folder)
 
     @contextmanager
@@ -338,6 +349,13 @@ class Cache:
             self._commit()
 
     def _write(self, group: _Group) -> LocalFault | None:
+        fault = self._try_to_write(group)
+        if fault is not None and self._spare.give_back():
+            # The answers are saved; the fault is told all the same, so that nothing more is sent.
+            self._try_to_write(group)
+        return fault
+
+    def _try_to_write(self, group: _Group) -> LocalFault | None:
         try:
             with self._change() as transaction:
                 put = transaction.put

@@ -11,6 +11,7 @@ import os
 import re
 import zlib
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import lmdb
@@ -55,6 +56,32 @@ def close_store(folder: Path) -> None:
         _open[folder] = (environment, count - 1)
     else:
         environment.close()
+
+
+class SpareRoom:
+    """Disk space beside a store, given back once when the disk is full. It has no name, so that whatever ends the
+    process gives it back too. Where there is none, nothing is held."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._held: contextlib.ExitStack | None = None
+        if not size:
+            return
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            file = held.enter_context(TemporaryFile(dir=folder))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.write(bytes(size))
+                file.flush()
+            self._held = held.pop_all()
+
+    def give_back(self) -> bool:
+        """Whether there was any."""
+        held, self._held = self._held, None
+        if held is None:
+            return False
+        held.close()
+        return True
 
 
 def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:

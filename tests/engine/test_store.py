@@ -11,7 +11,7 @@ from pathlib import Path
 import lmdb
 import msgspec
 import pytest
-from answers import body_of, filled, found_in, key_of, run_apart
+from answers import body_of, fill, filled, found_in, key_of, run_apart
 from places import small_disk
 from scripted import ScriptedProvider, engine_over, prompts
 
@@ -155,6 +155,40 @@ def test_a_full_disk_stops_the_run_and_the_answers_still_reach_the_caller(tmp_pa
         asyncio.run(main(disk / "cache"))
     assert len(found) == len(provider.arrivals) < 10_000
     assert all(outcome.reply is not None for outcome in found)
+
+
+def test_answers_that_meet_a_full_disk_are_saved_in_the_spare_room_and_the_fault_is_told(tmp_path: Path) -> None:
+    async def main(folder: Path) -> tuple[int, int]:
+        cache = Cache(folder, spare_bytes=1 << 20)
+        told, count = 0, 0
+        while not told:
+            try:
+                await fill(cache, range(count, count + 20))
+            except LocalFault as fault:
+                assert "free disk space, then resume" in str(fault)
+                told += 1
+            count += 20
+            assert count < 20_000
+        # What was in flight when the disk filled up still comes in.
+        await fill(cache, range(count, count + 20))
+        cache.close()
+        return count + 20, told
+
+    with small_disk(tmp_path / "disk", 3 << 20) as disk:
+        count, told = asyncio.run(main(disk / "cache"))
+        assert told == 1 and found_in(disk / "cache", count) == [body_of(number) for number in range(count)]
+
+
+def test_spare_room_leaves_no_file_and_no_room_for_it_refuses_nothing(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 2 << 20) as disk:
+        before = os.statvfs(disk).f_bfree
+        cache = Cache(disk / "cache", spare_bytes=1 << 20)
+        assert before - os.statvfs(disk).f_bfree >= (1 << 20) // os.statvfs(disk).f_frsize
+        assert {path.name for path in (disk / "cache").iterdir()} == {"data.mdb", "lock.mdb"}
+        cache.close()
+        free = os.statvfs(disk).f_bfree
+        Cache(disk / "cache", spare_bytes=1 << 30).close()
+        assert os.statvfs(disk).f_bfree == free
 
 
 def test_changes_on_a_full_disk_are_local_faults(tmp_path: Path) -> None:
