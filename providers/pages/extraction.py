@@ -38,9 +38,10 @@ class Extraction:
 
     async def extract(self, fetched: Fetched) -> Extracted:
         task = (fetched.body, fetched.content_type, fetched.encoding)
+        left_s = self._timeout_s
         for is_last in (False, True):
             try:
-                return await self._workers.run(_extract, *task, within_s=self._timeout_s)
+                return await self._workers.run(_extract, *task, within_s=left_s)
             except Failed as error:
                 return Extracted("not_text", detail=f"no parser takes it: {error}")
             except Killed as error:
@@ -49,7 +50,8 @@ class Extraction:
                 if error.why == "memory":
                     return Extracted("too_large", detail=f"to find its text: {error}")
                 # A process may have been ended from outside: that is not the page's fault.
-                if is_last:
+                left_s -= error.after_s
+                if is_last or left_s <= 0:
                     return Extracted("not_text", detail=f"no parser survives it: {error}")
         raise AssertionError("unreachable")
 

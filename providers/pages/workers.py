@@ -14,6 +14,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -28,17 +29,21 @@ from pebble import ProcessExpired, ProcessPool
 T = TypeVar("T")
 
 MEMORY_MAX = 512 << 20
+# Of that, for what a task's end is sent with, when the limit is lifted.
+_FOR_SENDING = 16 << 20
 # A worker whose parent is gone ends itself so long after it was due.
 _ORPHANED_S = 30
 _starting = threading.Lock()
 
 
 class Killed(Exception):
-    """The function did not end within its limits: `why` says which, or that its process broke down."""
+    """The function did not end within its limits: `why` says which, or that its process broke down. `after_s`: how long
+    it had gone on, its process's start included."""
 
-    def __init__(self, why: Literal["timeout", "memory", "crash"], detail: str) -> None:
+    def __init__(self, why: Literal["timeout", "memory", "crash"], detail: str, after_s: float = 0.0) -> None:
         super().__init__(detail)
         self.why = why
+        self.after_s = after_s
 
 
 class Failed(Exception):
@@ -66,6 +71,7 @@ class Worker:
 
     async def run_async(self, function: Callable[..., T], *arguments: Any, within_s: float) -> T:
         """The same beside a running loop; a cancelled caller's task is killed."""
+        began = time.monotonic()
         try:
             # Starting a process takes longer than the loop may stand still.
             future = await asyncio.to_thread(self._submit, function, arguments, within_s)
@@ -74,6 +80,7 @@ class Worker:
             found = self._meaning_of(error, within_s)
             if found is None:
                 raise
+            found.after_s = time.monotonic() - began
             raise found from None
         return value
 
@@ -189,7 +196,7 @@ def _bounded(memory_max: int, within_s: float, function: Callable[..., T], argum
     signal.alarm(int(within_s) + _ORPHANED_S)
     try:
         # Address space is never less than memory. Interpreter and parsers take some 60 MiB of it, 45 of them in use.
-        resource.setrlimit(resource.RLIMIT_AS, (memory_max, limits[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (memory_max - _FOR_SENDING, limits[1]))
         return "ok", function(*arguments)
     except MemoryError:
         return "memory", None

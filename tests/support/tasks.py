@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 
@@ -19,6 +20,10 @@ def hang_in_c() -> int:
 
 def allocate(mebibytes: int) -> int:
     return len(b"x" * (mebibytes << 20))
+
+
+def address_space() -> int:
+    return resource.getrlimit(resource.RLIMIT_AS)[0]
 
 
 def die(code: int) -> None:

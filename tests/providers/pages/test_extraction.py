@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from multiprocessing import active_children
 from typing import TypeVar
 
 import pytest
@@ -124,6 +125,24 @@ def test_a_hostile_page_ends_within_its_limits(hostile: Fetched, statuses: set[s
 def test_what_is_not_done_in_time_says_so() -> None:
     found = extracted(page(ATTRIBUTES), timeout_s=1.0)
     assert found == Extracted("timeout", detail="its text was not found within 1 s")
+
+
+def test_a_page_whose_process_is_ended_from_outside_has_only_the_rest_of_its_time_once_more() -> None:
+    async def work() -> tuple[Extracted, float, float]:
+        before = set(active_children())
+        async with extraction(1, 4.0) as at:
+            await at.extract(page(PAGE))
+            (process,) = set(active_children()) - before
+            began = time.monotonic()
+            task = asyncio.create_task(at.extract(page(ATTRIBUTES)))
+            await asyncio.sleep(3.0)
+            process.kill()
+            killed_s = time.monotonic() - began
+            return await task, killed_s, time.monotonic() - began
+
+    found, killed_s, took_s = run_on("asyncio", work(), within_s=60)
+    assert found.status == "timeout"
+    assert took_s < killed_s + 4.0
 
 
 def test_what_needs_too_much_memory_says_so() -> None:

@@ -59,6 +59,10 @@ def test_a_task_beyond_its_limits_ends_alone(
         assert not is_alive(first)
 
 
+def test_a_task_has_a_little_less_than_its_memory_so_that_sending_its_end_takes_no_more(worker: Worker) -> None:
+    assert worker.run(tasks.address_space, within_s=20) == 240 << 20
+
+
 def test_what_a_task_raises_is_told_in_one_line(worker: Worker) -> None:
     with pytest.raises(Failed, match="ValueError: too bad"):
         worker.run(tasks.fail, "too bad", within_s=20)
