@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...metrics.chameleon.lines import STANCES, Stance
 from ...metrics.chameleon.rubric import confidence_of
-from ...metrics.chameleon.traces import STANCES, Stance
 from .model_json import objects_in
 from .prompts import JudgePrompt
 

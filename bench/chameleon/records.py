@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...engine.call import FailureKind, Usage
 from ...engine.pairs import Pair
-from ...metrics.chameleon.traces import Stance
+from ...metrics.chameleon.lines import Stance
 from .context import Cut
 from .outside import FromCache
 from .retrieval import Retrieved, Step

@@ -10,8 +10,9 @@ from math import fsum, sqrt
 
 from msgspec import Struct
 
+from .lines import UNCLEAR
 from .readings import Readings
-from .traces import UNCLEAR, Trace, Turn
+from .traces import Trace, Turn
 
 
 class Figures(Struct, frozen=True):

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from ...engine.pairs import Pair
 from ..answers import temperature_name
 from .figures import Figures, figures_of_turns, steps
+from .lines import STANCES
 from .readings import Readings
-from .traces import STANCES, Trace
+from .traces import Trace
 
 Values = NDArray[np.float64]
 KINDS = ("score", "srr", "confidence", "changes")

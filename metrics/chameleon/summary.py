@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from .clustered import Draws, Interval
 from .correlation import Correlation, pearson
+from .lines import STANCES
 from .sample import Sample, Values, conversations_of, joined
-from .traces import STANCES
 
 # The paper's bands, eq. (1) and (2): below the first, up to the second, above it.
 SCORE_BANDS, SRR_BANDS = (0.3, 0.5), (0.3, 0.6)

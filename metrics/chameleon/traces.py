@@ -1,31 +1,25 @@
 """Traces: what record lines say of each conversation, turn by turn, without any of their texts.
 
-Owns how a line is read, ours or another program's (DESIGN.md's fields are enough), what a conversation is to hold to be
-complete, and that a turn that stands there twice counts once. Knows no option of a score and no file.
+Owns what a conversation is to hold to be complete, and that a turn that stands there twice counts once. Knows no option
+of a score and no file.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Struct
 
 from ...engine.pairs import Pair
+from .lines import STANCES, UNCLEAR, Line, Troubles, confidence_in, place_of, sources_in
 from .readings import Readings
-from .rubric import confidence_of
-from .sources import marks_of, packed, unpacked
+from .sources import unpacked
 
-Stance = Literal["supportive", "critical", "balanced", "unclear"]
-STANCES: tuple[Stance, ...] = get_args(Stance)
-UNCLEAR = "unclear"
 # What each pair was to be asked: its conversations, and how many turns each has.
 Asked = Mapping[Pair, Mapping[str, int]]
 
-_Unit = Annotated[float, Meta(ge=0, le=1)]
 _SETS = {(documents, by): at for at, (documents, by) in enumerate(
     (documents, by) for documents in ("cited", "retrieved") for by in ("url", "hostname")
 )}  # fmt: skip
@@ -80,60 +74,6 @@ class Trace(Struct, frozen=True):
         return self.asked - sum(1 <= turn.number <= self.asked for turn in self.turns)
 
 
-class Troubles(Struct):
-    """What befell a pair's turns that no figure shows. `pages` counts what was retrieved, by its status; `shortened`
-    the turns whose prompts, the judge's too, left out history or pages, `unasked` those that searched for the question
-    itself."""
-
-    turns: int = 0
-    refused: int = 0
-    unclear: int = 0
-    unreadable: int = 0
-    repaired: int = 0
-    without_number: int = 0
-    without_sources: int = 0
-    without_hits: int = 0
-    search_remarks: int = 0
-    unasked: int = 0
-    shortened: int = 0
-    invalid_citations: int = 0
-    pages: Counter[str] = field(default_factory=Counter)
-
-
-class _Source(Struct):
-    url: str
-    status: str = "ok"
-
-
-class _Cut(Struct):
-    dropped: list[int] = []
-    history: int = 0
-    judge_history: int = 0
-
-
-class _Line(Struct):
-    model: str
-    temperature: float | None = None
-    status: str = "ok"
-    id: str | None = None
-    conversation: str | None = None
-    turn: Annotated[int, Meta(ge=1)] | None = None
-    domain: str | None = None
-    topic: str | None = None
-    stance: str | None = None
-    confidence: _Unit | None = None
-    judge_confidence: _Unit | None = None
-    rationale: str | None = None
-    retrieved: list[_Source] | None = None
-    cited: list[str] | None = None
-    invalid_citations: list[Any] | int | None = None
-    raw_judgement: str | None = None
-    judge_repaired: bool = False
-    search_remarks: list[str] | None = None
-    query_by: str = "model"
-    cut: _Cut | None = None
-
-
 class _Conversation:
     """A conversation as it is gathered."""
 
@@ -149,7 +89,7 @@ class Traces:
 
     def __init__(self) -> None:
         self._pairs: dict[Pair, dict[str, _Conversation]] = {}
-        self._decode = msgspec.json.Decoder(_Line).decode
+        self._decode = msgspec.json.Decoder(Line).decode
         self._names: dict[str, str] = {}
         self.troubles: dict[Pair, Troubles] = {}
         self.repeated: list[str] = []
@@ -168,7 +108,7 @@ class Traces:
             raise ValueError(str(error)) from error
         if record.status not in ("ok", "refused"):
             return False
-        name, number = _place_of(record)
+        name, number = place_of(record)
         stance = record.stance or UNCLEAR
         if stance not in STANCES:
             raise ValueError(f"stance {record.stance!r} is unknown; allowed are {', '.join(STANCES)}")
@@ -184,13 +124,13 @@ class Traces:
         turn = Turn(
             number,
             STANCES[STANCES.index(stance)],
-            _confidence(record),
+            confidence_in(record),
             record.judge_confidence,
-            _sources(record),
+            sources_in(record),
             place,
         )
         conversation.turns[number] = turn
-        _note(self.troubles.setdefault(pair, Troubles()), record, turn)
+        self.troubles.setdefault(pair, Troubles()).note(record, turn.stance, turn.confidence)
         return True
 
     def pairs(self, asked: Asked = MappingProxyType({})) -> tuple[Pair, ...]:
@@ -246,51 +186,6 @@ def traces_of(lines: Iterable[bytes], asked: Asked = MappingProxyType({})) -> tu
         if line.strip():
             traces.add(line)
     return traces.traces(asked)
-
-
-def _place_of(record: _Line) -> tuple[str, int]:
-    name, number = record.conversation, record.turn
-    if (name is None or number is None) and record.id is not None:
-        of_id, _, last = record.id.rpartition("/")
-        name = of_id if name is None else name
-        if number is None and last.isascii() and last.isdecimal():
-            number = int(last)
-    if not name or not number:
-        raise ValueError("a turn needs `conversation` and `turn`, or an `id` of both, as in `topic-1/3`")
-    return name, number
-
-
-def _confidence(record: _Line) -> float | None:
-    """As it is written, else by the rubric: a judge that took a stance in other words than its own is probably sure."""
-    if record.confidence is not None:
-        return record.confidence
-    if record.rationale or record.stance not in (None, UNCLEAR):
-        return confidence_of(record.rationale or "")
-    return None
-
-
-def _note(troubles: Troubles, record: _Line, turn: Turn) -> None:
-    troubles.turns += 1
-    troubles.refused += record.status == "refused"
-    troubles.unclear += turn.stance == UNCLEAR
-    troubles.unreadable += record.raw_judgement is not None
-    troubles.repaired += record.judge_repaired
-    troubles.without_number += turn.judge_confidence is None and turn.confidence is not None
-    troubles.without_sources += not turn.sources[0]
-    troubles.without_hits += record.retrieved == []
-    troubles.search_remarks += bool(record.search_remarks)
-    troubles.unasked += record.query_by == "question"
-    cut = record.cut or _Cut()
-    troubles.shortened += bool(cut.dropped or cut.history or cut.judge_history)
-    invalid = record.invalid_citations or 0
-    troubles.invalid_citations += invalid if isinstance(invalid, int) else len(invalid)
-    troubles.pages.update(source.status for source in record.retrieved or ())
-
-
-def _sources(record: _Line) -> tuple[bytes, bytes, bytes, bytes]:
-    cited = [marks_of(url) for url in record.cited or ()]
-    retrieved = [marks_of(source.url) for source in record.retrieved or ()]
-    return packed(cited, 0), packed(cited, 1), packed(retrieved, 0), packed(retrieved, 1)
 
 
 def _order(pair: Pair) -> tuple[str, bool, float]:

@@ -17,8 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from ...chameleon.figures import Figures, steps
+from ...chameleon.lines import STANCES
 from ...chameleon.sample import Sample
-from ...chameleon.traces import STANCES, Trace
+from ...chameleon.traces import Trace
 from ..inert import shown
 from ..labels import plain
 from .panel import Panel, pair_name

@@ -13,9 +13,10 @@ from msgspec import structs
 
 from ....engine.pairs import Pair
 from ...chameleon.clustered import Draws, Resampling
+from ...chameleon.lines import Troubles
 from ...chameleon.readings import Readings
 from ...chameleon.sample import Sample, by_model, samples
-from ...chameleon.traces import Trace, Troubles
+from ...chameleon.traces import Trace
 from .runs import Run
 
 

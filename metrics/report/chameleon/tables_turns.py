@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from ...chameleon.density import GRID, density
 from ...chameleon.figures import Figures
+from ...chameleon.lines import STANCES
 from ...chameleon.sample import Sample, joined
 from ...chameleon.summary import binned, by_turn
-from ...chameleon.traces import STANCES, Trace
+from ...chameleon.traces import Trace
 from ..table import Cell, Column, Table
 from .panel import Panel
 from .tables_scores import CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, ends
