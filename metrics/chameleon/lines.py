@@ -70,8 +70,8 @@ def place_of(record: Line) -> tuple[str, int]:
 
 
 def confidence_in(record: Line) -> float | None:
-    """As it is written, else by the rubric, which has 0.67 for a stance without a word about it. None where nothing shows
-    that a judge read the answer."""
+    """As it is written, else by the rubric, which has 0.67 for a stance without a word about it. None where nothing
+    shows that a judge read the answer."""
     if record.confidence is not None:
         return record.confidence
     if record.rationale or record.stance not in (None, UNCLEAR):
