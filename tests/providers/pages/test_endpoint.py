@@ -7,55 +7,21 @@ import gzip
 import socket
 import ssl
 import subprocess
-import time
-from email.utils import formatdate
 from pathlib import Path
 
 import pytest
 from loops import on_each_loop, run_on
+from page_hops import attempt, endpoint, hop, saying
 from page_hosts import PAGE, Connected, http, leading_to
-from raw_server import Handler, RawServer, Visit
+from raw_server import RawServer, Visit
 
 from millstream.engine.call import Call, Message, Reply
-from millstream.engine.endpoint import EncodeError, Fault, Response, SendError
+from millstream.engine.endpoint import EncodeError, Fault
 from millstream.engine.key import key_of
 from millstream.providers.pages.connections import AddressInfo, Connections
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, WITHIN_S, PageEndpoint
 from millstream.providers.pages.guard import Guard, parse_allowed
 from millstream.providers.pages.hop import BODY_MAX, USER_AGENT
-
-
-def endpoint(port: int, timeout_s: float = 5.0) -> PageEndpoint:
-    return PageEndpoint(Connections(Guard((parse_allowed(f"*.example=127.0.0.1:{port}"),))), timeout_s)
-
-
-async def attempt(at: PageEndpoint, call: Call) -> tuple[Reply | Fault, Response | None]:
-    try:
-        response = await at.send(at.encode(call))
-    except SendError as error:
-        return error.fault, None
-    return at.decode(response), response
-
-
-def hop(
-    handler: Handler, url: str = "http://a.example/x?y", timeout_s: float = 5.0, loop: str = "asyncio"
-) -> tuple[Reply | Fault, Response | None]:
-    async def visit() -> tuple[Reply | Fault, Response | None]:
-        async with RawServer(handler) as server:
-            return await attempt(endpoint(server.port, timeout_s), Call("web", url))
-
-    return run_on(loop, visit())
-
-
-def saying(data: bytes, heard: list[bytes] | None = None) -> Handler:
-    async def handle(visit: Visit) -> None:
-        request = await visit.request()
-        if request is not None:
-            if heard is not None:
-                heard.append(request)
-            await visit.send(data)
-
-    return handle
 
 
 def fault_of(data: bytes) -> Fault:
@@ -101,24 +67,6 @@ def test_a_redirect_is_a_reply(status: int) -> None:
     assert (found.fetched.status, found.fetched.location) == (status, "/there")
 
 
-@on_each_loop
-def test_header_bytes_that_are_no_characters_are_made_such(loop: str) -> None:
-    data = b"HTTP/1.1 302 F\r\nLocation: /caf\xe9?\xc3\xa9\r\nContent-Type: text/\xff\r\nContent-Encoding: \xfe\r\n"
-    data += b"Retry-After: \x80\r\nDate: \x81\r\nContent-Length: 0\r\n\r\n"
-    found, response = hop(saying(data), loop=loop)
-    assert isinstance(found, Reply) and found.fetched is not None and response is not None
-    fetched = found.fetched
-    assert (fetched.location, fetched.content_type, fetched.encoding) == ("/caf%E9?\u00e9", "text/\ufffd", "\ufffd")
-    assert all(value.encode() for value in response.headers.values())
-
-
-@on_each_loop
-@pytest.mark.parametrize("data", [b"HTTP/1.1 2\xff0 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nA\xff\x00: \xfe\r\n\r\n"])
-def test_what_is_said_of_a_broken_answer_is_one_line_of_characters(loop: str, data: bytes) -> None:
-    found, _ = hop(saying(data), loop=loop)
-    assert isinstance(found, Fault) and found.detail.encode() and "\n" not in found.detail, found
-
-
 @pytest.mark.parametrize(
     ("status", "kind", "action"),
     [(status, "rejected", "never") for status in (400, 401, 402, 403, 404, 405, 410, 418, 451)]
@@ -153,18 +101,6 @@ def test_a_short_pause_is_the_lanes_and_a_long_one_is_final(
     assert (found.kind, found.action, found.status) == ("rate_limited", action, status)
     limits = endpoint(1).limits(response)
     assert [limit.wait_s for limit in limits] == ([] if pause_s is None else [pause_s])
-
-
-@pytest.mark.parametrize("status", [429, 503])
-@pytest.mark.parametrize("told", [(), ("Date: some day",), ("Date: Sat, 01 Jan 2000 00:00:00 -0000",)])
-def test_a_pause_until_a_time_is_held_against_our_clock_where_the_host_tells_none(
-    status: int, told: tuple[str, ...]
-) -> None:
-    for ahead_s, action in ((3_000, "never"), (-3_000, "retry")):
-        until = f"Retry-After: {formatdate(time.time() + ahead_s, usegmt=True)}"
-        found, _ = hop(saying(http(b"", until, *told, status=status)))
-        assert isinstance(found, Fault) and (found.kind, found.action) == ("rate_limited", action), found
-        assert found.detail.endswith("of 0.1 s") == (action == "retry")
 
 
 def test_a_host_that_wants_a_long_pause_is_not_asked_meanwhile_and_others_are() -> None:
@@ -222,33 +158,6 @@ def test_more_than_five_mebibytes_are_dropped(loop: str, is_declared: bool) -> N
 
     found, _ = hop(handle, loop=loop)
     assert isinstance(found, Fault) and (found.kind, found.action) == ("too_large", "never")
-
-
-@on_each_loop
-@pytest.mark.parametrize(
-    ("head", "again"),
-    [
-        (b"", b"\r\n" * 32_768),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", (b"1;" + b"e" * 8_000 + b"\r\nx\r\n") * 8),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"e" * 65_536),
-    ],
-    ids=["empty-lines", "extensions", "one-extension"],
-)
-def test_what_is_no_payload_counts_on_the_wire_too(loop: str, head: bytes, again: bytes) -> None:
-    taken = 0
-
-    async def handle(visit: Visit) -> None:
-        nonlocal taken
-        await visit.request()
-        await visit.send(head)
-        # Far more than what waits in the system's own buffers.
-        for _ in range(640):
-            await visit.send(again)
-            taken += len(again)
-
-    found, _ = hop(handle, timeout_s=20.0, loop=loop)
-    assert isinstance(found, Fault) and found.action == "never" and found.kind in ("too_large", "incomplete"), found
-    assert taken < 30 << 20
 
 
 def test_exactly_five_mebibytes_are_taken() -> None:
