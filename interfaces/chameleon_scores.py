@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
-
 from ..engine.pairs import Pair
 from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
 from ..metrics.chameleon.readings import Readings
 from ..metrics.chameleon.scores import scores
 from ..metrics.chameleon.traces import Asked, Traces
 from .benchmark_options import READINGS
-from .chameleon_readings import given_readings, readings_of
+from .chameleon_readings import readings_of
 from .execution import write_scores
 from .output import note, table
 from .record_lines import record_lines

@@ -288,9 +288,7 @@ def test_spread_calls_are_the_same_calls_with_one_of_each_issue_first(protocol: 
         assert made[first:] == [call for call in plain if call.tag.id not in begun]
 
 
-def test_issues_that_could_share_a_prompt_keep_their_order(
-    tiny_content: dict[str, Content], write: Write
-) -> None:
+def test_issues_that_could_share_a_prompt_keep_their_order(tiny_content: dict[str, Content], write: Write) -> None:
     """The rank of a prompt that stands twice in the grid depends on all that come before it."""
     grid = Grid(load(write({"a": tiny_content["tea"], "b": tiny_content["tea"]})), trials=2)
     made = list(calls(grid, "sim/x", spread=20))
