@@ -28,7 +28,8 @@ class OneAnswer(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         if self._is_before_head and data:
-            self._is_before_head = False
+            # One that says "go on" or gives early hints is not the answer yet.
+            self._is_before_head = _is_interim(data)
             end = _end_of_answer(data)
             if end is not None and len(data) > end:
                 self.force_close()
@@ -40,6 +41,11 @@ class OneAnswer(ResponseHandler):
                 self.transport.close()
             return
         super().data_received(data)
+
+
+def _is_interim(data: bytes) -> bool:
+    """Whether this is the whole head of an informational answer, and nothing more."""
+    return data[:7] == b"HTTP/1." and data[9:10] == b"1" and data.find(b"\r\n\r\n") == len(data) - 4
 
 
 def _end_of_answer(data: bytes) -> int | None:

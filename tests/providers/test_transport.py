@@ -275,3 +275,23 @@ def test_many_cancelled_calls_leave_no_socket_behind(loop: str) -> None:
             await eventually(lambda: open_files() <= before - 2, 1)
 
     run_on(loop, scenario())
+
+
+@on_each_loop
+@pytest.mark.parametrize(
+    "interim", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"]
+)
+def test_what_is_said_before_the_answer_is_not_taken_for_it(interim: bytes, loop: str) -> None:
+    async def hints_first(visit: Visit) -> None:
+        while await visit.request() is not None:
+            for part in (interim, interim):
+                await visit.send(part)
+                await asyncio.sleep(0.03)
+            await visit.send(http(answer("A")))
+
+    async def scenario() -> list[str]:
+        async with RawServer(hints_first) as server, transport() as over:
+            one = endpoint(over, server.base_url)
+            return [text_of(await ask(one)) for _ in range(2)]
+
+    assert run_on(loop, scenario()) == ["A", "A"]
