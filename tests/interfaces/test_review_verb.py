@@ -305,7 +305,7 @@ def test_a_file_that_holds_something_else_is_left_as_it_is(cli: CommandLine, fol
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--sample", "0"), "--sample: expected a whole number of answers, 1 to 100000, got"),
+        (("--sample", "0"), "--sample: expected a whole number of answers, 1 to 100,000, got"),
         (("--sample", "x"), "--sample: expected a whole number of answers"),
         (("--seed", "-1"), "--seed: expected a seed: a whole number from 0 to 1000000000, got"),
         (("--seed", "1.5"), "--seed: expected a seed"),
