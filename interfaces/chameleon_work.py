@@ -242,7 +242,7 @@ def _digest_of(corpus: Path) -> str:
     try:
         return digest_of(listed(corpus))
     except CorpusError as error:
-        raise UsageError(f"--corpus {error}") from error
+        raise UsageError(f"--corpus: {error}") from error
 
 
 def _as_resumed(run: ChameleonOptions, path: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from ..engine.fault import LocalFault
 from ..engine.snapshot import DamagedSnapshot, digest_of
+from ..providers.pages.guard import parse_allowed
 from ..wiring import Settings
 from .options import Sending
 from .refusal import UsageError
@@ -61,6 +62,15 @@ def refuse_what_is_no_snapshot(settings: Settings) -> None:
         raise
     except LocalFault as fault:
         raise UsageError(f"--snapshot: expected a file that `millstream cache export` wrote; {fault}") from fault
+
+
+def refuse_what_is_no_host(settings: Settings) -> None:
+    """Before a folder is begun that could only say so."""
+    for host in settings.allow_hosts:
+        try:
+            parse_allowed(host)
+        except ValueError as error:
+            raise UsageError(f"--allow-host {error}") from error
 
 
 def kept(sending: Sending) -> dict[str, Any]:

@@ -6,10 +6,8 @@ Owns the arguments and the opening and closing of the cache. `stats` and `why` o
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,21 +27,6 @@ if TYPE_CHECKING:
 
 HELP = "the stored answers: stats, why, prune, export, import"
 _VERBS = "stats|why|prune|export|import"
-_AGE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(m|h|d|w)\s*")
-_AGE_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-
-
-@dataclass(frozen=True)
-class _Age:
-    """How old something is, in seconds."""
-
-    expected: str = "an age with its unit, as 90m, 12h, 30d or 8w"
-
-    def read(self, value: object) -> float:
-        match = _AGE.fullmatch(value) if isinstance(value, str) else None
-        if match is None:
-            raise ValueError(value)
-        return float(match[1]) * _AGE_S[match[2]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_why(_sub(verbs, "why", "why a call is, or is not, answered from the cache"))
     prune = _sub(verbs, "prune", "drop stored answers")
     which = prune.add_mutually_exclusive_group()
-    which.add_argument("--older-than", type=flag(_Age()), metavar="AGE", help="those older: 90m, 12h, 30d, 8w")
+    which.add_argument("--older-than", type=flag(values.Age()), metavar="AGE", help="those older: 90m, 12h, 30d, 8w")
     which.add_argument("--all", action="store_true", help="all of them")
     _add_export(_sub(verbs, "export", "write every response of a run into one file, to repeat it from that or to keep"))
     taking = _sub(verbs, "import", "take every response of a snapshot into a cache")

@@ -46,6 +46,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "what is no snapshot": ((*RUN, "--snapshot", "list.json", "--mode", "strict"), "list.json is no snapshot"),
     "an age without a unit": ((*RUN, "--max-age", "12"), "an age with its unit"),
     "a host that is none": ((*RUN, "--allow-host", "http://a/"), "a host as NAME"),
+    "a host of colons": ((*RUN, "--allow-host", ":::"), "--allow-host ':::' must be NAME, NAME:PORT"),
     "a data set that is not there": ((*RUN, "--dataset", "nowhere.json"), "nowhere.json"),
     "an empty data set": ((*RUN, "--dataset", "list.json"), "expected at least one conversation"),
     "a data set of the other benchmark": ((*RUN, "--dataset", "issue.json"), "issue.json"),
