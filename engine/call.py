@@ -13,11 +13,11 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from .addresses import host_of
+from .content import Content, Native, Part, Tool, ToolCall, checked_content, words_of, wrong_type
 
 WEB = "web"
 # What a cache and a journal can hold.
 TRIAL_MAX = (1 << 63) - 1
-_SAID_MAX = 60
 
 FailureKind = Literal[
     "connect",
@@ -37,12 +37,6 @@ FailureKind = Literal[
 ]
 
 
-def _wrong(name: str, value: object, wanted: str, where: str = "") -> TypeError:
-    said = repr(value)
-    said = said if len(said) <= _SAID_MAX else f"{said[: _SAID_MAX - 1]}…"
-    return TypeError(f"{name} must be {wanted}; came {said}{where}, a {type(value).__name__}")
-
-
 def _is_writable(text: str) -> bool:
     try:
         text.encode()
@@ -53,31 +47,38 @@ def _is_writable(text: str) -> bool:
 
 def _check_whole(name: str, value: object, least: int | None = None, what: str = "") -> None:
     if not isinstance(value, int) or value.__class__ is bool:
-        raise _wrong(name, value, "a whole number")
+        raise wrong_type(name, value, "a whole number")
     if least is not None and value < least:
         raise ValueError(f"{name} ({value}) must be >= {least}{what}")
 
 
 def _check_number(name: str, value: object) -> None:
     if not isinstance(value, float | int) or value.__class__ is bool:
-        raise _wrong(name, value, "a number")
+        raise wrong_type(name, value, "a number")
 
 
 def _check_mapping(name: str, value: object) -> None:
     if value.__class__ is not dict and not isinstance(value, Mapping):
-        raise _wrong(name, value, "a mapping of names to values")
+        raise wrong_type(name, value, "a mapping of names to values")
 
 
 class Message(Struct, frozen=True):
-    """One turn of a conversation."""
+    """One turn of a conversation: text, or parts of it in their order. Results of tools stand in a turn with the role
+    `tool` or `user`."""
 
     role: str
-    content: str
+    content: Content
 
     def __post_init__(self) -> None:
-        for name, value in (("role", self.role), ("content", self.content)):
-            if not isinstance(value, str):
-                raise _wrong(f"a message's {name}", value, "text")
+        if not isinstance(self.role, str):
+            raise wrong_type("a message's role", self.role, "text")
+        if self.content.__class__ is not str:
+            force_setattr(self, "content", checked_content(self.content))
+
+    @property
+    def words(self) -> str:
+        """What is said in it."""
+        return words_of(self.content)
 
 
 class Call(Struct, frozen=True):
@@ -87,8 +88,9 @@ class Call(Struct, frozen=True):
     A parameter left at None is not sent and is not part of the key, so that new parameters never empty old
     caches. `reasoning_effort` is the provider's own word (none, minimal, low, medium, high); an answer under a
     `json_schema` is JSON of that shape; `logprobs` asks for the chosen tokens' log-probabilities with so many
-    alternatives each. `extra` goes into the body as it is. `trial` tells repeats of one question apart; `tag`
-    is the caller's own and travels untouched.
+    alternatives each. `extra` goes into the body as it is. `tools` are what the model may ask for, a `tool_choice` is
+    `auto`, `none`, `required` or a tool's name. `trial` tells repeats of one question apart; `tag` is the caller's own
+    and travels untouched.
     """
 
     model: str
@@ -105,10 +107,13 @@ class Call(Struct, frozen=True):
     reasoning_effort: str | None = None
     json_schema: Mapping[str, Any] | None = None
     logprobs: int | None = None
+    tools: tuple[Tool | Native, ...] | None = None
+    tool_choice: str | None = None
+    parallel_tools: bool | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str):
-            raise _wrong("model", self.model, "text")
+            raise wrong_type("model", self.model, "text")
         if "/" not in self.model and self.model != WEB:
             raise ValueError(f"model {self.model!r} must be provider/model, as in openai/gpt-4o-mini")
         if not self.model.isascii() and not _is_writable(self.model):
@@ -139,9 +144,11 @@ class Call(Struct, frozen=True):
         if self.logprobs is not None:
             _check_whole("logprobs", self.logprobs, 0, ", the number of alternatives for each token")
         if self.reasoning_effort is not None and not isinstance(self.reasoning_effort, str):
-            raise _wrong("reasoning_effort", self.reasoning_effort, "text")
+            raise wrong_type("reasoning_effort", self.reasoning_effort, "text")
+        if self.tools is not None or self.tool_choice is not None or self.parallel_tools is not None:
+            self._check_tools()
         if self.stream.__class__ is not bool:
-            raise _wrong("stream", self.stream, "True or False")
+            raise wrong_type("stream", self.stream, "True or False")
 
     def _check_input(self) -> None:
         """A list of messages is kept as a tuple, so that nobody changes the call."""
@@ -152,10 +159,10 @@ class Call(Struct, frozen=True):
         if isinstance(given, str):
             return
         if not isinstance(given, tuple):
-            raise _wrong("input", given, "text, or a tuple of messages")
+            raise wrong_type("input", given, "text, or a tuple of messages")
         for each in given:
             if not isinstance(each, Message):
-                raise _wrong("input", each, "text, or a tuple of messages", " in it")
+                raise wrong_type("input", each, "text, or a tuple of messages", " in it")
 
     def _check_stop(self) -> None:
         given: Any = self.stop
@@ -163,7 +170,21 @@ class Call(Struct, frozen=True):
             given = tuple(given)
             force_setattr(self, "stop", given)
         if not isinstance(given, tuple) or not all(isinstance(each, str) for each in given):
-            raise _wrong("stop", given, "a tuple of texts")
+            raise wrong_type("stop", given, "a tuple of texts")
+
+    def _check_tools(self) -> None:
+        given: Any = self.tools
+        if isinstance(given, list):
+            given = tuple(given)
+            force_setattr(self, "tools", given)
+        if given is not None and not (
+            isinstance(given, tuple) and all(isinstance(each, Tool | Native) for each in given)
+        ):
+            raise wrong_type("tools", given, "a tuple of tools")
+        if self.tool_choice is not None and not isinstance(self.tool_choice, str):
+            raise wrong_type("tool_choice", self.tool_choice, "auto, none, required or a tool's name")
+        if self.parallel_tools is not None and not isinstance(self.parallel_tools, bool):
+            raise wrong_type("parallel_tools", self.parallel_tools, "True or False")
 
     @property
     def lane(self) -> str:
@@ -241,10 +262,10 @@ class Fetched(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """A whole answer. `finish_reason` is `stop`, `length` or `content_filter` for every provider that means one of
-    these, else its own word. `raw_hash` is the SHA-256 of the bytes it was read from; `raw` holds those bytes only
-    where the text had to be repaired. `logprobs` None: the provider gave none. `hits` are a search's, `fetched` a
-    page's."""
+    """A whole answer. `finish_reason` is `stop`, `length`, `tool_calls` or `content_filter` for every provider that
+    means one of these, else its own word. `raw_hash` is the SHA-256 of the bytes it was read from; `raw` holds those
+    bytes only where the text had to be repaired. `logprobs` None: the provider gave none. `hits` are a search's,
+    `fetched` a page's. `parts` is all that was said, in its order, where that is more than the text."""
 
     text: str
     usage: Usage | None = None
@@ -256,6 +277,11 @@ class Reply(Struct, frozen=True):
     citations: tuple[Citation, ...] = ()
     hits: tuple[Hit, ...] = ()
     fetched: Fetched | None = None
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if isinstance(part, ToolCall)) if self.parts else ()
 
     @property
     def truncated(self) -> bool:

@@ -7,8 +7,10 @@ what the lane has answered so far. No tokenizer, no download.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from .call import Call, Usage
+from .content import IMAGE_CHARS, images_in, texts_in, texts_of_tools
 from .limits import Tokens
 
 TOKENS_PER_CHAR = 0.25
@@ -24,9 +26,21 @@ _REFRESH = 16
 
 
 def chars_of(call: Call) -> int:
-    if isinstance(call.input, str):
+    if isinstance(call.input, str) and call.tools is None:
         return len(call.input)
-    return sum(len(message.content) for message in call.input)
+    return sum(map(len, _texts_of(call))) + _image_chars(call)
+
+
+def _texts_of(call: Call) -> Iterable[str]:
+    """All that a model reads."""
+    for message in call.messages():
+        yield from texts_in(message.content)
+    if call.tools is not None:
+        yield from texts_of_tools(call.tools)
+
+
+def _image_chars(call: Call) -> int:
+    return 0 if isinstance(call.input, str) else IMAGE_CHARS * sum(images_in(each.content) for each in call.input)
 
 
 def surplus_of(text: str) -> int:
@@ -42,14 +56,13 @@ def weight_of(text: str) -> int:
 
 
 def call_weight(call: Call) -> int:
-    if isinstance(call.input, str):
+    if isinstance(call.input, str) and call.tools is None:
         return weight_of(call.input)
-    return sum(weight_of(message.content) for message in call.input)
+    return sum(map(weight_of, _texts_of(call))) + _image_chars(call)
 
 
 def bytes_of(call: Call) -> int:
-    texts = (call.input,) if isinstance(call.input, str) else (message.content for message in call.input)
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in _texts_of(call)) + _image_chars(call)
 
 
 class TokenEstimate:

@@ -67,7 +67,7 @@ def title_of(title: str, otherwise: str) -> str:
 def fit_answer(history: Sequence[Exchange], sources: Sequence[Source], question: str, tokens: int) -> Shown:
     """The prompt for an answer of at most so many tokens, as far as leaving out history and pages can reach that."""
     messages = answer_messages(history, sources_text(sources), question)
-    sizes = [weight_of(message.content) for message in messages]
+    sizes = [weight_of(message.words) for message in messages]
     excess = sum(sizes) - chars_for(tokens)
     # Two messages a turn, after the system's.
     forgotten = 0
@@ -91,8 +91,8 @@ def fit_judge(
     kept = list(history) if prompt == "extended" else []
     # What is left out changes the labels of the rest, which weigh nothing beyond their number.
     messages = judge_message(prompt, topic, kept, question, answer)
-    surplus = surplus_of(messages[0].content)
-    while kept and len(messages[0].content) + surplus > most:
+    surplus = surplus_of(messages[0].words)
+    while kept and len(messages[0].words) + surplus > most:
         gone = kept.pop(0)
         surplus -= surplus_of(gone.question) + surplus_of(gone.answer)
         messages = judge_message(prompt, topic, kept, question, answer)

@@ -71,9 +71,9 @@ def prompt_of(call: Call) -> dict[str, Any]:
     for message in call.messages():
         is_system = message.role in _SYSTEM
         if is_system and not turns:
-            system.append(message.content)
+            system.append(message.words)
         else:
-            turns.append({"content": message.content, "role": "system" if is_system else message.role})
+            turns.append({"content": message.words, "role": "system" if is_system else message.role})
     if not turns:
         raise EncodeError(f"{call.model}: Anthropic wants at least one message of a user besides the system prompt")
     if not system:

@@ -67,7 +67,7 @@ def _prompt_of(call: Call) -> dict[str, Any]:
     messages: list[dict[str, Any]] = []
     system: list[dict[str, str]] = []
     for message in call.messages():
-        block = {"text": message.content}
+        block = {"text": message.words}
         if message.role in _SYSTEM:
             system.append(block)
         elif message.role in _ROLES:

@@ -63,7 +63,7 @@ def digest(*parts: object) -> str:
 
 
 def kind_of(call: Call) -> str:
-    text = call.input if isinstance(call.input, str) else call.input[0].content
+    text = call.input if isinstance(call.input, str) else call.input[0].words
     if text.startswith("Write one web search query"):
         return "query"
     if text.startswith("You are an expert stance analyzer"):
@@ -89,7 +89,7 @@ def asked_question(call: Call) -> str:
         return call.input.rpartition("Question: ")[2].removesuffix(". Output only the query.")
     message = call.input[-1]
     assert isinstance(message, Message)
-    return message.content.rpartition("Question: ")[2]
+    return message.words.rpartition("Question: ")[2]
 
 
 class ScriptedOutside:

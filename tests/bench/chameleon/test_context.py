@@ -17,7 +17,7 @@ SOURCES = [Source(at, f"Title {at}", f"https://{at}.test/", "text " * 100) for a
 
 
 def size_of(messages: tuple[Message, ...]) -> int:
-    return sum(len(message.content) for message in messages)
+    return sum(len(message.words) for message in messages)
 
 
 def test_a_page_is_cut_to_its_budget_and_only_then() -> None:
@@ -64,10 +64,10 @@ def test_twenty_chinese_pages_and_a_history_have_room_in_a_window() -> None:
     pages = [Source(at, CHINESE, f"https://{at}.test/", page_text(CHINESE * 2_000, 1_500)[0]) for at in range(1, 21)]
     history = [Exchange(CHINESE * 10, CHINESE * 100) for _ in range(14)]
     shown = fit_answer(history, pages, CHINESE, 32_000)
-    assert sum(map(ord_count, (message.content for message in shown.messages))) <= 32_000
+    assert sum(map(ord_count, (message.words for message in shown.messages))) <= 32_000
     assert (len(shown.sources), shown.history) == (20, 3)
     judge, kept = fit_judge("extended", CHINESE, history, CHINESE, CHINESE * 100, 4_000)
-    assert (ord_count(judge[0].content) <= 4_000, kept) == (True, 5)
+    assert (ord_count(judge[0].words) <= 4_000, kept) == (True, 5)
 
 
 def ord_count(text: str) -> float:
@@ -106,7 +106,7 @@ def test_the_oldest_history_goes_first_then_pages_from_the_last_and_never_more_t
 def test_the_judge_loses_the_oldest_history_and_never_what_is_judged() -> None:
     whole = judge_message("extended", "T", HISTORY, "Q?", "An answer.")
     assert fit_judge("extended", "T", HISTORY, "Q?", "An answer.", 100_000) == (whole, 6)
-    messages, shown = fit_judge("extended", "T", HISTORY, "Q?", "An answer.", len(whole[0].content) // 4 - 100)
+    messages, shown = fit_judge("extended", "T", HISTORY, "Q?", "An answer.", len(whole[0].words) // 4 - 100)
     assert shown == 4
     assert messages == judge_message("extended", "T", HISTORY[2:], "Q?", "An answer.")
     messages, shown = fit_judge("extended", "T", HISTORY, "Q?", "An answer.", 1)

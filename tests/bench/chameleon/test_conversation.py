@@ -17,7 +17,7 @@ def of_kind(outside: ScriptedOutside, kind: str) -> list[Call]:
 
 
 def said_to(call: Call) -> str:
-    return call.input if isinstance(call.input, str) else call.input[-1].content
+    return call.input if isinstance(call.input, str) else call.input[-1].words
 
 
 def test_a_turn_is_query_search_pages_answer_judgement_and_the_next_is_retrieved_meanwhile(
@@ -75,11 +75,11 @@ def test_the_history_is_questions_and_answers_and_no_old_page(
         Message("user", "Question: How is question 2 of 0?"),
         Message("assistant", texts[1]),
     )
-    assert third[5].content.startswith("Sources:\n[1] Hit 1 (https://")
-    assert third[5].content.endswith("\n\nQuestion: How is question 3 of 0?")
+    assert third[5].words.startswith("Sources:\n[1] Hit 1 (https://")
+    assert third[5].words.endswith("\n\nQuestion: How is question 3 of 0?")
     judge = of_kind(outside, "judge")[2].input[0]
     assert isinstance(judge, Message)
-    assert f"Q2: How is question 2 of 0?\n\nA2: {texts[1]}\n\nQuestion: How is question 3" in judge.content
+    assert f"Q2: How is question 2 of 0?\n\nA2: {texts[1]}\n\nQuestion: How is question 3" in judge.words
 
 
 def test_old_pages_are_kept_on_request(made: Making, asking: Asking, running: Running) -> None:
@@ -90,7 +90,7 @@ def test_old_pages_are_kept_on_request(made: Making, asking: Asking, running: Ru
     assert second[1] == of_kind(outside, "answer")[0].input[1]
     judge = of_kind(outside, "judge")[1].input[0]
     assert isinstance(judge, Message)
-    assert "Sources:" not in judge.content
+    assert "Sources:" not in judge.words
 
 
 def test_pages_without_text_are_left_out_and_keep_their_number(
@@ -109,7 +109,7 @@ def test_pages_without_text_are_left_out_and_keep_their_number(
     prompt = of_kind(outside, "answer")[0].input[-1]
     assert isinstance(prompt, Message)
     urls = [one["url"] for one in record["retrieved"]]
-    assert prompt.content == (
+    assert prompt.words == (
         f"Sources:\n[1] Hit 1 ({urls[0]})\n{'y' * 400}\n[3] Hit 3 ({urls[2]})\n{'y' * 400}\n\n"
         "Question: How is question 1 of 0?"
     )
@@ -206,7 +206,7 @@ def test_a_model_that_writes_no_query_has_its_question_searched(
     assert (record["retrieved"], record["search_remarks"]) == ([], ["one engine kept silent"])
     prompt = of_kind(outside, "answer")[0].input[-1]
     assert isinstance(prompt, Message)
-    assert prompt.content == "Sources:\n\n\nQuestion: How is question 1 of 0?"
+    assert prompt.words == "Sources:\n\n\nQuestion: How is question 1 of 0?"
 
 
 STEPS: list[tuple[str, Callable[[Call], object]]] = [
@@ -314,8 +314,8 @@ def test_the_papers_judge_is_shown_question_and_answer_alone(
     running(outside, made(1, 2), asking(judge_prompt="paper"))
     second = of_kind(outside, "judge")[1].input[0]
     assert isinstance(second, Message)
-    assert second.content.endswith(f"\n\nQuestion: How is question 2 of 0?\n\nAnswer: {lines()[1]['text']}")
-    assert "Topic 0" not in second.content
+    assert second.words.endswith(f"\n\nQuestion: How is question 2 of 0?\n\nAnswer: {lines()[1]['text']}")
+    assert "Topic 0" not in second.words
     assert [record["confidence"] for record in lines()] == [0.67, 0.67]
     assert [record["judge_confidence"] for record in lines()] == [None, None]
 
@@ -328,7 +328,7 @@ def test_results_beyond_those_wanted_are_not_read(made: Making, asking: Asking, 
     prompt = of_kind(outside, "answer")[0].input[-1]
     assert isinstance(prompt, Message)
     # A result without a title bears its page's.
-    assert "[5] Title of https://h.test/5 (https://h.test/5)\n" in prompt.content
+    assert "[5] Title of https://h.test/5 (https://h.test/5)\n" in prompt.words
 
 
 def test_shared_queries_are_one_models_at_one_temperature_and_asked_once(

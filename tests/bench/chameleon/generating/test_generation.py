@@ -26,7 +26,7 @@ Said = str | Reply | Failure
 
 
 def first_text(call: Call) -> str:
-    return call.input if isinstance(call.input, str) else call.input[0].content
+    return call.input if isinstance(call.input, str) else call.input[0].words
 
 
 def conversation(call: Call, **changes: Any) -> str:
@@ -152,7 +152,7 @@ def test_a_bad_conversation_is_asked_again_with_the_reason_and_given_up_at_the_l
         if is_for_topics(call):
             return listed(call, TOPICS)
         if not isinstance(call.input, str):
-            reasons.append(call.input[-1].content)
+            reasons.append(call.input[-1].words)
         if "Topic: Fat\n" in first_text(call):
             return conversation(call, questions=["How?"])
         if "Topic: Bail\n" in first_text(call):

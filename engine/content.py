@@ -1,0 +1,169 @@
+"""What a turn or an answer may hold beside plain text: images, calls of tools and their results, and what only one wire
+protocol has words for.
+
+Values alone, checked when made. How each protocol writes and reads them: providers. Most calls and answers are plain
+text and need none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+# An image weighs as much as so many characters, whatever its bytes: some 1,500 tokens.
+IMAGE_CHARS = 6_000
+_SAID_MAX = 60
+
+
+def wrong_type(name: str, value: object, wanted: str, where: str = "") -> TypeError:
+    said = repr(value)
+    said = said if len(said) <= _SAID_MAX else f"{said[: _SAID_MAX - 1]}…"
+    return TypeError(f"{name} must be {wanted}; came {said}{where}, a {type(value).__name__}")
+
+
+def _check_texts(what: str, given: Iterable[tuple[str, object]]) -> None:
+    for name, value in given:
+        if not isinstance(value, str):
+            raise wrong_type(f"{what}'s {name}", value, "text")
+
+
+def _check_json(what: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        raise wrong_type(what, value, "a mapping of names to values")
+
+
+class Image(Struct, frozen=True):
+    """`url`: an address, or `data:image/png;base64,…`. `detail` is OpenAI's word for how closely to look."""
+
+    url: str
+    detail: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_texts("an image", (("url", self.url), ("detail", self.detail or "")))
+
+
+class ToolCall(Struct, frozen=True):
+    """What a model wants done: `arguments` are JSON, as it wrote them. `native` is what its wire protocol says beside
+    them and wants back, as Gemini's signature of a thought."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+    native: Native | None = None
+
+    def __post_init__(self) -> None:
+        _check_texts("a tool call", (("id", self.id), ("name", self.name), ("arguments", self.arguments)))
+
+
+class ToolResult(Struct, frozen=True):
+    """What came of the tool call with this `id`. `name` is the tool's, where it is known: Gemini wants it."""
+
+    id: str
+    content: str | tuple[str | Image, ...]
+    name: str = ""
+    is_error: bool = False
+
+    def __post_init__(self) -> None:
+        _check_texts("a tool result", (("id", self.id), ("name", self.name)))
+        given: Any = self.content
+        if isinstance(given, list):
+            given = tuple(given)
+            force_setattr(self, "content", given)
+        if isinstance(given, str):
+            return
+        if not isinstance(given, tuple) or not all(isinstance(each, str | Image) for each in given):
+            raise wrong_type("a tool result's content", given, "text, or a tuple of texts and images")
+
+
+class Native(Struct, frozen=True):
+    """What only one wire protocol has words for, as it stood there: a thought with its signature, a document, a tool of
+    the provider's own. `protocol` is the family: `openai`, `openai-responses`, `anthropic`, `gemini` or `bedrock`;
+    to any other it can't be said."""
+
+    protocol: str
+    value: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        _check_texts("a native part", (("protocol", self.protocol),))
+        _check_json("a native part's value", self.value)
+
+
+class Tool(Struct, frozen=True):
+    """A function that the model may ask for. `parameters` is the JSON schema of its arguments; `strict` None: not
+    said."""
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] | None = None
+    strict: bool | None = None
+
+    def __post_init__(self) -> None:
+        _check_texts("a tool", (("name", self.name), ("description", self.description)))
+        if self.parameters is not None:
+            _check_json("a tool's parameters", self.parameters)
+
+
+Part: TypeAlias = str | Image | ToolCall | ToolResult | Native
+Content: TypeAlias = str | tuple[Part, ...]
+_PARTS = (str, Image, ToolCall, ToolResult, Native)
+
+
+def checked_content(given: Any) -> Content:
+    """A message's content; a list is kept as a tuple, so that nobody changes the call."""
+    if isinstance(given, str):
+        return given
+    wanted = "text, or a tuple of texts, images, tool calls, tool results and native parts"
+    if not isinstance(given, tuple | list):
+        raise wrong_type("a message's content", given, wanted)
+    for each in given:
+        if not isinstance(each, _PARTS):
+            raise wrong_type("a message's content", each, wanted, " in it")
+    return tuple(given)
+
+
+def texts_in(content: Content) -> Iterable[str]:
+    """Every text that a model reads in it, arguments and results included."""
+    if isinstance(content, str):
+        yield content
+        return
+    for part in content:
+        match part:
+            case str():
+                yield part
+            case ToolCall():
+                yield part.name
+                yield part.arguments
+            case ToolResult():
+                yield from texts_in(part.content)
+            case Native():
+                yield orjson.dumps(part.value, default=str).decode()
+            case Image():
+                pass
+
+
+def images_in(content: Content) -> int:
+    if isinstance(content, str):
+        return 0
+    inner = (part.content for part in content if isinstance(part, ToolResult))
+    return sum(isinstance(part, Image) for part in content) + sum(map(images_in, inner))
+
+
+def words_of(content: Content) -> str:
+    """What is said in it, without tools, images and what only one protocol can say."""
+    return content if isinstance(content, str) else "".join(part for part in content if isinstance(part, str))
+
+
+def texts_of_tools(tools: Iterable[Tool | Native]) -> Iterable[str]:
+    """What a model reads of its tools."""
+    for tool in tools:
+        if isinstance(tool, Native):
+            yield orjson.dumps(tool.value, default=str).decode()
+            continue
+        yield tool.name
+        yield tool.description
+        if tool.parameters is not None:
+            yield orjson.dumps(tool.parameters, default=str).decode()
