@@ -6,6 +6,7 @@ nothing of HTTP or of any provider; whoever implements `Endpoint` knows nothing 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -26,12 +27,16 @@ stop      the account or the address is unusable: nothing more is sent on this l
 
 Quota = Literal["keep", "refund", "settle"]
 
+Hear = Callable[[str | None], None]
+"""Told what is said while an answer is streamed: pieces of its text in their order, and None where an attempt begins,
+which makes void what the one before it said. Only the outcome tells whether an answer was whole. Must not raise."""
+
 
 class Request(Struct, frozen=True):
     """A call in the provider's words. `identity` names the endpoint in the key, with whatever of URL and headers may
     change the answer; streaming changes `url` and `wire` alone. `body` is the canonical JSON that is hashed and, unless
     `wire` differs, sent. `prompt` and `params` are the two halves of the body, kept so that a cache miss can be
-    explained."""
+    explained. `hear` is the caller's, who wants to know what is said while it comes."""
 
     url: str
     identity: str
@@ -41,6 +46,7 @@ class Request(Struct, frozen=True):
     params: bytes
     stream: bool = False
     method: Literal["POST", "GET"] = "POST"
+    hear: Hear | None = None
 
 
 class Response(Struct, frozen=True, array_like=True):

@@ -15,7 +15,7 @@ from msgspec import MsgspecError, Struct, structs
 from .admission import Permit, Stop, StopReason
 from .cache import Cache, Mode
 from .call import Call, Failure, Outcome, Reply
-from .endpoint import EncodeError, Fault, Request, Response, SendError
+from .endpoint import EncodeError, Fault, Hear, Request, Response, SendError
 from .entries import Entry
 from .events import Events
 from .fault import LocalFault, Stopped
@@ -90,12 +90,15 @@ class Scheduler:
     def close(self) -> None:
         self._routes.close()
 
-    async def ask(self, call: Call, sink: Sink | None = None) -> Outcome:
-        """One call to its end. Raises Stopped where its lane sends nothing more."""
+    async def ask(self, call: Call, sink: Sink | None = None, hear: Hear | None = None) -> Outcome:
+        """One call to its end. Raises Stopped where its lane sends nothing more. `hear` is told of a call that is sent
+        and streamed; of one that is stored or under way already it hears nothing."""
         found = self.look_up(call)
         if isinstance(found, Outcome):
             self._write(found, sink)
             return found
+        if hear is not None:
+            found.request = structs.replace(found.request, hear=hear)
         try:
             return await self.fetch(found, sink)
         except LaneStopped as error:
@@ -262,6 +265,8 @@ class Scheduler:
         endpoint = route.endpoints[permit.lane.number]
         self._out += 1
         try:
+            if request.hear is not None:
+                request.hear(None)
             response = await endpoint.send(request)
             result = endpoint.decode(response)
             if response.headers and (limits := endpoint.limits(response)):

@@ -15,10 +15,11 @@ from ..engine.call import Call, Reply
 from ..engine.endpoint import EncodeError, Fault, Request, Response, SendError
 from ..engine.limits import Limit
 from .authorizer import Authorizer
+from .hearing import Hearing
 from .limits import limits_of
 from .llm.protocol import Target, WireProtocol
 from .secrecy import Secrets
-from .transport import Channel, Transport
+from .transport import Channel, Tap, Transport
 
 USER_AGENT = "millstream/0.1"
 _SPELLED_OUT = Fault(
@@ -63,10 +64,11 @@ class ModelEndpoint:
 
     async def send(self, request: Request) -> Response:
         try:
-            if self._is_fixed:
+            if self._is_fixed and request.hear is None:
                 response = await self._channel.send(request)
             else:
-                response = await self._channel.send(request, await self._made_anew(request))
+                headers = {} if self._is_fixed else await self._made_anew(request)
+                response = await self._channel.send(request, headers, self._tap_of(request))
         except SendError as error:
             raise SendError(self._told(error.fault)) from None
         if response.status == 401:
@@ -84,6 +86,11 @@ class ModelEndpoint:
 
     def limits(self, response: Response) -> tuple[Limit, ...]:
         return limits_of(response.headers, time.time(), self._target.provider)
+
+    def _tap_of(self, request: Request) -> Tap | None:
+        if request.hear is None or not request.stream or self._protocol.listen is None:
+            return None
+        return Hearing(self._protocol.listen(), self._secrets, request.hear).take
 
     async def _made_anew(self, request: Request) -> Mapping[str, str]:
         try:

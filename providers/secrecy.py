@@ -63,6 +63,18 @@ class Secrets:
                 return True
         return "\\" in text and self.struck_text(text) != text
 
+    def begun_in(self, text: str) -> int:
+        """How many of a text's last characters may be the beginning of a secret."""
+        most = 0
+        for form in self._forms:
+            at = text.find(form[0], max(0, len(text) - len(form) + 1))
+            while at >= 0 and len(text) - at > most:
+                if form.startswith(text[at:]):
+                    most = len(text) - at
+                    break
+                at = text.find(form[0], at + 1)
+        return most
+
 
 def _unescaped(body: bytes) -> bytes:
     """JSON that says the same with no sign of ASCII written by its number, and no slash escaped."""

@@ -11,7 +11,7 @@ import errno
 import socket
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import aiohttp
@@ -37,6 +37,8 @@ LOOK_EVERY_S = 0.1
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _NO_HEADERS: Mapping[str, str] = {}
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
+# Told the pieces of a body as they come.
+Tap = Callable[[bytes], None]
 
 
 class Transport:
@@ -133,9 +135,12 @@ class Channel:
         self._hung_up_at: dict[str, float] = {}
         self._look_at = 0.0
 
-    async def send(self, request: Request, headers: Mapping[str, str] = _NO_HEADERS) -> Response:
-        """Send and read to the end. `headers` are this attempt's own. Raises SendError where no response came whole."""
-        progress = _Progress()
+    async def send(
+        self, request: Request, headers: Mapping[str, str] = _NO_HEADERS, tap: Tap | None = None
+    ) -> Response:
+        """Send and read to the end. `headers` are this attempt's own; `tap` is told a sound answer's bytes as they
+        come. Raises SendError where no response came whole."""
+        progress = _Progress(tap)
         try:
             return await self._deadlines.within(self._exchange(request, headers, progress))
         except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError) as error:
@@ -160,7 +165,8 @@ class Channel:
             while 100 <= message.code < 200:
                 message, payload = await protocol.read()
             progress.is_answered = True
-            response = await _read(message, payload, request, began, self._headers_of(message, began))
+            tap = progress.tap if message.code == 200 else None
+            response = await _read(message, payload, request, began, self._headers_of(message, began), tap)
         except BaseException:
             # Closed, not given back: what is still to come on it belongs to nobody.
             connection.close()
@@ -215,9 +221,11 @@ def _lines(headers: Mapping[str, str]) -> bytes:
 
 
 class _Progress:
-    """How far an exchange came before it broke."""
+    """How far an exchange came before it broke, and who wants to know of it."""
 
-    is_answered = False
+    def __init__(self, tap: Tap | None) -> None:
+        self.is_answered = False
+        self.tap = tap
 
 
 async def _read(
@@ -226,6 +234,7 @@ async def _read(
     request: Request,
     began: float,
     headers: dict[str, str],
+    tap: Tap | None,
 ) -> Response:
     chunks: list[bytes] = []
     size = 0
@@ -240,6 +249,8 @@ async def _read(
                 detail = f"an answer of more than {BODY_MAX >> 20} MiB, dropped there"
                 raise SendError(Fault("too_large", detail, "never", message.code, is_billed_maybe=True))
             chunks.append(chunk)
+            if tap is not None:
+                tap(chunk)
             if payload.at_eof():
                 break
     except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from msgspec import Struct
@@ -54,14 +54,21 @@ def no_headers(target: Target) -> Mapping[str, str]:
     return _NOTHING
 
 
+class Listener(Protocol):
+    """Of one answer that still comes: the visible text in each piece of its bytes."""
+
+    def take(self, chunk: bytes) -> str: ...
+
+
 class WireProtocol(Struct, frozen=True):
     """`kind` is its name in a configuration. `headers`: what every request has besides Content-Type and credentials,
-    such as a version of the API."""
+    such as a version of the API. `listen`: who hears what is said while an answer is streamed; None: nobody can."""
 
     kind: str
     encode: Callable[[Call, Target], Request]
     decode: Callable[[Response], Reply | Fault]
     headers: Callable[[Target], Mapping[str, str]] = no_headers
+    listen: Callable[[], Listener] | None = None
 
 
 def request_of(

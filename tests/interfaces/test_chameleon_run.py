@@ -235,7 +235,7 @@ def test_verify_proves_a_whole_run(cli: CommandLine, copied: Path) -> None:
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a stance": (
         lambda run: _replaced(run / "records.jsonl", b'"supportive"', b'"critical"'),
-        "line 1: damaged",
+        "damaged: its checksum",
     ),
     "a line gone": (lambda run: _without(run / "records.jsonl", 5), "counts 36 records"),
     "a line twice": (lambda run: _twice(run / "records.jsonl", 5), "stands there twice"),
