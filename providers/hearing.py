@@ -41,7 +41,7 @@ class Hearing:
     def _doubtful(self, text: str) -> int:
         """How much of a text's end may be the beginning of something else than text."""
         begun = max((size for escape, size in _BEGUN.items() if text.endswith(escape)), default=0)
-        return max(begun, self._secrets.begun_in(text))
+        return begun + self._secrets.begun_in(text[: len(text) - begun])
 
 
 def _is_sound(text: str) -> bool:
