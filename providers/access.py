@@ -14,7 +14,7 @@ from msgspec import Struct
 from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .endpoint import ModelEndpoint
 from .kinds import KINDS, Credentials
-from .llm.protocol import Target
+from .llm.protocol import Target, WireProtocol
 from .table import OPENAI_NAMES, OPENAI_URL, PROVIDERS, Provider
 from .transport import Transport
 
@@ -72,13 +72,7 @@ def accesses(model: str, means: Means) -> tuple[Access, ...]:
     """The ways to one model, one for each key; two variables that hold the same key are one way. Or a
     ConfigurationError that says what is missing."""
     name, _, own = model.partition("/")
-    rows = {**PROVIDERS, **means.providers}
-    row = rows.get(name)
-    if row is None or not own:
-        raise UnknownProvider(
-            f"model {model!r}: no provider {name!r}; known are {', '.join(sorted(rows))}, and any that "
-            f"[providers.NAME] in a --config file names"
-        )
+    row = row_of(model, means)
     kind, variables = KINDS[row.kind], means.variables
     version, region, project = (_fact(row, fact, variables) for fact in ("version", "region", "project"))
     found = means.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else None)
@@ -114,6 +108,24 @@ def accesses(model: str, means: Means) -> tuple[Access, ...]:
         for access in ways:
             _authorizer_of(access)
     return ways
+
+
+def row_of(model: str, means: Means) -> Provider:
+    """The provider that a model string names."""
+    name, _, own = model.partition("/")
+    row = means.providers.get(name) or PROVIDERS.get(name)
+    if row is None or not own:
+        known = ", ".join(sorted({*PROVIDERS, *means.providers}))
+        raise UnknownProvider(
+            f"model {model!r}: no provider {name!r}; known are {known}, and any that [providers.NAME] in a --config "
+            f"file names"
+        )
+    return row
+
+
+def protocol_of(model: str, means: Means) -> WireProtocol:
+    """What is spoken with a model, whether or not it can be reached."""
+    return KINDS[row_of(model, means).kind].protocol(model.partition("/")[2])
 
 
 def is_address(url: str) -> bool:

@@ -19,6 +19,49 @@ def settings(**changes: object) -> wiring.Settings:
     return wiring.Settings(**{"environment": {"OPENAI_API_KEY": KEY}, **changes})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("openai/gpt-4o", "openai"),
+        ("azure/gpt-4o", "openai"),
+        ("groq/llama", "openai"),
+        ("mylab/m", "openai"),
+        ("openai-responses/gpt-5", "openai-responses"),
+        ("anthropic/claude", "anthropic"),
+        ("gemini/gemini-2.5-pro", "gemini"),
+        ("vertex/gemini-2.5-pro", "gemini"),
+        ("vertex/google/gemini-2.5-pro", "gemini"),
+        ("vertex/claude-sonnet-4", "anthropic"),
+        ("vertex/anthropic/claude-sonnet-4", "anthropic"),
+        ("vertex/meta/llama-4", "openai"),
+        ("bedrock/anthropic.claude-v2", "bedrock"),
+    ],
+)
+def test_a_model_is_of_the_family_whose_words_it_takes(model: str, family: str) -> None:
+    found = settings(environment={}, providers={"mylab": Provider("http://10.0.0.1/v1")})
+    assert wiring.family_of(model, found) == wiring.Engine(settings=found).family_of(model) == family
+
+
+def test_a_model_of_nobody_has_no_family() -> None:
+    with pytest.raises(ms.ConfigurationError, match="no provider 'nobody'; known are anthropic"):
+        wiring.family_of("nobody/m", settings())
+
+
+def test_the_key_of_a_call_is_what_its_outcome_has_and_tells_trials_apart(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with ModelProvider(Options()) as provider:
+            async with ms.Engine(settings=settings(base_url=provider.base_url, cache=tmp_path)) as engine:
+                keys = [engine.key_of(ms.Call("openai/open", "A or B?", trial=trial)) for trial in (0, 1, 0)]
+                assert provider.log.total == 0
+                assert keys[0] == keys[2] != keys[1]
+                assert (await engine.ask(ms.Call("openai/open", "A or B?", stream=True))).key == keys[0]
+                assert engine.key_of(ms.Call("openai/open", "A or B?", temperature=float("inf"))) == ""
+            with pytest.raises(RuntimeError, match="use it inside `async with Engine"):
+                engine.key_of(ms.Call("openai/open", "A or B?"))
+
+    asyncio.run(main())
+
+
 def test_a_key_shows_in_no_repr_of_what_holds_it() -> None:
     configured = settings()
     access = wiring.access_to("openai/gpt-4o", configured)

@@ -1,0 +1,16 @@
+"""Builds an engine from what was configured: providers, lanes, cache, prices, and the keys of the environment.
+
+The only room that knows both the engine and the providers. Everything is passed on as values; nothing is kept between
+engines.
+"""
+
+from ..providers.access import Access as Access
+from ..providers.access import ConfigurationError as ConfigurationError
+from ..providers.access import endpoint_to as endpoint_to
+from .engine import Engine as Engine
+from .settings import Settings as Settings
+from .ways import access_to as access_to
+from .ways import accesses_to as accesses_to
+from .ways import family_of as family_of
+from .ways import keyless_endpoint_to as keyless_endpoint_to
+from .ways import stem_of as stem_of

@@ -1,0 +1,181 @@
+"""The engine as people hold it: opened, asked, closed.
+
+Owns what is opened for it and that all of it is closed again. How one call is answered: the engine room's scheduler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from pathlib import Path
+from random import Random
+from types import TracebackType
+
+from ..engine.admission import StopReason
+from ..engine.cache import Cache, Mode
+from ..engine.call import WEB, Call, Outcome
+from ..engine.endpoint import EncodeError, Hear
+from ..engine.events import Events
+from ..engine.key import key_of
+from ..engine.lane import Lane
+from ..engine.money import Purse
+from ..engine.recall import Ages, Recall
+from ..engine.run import run_calls
+from ..engine.scheduler import Scheduler
+from ..engine.sink import Sink
+from ..engine.snapshot import Snapshot
+from ..providers.pages.extraction import Extraction
+from ..providers.pages.page import Page
+from ..providers.pages.reader import PageReader
+from ..providers.retrieval import Retrieval, is_page
+from ..providers.search.joined import COUNT, Found, search
+from .files import raise_file_limit
+from .routing import Routing
+from .settings import Settings
+from .ways import accesses_to, family_of
+
+# Of the disk that the cache lies on: more than calls in flight bring at once.
+_SPARE_BYTES = 16 << 20
+_CLOSED = "the engine is closed: use it inside `async with Engine(...) as engine`"
+
+
+class Engine:
+    """Runs calls: quotas, cache, retries and money around any number of providers.
+
+    Works inside any running event loop; several may live side by side.
+    """
+
+    def __init__(
+        self,
+        *lanes: Lane,
+        base_url: str | None = None,
+        cache: Path | str | None = None,
+        mode: Mode = "record",
+        max_cost: float | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        if settings is None:
+            folder = None if cache is None else Path(cache)
+            settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost)
+        self.settings = settings
+        self.events = Events()
+        self.purse = Purse(settings.max_cost, settings.spent)
+        self._cache: Cache | None = None
+        self._snapshot: Snapshot | None = None
+        self._scheduler: Scheduler | None = None
+        self._extraction = Extraction()
+        self._reader: PageReader | None = None
+        self._retrieval = Retrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
+        self._routing = Routing(settings, self.purse, self.events, self._retrieval, self._spare_loop)
+        for lane in settings.lanes:
+            if not is_page(lane.model):
+                accesses_to(lane.model, settings)
+
+    def __repr__(self) -> str:
+        return f"<Engine {self._scheduler or 'closed'} {self.purse}>"
+
+    async def __aenter__(self) -> Engine:
+        try:
+            await self._open()
+        except BaseException:
+            await self.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def _open(self) -> None:
+        settings = self.settings
+        raise_file_limit()
+        scope = b""
+        if settings.mode == "live":
+            scope = hashlib.sha256((settings.run_id or os.urandom(16).hex()).encode()).digest()[:16]
+        if settings.snapshot is not None:
+            self._snapshot = await asyncio.to_thread(Snapshot, settings.snapshot)
+        await self._retrieval.open()
+        self._cache = Cache(settings.cache_folder(), scope=scope, spare_bytes=_SPARE_BYTES)
+        started = time.time() if settings.run_started is None else settings.run_started
+        ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
+        recall = Recall(self._cache, settings.mode, ages, snapshot=self._snapshot)
+        self._scheduler = Scheduler(
+            self._routing.route,
+            cache=self._cache,
+            mode=settings.mode,
+            policy=settings.policy,
+            events=self.events,
+            random=Random(),
+            recall=recall,
+        )
+        self._reader = PageReader(self.ask, recall, self._extraction)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reader = None
+        await self._extraction.close()
+        await self._routing.close()
+        if self._scheduler is not None:
+            self._scheduler.close()
+            self._scheduler = None
+        self._retrieval.close()
+        if self._cache is not None:
+            if self.settings.run_id is None and not self._cache.is_faulty:
+                self._cache.drop_scope()
+            self._cache.close()
+            self._cache = None
+        if self._snapshot is not None:
+            self._snapshot.close()
+            self._snapshot = None
+
+    @property
+    def scheduler(self) -> Scheduler:
+        if self._scheduler is None:
+            raise RuntimeError(_CLOSED)
+        return self._scheduler
+
+    async def ask(self, call: Call, *, hear: Hear | None = None) -> Outcome:
+        """One call to its end. Raises Stopped where its lane sends nothing more. `hear` is told pieces of the text as
+        they come, where the call is sent and streamed."""
+        return await self.scheduler.ask(call, hear=hear)
+
+    def run(self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]:
+        """Outcomes as they finish; `calls` is read lazily. Raises Stopped at the end where a lane stopped."""
+        return run_calls(self.scheduler, calls, sink)
+
+    async def search(self, model: str, query: str, count: int = COUNT) -> Found:
+        """The first `count` hits of a search engine, joined from as many pages of results as that takes."""
+        return await search(self.ask, model, query, count)
+
+    async def read(self, url: str) -> Page:
+        """A page's text: robots.txt obeyed, redirects followed. It never fails, it says why it gave nothing."""
+        if self._reader is None:
+            raise RuntimeError(_CLOSED)
+        return await self._reader.read(url)
+
+    def key_of(self, call: Call) -> str:
+        """The call's key, as its outcome has it; nothing is sent. Empty where the call can't be written at all."""
+        try:
+            request = self.scheduler.route_of(call.lane).endpoint.encode(call)
+        except EncodeError:
+            return ""
+        return key_of(request, call.trial).hex()
+
+    def family_of(self, model: str) -> str:
+        """In whose words a model is spoken with: `openai`, `openai-responses`, `anthropic`, `gemini`, `bedrock`, or the
+        name of a protocol of others."""
+        return family_of(model, self.settings)
+
+    def halt(self, reason: StopReason, detail: str) -> None:
+        """Send nothing more; what is in flight is finished."""
+        self.scheduler.halt(reason, detail)
+
+    def forget_run(self) -> None:
+        """A live run is complete: what it kept in order to be able to resume goes."""
+        if self._cache is not None:
+            self._cache.drop_scope()
+
+    def _spare_loop(self) -> None:
+        """Pages are long: they are committed beside the loop."""
+        if self._cache is not None:
+            self._cache.spares_loop = True
