@@ -16,13 +16,14 @@ from ...engine.call import Call, Outcome
 class Asked(Struct, frozen=True):
     """One request as it was read. `model` is the client's own word for the model, which answers repeat; `count`:
     so many samples are wanted of the same question; `told`: what of the request the dialect needs again in its
-    answer."""
+    answer; `spare`: names in the call's `extra` that a provider of another family can do without."""
 
     call: Call
     model: str
     is_streamed: bool = False
     count: int = 1
     told: Mapping[str, Any] = {}
+    spare: frozenset[str] = frozenset()
 
 
 class Problem(Struct, frozen=True):
