@@ -1,0 +1,62 @@
+"""Errors and lists of models in Anthropic's words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from .dialect import Listed, Problem
+
+# Our own words say more than a status; the rest goes by that.
+_OF_KINDS = {"over_budget": "billing_error", "unknown_model": "not_found_error", "timeout": "timeout_error"}
+_OF_STATUSES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    415: "invalid_request_error",
+    422: "invalid_request_error",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+# What Anthropic itself says where it does not know when a model came out.
+_SOME_DAY = "1970-01-01T00:00:00Z"
+
+
+def problem(given: Problem) -> bytes:
+    """Which request it was stands in the answer's headers, where there is a number for it."""
+    kind = _OF_KINDS.get(given.kind) or _OF_STATUSES.get(given.status, "api_error")
+    said = {"type": "error", "error": {"type": kind, "message": given.message}, "request_id": None}
+    return orjson.dumps(said)
+
+
+def listing(models: Sequence[Listed]) -> bytes:
+    """All on one page."""
+    page = {
+        "data": [_model(each) for each in models],
+        "has_more": False,
+        "first_id": models[0].name if models else None,
+        "last_id": models[-1].name if models else None,
+    }
+    return orjson.dumps(page)
+
+
+def listed(model: Listed) -> bytes:
+    return orjson.dumps(_model(model))
+
+
+def _model(model: Listed) -> dict[str, str]:
+    return {
+        "type": "model",
+        "id": model.name,
+        "display_name": model.name,
+        "created_at": _SOME_DAY,
+        "lifecycle": "active",
+    }

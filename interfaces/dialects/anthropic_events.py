@@ -1,0 +1,123 @@
+"""An answer of Anthropic Messages on its way, as server-sent events. Pure: pieces in, bytes out.
+
+Blocks are numbered in the order in which they go out; the text that was said early is the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+import orjson
+
+from ...engine.call import Outcome
+from ...engine.content import Native, Part, ToolCall
+from .anthropic_answers import arguments_of, message, opened_call, parts_of, reply_of, stop_of, text_of, usage_of
+from .anthropic_errors import problem
+from .dialect import Asked, Problem
+
+_PING = b'event: ping\ndata: {"type":"ping"}\n\n'
+_ENDED = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+_NOT_STOPPED = {"stop_reason": None, "stop_sequence": None, "stop_details": None}
+
+
+def stream(asked: Asked) -> MessageStream:
+    return MessageStream(asked)
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, **fields}))
+
+
+def _is_thought(part: Part) -> bool:
+    return isinstance(part, Native) and part.value.get("type") in ("thinking", "redacted_thinking")
+
+
+class MessageStream:
+    """Where thoughts were asked for, all is said at the end: they come before the text, and clients send a turn back as
+    they got it. Thoughts that nobody asked for and that would come behind the text are left out, since Anthropic takes
+    no turn that ends in one."""
+
+    def __init__(self, asked: Asked) -> None:
+        call = asked.call
+        self._asked = asked
+        self._waits = call.reasoning_effort not in (None, "none") or "thinking" in (call.extra or ())
+        self._index = -1
+        self._is_open = False
+        self._said = 0
+
+    def begin(self) -> bytes:
+        """No key is known yet, so that the message's number is made of what was asked. Nor are the tokens: the end
+        tells them."""
+        digest = sha256(msgspec.msgpack.encode(self._asked.call, enc_hook=repr)).hexdigest()
+        begun = message(digest, self._asked.model, [], _NOT_STOPPED, usage_of(None))
+        return _event("message_start", message=begun)
+
+    def text(self, piece: str) -> bytes:
+        if self._waits or not piece:
+            return b""
+        opening = b"" if self._is_open else self._open({"type": "text", "text": ""})
+        self._said += len(piece)
+        return opening + self._delta("text_delta", text=piece)
+
+    def end(self, outcomes: Sequence[Outcome]) -> bytes:
+        outcome = outcomes[0]
+        reply = reply_of(outcome)
+        out = [each for part in parts_of(reply) for each in self._rest(part, outcome.key)]
+        out += self._close(), _event("message_delta", delta=stop_of(reply), usage=usage_of(reply.usage)), _ENDED
+        return b"".join(out)
+
+    def fail(self, met: Problem) -> bytes:
+        return b"event: error\ndata: %b\n\n" % problem(met)
+
+    def ping(self) -> bytes:
+        return _PING
+
+    def _rest(self, part: Part, key: str) -> Iterator[bytes]:
+        """What of a part was not said yet."""
+        text = text_of(part)
+        if text is None:
+            if not (self._said and _is_thought(part)):
+                yield from self._block(part, key)
+            return
+        said, self._said = self._said, max(self._said - len(text), 0)
+        rest = text[said:]
+        if not said or (rest and not self._is_open):
+            yield self._open({"type": "text", "text": ""})
+        if rest:
+            yield self._delta("text_delta", text=rest)
+        for citation in part.value.get("citations") or () if isinstance(part, Native) else ():
+            yield self._delta("citations_delta", citation=citation)
+
+    def _block(self, part: Part, key: str) -> Iterator[bytes]:
+        """A block that is no text, in the pieces that clients gather."""
+        if isinstance(part, ToolCall):
+            yield self._open(opened_call(part, key, self._index + 1))
+            yield self._delta("input_json_delta", partial_json=arguments_of(part))
+        elif isinstance(part, Native) and part.value.get("type") == "thinking":
+            yield self._open({**part.value, "thinking": "", "signature": ""})
+            for name in ("thinking", "signature"):
+                if said := part.value.get(name):
+                    yield self._delta(f"{name}_delta", **{name: said})
+        elif isinstance(part, Native) and str(part.value.get("type")).endswith("tool_use") and part.value.get("input"):
+            yield self._open({**part.value, "input": {}})
+            yield self._delta("input_json_delta", partial_json=orjson.dumps(part.value["input"]).decode())
+        elif isinstance(part, Native):
+            yield self._open(part.value)
+
+    def _open(self, block: Mapping[str, Any]) -> bytes:
+        closing = self._close()
+        self._index += 1
+        self._is_open = True
+        return closing + _event("content_block_start", index=self._index, content_block=block)
+
+    def _delta(self, kind: str, **fields: Any) -> bytes:
+        return _event("content_block_delta", index=self._index, delta={"type": kind, **fields})
+
+    def _close(self) -> bytes:
+        if not self._is_open:
+            return b""
+        self._is_open = False
+        return _event("content_block_stop", index=self._index)

@@ -1,0 +1,157 @@
+"""What the turns and the tools of a request to Anthropic Messages hold, as parts that every provider can be told.
+
+What only Anthropic has words for (thoughts, documents, its own tools) stays as it stood. cache_control is left out
+where the rest can be said to others: it says what shall be cheaper, and changes no answer. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...engine.call import Message
+from ...engine.content import Content, Image, Native, Part, Tool, ToolCall, ToolResult
+from .anthropic_fields import flag, holds_only, items, mapping, refuse, refuse_type, required, text, written
+
+FAMILY = "anthropic"
+_ROLES = ("user", "assistant", "system")
+_TEXT = frozenset({"type", "text", "cache_control"})
+_IMAGE = frozenset({"type", "source", "cache_control"})
+_SOURCES = {"base64": frozenset({"type", "media_type", "data"}), "url": frozenset({"type", "url"})}
+_TOOL_USE = frozenset({"type", "id", "name", "input", "cache_control"})
+_TOOL_RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
+# The last asks only how a call of the tool is streamed.
+_TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming"})
+_DIRECT = {"type": "direct"}
+
+
+def turns_of(body: Mapping[str, Any]) -> tuple[Message, ...]:
+    """The system prompt and the conversation."""
+    given = items(required(body, "messages"), "messages")
+    if not given:
+        refuse("messages", "at least one message is required")
+    turns = _system(body.get("system"))
+    names: dict[str, str] = {}
+    for place, each in enumerate(given):
+        path = f"messages.{place}"
+        turn = mapping(each, path)
+        role = text(turn, "role", path)
+        if role not in _ROLES:
+            refuse_type(f"{path}.role", "'user', 'assistant' or 'system'", role)
+        content = _content(required(turn, "content", path), f"{path}.content", names)
+        if not content and not (role == "assistant" and place == len(given) - 1):
+            refuse(path, "all messages must have non-empty content except for the optional final assistant message")
+        turns.append(Message(role, content))
+    return tuple(turns)
+
+
+def _system(given: Any) -> list[Message]:
+    if given is None or given == "" or given == []:
+        return []
+    if isinstance(given, str):
+        return [Message("system", given)]
+    for place, each in enumerate(items(given, "system")):
+        kind = mapping(each, f"system.{place}").get("type")
+        if kind != "text":
+            refuse_type(f"system.{place}.type", "'text'", kind)
+    return [Message("system", _content(given, "system", {}))]
+
+
+def _content(given: Any, path: str, names: dict[str, str]) -> Content:
+    """One text is that text, in a list or not. `names`: those of the tools called so far, by the calls' ids."""
+    if isinstance(given, str):
+        return given
+    parts = tuple(_part(each, f"{path}.{place}", names) for place, each in enumerate(items(given, path)))
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], str) else parts
+
+
+def _part(given: Any, path: str, names: dict[str, str]) -> Part:
+    block = mapping(given, path)
+    match text(block, "type", path):
+        case "text":
+            return _text(block, path)
+        case "image":
+            return _image(block, path)
+        case "tool_use":
+            call = _tool_call(block, path)
+            names[call.id] = call.name
+            return call
+        case "tool_result":
+            return _tool_result(block, path, names)
+        case _:
+            return Native(FAMILY, block)
+
+
+def _text(block: Mapping[str, Any], path: str) -> str | Native:
+    said = text(block, "text", f"{path}.text")
+    if holds_only(block, _TEXT) or (not block.get("citations") and holds_only(block, _TEXT | {"citations"})):
+        return said
+    return Native(FAMILY, block)
+
+
+def _image(block: Mapping[str, Any], path: str) -> Image | Native:
+    path = f"{path}.image.source"
+    source = mapping(required(block, "source", path.removesuffix(".source")), path)
+    kind = text(source, "type", path)
+    known = _SOURCES.get(kind)
+    if known is None or not holds_only(block, _IMAGE) or not holds_only(source, known):
+        return Native(FAMILY, block)
+    if kind == "url":
+        return Image(text(source, "url", f"{path}.url"))
+    data, media_type = text(source, "data", f"{path}.base64"), text(source, "media_type", f"{path}.base64")
+    return Image(f"data:{media_type};base64,{data}")
+
+
+def _tool_call(block: Mapping[str, Any], path: str) -> ToolCall:
+    """What is said beside the call goes back to Anthropic alone; that the model itself called is the rule."""
+    path = f"{path}.tool_use"
+    arguments = mapping(required(block, "input", path), f"{path}.input")
+    beside = {name: value for name, value in block.items() if name not in _TOOL_USE and value is not None}
+    if beside.get("caller") == _DIRECT:
+        del beside["caller"]
+    return ToolCall(
+        text(block, "id", path),
+        text(block, "name", path),
+        written(arguments, f"{path}.input"),
+        Native(FAMILY, beside) if beside else None,
+    )
+
+
+def _tool_result(block: Mapping[str, Any], path: str, names: dict[str, str]) -> ToolResult | Native:
+    path = f"{path}.tool_result"
+    call_id = text(block, "tool_use_id", path)
+    is_error = flag(block, "is_error", path) or False
+    given = block.get("content")
+    content = "" if given is None else _content(given, f"{path}.content", {})
+    if not holds_only(block, _TOOL_RESULT):
+        return Native(FAMILY, block)
+    if isinstance(content, str):
+        return ToolResult(call_id, content, names.get(call_id, ""), is_error)
+    said = tuple(part for part in content if isinstance(part, str | Image))
+    if len(said) < len(content):
+        return Native(FAMILY, block)
+    return ToolResult(call_id, said, names.get(call_id, ""), is_error)
+
+
+def tools_of(body: Mapping[str, Any]) -> tuple[Tool | Native, ...] | None:
+    given = body.get("tools")
+    if given is None:
+        return None
+    return tuple(_tool(each, f"tools.{place}") for place, each in enumerate(items(given, "tools"))) or None
+
+
+def _tool(given: Any, path: str) -> Tool | Native:
+    """Tools of Anthropic's own have a type; so may the caller's, and may then be told more than others understand."""
+    tool = mapping(given, path)
+    kind = tool.get("type")
+    if kind is not None and not isinstance(kind, str):
+        refuse_type(f"{path}.type", "a valid string", kind)
+    if kind not in (None, "custom"):
+        return Native(FAMILY, tool)
+    path = f"{path}.custom"
+    name, schema = text(tool, "name", path), mapping(required(tool, "input_schema", path), f"{path}.input_schema")
+    strict = flag(tool, "strict", path)
+    if not holds_only(tool, _TOOL):
+        return Native(FAMILY, tool)
+    description = "" if tool.get("description") is None else text(tool, "description", path)
+    return Tool(name, description, schema, strict)
