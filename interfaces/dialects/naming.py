@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ...engine.call import WEB, Call
-from .dialect import Refused
+from msgspec import structs
+
+from ...engine.call import WEB
+from .dialect import Asked, Refused
 
 # Protocol family in which a client speaks -> the provider that a bare name is of.
 OWN_PROVIDERS: Mapping[str, str] = MappingProxyType(
@@ -41,14 +43,18 @@ def model_named(word: str, family: str, names: Mapping[str, str], is_provider: C
     return word
 
 
-def refuse_what_is_foreign(call: Call, family: str, spoken: str) -> None:
-    """Parameters that no field of a call has words for go on as they are: to a provider that speaks the client's own
-    protocol, and to no other. `spoken` is the family of the call's model."""
-    if call.extra and family != spoken:
-        name = next(iter(call.extra))
-        raise Refused(
-            f"{name} can't be said to {call.model}, which speaks {spoken} and not {family}: leave it out", name
-        )
+def as_said_to(asked: Asked, family: str, spoken: str) -> Asked:
+    """The request as its model's provider can be told. What no field of a call has words for goes on as it is to a
+    provider that speaks the client's own protocol (`family`); to one that speaks another (`spoken`) what it can do
+    without is left out, and the rest refused."""
+    call = asked.call
+    if not call.extra or family == spoken:
+        return asked
+    name = next((name for name in call.extra if name not in asked.spare), None)
+    if name is not None:
+        said = f"{name} can't be said to {call.model}, which speaks {spoken} and not {family}: leave it out"
+        raise Refused(said, name)
+    return structs.replace(asked, call=structs.replace(call, extra=None))
 
 
 def _unknown(word: str, why: str) -> Refused:

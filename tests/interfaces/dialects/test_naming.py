@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from millstream.engine.call import Call
-from millstream.interfaces.dialects.dialect import Refused
-from millstream.interfaces.dialects.naming import model_named, refuse_what_is_foreign
+from millstream.interfaces.dialects.dialect import Asked, Refused
+from millstream.interfaces.dialects.naming import as_said_to, model_named
 
 
 def named(word: str, family: str = "openai", names: dict[str, str] | None = None) -> str:
@@ -61,9 +61,16 @@ def test_a_long_name_is_not_repeated_whole() -> None:
 
 
 def test_parameters_of_one_protocol_are_refused_for_a_model_that_speaks_another() -> None:
-    call = Call("anthropic/c", "Hello", extra={"logit_bias": {"50256": -100}})
+    asked = Asked(Call("anthropic/c", "Hello", extra={"logit_bias": {"50256": -100}}), "c")
     with pytest.raises(Refused, match=r"logit_bias can't be said to anthropic/c") as refused:
-        refuse_what_is_foreign(call, "openai", "anthropic")
+        as_said_to(asked, "openai", "anthropic")
     assert refused.value.problem.param == "logit_bias"
-    refuse_what_is_foreign(call, "openai", "openai")
-    refuse_what_is_foreign(Call("anthropic/c", "Hello"), "openai", "anthropic")
+    assert as_said_to(asked, "openai", "openai") is asked
+    plain = Asked(Call("anthropic/c", "Hello"), "c")
+    assert as_said_to(plain, "openai", "anthropic") is plain
+
+
+def test_what_a_provider_of_another_family_can_do_without_is_left_out() -> None:
+    asked = Asked(Call("anthropic/c", "Hello", extra={"service_tier": "flex"}), "c", spare=frozenset({"service_tier"}))
+    assert as_said_to(asked, "openai", "anthropic").call == Call("anthropic/c", "Hello")
+    assert as_said_to(asked, "openai", "openai").call.extra == {"service_tier": "flex"}
