@@ -1,0 +1,15 @@
+"""Tells Inspect of its model provider `millstream`, so that `--model millstream/openai/gpt-4o` leads here.
+
+Loaded by Inspect, through its entry point, whenever it looks for a provider: so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+from inspect_ai.model import ModelAPI, modelapi
+
+
+@modelapi(name="millstream")
+def millstream() -> type[ModelAPI]:
+    from .inspect_model import MillstreamAPI
+
+    return MillstreamAPI
