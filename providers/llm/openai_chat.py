@@ -12,9 +12,23 @@ from typing import Any
 import msgspec
 
 from ...engine.call import Call, Citation, Reply, TokenLogprob
+from ...engine.content import Part
 from ...engine.endpoint import Fault, Request, Response
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
-from .openai_shapes import Answer, Choice, Message, RawUsage, answer_of, citations_of, logprobs_of, usage_of
+from .openai_parts import Said
+from .openai_shapes import (
+    Answer,
+    Choice,
+    Listed,
+    Message,
+    RawUsage,
+    answer_of,
+    citations_of,
+    listed,
+    logprobs_of,
+    usage_of,
+)
+from .openai_turns import add_tools, turns_of
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, put, refuse_known, request_of
 from .repair import is_strict, mended, object_of, parse_leniently
 from .sse import events_of
@@ -23,7 +37,7 @@ PATH = "/chat/completions"
 _STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 _STREAM_ALONE: dict[str, Any] = {"stream": True}
 _NOT_EXTRA = ("messages", "model", "stream")
-_FINISHES = {"eos": "stop", "model_length": "length"}
+_FINISHES = {"eos": "stop", "model_length": "length", "function_call": "tool_calls"}
 # DeepSeek's word for an answer that it could not go on with.
 _BROKEN = ("error", "insufficient_system_resource")
 
@@ -37,7 +51,12 @@ def encode(call: Call, target: Target) -> Request:
 def encode_to(call: Call, target: Target, path: str) -> Request:
     """The same for a server that has its chat completions elsewhere."""
     params = params_of(call, target)
-    messages = [{"content": message.content, "role": message.role} for message in call.messages()]
+    messages: list[dict[str, Any]] = []
+    for message in call.messages():
+        if message.content.__class__ is str:
+            messages.append({"content": message.content, "role": message.role})
+        else:
+            messages += turns_of(call, message)
     streamed = _STREAM_ALONE if "stream_options" in target.refuses else _STREAM
     return request_of(call, target, path, params, {"messages": messages}, streamed=streamed)
 
@@ -64,6 +83,8 @@ def params_of(call: Call, target: Target) -> dict[str, Any]:
         params["response_format"] = {"type": "json_schema", "json_schema": named_schema(call)}
     if call.logprobs is not None:
         _ask_for_logprobs(params, call.logprobs, names.get("top_logprobs", "top_logprobs"))
+    if call.tools is not None or call.tool_choice is not None or call.parallel_tools is not None:
+        add_tools(call, params, names)
     add_extra(call, params, _NOT_EXTRA)
     return params
 
@@ -99,11 +120,20 @@ def decode(response: Response) -> Reply | Fault:
     if choice.message is None:
         return bad_json("200 with a choice that holds no message")
     logprobs = None if choice.logprobs is None else logprobs_of(choice.logprobs, None)
-    return _reply(choice, answer, logprobs, response, raw)
+    said = None
+    if choice.message.says_more:
+        said = Said()
+        said.take(choice.message, is_whole=True)
+    return _reply(choice, answer, logprobs, response, raw, said)
 
 
 def _reply(
-    choice: Choice, answer: Answer, logprobs: list[TokenLogprob] | None, response: Response, raw: bytes | None
+    choice: Choice,
+    answer: Answer,
+    logprobs: list[TokenLogprob] | None,
+    response: Response,
+    raw: bytes | None,
+    said: Said | None,
 ) -> Reply | Fault:
     message, finish = choice.message or Message(), choice.finish_reason
     text = message.content or message.refusal or ""
@@ -115,6 +145,12 @@ def _reply(
         finish = _FINISHES.get(finish, finish)
     if message.is_empty and (finish == "stop" or finish is None) and not is_refused:
         return empty_answer("a message that says nothing", usage_of(answer.usage))
+    raw_hash = sha256(response.body).hexdigest()
+    parts: tuple[Part, ...] = ()
+    if said is not None:
+        parts = said.parts(message.spoken if isinstance(message, Listed) else (text,), raw_hash)
+        if said.has_calls and (finish is None or finish == "stop"):
+            finish = "tool_calls"
     citations: tuple[Citation, ...] = ()
     if message.annotations or answer.citations or answer.search_results:
         citations = citations_of(message.annotations, answer.citations, answer.search_results)
@@ -123,10 +159,11 @@ def _reply(
         usage_of(answer.usage),
         finish,
         is_refused,
-        sha256(response.body).hexdigest(),
+        raw_hash,
         raw,
         None if logprobs is None else tuple(logprobs),
         citations,
+        parts=parts,
     )
 
 
@@ -143,7 +180,8 @@ class _Joined:
     """The chunks of a stream as one answer."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
+        self.spoken: list[str | dict[str, Any]] = []
+        self.said: Said | None = None
         self.tools: Any = None
         self.refusals: list[str] = []
         self.notes: list[Any] = []
@@ -161,8 +199,13 @@ class _Joined:
 
     def take_choice(self, choice: Choice) -> None:
         delta = choice.delta or choice.message or Message()
-        if delta.content is not None:
-            self.texts.append(delta.content)
+        if isinstance(delta, Listed):
+            self.spoken += delta.spoken
+        elif delta.content is not None:
+            self.spoken.append(delta.content)
+        if delta.says_more:
+            self.said = self.said or Said()
+            self.said.take(delta)
         self.tools = delta.tool_calls or delta.function_call or self.tools
         self.refusals.append(delta.refusal or "")
         self.notes += delta.annotations or ()
@@ -172,10 +215,13 @@ class _Joined:
         self.finish = choice.finish_reason or self.finish
 
     def reply(self, response: Response, raw: bytes | None) -> Reply | Fault:
-        text = "".join(self.texts) if self.texts else None
-        message = Message(text, "".join(self.refusals), self.notes, self.tools)
+        texts = [one for one in self.spoken if isinstance(one, str)]
+        message = Message("".join(texts) if texts else None, "".join(self.refusals), self.notes, self.tools)
+        if len(texts) < len(self.spoken):
+            message = listed(message, self.spoken)
         answer = Answer(usage=self.usage, citations=self.citations, search_results=self.results)
-        return _reply(Choice(message=message, finish_reason=self.finish), answer, self.logprobs, response, raw)
+        choice = Choice(message=message, finish_reason=self.finish)
+        return _reply(choice, answer, self.logprobs, response, raw, self.said)
 
 
 def _decode_stream(response: Response) -> Reply | Fault:

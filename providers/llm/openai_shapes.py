@@ -6,7 +6,7 @@ should is not there. Pure: values in, values out, never an exception.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -22,11 +22,31 @@ class Message(Struct, frozen=True):
     annotations: list[Any] | None = None
     tool_calls: Any = None
     function_call: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    reasoning_details: Any = None
+
+    @property
+    def says_more(self) -> bool:
+        """Whether it may hold more than text."""
+        return bool(
+            self.tool_calls or self.function_call or self.reasoning_content or self.reasoning or self.reasoning_details
+        )
 
     @property
     def is_empty(self) -> bool:
         """Nothing was said, not even an empty text; what was thought aloud is not said."""
         return self.content is None and not (self.refusal or self.tool_calls or self.function_call)
+
+
+class Listed(Message, frozen=True):
+    """A message whose content is a list: its texts, and whatever else is in it, in their order."""
+
+    spoken: tuple[str | dict[str, Any], ...] = ()
+
+    @property
+    def says_more(self) -> bool:
+        return True
 
 
 class Choice(Struct, frozen=True):
@@ -38,6 +58,9 @@ class Choice(Struct, frozen=True):
     finish_reason: str | None = None
     logprobs: Any = None
     error: Any = None
+
+
+_MORE = ("tool_calls", "function_call", "reasoning_content", "reasoning", "reasoning_details")
 
 
 class OutputDetails(Struct, frozen=True):
@@ -183,9 +206,25 @@ def _choice_of(choice: dict[str, Any]) -> Choice:
 def _message_of(message: Any) -> Message | None:
     if not isinstance(message, dict):
         return None
-    notes = _list_of(message.get("annotations"))
-    tools, function = message.get("tool_calls"), message.get("function_call")
-    return Message(_text_of(message.get("content")), _text_of(message.get("refusal")), notes, tools, function)
+    content = message.get("content")
+    plain = Message(
+        _text_of(content),
+        _text_of(message.get("refusal")),
+        _list_of(message.get("annotations")),
+        *(message.get(name) for name in _MORE),
+    )
+    return listed(plain, _spoken_in(content)) if isinstance(content, list) else plain
+
+
+def listed(message: Message, spoken: Iterable[str | dict[str, Any]]) -> Listed:
+    return Listed(**{name: getattr(message, name) for name in message.__struct_fields__}, spoken=tuple(spoken))
+
+
+def _spoken_in(content: list[Any]) -> Iterator[str | dict[str, Any]]:
+    for part in content:
+        if isinstance(part, dict):
+            text = part.get("text")
+            yield text if isinstance(text, str) else part
 
 
 def _list_of(value: Any) -> list[Any] | None:

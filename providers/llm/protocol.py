@@ -139,13 +139,18 @@ def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> Non
 
 
 def schema_of(call: Call) -> orjson.Fragment:
-    """The call's JSON schema with its properties in their own order, in which answers will have them: what else stands
-    in a body is sorted."""
-    _refuse_infinite(call, "json_schema", call.json_schema)
+    """The call's JSON schema with its properties in their own order, in which answers will have them."""
+    return as_it_stands(call, "json_schema", call.json_schema)
+
+
+def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:
+    """A value whose names keep their own order in the body: what else stands there is sorted. `name`: what of the call
+    it is."""
+    _refuse_infinite(call, name, value)
     try:
-        return orjson.Fragment(orjson.dumps(call.json_schema))
+        return orjson.Fragment(orjson.dumps(value))
     except (orjson.JSONEncodeError, TypeError) as error:
-        raise EncodeError(f"json_schema of the call to {call.model} can't be written as JSON ({error})") from error
+        raise EncodeError(f"{name} of the call to {call.model} can't be written as JSON ({error})") from error
 
 
 def named_schema(call: Call) -> dict[str, Any]:

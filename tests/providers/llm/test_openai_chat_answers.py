@@ -59,7 +59,7 @@ RECORDED = "position <<A>> – ✓ 😀"
     ("body", "text", "finish"),
     [
         (whole(choices=message("")), "", "stop"),
-        (whole(choices=choice(message=TOOL)), "", "stop"),
+        (whole(choices=choice(message=TOOL)), "", "tool_calls"),
         (whole(choices=message(PARTS)), "AB", "stop"),
         (whole(choices=message("A", reasoning_content="because")), "A", "stop"),
         (whole(choices=choice(finish_reason=None)), "A", None),

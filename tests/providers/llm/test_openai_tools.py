@@ -1,0 +1,328 @@
+"""Calls of tools and thoughts in answers of OpenAI's chat completions, whole and streamed, as servers give them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from chat_shapes import DONE, ROLE, USAGE, choice, chunk, fault_of, message, ok, reply_of, streamed, whole
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.engine.call import Call, Message, Reply
+from millstream.engine.content import Native, Part, ToolCall
+from millstream.engine.endpoint import Fault, Response
+from millstream.providers.llm.openai_chat import decode, encode
+from millstream.providers.llm.protocol import Target
+
+TARGET = Target("http://127.0.0.1:8000/v1", "lab", "m", "openai")
+
+
+# --- what is read, whole ---
+
+
+def called(name: str = "weather", arguments: Any = '{"where":"Ä"}', **more: Any) -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+
+
+CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "grammar", "input": "x = 1"}}
+ONE, TWO = ToolCall("c1", "weather", '{"where":"Ä"}'), ToolCall("c2", "now", "{}")
+BOTH = [called(), called("now", "{}", id="c2")]
+THOUGHT = Native("openai", {"reasoning_content": "hm"})
+THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+TEXTS = [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]
+IN_TWO_FORMS: dict[str, Any] = {"reasoning": "hm", "reasoning_details": [{"type": "t", "text": "hm"}]}
+WHOLE: dict[str, tuple[list[dict[str, Any]], tuple[Part, ...]]] = {
+    "one": (message(None, tool_calls=[called()]), (ONE,)),
+    "two, and a text before them": (message("I look.", tool_calls=BOTH), ("I look.", ONE, TWO)),
+    "thoughts before it": (message(None, reasoning_content="hm", tool_calls=[called()]), (THOUGHT, ONE)),
+    "arguments as an object": (message(None, tool_calls=[called(arguments={"where": "Ä"})]), (ONE,)),
+    "arguments that are no JSON": (message(None, tool_calls=[called(arguments="{oops")]),
+                                   (ToolCall("c1", "weather", "{oops"),)),
+    "no arguments": (message(None, tool_calls=[called("now", None), called("now", "", id="c2")]),
+                     (ToolCall("c1", "now", "{}"), TWO)),
+    "one that is no list": (message(None, tool_calls=called()), (ONE,)),
+    "no function around it": (message(None, tool_calls=[{"id": "c2", "name": "now", "arguments": {}}]), (TWO,)),
+    "the same id twice": (message(None, tool_calls=[called(), called()]), (ONE, ONE)),
+    "what is none among them": (message(None, tool_calls=[7, None, {}, called()]), (ONE,)),
+    "what is said beside it": (message(None, tool_calls=[called(extra={"g": 1}, index=0)]),
+                               (ToolCall("c1", "weather", '{"where":"Ä"}', Native("openai", {"extra": {"g": 1}})),)),
+    "a custom tool's": (message(None, tool_calls=[CUSTOM]), (Native("openai", CUSTOM),)),
+    "thoughts alone beside the text": (message("A", reasoning_content="hm"), (THOUGHT, "A")),
+    "thoughts in two forms": (message("A", **IN_TWO_FORMS), (Native("openai", IN_TWO_FORMS), "A")),
+    "thoughts among the content": (message([THINKING, *TEXTS]), (Native("openai", THINKING), "AB")),
+    "texts alone": (message(TEXTS), ()),
+    "null for all of it": (message("A", tool_calls=None, reasoning_content=None, reasoning=None), ()),
+    "nothing in any of it": (message("A", tool_calls=[], reasoning_content="", reasoning_details=[]), ()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_is_said_beside_the_text_is_read_in_its_order(name: str) -> None:
+    choices, parts = WHOLE[name]
+    reply = reply_of(ok(whole(choices=choices)))
+    assert reply.parts == parts
+    assert reply.text == "".join(part for part in parts if isinstance(part, str)) or not parts
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    assert reply.tool_calls == tuple(calls)
+    assert reply.finish_reason == ("tool_calls" if calls or name == "a custom tool's" else "stop")
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "function_call", "stop", None])
+def test_a_call_of_a_tool_ends_an_answer_in_one_word(finish: str | None) -> None:
+    body = whole(choices=choice(message={"content": None, "tool_calls": [called()]}, finish_reason=finish))
+    assert reply_of(ok(body)).finish_reason == "tool_calls"
+
+
+def test_a_call_that_ran_out_of_tokens_is_truncated() -> None:
+    body = whole(
+        choices=choice(message={"content": None, "tool_calls": [called(arguments='{"a')]}, finish_reason="length")
+    )
+    reply = reply_of(ok(body))
+    assert (reply.truncated, reply.tool_calls[0].arguments) == (True, '{"a')
+
+
+def test_ids_that_a_server_leaves_out_are_made_of_the_answers_bytes() -> None:
+    bare = {"function": {"name": "now", "arguments": {}}}
+    first = reply_of(ok(whole(choices=message(None, tool_calls=[bare, bare]))))
+    assert len({one.id for one in first.tool_calls}) == 2
+    assert first == reply_of(ok(whole(choices=message(None, tool_calls=[bare, bare]))))
+    other = reply_of(ok(whole(id="another", choices=message(None, tool_calls=[bare, bare]))))
+    assert not {one.id for one in other.tool_calls} & {one.id for one in first.tool_calls}
+
+
+def test_a_function_call_of_old_is_one_too() -> None:
+    told = {"name": "weather", "arguments": '{"where":"Ä"}'}
+    plain = reply_of(
+        ok(whole(choices=choice(message={"content": None, "function_call": told}, finish_reason="function_call")))
+    )
+    parts = (chunk({"function_call": {"name": "weather", "arguments": ""}}),
+             chunk({"function_call": {"arguments": '{"where"'}}),
+             chunk({"function_call": {"arguments": ':"Ä"}'}}), chunk({}, "function_call"))  # fmt: skip
+    for reply in (plain, reply_of(streamed(ROLE, *parts, DONE))):
+        assert [(one.name, one.arguments) for one in reply.tool_calls] == [("weather", '{"where":"Ä"}')]
+        assert reply.tool_calls[0].id and reply.finish_reason == "tool_calls"
+
+
+def test_a_lone_half_of_a_sign_is_mended_wherever_it_stands() -> None:
+    body = (
+        b'{"choices":[{"message":{"content":null,"reasoning_details":[{"text":"\\ud83d"}],"tool_calls":[{"id":"\\ud83d",'
+        b'"function":{"name":"f\\ud83d","arguments":{"a":"\\ud83d"}},"x":"\\ud83d"}]},"finish_reason":"tool_calls"}]}'
+    )
+    reply = reply_of(ok(body))
+    assert reply.raw == body
+    assert reply.parts == (
+        Native("openai", {"reasoning_details": [{"text": "\ufffd"}]}),
+        ToolCall("\ufffd", "f\ufffd", '{"a": "\ufffd"}', Native("openai", {"x": "\ufffd"})),
+    )
+
+
+# --- what is read, streamed ---
+
+
+def piece(*calls: dict[str, Any], **more: Any) -> bytes:
+    return chunk({"tool_calls": list(calls), **more})
+
+
+def bit(index: int | None, arguments: Any, name: str | None = None, call_id: str | None = None) -> dict[str, Any]:
+    function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
+    given = {"index": index, "id": call_id, "function": function}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+END = chunk({}, "tool_calls")
+STREAMS: dict[str, tuple[bytes, ...]] = {
+    "OpenAI": (
+        chunk({"role": "assistant", "content": None}),
+        piece({**bit(0, "", "weather", "c1"), "type": "function"}), piece(bit(0, '{"whe')), piece(bit(0, 're":"Ä"}')),
+        piece({**bit(1, "", "now", "c2"), "type": "function"}), piece(bit(1, "{}")),
+    ),
+    "pieces that take turns": (
+        piece(bit(0, "", "weather", "c1"), bit(1, "", "now", "c2")),
+        piece(bit(1, "{")), piece(bit(0, '{"where":"'), bit(1, "}")), piece(bit(0, 'Ä"}')),
+    ),
+    "the later one first": (piece(bit(1, "{}", "now", "c2")), piece(bit(0, '{"where":"Ä"}', "weather", "c1"))),
+    "whole calls in one chunk without numbers": (
+        piece(bit(None, '{"where":"Ä"}', "weather", "c1"), bit(None, "{}", "now", "c2")),
+    ),
+    "whole calls in chunks of their own without numbers": (
+        piece(bit(None, '{"where":"Ä"}', "weather", "c1")), piece(bit(None, "{}", "now", "c2")),
+    ),
+    "arguments as objects": (
+        piece(bit(0, {"where": "Ä"}, "weather", "c1")), piece(bit(1, {}, "now", "c2")),
+    ),
+    "whole calls under one number": (
+        piece(bit(0, '{"where":"Ä"}', "weather", "c1")), piece(bit(0, "{}", "now", "c2")),
+    ),
+    "id and name in every piece": (
+        piece(bit(0, "", "weather", "c1")), piece(bit(0, '{"where":', "weather", "c1")),
+        piece(bit(0, '"Ä"}', "weather", "c1")), piece(bit(0, "", "weather", "c1")), piece(bit(1, "{}", "now", "c2")),
+    ),
+    "ids in the place of numbers": (
+        piece(bit(None, '{"where":', "weather", "c1")), piece(bit(None, "{", "now", "c2")),
+        piece(bit(None, '"Ä"}', None, "c1")), piece(bit(None, "}", None, "c2")),
+    ),
+    "another id in every piece": (
+        piece(bit(0, "", "weather", "c1")), piece(bit(0, '{"where":"Ä"}', None, "x")),
+        piece(bit(1, "{", "now", "c2")), piece(bit(1, "}", None, "y")),
+    ),
+    "the whole once more at the end": (
+        piece(bit(0, '{"where":', "weather", "c1")), piece(bit(0, '"Ä"}')),
+        piece(bit(0, '{"where":"Ä"}', "weather", "c1")), piece(bit(1, "{}", "now", "c2")),
+    ),
+    "a name in pieces": (
+        piece(bit(0, "", "wea", "c1")), piece(bit(0, '{"where":"Ä"}', "ther")), piece(bit(1, "{}", "now", "c2")),
+    ),
+    "null where nothing is new": (
+        piece({**bit(0, "", "weather", "c1"), "type": None}),
+        piece({"index": 0, "id": None, "type": None, "function": {"name": None, "arguments": '{"where":"Ä"}'}}),
+        piece(bit(1, "{}", "now", "c2")), chunk({"tool_calls": None}), chunk({"tool_calls": []}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_pieces_of_calls_are_joined_however_a_server_cuts_and_numbers_them(name: str) -> None:
+    reply = reply_of(streamed(*STREAMS[name], END, USAGE, DONE))
+    assert reply.parts == (ONE, TWO)
+    assert (reply.text, reply.finish_reason) == ("", "tool_calls")
+
+
+def test_calls_without_ids_under_one_number_are_two_calls() -> None:
+    reply = reply_of(streamed(piece(bit(0, '{"a":1}', "f", "")), piece(bit(0, '{"a":1}', "f", "")), END))
+    assert [(one.name, one.arguments) for one in reply.tool_calls] == [("f", '{"a":1}')] * 2
+
+
+def test_a_stream_is_joined_in_the_order_of_a_whole_answer() -> None:
+    thoughts = chunk({"reasoning_content": "h"}), chunk({"reasoning_content": "m", "content": ""})
+    reply = reply_of(
+        streamed(ROLE, *thoughts, chunk({"content": "I "}), chunk({"content": "look."}), *STREAMS["OpenAI"], END, DONE)
+    )
+    assert (reply.text, reply.parts) == ("I look.", (THOUGHT, "I look.", ONE, TWO))
+
+
+def test_details_of_thoughts_are_joined_by_their_number() -> None:
+    def detail(index: int, **more: Any) -> bytes:
+        return chunk({"content": "", "reasoning_details": [{"type": "reasoning.text", "index": index, **more}]})
+
+    parts = detail(0, text="h", signature=None), detail(0, text="m"), detail(0, signature="s"), detail(1, text="!")
+    reply = reply_of(streamed(ROLE, *parts, chunk({"content": "A"}, "stop"), DONE))
+    told = [
+        {"type": "reasoning.text", "index": 0, "text": "hm", "signature": "s"},
+        {"type": "reasoning.text", "index": 1, "text": "!"},
+    ]
+    assert reply.parts == (Native("openai", {"reasoning_details": told}), "A")
+
+
+def test_thoughts_among_the_content_of_a_stream_are_one_part() -> None:
+    def thinking(text: str) -> dict[str, Any]:
+        return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+
+    parts = chunk({"content": [thinking("h")]}), chunk({"content": [thinking("m")]}), chunk({"content": "A"})
+    reply = reply_of(streamed(ROLE, *parts, chunk({"content": "B"}, "stop"), DONE))
+    assert (reply.text, reply.parts) == ("AB", (Native("openai", thinking("hm")), "AB"))
+
+
+@pytest.mark.parametrize("name", ["OpenAI", "pieces that take turns", "whole calls in one chunk without numbers"])
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_a_streamed_call_cut_at_any_byte_is_an_answer_only_if_its_finish_reason_came(name: str, newline: bytes) -> None:
+    body = b"".join((*STREAMS[name], END, USAGE, DONE)).replace(b"\n", newline)
+    finish_came = len(b"".join((*STREAMS[name], END)).replace(b"\n", newline)) - (newline == b"\r\n")
+    for cut in range(len(body) + 1):
+        result = decode(streamed(body[:cut], is_cut=True))
+        assert isinstance(result, Reply) == (cut >= finish_came), (cut, result)
+        if isinstance(result, Reply):
+            assert result.parts == (ONE, TWO)
+        else:
+            assert result.kind == "incomplete"
+
+
+def test_a_call_in_a_body_cut_at_any_byte_is_never_a_reply() -> None:
+    body = whole(choices=message("I look.", tool_calls=BOTH))
+    for cut in range(len(body)):
+        assert fault_of(ok(body[:cut])).kind == "bad_json"
+
+
+# --- there and back ---
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_NAME = st.text("abc_", min_size=1, max_size=8)
+_CALLS = st.lists(
+    st.tuples(_NAME, st.dictionaries(_TEXT, _TEXT | st.integers(-9, 9) | st.booleans(), max_size=3)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(_TEXT, _TEXT, _CALLS, st.data())
+def test_what_a_model_says_is_sent_back_to_it_as_it_stood(
+    thought: str, text: str, calls: list[tuple[str, dict[str, Any]]], data: st.DataObject
+) -> None:
+    stated: list[dict[str, Any]] = [
+        {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": orjson.dumps(told).decode()}}
+        for at, (name, told) in enumerate(calls)
+    ]
+    turn: dict[str, Any] = {"role": "assistant", "content": text or None, "tool_calls": stated}
+    if thought:
+        turn["reasoning_content"] = thought
+    reply = reply_of(ok(whole(choices=choice(message=turn, finish_reason="tool_calls"))))
+    assert reply.text == text
+    call = Call("openai/m", (Message("assistant", reply.parts),))
+    assert orjson.loads(encode(call, TARGET).body)["messages"] == [turn]
+    pieces = [chunk({"reasoning_content": thought}), chunk({"content": text})]
+    for at, one in enumerate(stated):
+        pieces.append(piece({"index": at, **one, "function": {**one["function"], "arguments": ""}}))
+    waiting = [list(one["function"]["arguments"]) for one in stated]
+    while left := [at for at, signs in enumerate(waiting) if signs]:
+        at = data.draw(st.sampled_from(left))
+        size = data.draw(st.integers(1, len(waiting[at])))
+        pieces.append(piece(bit(at, "".join(waiting[at][:size]))))
+        del waiting[at][:size]
+    assert reply_of(streamed(ROLE, *pieces, END, DONE)).parts == reply.parts
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(
+        ["id", "index", "type", "function", "custom", "name", "arguments", "input", "text", "thinking"]), inner,
+        max_size=5),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@settings(max_examples=700, deadline=None)
+@given(st.lists(_ANY, max_size=3), _ANY, _ANY, _ANY, st.booleans())
+def test_odd_parts_cost_no_answer_and_can_be_written(
+    calls: Any, function: Any, details: Any, content: Any, is_streamed: bool
+) -> None:
+    told = {"tool_calls": calls, "function_call": function, "reasoning_details": details, "reasoning": details}
+    finish = {"index": 0, "finish_reason": "stop"}
+    if is_streamed:
+        odd = json.dumps({"choices": [{"index": 0, "delta": {"content": [content], **told}}]}).encode()
+        odd = b"data: " + odd + b"\n\n"
+        result = decode(streamed(odd, odd, chunk({"content": "A"}, "stop"), DONE))
+    else:
+        body = json.dumps({"choices": [{**finish, "message": {"content": "A", **told}}]}).encode()
+        result = decode(Response(200, body))
+    assert isinstance(result, Reply), result
+    for part in result.parts:
+        match part:
+            case Native():
+                orjson.dumps(part.value)
+            case ToolCall():
+                orjson.dumps([part.id, part.name, part.arguments])
+    assert not isinstance(result, Fault)
+
+
+def test_deep_parts_break_nothing() -> None:
+    for depth in (200, 300, 900, 5_000):
+        deep = b"[" * depth + b"]" * depth
+        for field in (b"reasoning_details", b"tool_calls", b"function_call"):
+            inside = b'[{"id":"c","x":' + deep + b',"function":{"name":"f","arguments":' + deep + b"}}]"
+            body = b'{"choices":[{"message":{"content":"A","' + field + b'":' + inside + b"}}]}"
+            for response in (ok(body), streamed(b"data: " + body.replace(b"message", b"delta") + b"\n\n", END)):
+                result = decode(response)
+                assert isinstance(result, Reply | Fault)

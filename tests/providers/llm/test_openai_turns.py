@@ -1,0 +1,159 @@
+"""Tools, images and parts of its own in OpenAI's chat completions: what is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from millstream.engine.call import Call, Message
+from millstream.engine.content import Content, Image, Native, Tool, ToolCall, ToolResult
+from millstream.engine.endpoint import EncodeError
+from millstream.providers.llm import azure
+from millstream.providers.llm.openai_chat import encode
+from millstream.providers.llm.protocol import Target
+
+URL = "http://127.0.0.1:8000/v1"
+MODEL = "openai/gpt-4o-mini"
+TARGET = Target(URL, URL, "gpt-4o-mini", "openai")
+
+
+def body_of(call: Call) -> Any:
+    return orjson.loads(encode(call, TARGET).body)
+
+
+def turns_of(*messages: Message) -> Any:
+    return body_of(Call(MODEL, messages))["messages"]
+
+
+WEATHER = {"type": "object", "properties": {"where": {"type": "string"}, "at": {"type": "string"}}}
+
+
+def test_tools_are_sent_with_what_is_set_of_them_and_their_names_in_their_own_order() -> None:
+    tools = (Tool("now"), Tool("weather", "Tells it.", WEATHER, True), Native("openai", {"type": "custom", "b": 1}))
+    body = encode(Call(MODEL, "x", tools=tools, tool_choice="auto", parallel_tools=False), TARGET).body
+    assert orjson.loads(body) == {
+        "messages": [{"content": "x", "role": "user"}],
+        "model": "gpt-4o-mini",
+        "tools": [
+            {"type": "function", "function": {"name": "now"}},
+            {
+                "type": "function",
+                "function": {"name": "weather", "description": "Tells it.", "parameters": WEATHER, "strict": True},
+            },
+            {"type": "custom", "b": 1},
+        ],
+        "tool_choice": "auto",
+        "parallel_tool_calls": False,
+    }
+    assert b'"properties":{"where":{"type":"string"},"at":' in body
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sent"),
+    [
+        ("none", "none"),
+        ("required", "required"),
+        ("now", {"type": "function", "function": {"name": "now"}}),
+        ("grammar", {"type": "custom", "custom": {"name": "grammar"}}),
+    ],
+)
+def test_a_tool_is_chosen_by_its_name(chosen: str, sent: Any) -> None:
+    tools = (Tool("now"), Native("openai", {"type": "custom", "custom": {"name": "grammar"}}))
+    assert body_of(Call(MODEL, "x", tools=tools, tool_choice=chosen))["tool_choice"] == sent
+
+
+def test_a_conversation_with_tools_is_sent_in_its_order() -> None:
+    asked = ToolCall("c1", "weather", '{"where":"Ä"}'), ToolCall("c2", "now")
+    assert turns_of(
+        Message("system", "Be brief."),
+        Message("user", ("What is this?", Image("https://a.example/i.png", "low"), Image("data:image/png;base64,AA"))),
+        Message("assistant", (Native("openai", {"reasoning_content": "hm"}), "I ", "look.", *asked)),
+        Message("tool", (ToolResult("c1", "rain"), ToolResult("c2", ("12:00", Image("https://a.example/c.png"))))),
+        Message("user", (ToolResult("c3", "late"), "And now?")),
+    ) == [
+        {"content": "Be brief.", "role": "system"},
+        {
+            "content": [
+                {"type": "text", "text": "What is this?"},
+                {"type": "image_url", "image_url": {"url": "https://a.example/i.png", "detail": "low"}},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+            ],
+            "role": "user",
+        },
+        {
+            "content": "I look.",
+            "role": "assistant",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"where":"Ä"}'}},
+                {"id": "c2", "type": "function", "function": {"name": "now", "arguments": "{}"}},
+            ],
+            "reasoning_content": "hm",
+        },
+        {"content": "rain", "role": "tool", "tool_call_id": "c1"},
+        {
+            "content": [
+                {"type": "text", "text": "12:00"},
+                {"type": "image_url", "image_url": {"url": "https://a.example/c.png"}},
+            ],
+            "role": "tool",
+            "tool_call_id": "c2",
+        },
+        {"content": "late", "role": "tool", "tool_call_id": "c3"},
+        {"content": "And now?", "role": "user"},
+    ]
+
+
+AUDIO = {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}
+CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "grammar", "input": "x = 1"}}
+
+
+@pytest.mark.parametrize(
+    ("role", "content", "sent"),
+    [
+        ("user", ("x",), {"content": "x", "role": "user"}),
+        ("user", (), {"content": "", "role": "user"}),
+        ("system", ("a", "b"), {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+                                "role": "system"}),
+        ("user", (Native("openai", AUDIO), "x"), {"content": [AUDIO, {"type": "text", "text": "x"}], "role": "user"}),
+        ("user", ("x", Native("openai", {"name": "Ann"})), {"content": "x", "role": "user", "name": "Ann"}),
+        ("assistant", (Native("openai", CUSTOM),), {"content": None, "role": "assistant", "tool_calls": [CUSTOM]}),
+        ("assistant", (ToolCall("c", "f", "no JSON", Native("openai", {"extra_content": {"g": 1}})),),
+         {"content": None, "role": "assistant", "tool_calls": [{"id": "c", "type": "function",
+          "extra_content": {"g": 1}, "function": {"name": "f", "arguments": "no JSON"}}]}),
+        ("assistant", (ToolCall("c", "f", "{}", Native("gemini", {"thoughtSignature": "s"})),),
+         {"content": None, "role": "assistant", "tool_calls": [{"id": "c", "type": "function",
+          "function": {"name": "f", "arguments": "{}"}}]}),
+    ],
+)  # fmt: skip
+def test_parts_are_said_as_plainly_as_they_can_be(role: str, content: Content, sent: Any) -> None:
+    assert turns_of(Message(role, content)) == [sent]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            Call(MODEL, (Message("user", (Native("anthropic", {"type": "thinking"}),)),)),
+            "anthropic's own can't be said",
+        ),
+        (Call(MODEL, (Message("user", (Native("openai-responses", {"type": "x"}),)),)), "openai-responses's own"),
+        (Call(MODEL, "x", tools=(Native("gemini", {"googleSearch": {}}),)), "gemini's own can't be said in chat"),
+        (Call(MODEL, (Message("user", (ToolCall("c", "f"),)),)), "called in a turn of `assistant`, not of `user`"),
+        (Call(MODEL, (Message("assistant", (ToolResult("c", "x"),)),)), "stands in a turn of `tool` or `user`"),
+        (Call(MODEL, (Message("tool", ("x",)),)), "holds results of tools alone"),
+        (Call(MODEL, (Message("user", (Native("openai", {"role": "x", "content": 1}),)),)), "can't set role, content"),
+        (Call(MODEL, (Message("user", (Native("openai", {"type": "x", "a": float("nan")}),)),)), "finite numbers"),
+        (Call(MODEL, "x", tools=(Tool("f", parameters={"a": object()}),)), "parameters of tool f .* written as JSON"),
+        (Call(MODEL, "x", tools=(Tool("f", parameters={"a": float("inf")}),)), "finite numbers"),
+    ],
+)
+def test_what_can_not_be_said_here_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+    with pytest.raises(EncodeError, match=said):
+        encode(call, TARGET)
+
+
+def test_azure_is_sent_the_same() -> None:
+    call = Call("azure/x", (Message("user", ("a", Image("b"))),), tools=(Tool("f"),))
+    assert azure.encode(call, TARGET).body == encode(call, TARGET).body
