@@ -90,7 +90,7 @@ def _message(reply: Reply, asked: Asked) -> dict[str, Any]:
     if is_refusal(reply):
         message["content"], message["refusal"] = None, reply.text
     if reply.citations:
-        message["annotations"] = notes(reply.citations)
+        message["annotations"] = notes_of(reply.citations)
     if reply.parts:
         _add_parts(message, reply, asked)
     return message
@@ -136,7 +136,7 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
     return {**beside, **said}
 
 
-def notes(citations: Sequence[Citation]) -> list[dict[str, Any]]:
+def notes_of(citations: Sequence[Citation]) -> list[dict[str, Any]]:
     """Which words of the text refer to it is not known: the protocol wants two numbers all the same."""
     return [
         {

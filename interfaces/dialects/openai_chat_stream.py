@@ -18,7 +18,7 @@ from .openai_answers import (
     finish_of,
     is_refusal,
     logprobs,
-    notes,
+    notes_of,
     reply_of,
     tool_calls,
     usage_of,
@@ -78,7 +78,7 @@ class ChatStream:
             name = "refusal" if is_refusal(reply) and not said else "content"
             told.append(self._chunk(index, {name: rest} if rest else {}, tokens=tokens and logprobs(tokens)))
         if reply.citations:
-            told.append(self._chunk(index, {"annotations": notes(reply.citations)}))
+            told.append(self._chunk(index, {"annotations": notes_of(reply.citations)}))
         if reply.parts:
             told += self._tools(index, reply)
         told.append(self._chunk(index, {}, finish_of(reply, self._asked)))

@@ -19,11 +19,12 @@ from .openai_values import field, rows, some, table, text, text_in, writable, wr
 FAMILY = "openai"
 # Beside a tool call: what another family's protocol said with it and wants back, by the family's name.
 BESIDE = "extra_content"
-_FAMILIES = ("openai-responses", "anthropic", "gemini", "bedrock")
+_FAMILIES = ("openai", "openai-responses", "anthropic", "gemini", "bedrock")
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 MARKS = ("cache_control", "prompt_cache_breakpoint")
 _READ = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 _ADDED_BY_CLIENTS = frozenset({"annotations", "parsed"})
+_CALL = frozenset({"id", "type", "function", "index"})
 _SAYING = ("refusal", "function_call", "audio")
 _CONTENT = "one of a string or array of objects"
 
@@ -110,23 +111,20 @@ def _tool_calls(value: Any, where: str, names: dict[str, str]) -> Iterator[Part]
         function = table(field(call, "function", at), f"{at}.function")
         id_, name = text_in(call, "id", at), text_in(function, "name", f"{at}.function")
         names[id_] = name
-        yield ToolCall(id_, name, text_in(function, "arguments", f"{at}.function"), _beside(call, at))
+        rest = {key: said for key, said in call.items() if key not in _CALL and said is not None}
+        yield ToolCall(id_, name, text_in(function, "arguments", f"{at}.function"), beside(rest, FAMILY, at))
 
 
-def _beside(call: Mapping[str, Any], where: str) -> Native | None:
-    rest = {
-        name: value
-        for name, value in call.items()
-        if name not in ("id", "type", "function", "index") and value is not None
-    }
+def beside(rest: Mapping[str, Any], family: str, where: str) -> Native | None:
+    """What stands beside a tool call: another family's own, where we gave it to the client, else this one's."""
     if not rest:
         return None
     told = rest.get(BESIDE)
     if isinstance(told, Mapping) and len(told) == 1:
-        family, value = next(iter(told.items()))
-        if family in _FAMILIES and isinstance(value, Mapping):
-            return Native(family, writable(value, f"{where}.{BESIDE}"))
-    return Native(FAMILY, writable(rest, where))
+        theirs, value = next(iter(told.items()))
+        if theirs in _FAMILIES and theirs != family and isinstance(value, Mapping):
+            return Native(theirs, writable(value, f"{where}.{BESIDE}"))
+    return Native(family, writable(rest, where))
 
 
 def _result(message: Mapping[str, Any], where: str, names: dict[str, str]) -> ToolResult:
