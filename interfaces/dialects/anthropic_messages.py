@@ -35,8 +35,10 @@ _READ = frozenset(
         "tools", "tool_choice", "thinking", "output_config", "output_format",
     }
 )  # fmt: skip
-# Who asks, who pays how much and what shall be cheaper: no answer is another for it.
-_MEANINGLESS = frozenset({"metadata", "service_tier", "cache_control", "diagnostics"})
+# Who asks, and why something was not cheaper.
+_MEANINGLESS = frozenset({"metadata", "diagnostics"})
+# What shall be cheaper and what faster: no answer is another for it.
+_SPARE = frozenset({"service_tier", "cache_control", "speed"})
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _CHOICE = frozenset({"type", "name", "disable_parallel_tool_use"})
 _ENABLED, _FORMAT = frozenset({"type", "budget_tokens"}), frozenset({"type", "schema"})
@@ -60,11 +62,9 @@ def _read(body: Mapping[str, Any], known: Callable[[str], str]) -> Asked:
     extra = {name: value for name, value in extra.items() if value is not None}
     if (top_k := whole_number(body, "top_k", 0)) is not None:
         extra["top_k"] = top_k
+    spare = {name for name in extra if name in _SPARE}
     effort, schema = _output(body, extra)
-    if effort is None:
-        effort = _thoughts(body, extra)
-    elif body.get("thinking") is not None:
-        extra["thinking"] = mapping(body["thinking"], "thinking")
+    effort = _thoughts(body, effort, extra, spare)
     choice, is_parallel = _choice(body, extra)
     if extra:
         written(extra, "messages")
@@ -83,7 +83,7 @@ def _read(body: Mapping[str, Any], known: Callable[[str], str]) -> Asked:
         tool_choice=choice,
         parallel_tools=is_parallel,
     )
-    return Asked(call, model, is_streamed)
+    return Asked(call, model, is_streamed, spare=frozenset(spare))
 
 
 def _output(body: Mapping[str, Any], extra: dict[str, Any]) -> tuple[str | None, Mapping[str, Any] | None]:
@@ -113,22 +113,26 @@ def _output(body: Mapping[str, Any], extra: dict[str, Any]) -> tuple[str | None,
     return effort, schema
 
 
-def _thoughts(body: Mapping[str, Any], extra: dict[str, Any]) -> str | None:
-    """So many tokens to think, or none; other ways to say it are Anthropic's own."""
+def _thoughts(body: Mapping[str, Any], effort: str | None, extra: dict[str, Any], spare: set[str]) -> str | None:
+    """So many tokens to think, or none. What more is said of thoughts is Anthropic's own, and so is all of it where an
+    effort is told too: of how they are shown others know nothing, and how long they are may be for the model to say."""
     given = body.get("thinking")
     if given is None:
-        return None
+        return effort
     thinking = mapping(given, "thinking")
     kind = text(thinking, "type", "thinking")
+    said = None
     if kind == "enabled":
         required(thinking, "budget_tokens", "thinking.enabled")
-        budget = whole_number(thinking, "budget_tokens", _BUDGET_LEAST, "thinking.enabled")
-        if budget is not None and budget <= _BUDGET_MOST and holds_only(thinking, _ENABLED):
-            return str(budget)
-    if kind == "disabled" and holds_only(thinking, frozenset({"type"})):
-        return "none"
-    extra["thinking"] = thinking
-    return None
+        budget = whole_number(thinking, "budget_tokens", _BUDGET_LEAST, "thinking.enabled") or 0
+        said = str(budget) if budget <= _BUDGET_MOST else None
+    elif kind == "disabled":
+        said = "none"
+    if effort is not None or said is None or not holds_only(thinking, _ENABLED):
+        extra["thinking"] = thinking
+        if kind in ("enabled", "adaptive"):
+            spare.add("thinking")
+    return effort or said
 
 
 def _choice(body: Mapping[str, Any], extra: dict[str, Any]) -> tuple[str | None, bool | None]:

@@ -72,13 +72,21 @@ def test_every_parameter_finds_its_field() -> None:
 
 
 def test_what_means_nothing_for_the_answer_is_left_out_and_so_is_null() -> None:
-    idle = {"metadata": {"user_id": "u"}, "service_tier": "auto", "cache_control": {"type": "ephemeral"}}
+    idle = {"metadata": {"user_id": "u"}, "diagnostics": {"previous_message_id": "m"}}
     assert call_of(**idle, temperature=None, tools=None, stop_sequences=[], system=[], foo=None) == call_of()
 
 
 def test_what_no_field_covers_goes_on_in_anthropics_words() -> None:
     unknown = {"container": "c", "context_management": {"edits": []}, "inference_geo": "eu"}
     assert call_of(**unknown).extra == unknown
+
+
+def test_others_can_do_without_what_only_makes_an_answer_cheaper_or_faster_or_shows_thoughts() -> None:
+    cheaper = {"service_tier": "auto", "cache_control": {"type": "ephemeral"}, "thinking": {"type": "adaptive"}}
+    asked = read(request(**cheaper, container="c"))
+    assert asked.call.extra == {**cheaper, "container": "c"}
+    assert asked.spare == cheaper.keys()
+    assert not read(request(output_config={"effort": "low"}, thinking={"type": "disabled"})).spare
 
 
 @pytest.mark.parametrize(
@@ -89,7 +97,7 @@ def test_what_no_field_covers_goes_on_in_anthropics_words() -> None:
         ({"thinking": {"type": "adaptive"}}, None, {"thinking": {"type": "adaptive"}}),
         (
             {"thinking": {"type": "enabled", "budget_tokens": 2_048, "display": "omitted"}},
-            None,
+            "2048",
             {"thinking": {"type": "enabled", "budget_tokens": 2_048, "display": "omitted"}},
         ),
         (
