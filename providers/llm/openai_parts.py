@@ -109,7 +109,7 @@ class Said:
         inner = one.get(kind)
         function = inner if isinstance(inner, dict) else one
         name = _text(function.get("name"))
-        arguments = _as_text(function.get("arguments" if kind == "function" else "input"))
+        arguments = as_text(function.get("arguments" if kind == "function" else "input"))
         call_id = _text(one.get("id"))
         if not (name or arguments or call_id):
             return
@@ -214,7 +214,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Arguments as a text: some servers give the object itself."""
     if value is None or isinstance(value, str):
         return value or ""

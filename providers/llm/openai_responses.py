@@ -12,6 +12,7 @@ from typing import Any
 from ...engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from .openai_items import add_tools, is_call, items_of, parts_of
 from .openai_shapes import citations_of, counted, logprobs_of
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, refuse_known, request_of
 from .repair import is_strict, mended, object_of, parse_leniently
@@ -27,8 +28,13 @@ _FINISHES = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 def encode(call: Call, target: Target) -> Request:
     params = _params_of(call, target)
-    messages = [{"content": message.content, "role": message.role} for message in call.messages()]
-    return request_of(call, target, PATH, params, {"input": messages}, streamed=_STREAM)
+    items: list[Any] = []
+    for message in call.messages():
+        if message.content.__class__ is str:
+            items.append({"content": message.content, "role": message.role})
+        else:
+            items += items_of(call, message)
+    return request_of(call, target, PATH, params, {"input": items}, streamed=_STREAM)
 
 
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
@@ -51,6 +57,8 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
         params["include"] = ["message.output_text.logprobs"]
         if call.logprobs:
             params["top_logprobs"] = call.logprobs
+    if call.tools is not None or call.tool_choice is not None or call.parallel_tools is not None:
+        add_tools(call, params)
     add_extra(call, params, _NOT_EXTRA)
     return params
 
@@ -65,12 +73,32 @@ def decode(response: Response) -> Reply | Fault:
     if answer is None:
         what = "is empty" if not response.body else "ends in the middle or is none"
         return bad_json(f"200 with JSON that {what}")
-    return _reply(answer, "", response, None if is_strict(response.body) else response.body)
+    return _reply(answer, _Pieces(), response, None if is_strict(response.body) else response.body)
+
+
+class _Pieces:
+    """What a stream told before its last event."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.items: dict[int, Any] = {}
+
+    def take(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "response.output_text.delta" and isinstance(event.get("delta"), str):
+            self.texts.append(event["delta"])
+        elif kind == "response.output_item.done" and isinstance(event.get("item"), dict):
+            index = event.get("output_index")
+            self.items[index if isinstance(index, int) else len(self.items)] = event["item"]
+
+    @property
+    def output(self) -> list[Any]:
+        return [item for _, item in sorted(self.items.items())]
 
 
 def _decode_stream(response: Response) -> Reply | Fault:
-    """The last event holds the answer; the pieces are needed where a server leaves its text out there."""
-    pieces: list[str] = []
+    """The last event holds the answer; the pieces are needed where a server leaves out there what it has told."""
+    pieces = _Pieces()
     raw: bytes | None = None
     for data in events_of(response.body):
         if data == b"[DONE]":
@@ -81,41 +109,45 @@ def _decode_stream(response: Response) -> Reply | Fault:
         if not is_strict(data):
             raw = response.body
         kind = event.get("type")
-        if kind == "response.output_text.delta" and isinstance(event.get("delta"), str):
-            pieces.append(event["delta"])
-        elif kind == "error" or (kind is None and event.get("error")):
+        if kind == "error" or (kind is None and event.get("error")):
             # The error stands in the event itself, or where every other one stands.
             return error_within(response, event.get("error") or {**event, "type": None})
         elif kind in _ENDS and isinstance(event.get("response"), dict):
-            return _reply(event["response"], "".join(pieces), response, raw)
+            return _reply(event["response"], pieces, response, raw)
+        pieces.take(event)
     return cut_stream("the event that completes it")
 
 
-def _reply(answer: dict[str, Any], pieces: str, response: Response, raw: bytes | None) -> Reply | Fault:
+def _reply(answer: dict[str, Any], pieces: _Pieces, response: Response, raw: bytes | None) -> Reply | Fault:
     if answer.get("error"):
         return error_within(response, answer["error"])
     status = answer.get("status")
     output = answer.get("output")
     if not isinstance(output, list) or not isinstance(status, str):
         return bad_json("200 with JSON that is no response")
+    output = output or pieces.output
     usage = _usage_of(answer.get("usage"))
     finish = "stop" if status == "completed" else _end_of(answer) if status == "incomplete" else None
     if finish is None:
         return broken_answer(f"status is `{mended(status[:40])}`")
     parts = [part for item in output for part in _parts_of(item)]
     refusal = "".join(_texts(parts, "refusal", "refusal"))
-    if not parts and not pieces and finish == "stop" and not any(map(_is_a_tools, output)):
+    if not parts and not pieces.texts and finish == "stop" and not any(map(_is_a_tools, output)):
         return empty_answer("an empty list of outputs", usage)
-    text = "".join(_texts(parts, "output_text", "text")) or pieces or refusal
+    text = "".join(_texts(parts, "output_text", "text")) or "".join(pieces.texts) or refusal
+    text, raw_hash = mended(text), sha256(response.body).hexdigest()
+    if finish == "stop" and any(map(is_call, output)):
+        finish = "tool_calls"
     return Reply(
-        mended(text),
+        text,
         usage,
         finish,
         bool(refusal) or finish == "content_filter",
-        sha256(response.body).hexdigest(),
+        raw_hash,
         raw,
         _logprobs_of(parts),
         _citations_of(parts),
+        parts=parts_of(output, text, raw_hash) if any(map(_is_more, output)) else (),
     )
 
 
@@ -137,6 +169,10 @@ def _parts_of(item: Any) -> list[dict[str, Any]]:
 
 def _is_a_tools(item: Any) -> bool:
     return isinstance(item, dict) and item.get("type") not in ("message", "reasoning")
+
+
+def _is_more(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") != "message"
 
 
 def _texts(parts: list[dict[str, Any]], kind: str, field: str) -> list[str]:

@@ -1,0 +1,318 @@
+"""Tools, images and items of its own in OpenAI Responses: what is sent, and what is read, whole and streamed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from response_shapes import CREATED, MESSAGE, REASONING, delta, event, response, said, whole
+
+from millstream.engine.call import Call, Message, Reply
+from millstream.engine.content import Content, Image, Native, Part, Tool, ToolCall, ToolResult
+from millstream.engine.endpoint import EncodeError, Fault, Response
+from millstream.providers.llm.openai_responses import decode, encode
+from millstream.providers.llm.protocol import Target
+
+MODEL = "openai-responses/gpt-5.4"
+TARGET = Target("http://127.0.0.1:8000/v1", "lab", "gpt-5.4", "openai-responses")
+
+
+def native(value: dict[str, Any]) -> Native:
+    return Native("openai-responses", value)
+
+
+def body_of(call: Call) -> Any:
+    return orjson.loads(encode(call, TARGET).body)
+
+
+def items_of(*messages: Message) -> Any:
+    return body_of(Call(MODEL, messages))["input"]
+
+
+def reply_of(body: bytes, *, stream: bool = False) -> Reply:
+    result = decode(Response(200, body, stream=stream))
+    assert isinstance(result, Reply), result
+    return result
+
+
+# --- what is sent ---
+
+WEATHER = {"type": "object", "properties": {"where": {"type": "string"}, "at": {"type": "string"}}}
+SEARCH = {"type": "web_search", "search_context_size": "low"}
+
+
+def test_tools_are_sent_with_what_is_set_of_them_and_their_names_in_their_own_order() -> None:
+    tools = (Tool("now"), Tool("weather", "Tells it.", WEATHER, False), native(SEARCH))
+    body = encode(Call(MODEL, "x", tools=tools, tool_choice="required", parallel_tools=True), TARGET).body
+    assert orjson.loads(body) == {
+        "input": [{"content": "x", "role": "user"}],
+        "model": "gpt-5.4",
+        "tools": [
+            {"type": "function", "name": "now", "parameters": None},
+            {"type": "function", "name": "weather", "description": "Tells it.", "parameters": WEATHER, "strict": False},
+            SEARCH,
+        ],
+        "tool_choice": "required",
+        "parallel_tool_calls": True,
+    }
+    assert b'"properties":{"where":{"type":"string"},"at":' in body
+
+
+@pytest.mark.parametrize(
+    ("chosen", "sent"),
+    [
+        ("auto", "auto"),
+        ("now", {"type": "function", "name": "now"}),
+        ("web_search", {"type": "web_search"}),
+        ("grammar", {"type": "custom", "name": "grammar"}),
+    ],
+)
+def test_a_tool_is_chosen_by_its_name_or_its_type(chosen: str, sent: Any) -> None:
+    tools = (Tool("now"), native(SEARCH), native({"type": "custom", "name": "grammar"}))
+    assert body_of(Call(MODEL, "x", tools=tools, tool_choice=chosen))["tool_choice"] == sent
+
+
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+
+
+def test_a_conversation_with_tools_is_sent_as_items_in_its_order() -> None:
+    asked = ToolCall("c1", "weather", '{"where":"Ä"}', native({"id": "fc_1", "status": "completed"}))
+    assert items_of(
+        Message("system", ("Be brief.", "Be kind.")),
+        Message("user", ("What is this?", Image("https://a.example/i.png", "low"), native({"type": "input_file"}))),
+        Message("assistant", (native(THOUGHT), "I ", "look.", asked, ToolCall("c2", "now"), "Wait.")),
+        Message("tool", (ToolResult("c1", "rain"), ToolResult("c2", ("12:00", Image("https://a.example/c.png"))))),
+        Message("user", (ToolResult("c3", "late"), "And now?")),
+    ) == [
+        {
+            "content": [{"type": "input_text", "text": "Be brief."}, {"type": "input_text", "text": "Be kind."}],
+            "role": "system",
+        },
+        {
+            "content": [
+                {"type": "input_text", "text": "What is this?"},
+                {"type": "input_image", "image_url": "https://a.example/i.png", "detail": "low"},
+                {"type": "input_file"},
+            ],
+            "role": "user",
+        },
+        THOUGHT,
+        {"content": "I look.", "role": "assistant"},
+        {
+            "type": "function_call",
+            "call_id": "c1",
+            "name": "weather",
+            "arguments": '{"where":"Ä"}',
+            "id": "fc_1",
+            "status": "completed",
+        },
+        {"type": "function_call", "call_id": "c2", "name": "now", "arguments": "{}"},
+        {"content": "Wait.", "role": "assistant"},
+        {"type": "function_call_output", "call_id": "c1", "output": "rain"},
+        {
+            "type": "function_call_output",
+            "call_id": "c2",
+            "output": [
+                {"type": "input_text", "text": "12:00"},
+                {"type": "input_image", "image_url": "https://a.example/c.png"},
+            ],
+        },
+        {"type": "function_call_output", "call_id": "c3", "output": "late"},
+        {"content": "And now?", "role": "user"},
+    ]
+
+
+REFUSED = {"type": "refusal", "refusal": "I can't."}
+
+
+@pytest.mark.parametrize(
+    ("role", "content", "sent"),
+    [
+        ("user", ("x",), [{"content": "x", "role": "user"}]),
+        ("user", (), [{"content": "", "role": "user"}]),
+        ("assistant", ("A", native(REFUSED)), [{"content": [{"type": "output_text", "text": "A"}, REFUSED],
+                                                "role": "assistant"}]),
+        ("assistant", (ToolCall("c", "f", "{}", Native("anthropic", {"x": 1})),),
+         [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}]),
+    ],
+)  # fmt: skip
+def test_parts_are_said_as_plainly_as_they_can_be(role: str, content: Content, sent: Any) -> None:
+    assert items_of(Message(role, content)) == sent
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            Call(MODEL, (Message("user", (Native("openai", {"type": "x"}),)),)),
+            "openai's own can't be said in OpenAI Resp",
+        ),
+        (Call(MODEL, "x", tools=(Native("openai", {"type": "custom"}),)), "openai's own can't be said"),
+        (Call(MODEL, (Message("user", (ToolCall("c", "f"),)),)), "called in a turn of `assistant`, not of `user`"),
+        (Call(MODEL, (Message("assistant", (ToolResult("c", "x"),)),)), "stands in a turn of `tool` or `user`"),
+        (Call(MODEL, (Message("user", (native({"type": "x", "a": float("nan")}),)),)), "finite numbers"),
+    ],
+)
+def test_what_can_not_be_said_here_is_refused_before_it_is_sent(call: Call, told: str) -> None:
+    with pytest.raises(EncodeError, match=told):
+        encode(call, TARGET)
+
+
+# --- what is read ---
+
+
+def called(name: str = "weather", arguments: Any = '{"where":"Ä"}', **more: Any) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": "c1", "name": name, "arguments": arguments, **more}
+
+
+ONE = ToolCall("c1", "weather", '{"where":"Ä"}')
+SEARCHED = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}}
+CUSTOM = {"type": "custom_tool_call", "call_id": "c9", "name": "grammar", "input": "x = 1"}
+OUTPUTS: dict[str, tuple[list[Any], tuple[Part, ...], str]] = {
+    "one": ([called()], (ONE,), "tool_calls"),
+    "thoughts, a text and two": (
+        [THOUGHT, said("I look."), called(), called("now", "", call_id="c2")],
+        (native(THOUGHT), "I look.", ONE, ToolCall("c2", "now", "{}")), "tool_calls",
+    ),
+    "with what it wants back": (
+        [called(id="fc_1", status="completed")],
+        (ToolCall("c1", "weather", '{"where":"Ä"}', native({"id": "fc_1", "status": "completed"})),), "tool_calls",
+    ),
+    "arguments as an object": ([called(arguments={"where": "Ä"})], (ONE,), "tool_calls"),
+    "arguments that are no JSON": ([called(arguments="{oops")], (ToolCall("c1", "weather", "{oops"),), "tool_calls"),
+    "a tool of the provider's own": ([SEARCHED, said("A")], (native(SEARCHED), "A"), "stop"),
+    "a custom tool's": ([CUSTOM], (native(CUSTOM),), "tool_calls"),
+    "thoughts beside the text": ([REASONING, said("A"), said("B")], (native(REASONING), "A", "B"), "stop"),
+    "a refusal behind thoughts": (
+        [REASONING, {**MESSAGE, "content": [REFUSED]}], (native(REASONING), "I can't."), "stop",
+    ),
+    "a refusal beside a text": (
+        [REASONING, said("A"), {**MESSAGE, "content": [REFUSED]}], (native(REASONING), "A", native(REFUSED)), "stop",
+    ),
+    "texts alone": ([said("A"), said("B")], (), "stop"),
+    "what is none among them": ([7, None, {}, {"type": 7}, called()], (ONE,), "tool_calls"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("form", ["whole", "streamed", "streamed, with an empty end"])
+def test_what_is_said_beside_the_text_is_read_in_its_order(name: str, form: str) -> None:
+    output, parts, finish = OUTPUTS[name]
+    if form == "whole":
+        reply = reply_of(whole(output=output))
+    else:
+        told = [one for one in output if isinstance(one, dict)]
+        items = [event("response.output_item.done", output_index=at, item=one) for at, one in enumerate(told)]
+        last = event("response.completed", response=response(output=output if form == "streamed" else []))
+        reply = reply_of(CREATED + b"".join(items) + last, stream=True)
+    assert (reply.parts, reply.finish_reason) == (parts, finish)
+    texts = [part for part in parts if isinstance(part, str)]
+    assert reply.text == ("".join(texts) if parts else "AB")
+    assert reply.tool_calls == tuple(part for part in parts if isinstance(part, ToolCall))
+
+
+def test_a_text_that_came_in_pieces_alone_stands_among_the_parts() -> None:
+    last = event("response.completed", response=response(output=[REASONING]))
+    reply = reply_of(CREATED + delta("position ") + delta("A") + last, stream=True)
+    assert (reply.text, reply.parts) == ("position A", (native(REASONING), "position A"))
+
+
+def test_a_call_that_ran_out_of_tokens_is_truncated() -> None:
+    cut = called(arguments='{"whe', status="incomplete")
+    reply = reply_of(whole(status="incomplete", incomplete_details={"reason": "max_output_tokens"}, output=[cut]))
+    assert reply.truncated and reply.tool_calls[0].arguments == '{"whe'
+
+
+def test_ids_that_a_server_leaves_out_are_made_of_the_answers_bytes() -> None:
+    bare = {"type": "function_call", "name": "now", "arguments": {}}
+    first = reply_of(whole(output=[bare, bare]))
+    assert len({one.id for one in first.tool_calls}) == 2
+    assert first == reply_of(whole(output=[bare, bare]))
+    other = reply_of(whole(id="another", output=[bare, bare]))
+    assert not {one.id for one in other.tool_calls} & {one.id for one in first.tool_calls}
+
+
+def call_events(*pieces: str) -> list[bytes]:
+    item = called("weather", "", id="fc_1", status="in_progress")
+    done = called("weather", "".join(pieces), id="fc_1", status="completed")
+    parts = [
+        event("response.function_call_arguments.delta", item_id="fc_1", output_index=0, delta=one) for one in pieces
+    ]
+    return [
+        CREATED,
+        event("response.output_item.added", output_index=0, item=item),
+        *parts,
+        event("response.function_call_arguments.done", item_id="fc_1", output_index=0, arguments=done["arguments"]),
+        event("response.output_item.done", output_index=0, item=done),
+        event("response.completed", response=response(output=[done])),
+    ]
+
+
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_a_streamed_call_cut_at_any_byte_is_never_a_reply(newline: bytes) -> None:
+    body = b"".join(call_events('{"where"', ':"Ä"', "}")).replace(b"\n", newline)
+    assert reply_of(body, stream=True).tool_calls[0].arguments == '{"where":"Ä"}'
+    for cut in range(len(body) - len(newline) + 1):
+        result = decode(Response(200, body[:cut], stream=True, is_cut=True))
+        assert isinstance(result, Fault) and result.kind == "incomplete", cut
+
+
+# --- there and back ---
+
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_CALL = st.builds(
+    lambda name, told, at: called(
+        name, orjson.dumps(told).decode(), call_id=f"c{at}", id=f"fc_{at}", status="completed"
+    ),
+    st.text("abc_", min_size=1, max_size=8),
+    st.dictionaries(_TEXT, _TEXT | st.integers(-9, 9), max_size=3),
+    st.integers(0, 99),
+)
+_ITEM = _CALL | st.just(THOUGHT) | st.just(SEARCHED) | _TEXT.filter(bool)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_ITEM, max_size=5), _CALL)
+def test_what_a_model_says_is_sent_back_to_it_as_it_stood(items: list[Any], last: Any) -> None:
+    items = [*items, last]
+    output = [said(one) if isinstance(one, str) else one for one in items]
+    reply = reply_of(whole(output=output))
+    assert reply.text == "".join(one for one in items if isinstance(one, str))
+    expected: list[Any] = []
+    for one in items:
+        if isinstance(one, dict):
+            expected.append(one)
+        elif expected and expected[-1].get("role") == "assistant":
+            expected[-1] = {"content": expected[-1]["content"] + one, "role": "assistant"}
+        else:
+            expected.append({"content": one, "role": "assistant"})
+    assert items_of(Message("assistant", reply.parts)) == expected
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+_KINDS = st.sampled_from(["function_call", "reasoning", "custom_tool_call", "web_search_call", "message", "new"])
+_ODD = st.fixed_dictionaries(
+    {"type": _KINDS | _ANY},
+    optional=dict.fromkeys(("call_id", "id", "name", "arguments", "content", "input"), _ANY),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_ODD, max_size=3))
+def test_odd_items_cost_no_answer_and_can_be_written(items: list[Any]) -> None:
+    result = decode(Response(200, json.dumps(response(output=[*items, said("A")])).encode()))
+    assert isinstance(result, Reply), result
+    for part in result.parts:
+        match part:
+            case Native():
+                orjson.dumps(part.value)
+            case ToolCall():
+                orjson.dumps([part.id, part.name, part.arguments])
