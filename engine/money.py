@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from .call import Call, Usage
 from .estimate import TOKENS_PER_BYTE_WORST, TokenEstimate, bytes_of, call_weight
@@ -71,17 +71,19 @@ class Listed(Struct, frozen=True):
 
 
 class Prices(Struct, frozen=True):
-    """The table. `same`: providers whose models cost what another's of the same name do."""
+    """The table. `same`: providers whose models cost what another's of the same name do. `others` is asked for what
+    does not stand in it."""
 
     models: Mapping[str, Listed]
     same: Mapping[str, str] = {}
+    others: Callable[[str], Listed | None] | None = None
 
     def listed(self, model: str) -> Listed | None:
         found = self.models.get(model)
         if found is None:
             provider, _, own = model.partition("/")
             found = self.models.get(f"{self.same.get(provider, provider)}/{own}")
-        return found
+        return found if found is not None or self.others is None else self.others(model)
 
     def get(self, model: str) -> Price | None:
         listed = self.listed(model)
@@ -93,7 +95,7 @@ class Prices(Struct, frozen=True):
         return min((one.source.date for one in listed if one is not None and one.source is not None), default=None)
 
     def replaced_by(self, own: Mapping[str, Price]) -> Prices:
-        return Prices({**self.models, **{model: Listed(price) for model, price in own.items()}}, self.same)
+        return structs.replace(self, models={**self.models, **{model: Listed(price) for model, price in own.items()}})
 
 
 class _Row(Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,7 +15,7 @@ from .chameleon_work import ChameleonWork
 from .configuration import Configuration
 from .millstone_work import MillstoneWork
 from .options import Sending
-from .preparation import Prepared, refuse_what_is_no_host, refuse_what_is_no_snapshot
+from .preparation import Prepared, refuse_what_is_no_host, refuse_what_is_no_sink, refuse_what_is_no_snapshot
 from .refusal import UsageError
 
 
@@ -29,6 +29,7 @@ def prepare(
         prepared = chameleon_work.prepare(out, run, sending, configuration, needs_keys=needs_keys)
     refuse_what_is_no_host(prepared.settings)
     refuse_what_is_no_snapshot(prepared.settings)
+    refuse_what_is_no_sink(prepared.settings)
     return prepared
 
 

@@ -12,7 +12,6 @@ from msgspec import convert, to_builtins
 
 from ..bench.chameleon.forecast import WEB, LaneForecast, SearchTerms, forecast
 from ..engine.money import Price
-from ..providers.search.table import engine_of
 from .chameleon_work import ChameleonWork
 from .output import span_of_time, table
 from .preparation import Prepared
@@ -25,7 +24,7 @@ def forecast_of(prepared: Prepared, work: ChameleonWork) -> dict[str, Any]:
     settings, prices = prepared.settings, prepared.settings.price_table()
     lanes = {name: settings.whole_lane_of(name) for name in (*work.lanes, WEB)}
     known: dict[str, Price] = {name: price for name in work.lanes if (price := prices.get(name)) is not None}
-    engine = engine_of(work.asked.search)
+    engine = settings.search_row_of(work.asked.search)
     # The corpus lies on this machine: its searches cost nothing.
     terms = SearchTerms(dollars_per_1000=0.0)
     if engine is not None:

@@ -276,6 +276,7 @@ def settings_for(
             max_age_s=Settings().max_age_s if sending.max_age is None else sending.max_age,
             snapshot=None if sending.snapshot is None else Path(sending.snapshot).expanduser(),
             allow_hosts=sending.allow_host or (),
+            sink=sending.sink,
             policy=RetryPolicy() if sending.patience is None else RetryPolicy(patience_s=sending.patience),
         )
     except ValueError as error:

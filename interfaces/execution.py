@@ -190,6 +190,8 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
         ):
             try:
                 sent.stops = await prepared.work.send(engine, folder, done, progress.item_ended)
+                # The last outcomes may have met a fault that no call after them could tell.
+                sent.fault = engine.close_sink()
             except LocalFault as fault:
                 sent.fault = fault
             except asyncio.CancelledError:

@@ -77,6 +77,7 @@ class Sending:
     max_age: float | None = None
     snapshot: str | None = None
     allow_host: tuple[str, ...] | None = None
+    sink: str | None = None
 
     def over(self, other: Sending) -> Sending:
         """These options where they are set, else the other's."""
@@ -119,6 +120,16 @@ def add_retrieval(parser: argparse.ArgumentParser) -> None:
             group.add_argument(f"--{name}", type=flag(kind.kind), action="append", metavar=metavar, help=told)
         else:
             group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=told)
+
+
+def add_sink(parser: argparse.ArgumentParser) -> None:
+    """Of verbs that fill a run's folder."""
+    parser.add_argument(
+        "--sink",
+        type=flag(values.SinkName()),
+        metavar="NAME[:ARGUMENT]",
+        help="give every outcome to this sink too, once the run's folder has it: one that an installed package offers",
+    )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

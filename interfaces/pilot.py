@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TextIO
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..bench.millstone.grid import calls
 from ..bench.millstone.sample import sample_ids
@@ -103,7 +103,8 @@ async def _send(run: Prepared, chosen: Chosen, *, show_progress: bool) -> Pilot:
     task = asyncio.current_task()
     assert task is not None
     pilot = Pilot(chosen=chosen, outcomes={pair: [] for pair in chosen})
-    async with Engine(settings=run.settings) as engine:
+    # The run itself will find these answers in the cache, and tell its sink of them then.
+    async with Engine(settings=structs.replace(run.settings, sink=None)) as engine:
         note(f"millstream: {_announced(engine, chosen)}")
 
         def drain(name: str) -> None:

@@ -73,6 +73,12 @@ def refuse_what_is_no_host(settings: Settings) -> None:
             raise UsageError(f"--allow-host {error}") from error
 
 
+def refuse_what_is_no_sink(settings: Settings) -> None:
+    """Before a folder is begun that could only say so. It is opened when the run begins."""
+    if settings.sink is not None:
+        settings.others.sink(settings.sink.partition(":")[0])
+
+
 def kept(sending: Sending) -> dict[str, Any]:
     """How calls were sent, as a manifest keeps it."""
     found = sending.as_dict()

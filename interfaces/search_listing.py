@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..providers.search.table import CORPUS, ENGINES, PROVIDER, SearchEngine
+from ..providers.table import PROVIDERS
 from ..wiring import Settings
 from .output import table
 
@@ -17,6 +18,7 @@ _COLUMNS = ("search", "key", "address", "list price")
 def searches(settings: Settings) -> list[dict[str, Any]]:
     """Plain values. The corpus is always ready."""
     rows = {**ENGINES, **settings.searches}
+    rows |= settings.others.all_searches((*rows, CORPUS))[0]
     corpus: dict[str, Any] = {
         "name": f"{PROVIDER}/{CORPUS}",
         "address": None,
@@ -30,6 +32,12 @@ def searches(settings: Settings) -> list[dict[str, Any]]:
         "remark": "",
     }
     return [*(_engine(name, row, settings) for name, row in rows.items()), corpus]
+
+
+def troubles_of_others(settings: Settings) -> list[str]:
+    """What installed packages offer that can't be used, a line each."""
+    providers = settings.others.all_providers((*PROVIDERS, *settings.providers))[1]
+    return [*providers, *settings.others.all_searches((*ENGINES, CORPUS))[1]]
 
 
 def _engine(name: str, row: SearchEngine, settings: Settings) -> dict[str, Any]:

@@ -193,6 +193,20 @@ class SearchName:
 
 
 @dataclass(frozen=True)
+class SinkName:
+    """A sink of an installed package, and what it is given to open."""
+
+    @property
+    def expected(self) -> str:
+        return "NAME or NAME:ARGUMENT, a sink that an installed package offers"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _NAME.fullmatch(value.partition(":")[0]):
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
 class CacheFolder:
     """A folder; addresses of shared caches are refused."""
 

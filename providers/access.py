@@ -6,14 +6,14 @@ Given variables and rows as values; reads no environment and opens nothing. A ke
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .endpoint import ModelEndpoint
-from .kinds import KINDS, Credentials
+from .kinds import Credentials, Kind, kind_of
 from .llm.protocol import Target, WireProtocol
 from .table import OPENAI_NAMES, OPENAI_URL, PROVIDERS, Provider
 from .transport import Transport
@@ -27,15 +27,21 @@ class UnknownProvider(ConfigurationError):
     """A name that stands for nobody."""
 
 
+def nobody(name: str) -> Provider | None:
+    return None
+
+
 class Means(Struct, frozen=True, kw_only=True):
     """What a person gave to reach the outside with. `variables` are those of the environment: some are secret.
-    `key_variables`: those that hold the keys of a model, where its provider's own don't."""
+    `key_variables`: those that hold the keys of a model, where its provider's own don't. `others` is asked for a
+    provider whose name is neither ours nor among `providers`."""
 
     variables: Mapping[str, str]
     providers: Mapping[str, Provider] = {}
     key_variables: Mapping[str, tuple[str, ...]] = {}
     needs_keys: bool = True
     base_url: str | None = None
+    others: Callable[[str], Provider | None] = nobody
 
     def __repr__(self) -> str:
         return f"<Means [{len(self.variables)} variables, {len(self.providers)} providers of one's own]>"
@@ -45,7 +51,7 @@ class Access(Struct, frozen=True):
     """How one model is reached, and with what. `variable` names where the key stands, empty where there is none."""
 
     target: Target
-    kind: str
+    kind: str | Kind
     credentials: Credentials
     variable: str = ""
 
@@ -64,7 +70,7 @@ class Access(Struct, frozen=True):
         """What is refused where it is refused, in words."""
         if self.credentials.key is not None:
             return f"the key in {self.variable}" if self.variable else "the key"
-        ending = [name for name in KINDS[self.kind].ending if name in self.credentials.variables]
+        ending = [name for name in kind_of(self.kind).ending if name in self.credentials.variables]
         return f"the token in {ending[0]}, which may have expired" if ending else "the key"
 
 
@@ -73,7 +79,7 @@ def accesses(model: str, means: Means) -> tuple[Access, ...]:
     ConfigurationError that says what is missing."""
     name, _, own = model.partition("/")
     row = row_of(model, means)
-    kind, variables = KINDS[row.kind], means.variables
+    kind, variables = kind_of(row.kind), means.variables
     version, region, project = (_fact(row, fact, variables) for fact in ("version", "region", "project"))
     found = means.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else None)
     base_url = (found or _filled(row, name, {"region": region, "project": project})).rstrip("/")
@@ -114,18 +120,20 @@ def row_of(model: str, means: Means) -> Provider:
     """The provider that a model string names."""
     name, _, own = model.partition("/")
     row = means.providers.get(name) or PROVIDERS.get(name)
+    if row is None and own:
+        row = means.others(name)
     if row is None or not own:
         known = ", ".join(sorted({*PROVIDERS, *means.providers}))
         raise UnknownProvider(
             f"model {model!r}: no provider {name!r}; known are {known}, and any that [providers.NAME] in a --config "
-            f"file names"
+            f"file or an installed package names"
         )
     return row
 
 
 def protocol_of(model: str, means: Means) -> WireProtocol:
     """What is spoken with a model, whether or not it can be reached."""
-    return KINDS[row_of(model, means).kind].protocol(model.partition("/")[2])
+    return kind_of(row_of(model, means).kind).protocol(model.partition("/")[2])
 
 
 def is_address(url: str) -> bool:
@@ -144,7 +152,7 @@ def endpoint_to(
     access: Access, transport: Transport, timeout_s: float, authorizers: dict[object, Authorizer] | None = None
 ) -> ModelEndpoint:
     """`authorizers`: those of the same engine; models reached with the same credentials share one, and its token."""
-    protocol, target = KINDS[access.kind].protocol(access.target.model), access.target
+    protocol, target = kind_of(access.kind).protocol(access.target.model), access.target
     kept = {} if authorizers is None else authorizers
     same = (access.kind, access.account, target.base_url, target.version, target.region, target.project)
     if same not in kept:
@@ -154,13 +162,13 @@ def endpoint_to(
 
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:
     """For encode and decode alone: what a call's key in the cache is, no credentials tell."""
-    protocol = KINDS[access.kind].protocol(access.target.model)
+    protocol = kind_of(access.kind).protocol(access.target.model)
     return ModelEndpoint(protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
 
 
 def _authorizer_of(access: Access) -> Authorizer:
     try:
-        return KINDS[access.kind].authorizer(access.credentials, access.target)
+        return kind_of(access.kind).authorizer(access.credentials, access.target)
     except CredentialsError as error:
         raise ConfigurationError(f"model {access.target.full_name!r}: {error}") from error
 
@@ -201,7 +209,7 @@ def _keys_of(model: str, row: Provider, means: Means, *, is_required: bool) -> d
     names = tuple(name for name in (row.key_variable, *row.key_variables_too) if name)
     if not names or not (is_required or any(means.variables.get(name, "").strip() for name in names)):
         return {None: ""}
-    key, name = _key_in(names, model, means, KINDS[row.kind].instead)
+    key, name = _key_in(names, model, means, kind_of(row.kind).instead)
     return {key: name}
 
 

@@ -53,6 +53,11 @@ class Kind(Struct, frozen=True):
     lost_of: Callable[[Mapping[str, str]], str | None] = nowhere
 
 
+def kind_of(kind: str | Kind) -> Kind:
+    """One of ours by its name, or a row's own as it is."""
+    return KINDS[kind] if isinstance(kind, str) else kind
+
+
 def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
     return lambda model: protocol
 

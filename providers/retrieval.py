@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from ..engine.call import WEB
 from ..engine.endpoint import Endpoint
 from ..engine.lane import CONCURRENCY_DEFAULT, Lane
@@ -21,7 +23,7 @@ from .pages.guard import Guard, parse_allowed
 from .pages.together import CONCURRENCY, HostEndpoint, Together
 from .search.access import is_search
 from .search.documents import CorpusError
-from .search.table import CORPUS, ENGINES, PROVIDER, READ_ON, engine_of
+from .search.table import CORPUS, ENGINES, PROVIDER, READ_ON, SearchEngine, engine_of
 
 if TYPE_CHECKING:
     from .search.corpus import Corpus
@@ -43,12 +45,12 @@ def is_host(lane: str) -> bool:
     return lane.startswith(NO_HOST) and lane != NO_HOST
 
 
-def lane_of(name: str, declared: Lane | None) -> Lane:
+def lane_of(name: str, declared: Lane | None, engine: SearchEngine | None = None) -> Lane:
     """The lane of a search engine, a host, or of all pages together: what was declared, where it was, over what is
-    polite and documented."""
+    polite and documented. `engine`: the row of one that is none of ours."""
     if is_search(name):
-        row = engine_of(name)
-        default = Lane(name, concurrency=8) if row is None else row.lane
+        row = engine_of(name) or engine
+        default = Lane(name, concurrency=8) if row is None else structs.replace(row.lane, model=name)
     elif name == WEB:
         default = Lane(WEB, concurrency=CONCURRENCY)
     elif name == NO_HOST:
@@ -73,11 +75,12 @@ def _over(declared: Lane, default: Lane) -> Lane:
 
 def search_prices() -> dict[str, Listed]:
     """What the engines' own lists say of one request."""
-    listed = {
-        f"{PROVIDER}/{name}": Listed(Price(0.0, 0.0, call=row.dollars_per_1000 / 1000), Source(READ_ON, row.price))
-        for name, row in ENGINES.items()
-    }
+    listed = {f"{PROVIDER}/{name}": Listed(price_of(row), Source(READ_ON, row.price)) for name, row in ENGINES.items()}
     return {**listed, CORPUS_LANE: Listed(Price(0.0, 0.0), Source(READ_ON, "free: a folder of your own"))}
+
+
+def price_of(row: SearchEngine) -> Price:
+    return Price(0.0, 0.0, call=row.dollars_per_1000 / 1000)
 
 
 class Retrieval:

@@ -6,24 +6,28 @@ A configuration adds rows of its own or changes these; nothing here reads the en
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from .kinds import Kind
 
 
 class Provider(Struct, frozen=True):
     """`key_variable` None: no key is needed, but one in `key_variables_too` is sent. `identity` None: the base URL
     itself stands in keys of calls.
 
-    `kind` is one of kinds.KINDS. `{region}` and `{project}` in `base_url` are filled in. `version`, `region` and
-    `project` come from the configuration, else from the first of their variables that is set, else from here.
-    `names` and `refuses` as in llm.protocol.Target.
+    `kind` is one of kinds.KINDS, or a kind of the row's own. `{region}` and `{project}` in `base_url` are filled in.
+    `version`, `region` and `project` come from the configuration, else from the first of their variables that is set,
+    else from here. `names` and `refuses` as in llm.protocol.Target.
     """
 
     base_url: str
     key_variable: str | None = None
     url_variable: str | None = None
     identity: str | None = None
-    kind: str = "openai"
+    kind: str | Kind = "openai"
     names: Mapping[str, str] = {}
     refuses: frozenset[str] = frozenset()
     version: str | None = None

@@ -9,6 +9,8 @@ from ..providers.access import ConfigurationError as ConfigurationError
 from ..providers.access import endpoint_to as endpoint_to
 from .engine import Engine as Engine
 from .settings import Settings as Settings
+from .sinks import OpenedSink as OpenedSink
+from .sinks import open_sink as open_sink
 from .ways import access_to as access_to
 from .ways import accesses_to as accesses_to
 from .ways import family_of as family_of

@@ -19,6 +19,7 @@ from ..engine.cache import Cache, Mode
 from ..engine.call import WEB, Call, Outcome
 from ..engine.endpoint import EncodeError, Hear
 from ..engine.events import Events
+from ..engine.fault import LocalFault
 from ..engine.key import key_of
 from ..engine.lane import Lane
 from ..engine.money import Purse
@@ -31,10 +32,12 @@ from ..providers.pages.extraction import Extraction
 from ..providers.pages.page import Page
 from ..providers.pages.reader import PageReader
 from ..providers.retrieval import Retrieval, is_page
+from ..providers.search.access import is_search
 from ..providers.search.joined import COUNT, Found, search
 from .files import raise_file_limit
 from .routing import Routing
 from .settings import Settings
+from .sinks import InTurn, OpenedSink, opened_sink
 from .ways import accesses_to, family_of
 
 # Of the disk that the cache lies on: more than calls in flight bring at once.
@@ -68,6 +71,7 @@ class Engine:
         self._scheduler: Scheduler | None = None
         self._extraction = Extraction()
         self._reader: PageReader | None = None
+        self._sink: OpenedSink | None = None
         self._retrieval = Retrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
         self._routing = Routing(settings, self.purse, self.events, self._retrieval, self._spare_loop)
         for lane in settings.lanes:
@@ -108,6 +112,8 @@ class Engine:
             recall=recall,
         )
         self._reader = PageReader(self.ask, recall, self._extraction)
+        if settings.sink is not None:
+            self._sink = opened_sink(settings.sink, settings.others)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -127,6 +133,16 @@ class Engine:
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None
+        fault, self._sink = self.close_sink(), None
+        if fault is not None and error is None:
+            raise fault
+
+    def close_sink(self) -> LocalFault | None:
+        """Close the sink of the settings before the engine is closed; what was wrong with it."""
+        if self._sink is None:
+            return None
+        self._sink.close()
+        return self._sink.fault
 
     @property
     def scheduler(self) -> Scheduler:
@@ -137,15 +153,19 @@ class Engine:
     async def ask(self, call: Call, *, hear: Hear | None = None) -> Outcome:
         """One call to its end. Raises Stopped where its lane sends nothing more. `hear` is told pieces of the text as
         they come, where the call is sent and streamed."""
-        return await self.scheduler.ask(call, hear=hear)
+        return await self.scheduler.ask(call, self._sink, hear)
 
     def run(self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]:
-        """Outcomes as they finish; `calls` is read lazily. Raises Stopped at the end where a lane stopped."""
+        """Outcomes as they finish, each safe in `sink` before it is seen; `calls` is read lazily, and no further while
+        nobody takes what is finished. Raises Stopped at the end where a lane stopped."""
+        if self._sink is not None:
+            sink = self._sink if sink is None else InTurn(sink, self._sink)
         return run_calls(self.scheduler, calls, sink)
 
     async def search(self, model: str, query: str, count: int = COUNT) -> Found:
         """The first `count` hits of a search engine, joined from as many pages of results as that takes."""
-        return await search(self.ask, model, query, count)
+        row = self.settings.search_row_of(model) if is_search(model) else None
+        return await search(self.ask, model, query, count, None if row is None else row.reach)
 
     async def read(self, url: str) -> Page:
         """A page's text: robots.txt obeyed, redirects followed. It never fails, it says why it gave nothing."""

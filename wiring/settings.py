@@ -10,21 +10,22 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
 from ..engine.cache import MODES, Mode
 from ..engine.lane import Lane
-from ..engine.money import Price, Prices, bundled_prices
+from ..engine.money import Listed, Price, Prices, bundled_prices
 from ..engine.recall import DAY_S
 from ..engine.retry import RetryPolicy
 from ..providers.access import ConfigurationError, Means
-from ..providers.retrieval import EVERY_HOST, is_host, is_page, search_prices
+from ..providers.retrieval import EVERY_HOST, is_host, is_page, price_of, search_prices
 from ..providers.retrieval import lane_of as retrieval_lane_of
-from ..providers.search.access import is_search
+from ..providers.search.access import is_search, row_of
 from ..providers.search.table import SearchEngine
 from ..providers.table import Provider
 from .files import capped_by_files
+from .others import Others
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -33,7 +34,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     Searches and pages of earlier runs count while they are younger than `max_age_s`; since `run_started` (seconds since
     1970; None: when the engine opens) they are the run's own, failures too, but for those before `retry_started`.
     `allow_hosts`: `NAME[:PORT][=ADDRESS:PORT]` of hosts whose addresses need not be public. `corpus`: a folder of
-    documents for `search/corpus`.
+    documents for `search/corpus`. `sink`: `NAME[:ARGUMENT]` of one that an installed package offers, which is given
+    every outcome. `others` keeps what was found of such packages.
     """
 
     lanes: tuple[Lane, ...] = ()
@@ -57,6 +59,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     snapshot: Path | None = None
     allow_hosts: tuple[str, ...] = ()
     corpus: Path | None = None
+    sink: str | None = None
+    others: Others = field(default_factory=Others)
 
     def __post_init__(self) -> None:
         for name in ("cache", "snapshot", "corpus"):
@@ -88,7 +92,12 @@ class Settings(Struct, frozen=True, kw_only=True):
             key_variables=self.key_variables,
             needs_keys=self.needs_keys,
             base_url=self.base_url,
+            others=self.others.provider,
         )
+
+    def search_row_of(self, model: str) -> SearchEngine | None:
+        """That of `search/NAME`; None where nobody has it, and for the corpus."""
+        return row_of(model, self.searches, self.others.search)
 
     def lane_of(self, model: str) -> Lane:
         """The declared lane, else the default one under this name: for a model, what the flags say."""
@@ -97,7 +106,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             # What was declared for every host, of which each has a lane of its own.
             declared = self._declared(EVERY_HOST)
         if is_page(model) or is_search(model):
-            return retrieval_lane_of(model, None if declared is None else structs.replace(declared, model=model))
+            own = None if declared is None else structs.replace(declared, model=model)
+            return retrieval_lane_of(model, own, self.search_row_of(model) if is_search(model) else None)
         if declared is not None:
             return declared
         return structs.replace(self.default_lane, model=model) if self.default_lane is not None else Lane(model)
@@ -114,7 +124,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def price_table(self) -> Prices:
         bundled = bundled_prices()
-        return structs.replace(bundled, models={**bundled.models, **search_prices()}).replaced_by(self.prices)
+        models = {**bundled.models, **search_prices()}
+        return structs.replace(bundled, models=models, others=self._price_by_others).replaced_by(self.prices)
+
+    def _price_by_others(self, model: str) -> Listed | None:
+        """What a search costs by the row of somebody's package, which says itself when that was so."""
+        row = self.search_row_of(model) if is_search(model) else None
+        return None if row is None else Listed(price_of(row))
 
     def cache_folder(self) -> Path:
         return self.cache if self.cache is not None else default_cache_folder(self.variables)

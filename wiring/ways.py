@@ -38,7 +38,9 @@ def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
     means = settings.means
     if settings.mode == "strict":
         means = structs.replace(means, needs_keys=False)
-    return search_accesses(model, means, settings.searches) if is_search(model) else accesses(model, means)
+    if is_search(model):
+        return search_accesses(model, means, settings.searches, settings.others.search)
+    return accesses(model, means)
 
 
 def family_of(model: str, settings: Settings) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import values
 from ..options import add_sending, flag, sending_from
-from ..output import say, say_json, table
+from ..output import note, say, say_json, table
 from ..refusal import DONE, UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ..configuration import read_configuration, settings_for
-    from ..search_listing import searches, tell
+    from ..search_listing import searches, tell, troubles_of_others
 
     sending = sending_from(options)
     configuration = read_configuration(sending.config)
@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
     engines = tuple(lane.model for lane in configuration.lanes if lane.model.startswith("search/"))
     settings = settings_for((), sending, configuration, engines)
     providers, prices, found = _providers(settings), settings.price_table(), searches(settings)
+    for trouble in troubles_of_others(settings):
+        note(f"millstream: {trouble}")
     if options.json:
         say_json({"providers": providers, "searches": found, "models": _models(prices)})
     else:
@@ -96,14 +98,15 @@ def _providers(settings: Settings) -> list[dict[str, Any]]:
     from ...providers.table import PROVIDERS
 
     rows = {**PROVIDERS, **settings.providers}
+    rows |= settings.others.all_providers(tuple(rows))[0]
     return [_provider(name, row, settings) for name, row in rows.items()]
 
 
 def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
     """A provider as plain values: variables by their names, never what is in them."""
-    from ...providers.kinds import KINDS
+    from ...providers.kinds import kind_of
 
-    kind, variables = KINDS[row.kind], settings.variables
+    kind, variables = kind_of(row.kind), settings.variables
     keys = [variable for variable in (row.key_variable, *row.key_variables_too) if variable is not None]
     ways = [*((key,) for key in keys), *kind.instead]
     names = list(dict.fromkeys(name for way in ways for name in way))
@@ -114,7 +117,7 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
     found = settings.base_url or (variables.get(row.url_variable, "") if row.url_variable else "")
     return {
         "name": name,
-        "kind": row.kind,
+        "kind": row.kind if isinstance(row.kind, str) else "its own",
         "address": found or row.base_url or None,
         "address_variable": row.url_variable,
         "is_needed": row.key_variable is not None,

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..options import add_output, add_report, add_retrieval, add_sending, sending_from
+from ..options import add_output, add_report, add_retrieval, add_sending, add_sink, sending_from
 from ..output import note
 from ..refusal import UsageError
 
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_sending(parser)
     add_retrieval(parser)
+    add_sink(parser)
     add_report(parser)
     add_output(parser)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..options import add_output, add_report, add_retrieval, add_sending
+from ..options import add_output, add_report, add_retrieval, add_sending, add_sink
 from ..output import note
 from .resume import prepared_of
 
@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the run's folder; options not given here are those it ran with")
     add_sending(parser)
     add_retrieval(parser)
+    add_sink(parser)
     add_report(parser)
     add_output(parser)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..benchmark_options import KINDS, NEEDED, add_benchmarks, foreign_to, options_from
 from ..benchmark_options import given as benchmark_given
-from ..options import Sending, add_output, add_report, add_retrieval, add_sending, flag, sending_from
+from ..options import Sending, add_output, add_report, add_retrieval, add_sending, add_sink, flag, sending_from
 from ..output import note, say, say_json
 from ..refusal import UsageError, nearest
 from ..values import Text
@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="the run's folder; the same command goes on where it stopped",
     )
+    add_sink(parser)
     add_report(parser)
     add_benchmarks(parser)
     add_sending(parser)

@@ -5,7 +5,7 @@ Given variables as values; reads no environment. `--base-url` is for models and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..access import Access, ConfigurationError, Means, UnknownProvider, is_address
@@ -20,8 +20,10 @@ from .table import CORPUS, ENGINES, PROVIDER, SearchEngine
 _PREFIX = f"{PROVIDER}/"
 
 
-class SearchAccess(Access, frozen=True):
-    """How one engine is reached; `kind` is its name."""
+class SearchAccess(Access, frozen=True, kw_only=True):
+    """How one engine is reached; `kind` is its name. `row` None: the corpus."""
+
+    row: SearchEngine | None = None
 
     @property
     def proof(self) -> str:
@@ -32,18 +34,39 @@ def is_search(model: str) -> bool:
     return model.startswith(_PREFIX)
 
 
+def no_engine(name: str) -> SearchEngine | None:
+    return None
+
+
+def row_of(
+    model: str,
+    changed: Mapping[str, SearchEngine] = MappingProxyType({}),
+    others: Callable[[str], SearchEngine | None] = no_engine,
+) -> SearchEngine | None:
+    """The row of `search/NAME`; None where there is none, and for the corpus, which is no address. `changed`: engines
+    by name, as a configuration has them; `others` is asked where a name is among neither."""
+    name = model.removeprefix(_PREFIX)
+    if name == CORPUS:
+        return None
+    return changed.get(name) or ENGINES.get(name) or others(name)
+
+
 def search_accesses(
-    model: str, means: Means, changed: Mapping[str, SearchEngine] = MappingProxyType({})
+    model: str,
+    means: Means,
+    changed: Mapping[str, SearchEngine] = MappingProxyType({}),
+    others: Callable[[str], SearchEngine | None] = no_engine,
 ) -> tuple[Access, ...]:
-    """The ways to one engine, one for each key, or a ConfigurationError that says what is missing. `changed`: engines
-    by name, as a configuration has them."""
+    """The ways to one engine, one for each key, or a ConfigurationError that says what is missing."""
     name = model.removeprefix(_PREFIX)
     if name == CORPUS:
         return (SearchAccess(Target(SCHEME, SCHEME, CORPUS, PROVIDER), CORPUS, Credentials()),)
-    row = changed.get(name) or ENGINES.get(name)
+    row = row_of(model, changed, others)
     if row is None:
         known = ", ".join(sorted([*ENGINES, CORPUS]))
-        raise UnknownProvider(f"search {model!r}: no search engine {name!r}; known are {known}")
+        raise UnknownProvider(
+            f"search {model!r}: no search engine {name!r}; known are {known}, and any that an installed package names"
+        )
     # A configuration's own address goes before a variable.
     base_url = (means.variables.get(row.url_variable, "").strip() or row.base_url).rstrip("/")
     if not base_url:
@@ -56,24 +79,28 @@ def search_accesses(
         )
     target = Target(base_url, row.identity or base_url, name, PROVIDER, project=_id_of(model, row, means))
     found = _keys_of(model, row, means) if means.needs_keys and row.key_variables else {None: ""}
-    ways = tuple(SearchAccess(target, name, Credentials(key), variable) for key, variable in found.items())
+    ways = tuple(SearchAccess(target, name, Credentials(key), variable, row=row) for key, variable in found.items())
     for access in ways:
         _check(row, access)
     return ways
 
 
 def search_endpoint_to(access: Access, transport: Transport, timeout_s: float) -> ModelEndpoint:
-    row = ENGINES[access.kind]
+    row = _row_in(access)
     return ModelEndpoint(row.protocol, access.target, row.authorizer(access.credentials.key), transport, timeout_s)
 
 
 def keyless_search_endpoint_to(access: Access) -> ModelEndpoint:
     """For encode and decode alone."""
-    if access.kind == CORPUS:
+    return ModelEndpoint(_row_in(access).protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
+
+
+def _row_in(access: Access) -> SearchEngine:
+    if not isinstance(access, SearchAccess) or access.row is None:
         raise ConfigurationError(
             f"{access.target.full_name} is asked by what lies in its folder: no key of it is known"
         )
-    return ModelEndpoint(ENGINES[access.kind].protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
+    return access.row
 
 
 def _check(row: SearchEngine, access: Access) -> None:

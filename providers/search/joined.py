@@ -37,11 +37,18 @@ class Found(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-async def search(ask: Callable[[Call], Awaitable[Outcome]], model: str, query: str, count: int = COUNT) -> Found:
-    """The first `count` hits, doubles left out and ranks from 1. `ask` makes one call."""
+async def search(
+    ask: Callable[[Call], Awaitable[Outcome]],
+    model: str,
+    query: str,
+    count: int = COUNT,
+    reach: Reach | None = None,
+) -> Found:
+    """The first `count` hits, doubles left out and ranks from 1. `ask` makes one call; `reach` is that of an engine
+    which is none of ours."""
     if count < 1:
         raise ValueError(f"count ({count}) must be >= 1")
-    reach = reach_of(model)
+    reach = reach or reach_of(model)
     outcomes: list[Outcome] = []
     hits: dict[str, Hit] = {}
     remarks = _cuts(model, query, reach)

@@ -1,0 +1,113 @@
+"""Where outcomes go besides a run's own folder: a sink that somebody else's package offers, held to its word.
+
+Whatever such a sink raises becomes its fault, which ends the run as a full disk does; what was written before stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..engine.call import Outcome
+from ..engine.fault import LocalFault
+from ..engine.sink import Sink
+from .others import SINKS, Others
+
+
+def open_sink(told: str) -> OpenedSink:
+    """The sink that `NAME` or `NAME:ARGUMENT` names: one that an installed package offers as an entry point of the
+    group `millstream.sinks`. Give it to `Engine.run` and `close` it at the end, or use it as a context manager."""
+    return opened_sink(told, Others())
+
+
+def opened_sink(told: str, others: Others) -> OpenedSink:
+    name, _, argument = told.partition(":")
+    made = others.sink(name)
+    whose = f"sink {name} of {others.package_of(SINKS, name)}"
+    try:
+        sink = made(argument)
+        lacking = [each for each in ("write", "flush") if not callable(getattr(sink, each, None))]
+        if not hasattr(sink, "fault"):
+            lacking.append("fault")
+    except Exception as error:
+        raise LocalFault(f"{whose} can't be opened with {argument!r} ({_told(error)}): mend what it names") from error
+    if lacking:
+        raise LocalFault(f"{whose} gave a {type(sink).__name__}, which has no {', '.join(lacking)}: it is no Sink")
+    return OpenedSink(whose, sink)
+
+
+class OpenedSink:
+    """Somebody's sink. Never raises but from `close` as a context manager: what is wrong stands in `fault`."""
+
+    def __init__(self, whose: str, sink: Sink) -> None:
+        self._whose = whose
+        self._sink = sink
+        self._is_open = True
+        self.fault: LocalFault | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self._whose} [{'closed' if not self._is_open else self.fault or 'open'}]>"
+
+    def __enter__(self) -> OpenedSink:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close()
+        if self.fault is not None and kind is None:
+            raise self.fault
+
+    def write(self, outcome: Outcome) -> None:
+        # Once it has failed nothing more is written: what came after would stand behind a gap.
+        if self.fault is None:
+            self._hold(lambda: self._sink.write(outcome))
+
+    def flush(self) -> None:
+        if self.fault is None:
+            self._hold(self._sink.flush)
+
+    def close(self) -> None:
+        """Flush what it holds and let it go: its own `close` is called where it has one. A second time does nothing."""
+        if self._is_open:
+            self.flush()
+            self._is_open = False
+            end: Callable[[], None] | None = getattr(self._sink, "close", None)
+            if end is not None:
+                self._hold(end)
+
+    def _hold(self, do: Callable[[], None]) -> None:
+        try:
+            do()
+            found = self._sink.fault
+        except Exception as error:  # noqa: BLE001  (others' code, which may raise whatever it likes)
+            found = LocalFault(_told(error))
+        if found is not None and self.fault is None:
+            self.fault = LocalFault(
+                f"{self._whose}: {found}; the run's own folder and the cache are whole: mend it, then resume"
+            )
+
+
+class InTurn:
+    """Two sinks as one: what is safe in the first is then given to the second."""
+
+    def __init__(self, first: Sink, second: Sink) -> None:
+        self._first = first
+        self._second = second
+        self._taken: list[Outcome] = []
+
+    @property
+    def fault(self) -> LocalFault | None:
+        return self._first.fault or self._second.fault
+
+    def write(self, outcome: Outcome) -> None:
+        self._first.write(outcome)
+        self._taken.append(outcome)
+
+    def flush(self) -> None:
+        self._first.flush()
+        taken, self._taken = self._taken, []
+        for outcome in taken:
+            self._second.write(outcome)
+        self._second.flush()
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
