@@ -1,0 +1,83 @@
+"""What lm-eval asks, as calls: a context to go on from until something is said, or a text whose tokens are weighed.
+
+Says in our words what a task's `generation_kwargs` say in many. Pure; knows nothing of lm-eval's own classes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ...engine.call import Call, Message
+from ..refusal import UsageError
+
+# OpenAI takes no more; what they don't end is cut here.
+_STOPS_MAX = 4
+_TOKEN_NAMES = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+_NOTHING = (None, "None", "none")
+
+
+class ChatPrompt(str):
+    """A conversation as lm-eval passes it on: a text that holds the messages' JSON."""
+
+    __slots__ = ()
+
+
+class Generation(Struct, frozen=True):
+    """What is asked, and the texts that end an answer."""
+
+    call: Call
+    until: tuple[str, ...]
+
+    def cut(self, text: str) -> str:
+        """Servers leave out what ended the answer, where they were told of it."""
+        return text[: min((at for stop in self.until if (at := text.find(stop)) >= 0), default=None)]
+
+
+def generation_of(
+    model: str, context: str, given: Mapping[str, Any], *, max_tokens: int, seed: int | None
+) -> Generation:
+    """Greedy unless the task says otherwise. `temperature` and `until` of None are not sent, for models that take
+    none; what is no word of ours goes into the body as it is."""
+    rest = dict(given)
+    limits = [rest.pop(name) for name in _TOKEN_NAMES if name in rest]
+    is_sampled = rest.pop("do_sample", None) is not False
+    temperature = rest.pop("temperature", 0.0)
+    until = _until(rest.pop("until", None))
+    seed, top_p = rest.pop("seed", seed), rest.pop("top_p", None)
+    try:
+        call = Call(
+            model,
+            _input_of(context),
+            temperature=None if temperature in _NOTHING else float(temperature) if is_sampled else 0.0,
+            max_tokens=int(next((limit for limit in limits if limit not in _NOTHING), max_tokens)),
+            top_p=None if top_p in _NOTHING else float(top_p),
+            stop=until[:_STOPS_MAX] or None,
+            seed=None if seed in _NOTHING else int(seed),
+            extra=rest or None,
+        )
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"generation_kwargs can't be sent to {model}: {error}") from error
+    return Generation(call, until)
+
+
+def _until(given: object) -> tuple[str, ...]:
+    if given in _NOTHING:
+        return ()
+    stops = given if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+    return tuple(str(stop) for stop in stops if stop)
+
+
+def _input_of(context: str) -> str | tuple[Message, ...]:
+    if not isinstance(context, ChatPrompt):
+        return context
+    return tuple(Message(turn["role"], turn["content"]) for turn in json.loads(context))
+
+
+def weighing_of(model: str, text: str) -> Call:
+    """A text whose tokens are given back with their log-probabilities. One more is said after it, since not every
+    server takes a limit of none."""
+    return Call(model, text, temperature=0.0, max_tokens=1, logprobs=1, extra={"echo": True})

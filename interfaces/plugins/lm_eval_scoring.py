@@ -1,0 +1,85 @@
+"""A continuation's log-likelihood out of the tokens that a server echoed, without a tokenizer of one's own.
+
+Where the context ends is found by spelling the prompt with the tokens' texts, in bytes. A token that straddles this
+border is the continuation's: it is the first that could not be said without it. So no continuation is ever empty.
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from ...engine.call import TokenLogprob
+
+# OpenAI's word for a token that is no whole character; others write U+FFFD in the place of its bytes.
+_BYTES = re.compile(r"bytes:((?:\\x[0-9a-f]{2})+)")
+_UNKNOWN = "\ufffd"
+_BYTES_OF_ONE = 4
+
+
+class CantScore(Exception):
+    """The tokens are not those of the prompt."""
+
+
+class Score(Struct, frozen=True):
+    """`is_greedy`: the model would have said the same by itself."""
+
+    logprob: float
+    is_greedy: bool
+
+
+def score(tokens: Sequence[TokenLogprob], context: str, continuation: str) -> Score:
+    """Of `continuation` after `context`. The first token of all was said after nothing, and has no probability; white
+    space at the end of the context counts with what follows it, as its token does."""
+    border = len(context.rstrip().encode())
+    prompt = (context + continuation).encode()
+    said = [tokens[at] for at, end in _ends(tokens, prompt) if end > border and at > 0]
+    return Score(sum(token.logprob for token in said), all(map(_is_greedy, said)))
+
+
+def _is_greedy(token: TokenLogprob) -> bool:
+    return bool(token.top) and token.logprob >= max(logprob for _, logprob in token.top)
+
+
+def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, int]]:
+    """Each token of the prompt, by its number, and where in the prompt it ends. What comes behind is no part of it."""
+    at, unknown = 0, list[int]()
+    for number, token in enumerate(tokens):
+        if at >= len(prompt):
+            return
+        if _UNKNOWN in token.token:
+            unknown.append(number)
+            continue
+        spelt = _bytes_of(token.token)
+        start = _found(prompt, spelt, at, _BYTES_OF_ONE * sum(len(tokens[each].token) for each in unknown))
+        if start is None:
+            if at == 0 and not unknown:
+                continue  # a mark of the beginning, that nobody wrote
+            if unknown and number == len(tokens) - 1:
+                break  # said after the prompt, whose own last tokens are unknown
+            raise CantScore(
+                f"the server's tokens don't spell the prompt: {token.token!r} at byte {at} of {prompt!r:.80}"
+            )
+        yield from ((each, start) for each in unknown)
+        unknown.clear()
+        at = start + len(spelt)
+        yield number, at
+    if not unknown and at < len(prompt):
+        raise CantScore(
+            f"the server echoed {at} of the prompt's {len(prompt)} bytes: it cut the prompt, or echoes none"
+        )
+    yield from ((each, len(prompt)) for each in unknown)
+
+
+def _found(prompt: bytes, spelt: bytes, at: int, reach: int) -> int | None:
+    """Where the token begins: here, or behind as many bytes as unknown tokens before it can have."""
+    starts = range(at + 1, min(at + reach, len(prompt)) + 1) if reach else (at,)
+    return next((start for start in starts if prompt.startswith(spelt, start)), None)
+
+
+def _bytes_of(token: str) -> bytes:
+    found = _BYTES.fullmatch(token)
+    return token.encode("utf-8", "replace") if found is None else bytes.fromhex(found[1].replace("\\x", ""))
