@@ -2,7 +2,7 @@
 
 Whole only with a stop reason. What was thought aloud is no part of the text. There are neither seeds nor
 log-probabilities, and the newer version of the API has no sampling. The same bodies go through Vertex AI
-(vertex_anthropic). What messages hold: anthropic_shapes.
+(vertex_anthropic). What turns say: anthropic_turns. What answers hold: anthropic_shapes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .anthropic_shapes import Gathered
+from .anthropic_turns import add_tools, prompt_of
+from .blocks import said_twice
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
 from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of, schema_of
 from .repair import is_strict, object_of, parse_leniently
@@ -32,7 +34,6 @@ _OUTPUT_OF_OLD = (
 )
 
 _NOT_EXTRA = ("messages", "model", "stream", "system")
-_SYSTEM = ("system", "developer")
 _STREAM = {"stream": True}
 _HAS_VERSION = re.compile(r"/v\d+$")
 _DATED = re.compile(r"\d{4}-\d\d-\d\d")
@@ -64,24 +65,6 @@ def is_newer(version: str) -> bool:
     return _DATED.fullmatch(version) is not None and version >= VERSION
 
 
-def prompt_of(call: Call) -> dict[str, Any]:
-    """System prompts before the first turn stand apart from the turns; one between them stays where it is."""
-    system: list[str] = []
-    turns: list[dict[str, str]] = []
-    for message in call.messages():
-        is_system = message.role in _SYSTEM
-        if is_system and not turns:
-            system.append(message.words)
-        else:
-            turns.append({"content": message.words, "role": "system" if is_system else message.role})
-    if not turns:
-        raise EncodeError(f"{call.model}: Anthropic wants at least one message of a user besides the system prompt")
-    if not system:
-        return {"messages": turns}
-    alone = system[0] if len(system) == 1 else [{"text": text, "type": "text"} for text in system]
-    return {"messages": turns, "system": alone}
-
-
 def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSION) -> dict[str, Any]:
     """Everything in the body but what is said and the model. The caller's own output_config is added to ours.
     `older`: the name that the version with sampling has at this address."""
@@ -106,7 +89,8 @@ def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSI
         config["effort"] = effort
     if call.json_schema is not None:
         config["format"] = {"type": "json_schema", "schema": schema_of(call)}
-    add_extra(call, params, _NOT_EXTRA)
+    add_tools(call, params)
+    add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
     own = params.pop("output_config", {})
     if not isinstance(own, dict):
         raise EncodeError(f"{call.model}: output_config in extra must be an object")

@@ -1,7 +1,7 @@
 """The wire protocol of Gemini, generateContent: pure encode and decode.
 
 Whole only with a finish reason. What was thought aloud is no part of the text. The same bodies go through Vertex AI
-(vertex). What errors mean: google_errors. What answers hold: gemini_shapes.
+(vertex). What turns say: gemini_turns. What answers hold: gemini_shapes. What errors mean: google_errors.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import orjson
 
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
+from .blocks import finish_with, said_twice
 from .faults import bad_json, broken_answer, cut_stream, empty_answer
 from .gemini_shapes import Joined, joined
+from .gemini_turns import add_tools, prompt_of
 from .google_errors import google_error_within, google_refusal_or_fault
 from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of, schema_of
 from .repair import mended, parse_leniently
@@ -25,8 +27,6 @@ from .sse import events_of
 # What Google's own client asks since its third version.
 VERSION = "v1"
 _NOT_EXTRA = ("contents", "model", "systemInstruction", "system_instruction")
-_ROLES = {"user": "user", "assistant": "model", "model": "model"}
-_SYSTEM = ("system", "developer")
 _HAS_VERSION = re.compile(r"/v\d+[a-z0-9]*$")
 # Gemini 2 takes a number of tokens; Google's own layer for OpenAI's clients reads the words so.
 _BUDGETS = {"none": 0, "minimal": 1_024, "low": 1_024, "medium": 8_192, "high": 24_576}
@@ -81,33 +81,15 @@ def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
         target,
         f"{path}:generateContent",
         _params_of(call, target),
-        _prompt_of(call),
+        prompt_of(call, target.model),
         stream_path=f"{path}:streamGenerateContent?alt=sse",
         identity=f"{identity}:generateContent",
     )
 
 
-def _prompt_of(call: Call) -> dict[str, Any]:
-    contents: list[dict[str, Any]] = []
-    system: list[dict[str, Any]] = []
-    for message in call.messages():
-        part = {"text": message.content}
-        if message.role in _SYSTEM:
-            system.append(part)
-            continue
-        role = _ROLES.get(message.role)
-        if role is None:
-            raise EncodeError(
-                f"{call.model}: Gemini has no role {message.role!r}, only system, user and assistant: mend the messages"
-            )
-        contents.append({"parts": [part], "role": role})
-    if not contents:
-        raise EncodeError(f"{call.model}: Gemini wants at least one message of a user besides the system prompt")
-    return {"contents": contents, "systemInstruction": {"parts": system}} if system else {"contents": contents}
-
-
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
-    """Everything in the body but what is said. The caller's own generationConfig is added to ours."""
+    """Everything in the body but what is said. The caller's own generationConfig and toolConfig are
+    added to ours."""
     refuse_known(call, target)
     config: dict[str, Any] = {}
     if call.temperature is not None:
@@ -129,14 +111,23 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
         config["responseLogprobs"] = True
         if call.logprobs:
             config["logprobs"] = call.logprobs
+    ours: dict[str, Any] = {}
+    add_tools(call, ours)
     params: dict[str, Any] = {}
-    add_extra(call, params, _NOT_EXTRA)
-    own = params.pop("generationConfig", {})
-    if not isinstance(own, dict):
-        raise EncodeError(f"{call.model}: generationConfig in extra must be an object")
-    if config or own:
-        params["generationConfig"] = {**config, **own}
+    add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
+    if "tools" in ours:
+        params["tools"] = ours["tools"]
+    _add_own(call, params, "generationConfig", config)
+    _add_own(call, params, "toolConfig", ours.get("toolConfig", {}))
     return params
+
+
+def _add_own(call: Call, params: dict[str, Any], name: str, ours: dict[str, Any]) -> None:
+    own = params.pop(name, {})
+    if not isinstance(own, dict):
+        raise EncodeError(f"{call.model}: {name} in extra must be an object")
+    if ours or own:
+        params[name] = {**ours, **own}
 
 
 def _thinking(effort: str, model: str) -> dict[str, Any]:
@@ -204,6 +195,8 @@ def _answer(answer: Joined, response: Response, is_stream: bool, raw: bytes | No
         return broken_answer(f"finish reason is `{finish}`")
     if finish == "STOP" and not answer.has_parts:
         return empty_answer("a candidate that says nothing", answer.usage)
+    if finish == "STOP" and not answer.is_whole:
+        return broken_answer("tool call has no end, or no place for its arguments")
     is_refused = finish in _FILTERED
     known = "content_filter" if is_refused else _FINISHES.get(finish, mended(finish))
     return _reply(answer, answer.text, known, is_refused, response, raw)
@@ -213,12 +206,13 @@ def _reply(answer: Joined, text: str, finish: str, is_refused: bool, response: R
     return Reply(
         mended(text),
         answer.usage,
-        finish,
+        finish_with(answer.parts, finish),
         is_refused,
         sha256(response.body).hexdigest(),
         raw,
         None if answer.logprobs is None else tuple(answer.logprobs),
         answer.citations,
+        parts=answer.parts,
     )
 
 

@@ -11,12 +11,17 @@ from typing import Any
 from msgspec import Struct
 
 from ...engine.call import Citation, TokenLogprob, Usage
+from ...engine.content import Native, Part
+from .blocks import Spoken, native_of
 from .faults import TOKENS_MAX
+from .gemini_calls import Calls
+from .gemini_turns import FAMILY
 from .openai_shapes import counted
 from .repair import mended
 
 # What tells an answer from any other JSON.
 _KNOWN = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
+_SIGNATURE = "thoughtSignature"
 _CITING = frozenset({"groundingMetadata", "citationMetadata"})
 
 
@@ -33,12 +38,73 @@ class Joined(Struct):
     is_known: bool = False
     has_candidate: bool = False
     has_parts: bool = False
+    parts: tuple[Part, ...] = ()
+    is_whole: bool = True
+
+
+class _Block:
+    """What is neither text nor a tool call: a thought, whose pieces are joined until it is signed, or a tool of
+    Google's own."""
+
+    def __init__(self, part: dict[str, Any]) -> None:
+        self._part = part
+        self._texts = [part["text"]] if isinstance(part.get("text"), str) else []
+
+    def goes_on_with(self, part: dict[str, Any]) -> bool:
+        return bool(self._texts) and part.get("thought") is True and _SIGNATURE not in self._part and _is_text(part)
+
+    def take(self, part: dict[str, Any]) -> None:
+        self._texts.append(part["text"])
+        self._part = {**self._part, **part}
+
+    def part(self) -> Native | None:
+        value = {**self._part, "text": "".join(self._texts)} if self._texts else self._part
+        return native_of(FAMILY, value)
+
+
+class _Parts:
+    """All that a candidate says, in its order."""
+
+    def __init__(self) -> None:
+        self.spoken = Spoken()
+        self.calls = Calls()
+        self.has_said = False
+        self._thought: _Block | None = None
+
+    def take(self, part: dict[str, Any]) -> None:
+        if part.get("thought") is True:
+            self._think(part)
+            return
+        self._thought = None
+        self.has_said = True
+        if isinstance(part.get("functionCall"), dict):
+            begun = self.calls.take(part)
+            if begun is not None:
+                self.spoken.add(begun)
+        elif isinstance(part.get("text"), str):
+            self.spoken.say(part["text"])
+            if _SIGNATURE in part:
+                # The text is for everyone; who goes on with it sends the signature behind it, as in a stream.
+                self.spoken.add(_Block({"text": "", _SIGNATURE: part[_SIGNATURE]}))
+        elif part and "text" not in part:
+            self.spoken.add(_Block(part))
+
+    def _think(self, part: dict[str, Any]) -> None:
+        if self._thought is not None and self._thought.goes_on_with(part):
+            self._thought.take(part)
+        else:
+            self._thought = _Block(part)
+            self.spoken.add(self._thought)
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    return isinstance(part.get("text"), str)
 
 
 def joined(chunks: Iterable[dict[str, Any]]) -> Joined:
     """The first candidate of every chunk, one after the other."""
     whole = Joined()
-    texts: list[str] = []
+    said = _Parts()
     cited: dict[str, Citation] = {}
     for chunk in chunks:
         if "usageMetadata" in chunk:
@@ -54,17 +120,14 @@ def joined(chunks: Iterable[dict[str, Any]]) -> Joined:
         if isinstance(finish, str) and finish:
             whole.finish = finish
         for part in _dicts(_object(candidate.get("content")).get("parts")):
-            if part.get("thought") is True:
-                continue
-            whole.has_parts = True
-            if isinstance(part.get("text"), str):
-                texts.append(part["text"])
+            said.take(part)
         if (tokens := _logprobs_of(candidate.get("logprobsResult"))) is not None:
             whole.logprobs = [*(whole.logprobs or ()), *tokens]
         if not _CITING.isdisjoint(candidate):
             for citation in _citations_of(candidate):
                 cited.setdefault(citation.url, citation)
-    whole.text = "".join(texts)
+    whole.text, whole.parts = said.spoken.text, said.spoken.parts()
+    whole.has_parts, whole.is_whole = said.has_said, said.calls.are_whole
     whole.citations = tuple(cited.values())
     return whole
 

@@ -15,6 +15,7 @@ from msgspec import structs
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Fault, Request, Response
 from . import anthropic
+from .anthropic_turns import prompt_of
 from .faults import error_within, refusal_or_fault
 from .google_errors import google_error_within, google_refusal_or_fault
 from .protocol import Target, WireProtocol, request_of
@@ -46,7 +47,7 @@ def encode(call: Call, target: Target) -> Request:
         target,
         f"{path}{end}:rawPredict",
         params,
-        anthropic.prompt_of(call),
+        prompt_of(call),
         streamed=_STREAM,
         stream_path=f"{path}{end}:streamRawPredict",
         identity=f"{identity}{end}:rawPredict",

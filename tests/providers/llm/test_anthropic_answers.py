@@ -112,7 +112,7 @@ def test_an_end_without_a_stop_reason_proves_nothing() -> None:
         ("pause_turn", "length", True, False),
         ("refusal", "content_filter", False, True),
         ("content_filter", "content_filter", False, True),
-        ("tool_use", "tool_use", False, False),
+        ("tool_use", "tool_calls", False, False),
         ("something_new", "something_new", False, False),
     ],
 )

@@ -29,6 +29,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.engine.call import Citation, Reply, Usage
+from millstream.engine.content import Native
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.bedrock import decode
 
@@ -63,7 +64,8 @@ def test_a_whole_answer_is_read_with_its_usage_and_the_hash_of_its_bytes() -> No
 
 def test_a_stream_is_read_as_the_whole_answer_is() -> None:
     body = b"".join(STREAM)
-    assert reply_of(streamed(body)) == Reply(TEXT, Usage(19, 22), "stop", raw_hash=hashlib.sha256(body).hexdigest())
+    raw_hash, parts = hashlib.sha256(body).hexdigest(), (Native("bedrock", THOUGHT), TEXT)
+    assert reply_of(streamed(body)) == Reply(TEXT, Usage(19, 22), "stop", raw_hash=raw_hash, parts=parts)
 
 
 def test_a_body_cut_at_any_byte_is_never_a_reply() -> None:
@@ -154,7 +156,7 @@ def test_citations_that_make_no_sense_cost_no_answer() -> None:
         ("stop_sequence", "stop"),
         ("max_tokens", "length"),
         ("model_context_window_exceeded", "length"),
-        ("tool_use", "tool_use"),
+        ("tool_use", "tool_calls"),
         ("something_new", "something_new"),
     ],
 )

@@ -1,0 +1,126 @@
+"""Turns of a conversation and its tools in the words of Anthropic Messages.
+
+Pure: values in, values out; what can't be said there is an EncodeError. A turn that is plain text stays a text.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...engine.call import Call, Message
+from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from ...engine.endpoint import EncodeError
+from .blocks import Turn, arguments_in, beside, data_of, own, schema_of_tool, spoken_parts, together, unsayable
+from .protocol import as_it_stands
+
+FAMILY = "anthropic"
+_WORDS = "Anthropic's words"
+_SYSTEM = ("system", "developer")
+_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+
+
+def prompt_of(call: Call) -> dict[str, Any]:
+    """System prompts before the first turn stand apart from the turns; one between them stays where it is."""
+    system: list[str | list[Any]] = []
+    turns: list[Turn] = []
+    for message in call.messages():
+        is_system = message.role in _SYSTEM
+        content = _content(call, message, is_system=is_system)
+        if is_system and not turns:
+            system.append(content)
+        else:
+            turns.append(Turn(_role(message, is_system), content, _has_results(message)))
+    if not turns:
+        raise EncodeError(f"{call.model}: Anthropic wants at least one message of a user besides the system prompt")
+    messages = [{"content": turn.content, "role": turn.role} for turn in together(turns, _text)]
+    if not system:
+        return {"messages": messages}
+    if len(system) == 1:
+        return {"messages": messages, "system": system[0]}
+    blocks = [block for one in system for block in ([_text(one)] if isinstance(one, str) else one)]
+    return {"messages": messages, "system": blocks}
+
+
+def _role(message: Message, is_system: bool) -> str:
+    """What tools have to say is said to the model by the user."""
+    if is_system:
+        return "system"
+    return "user" if message.role == "tool" and not isinstance(message.content, str) else message.role
+
+
+def _has_results(message: Message) -> bool:
+    return not isinstance(message.content, str) and any(
+        isinstance(part, ToolResult) or (isinstance(part, Native) and part.value.get("type") == "tool_result")
+        for part in message.content
+    )
+
+
+def _content(call: Call, message: Message, *, is_system: bool) -> str | list[Any]:
+    if isinstance(message.content, str):
+        return message.content
+    if is_system:
+        for part in message.content:
+            if not isinstance(part, str | Native):
+                raise unsayable(call, part, "a system prompt of Anthropic's")
+    return [_block(call, part) for part in spoken_parts(message)]
+
+
+def _block(call: Call, part: Part) -> Any:
+    match part:
+        case str():
+            return _text(part)
+        case Image():
+            return _image(call, part)
+        case ToolCall():
+            asked = {"id": part.id, "input": arguments_in(call, part), "name": part.name, "type": "tool_use"}
+            return {name: as_it_stands(call, name, value) for name, value in beside(part, FAMILY).items()} | asked
+        case ToolResult():
+            return _result(call, part)
+        case Native():
+            return own(call, part, FAMILY, _WORDS)
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"text": text, "type": "text"}
+
+
+def _image(call: Call, image: Image) -> dict[str, Any]:
+    """How closely to look is not for the caller to say here."""
+    data = data_of(call, image)
+    if data is None:
+        return {"source": {"type": "url", "url": image.url}, "type": "image"}
+    return {"source": {"data": data[1], "media_type": data[0], "type": "base64"}, "type": "image"}
+
+
+def _result(call: Call, result: ToolResult) -> dict[str, Any]:
+    content = result.content
+    if not isinstance(content, str):
+        told: Any = [_text(part) if isinstance(part, str) else _image(call, part) for part in content]
+    else:
+        told = content
+    block = {"content": told, "tool_use_id": result.id, "type": "tool_result"}
+    return {**block, "is_error": True} if result.is_error else block
+
+
+def add_tools(call: Call, params: dict[str, Any]) -> None:
+    if call.tools:
+        params["tools"] = [_tool(call, tool) for tool in call.tools]
+    choice = call.tool_choice
+    if choice is None and call.parallel_tools is None:
+        return
+    kind = "auto" if choice is None else _CHOICES.get(choice, "tool")
+    told: dict[str, Any] = {"type": kind, "name": choice} if kind == "tool" else {"type": kind}
+    if call.parallel_tools is not None and kind != "none":
+        told["disable_parallel_tool_use"] = not call.parallel_tools
+    params["tool_choice"] = told
+
+
+def _tool(call: Call, tool: Tool | Native) -> Any:
+    if isinstance(tool, Native):
+        return own(call, tool, FAMILY, _WORDS)
+    told = {"name": tool.name, "input_schema": schema_of_tool(call, tool)}
+    if tool.description:
+        told["description"] = tool.description
+    if tool.strict is not None:
+        told["strict"] = tool.strict
+    return told

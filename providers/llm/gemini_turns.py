@@ -1,0 +1,223 @@
+"""Turns of a conversation and its tools in the words of Gemini.
+
+A tool's result is told with the tool's name there, which others know from the call's id alone. Pure: values in, values
+out; what can't be said there is an EncodeError.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from msgspec import Struct
+
+from ...engine.call import Call, Message
+from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from ...engine.endpoint import EncodeError
+from .blocks import arguments_in, beside, data_of, object_in, own, refuse_one_at_a_time, unsayable
+from .protocol import as_it_stands
+
+FAMILY = "gemini"
+MADE_ID = "call_"
+# Ids that our reading of an answer has made: they are no more than a place in it, and Google gave none.
+_IS_MADE = re.compile(rf"{MADE_ID}\d{{1,4}}")
+_WORDS = "Gemini's words"
+_ROLES = {"user": "user", "assistant": "model", "model": "model"}
+_SYSTEM = ("system", "developer")
+_CHOICES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+_TYPES = {
+    "avif": "image/avif",
+    "bmp": "image/bmp",
+    "gif": "image/gif",
+    "heic": "image/heic",
+    "heif": "image/heif",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "png": "image/png",
+    "webp": "image/webp",
+}
+# From Gemini 3 on a tool call without its thought's signature is refused. This stands for the signature of one that
+# another model made, or whose client keeps none.
+_SIGNATURE = "thoughtSignature"
+_UNSIGNED = "skip_thought_signature_validator"
+_WANTS_SIGNATURES = re.compile(r"gemini-(?![12]\b)")
+
+
+class _Asked(Struct):
+    """The tools that were called so far: every one's name by its call's id, and the places of the last turn's."""
+
+    names: dict[str, str] = {}
+    places: dict[str, int] = {}
+
+    def note(self, message: Message) -> None:
+        calls = [part for part in message.content if isinstance(part, ToolCall)]
+        if calls:
+            self.places = {call.id: place for place, call in enumerate(calls)}
+            self.names.update({call.id: call.name for call in calls})
+
+
+def prompt_of(call: Call, model: str) -> dict[str, Any]:
+    contents: list[dict[str, Any]] = []
+    system: list[Any] = []
+    asked = _Asked()
+    results: list[ToolResult] = []
+    for message in call.messages():
+        if message.role in _SYSTEM:
+            system.extend(_system(call, message))
+            continue
+        role = _role(call, message)
+        if isinstance(message.content, str):
+            parts: list[Any] = [{"text": message.content}]
+        elif only := _only_results(message):
+            # All of one turn's calls are answered in one turn.
+            results.extend(only)
+            continue
+        else:
+            asked.note(message)
+            parts = _parts(call, message, asked, model)
+        contents.extend(_answered(call, results, asked))
+        results = []
+        contents.append({"parts": parts, "role": role})
+    contents.extend(_answered(call, results, asked))
+    if not contents:
+        raise EncodeError(f"{call.model}: Gemini wants at least one message of a user besides the system prompt")
+    return {"contents": contents, "systemInstruction": {"parts": system}} if system else {"contents": contents}
+
+
+def _role(call: Call, message: Message) -> str:
+    """What tools have to say is said to the model by the user."""
+    role = "user" if message.role == "tool" and not isinstance(message.content, str) else _ROLES.get(message.role)
+    if role is None:
+        raise EncodeError(
+            f"{call.model}: Gemini has no role {message.role!r}, only system, user and assistant: mend the messages"
+        )
+    return role
+
+
+def _system(call: Call, message: Message) -> Iterator[Any]:
+    if isinstance(message.content, str):
+        yield {"text": message.content}
+        return
+    for part in message.content:
+        if isinstance(part, Native):
+            yield own(call, part, FAMILY, _WORDS)
+        elif isinstance(part, str):
+            yield {"text": part}
+        else:
+            raise unsayable(call, part, "a system prompt of Gemini's")
+
+
+def _only_results(message: Message) -> list[ToolResult]:
+    """The results that a turn is, and nothing else."""
+    results = [part for part in message.content if isinstance(part, ToolResult)]
+    return results if len(results) == len(message.content) else []
+
+
+def _answered(call: Call, results: list[ToolResult], asked: _Asked) -> Iterator[dict[str, Any]]:
+    """In the order of the calls: without an id only the place tells two calls of one tool apart."""
+    if results:
+        ordered = sorted(results, key=lambda one: asked.places.get(one.id, len(asked.places)))
+        yield {"parts": [_result(call, one, asked.names) for one in ordered], "role": "user"}
+
+
+def _parts(call: Call, message: Message, asked: _Asked, model: str) -> list[Any]:
+    parts: list[Any] = []
+    is_signed = any(_is_signed(part) for part in message.content if not isinstance(part, str))
+    stands_in = not is_signed and _WANTS_SIGNATURES.search(model) is not None
+    for part in message.content:
+        if isinstance(part, ToolCall):
+            parts.append(_tool_call(call, part, {_SIGNATURE: _UNSIGNED} if stands_in else {}))
+            # Of calls that were made together only the first has one.
+            stands_in = False
+        elif part != "" or len(message.content) == 1:
+            parts.append(_part(call, part, asked.names))
+    return parts
+
+
+def _is_signed(part: Part) -> bool:
+    native = part.native if isinstance(part, ToolCall) else part
+    return isinstance(native, Native) and native.protocol == FAMILY and _SIGNATURE in native.value
+
+
+def _part(call: Call, part: str | Image | ToolResult | Native, names: Mapping[str, str]) -> Any:
+    match part:
+        case str():
+            return {"text": part}
+        case Image():
+            return _image(call, part)
+        case ToolResult():
+            return _result(call, part, names)
+        case Native():
+            return own(call, part, FAMILY, _WORDS)
+
+
+def _image(call: Call, image: Image) -> dict[str, Any]:
+    """How closely to look is not for the caller to say here."""
+    if (data := data_of(call, image)) is not None:
+        return {"inlineData": {"data": data[1], "mimeType": data[0]}}
+    kind = _TYPES.get(_path_of(image.url).rpartition(".")[2].lower())
+    return {"fileData": {"fileUri": image.url} | ({} if kind is None else {"mimeType": kind})}
+
+
+def _path_of(url: str) -> str:
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return ""
+
+
+def _tool_call(call: Call, asked: ToolCall, unsigned: Mapping[str, str]) -> dict[str, Any]:
+    told = {"args": arguments_in(call, asked), "name": asked.name, **_id(asked.id)}
+    more = {name: as_it_stands(call, name, value) for name, value in beside(asked, FAMILY).items()}
+    return {"functionCall": told, **unsigned, **more}
+
+
+def _id(call_id: str) -> dict[str, str]:
+    return {"id": call_id} if call_id and not _IS_MADE.fullmatch(call_id) else {}
+
+
+def _result(call: Call, result: ToolResult, names: Mapping[str, str]) -> dict[str, Any]:
+    name = result.name or names.get(result.id, "")
+    if not name:
+        raise EncodeError(
+            f"the call to {call.model}: Gemini wants the name of the tool whose result {result.id!r} is: give it, or "
+            "the turn that called the tool"
+        )
+    content = (result.content,) if isinstance(result.content, str) else result.content
+    text = "".join(part for part in content if isinstance(part, str))
+    images = [_image(call, part) for part in content if isinstance(part, Image)]
+    told = {"name": name, "response": _response(text, is_error=result.is_error), **_id(result.id)}
+    return {"functionResponse": {**told, "parts": images} if images else told}
+
+
+def _response(text: str, *, is_error: bool) -> Any:
+    """An object: what a tool says as one goes as it stands."""
+    if is_error:
+        return {"error": text}
+    return {"output": text} if object_in(text) is None else orjson.Fragment(text)
+
+
+def add_tools(call: Call, params: dict[str, Any]) -> None:
+    refuse_one_at_a_time(call, "Gemini")
+    if call.tools:
+        functions = [_function(call, tool) for tool in call.tools if isinstance(tool, Tool)]
+        others = [own(call, tool, FAMILY, _WORDS) for tool in call.tools if isinstance(tool, Native)]
+        params["tools"] = [*([{"functionDeclarations": functions}] if functions else []), *others]
+    if (choice := call.tool_choice) is not None:
+        told: dict[str, Any] = {"mode": _CHOICES.get(choice, "ANY")}
+        if choice not in _CHOICES:
+            told["allowedFunctionNames"] = [choice]
+        params["toolConfig"] = {"functionCallingConfig": told}
+
+
+def _function(call: Call, tool: Tool) -> dict[str, Any]:
+    """Google has no word for keeping to the schema strictly."""
+    told: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        told["description"] = tool.description
+    if tool.parameters is not None:
+        told["parametersJsonSchema"] = as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
+    return told
