@@ -25,7 +25,8 @@ def test_a_task_that_says_nothing_is_greedy_and_has_the_usual_limit() -> None:
 
 @pytest.mark.parametrize("name", ["max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens"])
 def test_every_name_of_a_limit_is_understood_and_none_is_sent_as_it_stands(name: str) -> None:
-    assert asked(**{name: 12}).call == Call(MODEL, "A or B?", temperature=0.0, max_tokens=12)
+    given: dict[str, Any] = {name: 12}
+    assert asked(**given).call == Call(MODEL, "A or B?", temperature=0.0, max_tokens=12)
 
 
 @pytest.mark.parametrize(
