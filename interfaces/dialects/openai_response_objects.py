@@ -148,8 +148,10 @@ def _call(call: ToolCall, id_: str, status: str) -> dict[str, Any]:
     native = call.native
     if native is None or not is_writable(native.value):
         return said
-    beside = native.value if native.protocol == FAMILY else {BESIDE: {native.protocol: native.value}}
-    return {**beside, **said}
+    if native.protocol != FAMILY:
+        return {BESIDE: {native.protocol: native.value}, **said}
+    # A name that its own server gave it is kept.
+    return {**native.value, **said, "id": native.value.get("id") or said["id"]}
 
 
 def notes_of(citations: Sequence[Citation]) -> list[dict[str, Any]]:

@@ -1,0 +1,396 @@
+"""What clients of OpenAI's chat completions ask, read as calls: every parameter, what is left out, what is refused; and
+that a provider who speaks the same protocol gets what the client said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from millstream.engine.call import Call, Message
+from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
+from millstream.interfaces.dialects.dialect import Asked, Refused
+from millstream.interfaces.dialects.openai_chat import DIALECT
+from millstream.providers.llm.openai_chat import PROTOCOL
+from millstream.providers.llm.protocol import Target
+
+TARGET = Target("http://127.0.0.1:1/v1", "there", "m", "openai")
+SCHEMA = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "string"}}, "required": ["b", "a"]}
+FUNCTION = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": SCHEMA}}
+CALLED = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"b": 1}'}}
+
+
+def request(**changes: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": "x"}], **changes}
+
+
+def read(body: Any) -> Asked:
+    return DIALECT.read(body, "openai/{}".format)
+
+
+def call_of(**changes: Any) -> Call:
+    return read(request(**changes)).call
+
+
+def turn(**message: Any) -> Any:
+    return call_of(messages=[message]).input[0]
+
+
+def refused(body: Any) -> Refused:
+    with pytest.raises(Refused) as told:
+        read(body)
+    assert told.value.problem.status == 400
+    return told.value
+
+
+def sent(body: Any) -> Any:
+    """The body that a provider of the same protocol gets of it."""
+    return orjson.loads(PROTOCOL.encode(read(body).call, TARGET).wire)
+
+
+def test_a_question_is_a_call_under_the_name_that_is_known_here() -> None:
+    assert read(request()) == Asked(Call("openai/m", (Message("user", "x"),)), "m")
+
+
+def test_every_parameter_finds_its_field() -> None:
+    asked = read(
+        request(
+            temperature=0, top_p=1, max_completion_tokens=9, stop="END", seed=7, logprobs=True, top_logprobs=3,
+            reasoning_effort="low", n=3, stream=True, stream_options={"include_usage": True},
+            tools=[FUNCTION], tool_choice={"type": "function", "function": {"name": "look"}},
+            parallel_tool_calls=False, top_k=5,
+        )
+    )  # fmt: skip
+    expected = Call(
+        "openai/m",
+        (Message("user", "x"),),
+        temperature=0.0,
+        top_p=1.0,
+        max_tokens=9,
+        stop=("END",),
+        seed=7,
+        logprobs=3,
+        reasoning_effort="low",
+        stream=True,
+        tools=(Tool("look", "Looks.", SCHEMA),),
+        tool_choice="look",
+        parallel_tools=False,
+        extra={"top_k": 5},
+    )
+    assert asked == Asked(expected, "m", True, 3, {"usage": True})
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"stop": ["a", "b"]}, {"stop": ("a", "b")}),
+        ({"stop": []}, {}),
+        ({"logprobs": True}, {"logprobs": 0}),
+        ({"logprobs": False}, {}),
+        ({"max_tokens": 5}, {"max_tokens": 5}),
+        ({"max_tokens": 5, "max_completion_tokens": 5}, {"max_tokens": 5}),
+        ({"tools": []}, {}),
+        ({"tool_choice": "required"}, {"tool_choice": "required"}),
+        ({"response_format": {"type": "text"}}, {}),
+        ({"modalities": ["text"]}, {}),
+        (dict.fromkeys(("temperature", "max_tokens", "stop", "n", "stream", "tools", "top_k", "seed")), {}),
+    ],
+)
+def test_what_can_be_said_in_several_ways_is_one_call(given: dict[str, Any], field: dict[str, Any]) -> None:
+    assert call_of(**given) == Call("openai/m", (Message("user", "x"),), **field)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "user", "safety_identifier", "metadata", "store", "prompt_cache_key", "prompt_cache_retention",
+        "prompt_cache_options",
+    ],
+)  # fmt: skip
+def test_who_asks_and_what_it_costs_makes_no_other_call(name: str) -> None:
+    assert call_of(**{name: {"a": "b"}}) == call_of()
+
+
+# --- turns ---
+
+
+def test_contents_keep_their_order_and_what_only_openai_can_say() -> None:
+    sound = {"type": "input_audio", "input_audio": {"data": "aaaa", "format": "wav"}}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aa", "detail": "low"}}
+    given = turn(role="user", content=[{"type": "text", "text": "a"}, image, sound, {"type": "text", "text": "b"}])
+    assert given.content == ("a", Image("data:image/png;base64,aa", "low"), Native("openai", sound), "b")
+
+
+def test_a_list_of_one_text_is_that_text() -> None:
+    assert turn(role="user", content=[{"type": "text", "text": "a"}]) == Message("user", "a")
+
+
+def test_marks_of_what_to_keep_of_a_prompt_say_nothing() -> None:
+    part = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
+    assert turn(role="system", content=[part]) == Message("system", "a")
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
+def test_a_plain_turn_of_every_role_is_a_plain_turn(role: str) -> None:
+    assert turn(role=role, content="a") == Message(role, "a")
+
+
+def test_tool_calls_and_their_results_find_each_other() -> None:
+    call = call_of(
+        messages=[
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": None, "tool_calls": [CALLED]},
+            {"role": "tool", "tool_call_id": "c1", "content": "found"},
+            {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "it"}], "name": "other"},
+        ]
+    )
+    assert call.input[1:] == (
+        Message("assistant", (ToolCall("c1", "look", '{"b": 1}'),)),
+        Message("tool", (ToolResult("c1", "found", "look"),)),
+        Message("tool", (ToolResult("c2", ("it",), "other"),)),
+    )
+
+
+@pytest.mark.parametrize("content", [None, "", "missing"])
+def test_a_turn_that_only_calls_tools_says_nothing(content: str | None) -> None:
+    message = {"role": "assistant", "content": content, "tool_calls": [CALLED]}
+    if content == "missing":
+        del message["content"]
+    assert turn(**message).content == (ToolCall("c1", "look", '{"b": 1}'),)
+
+
+def test_an_answer_of_ours_is_a_turn_again_whatever_its_client_adds() -> None:
+    message = {
+        "role": "assistant", "content": "a", "refusal": None, "annotations": [{"type": "url_citation"}], "audio": None,
+        "function_call": None, "tool_calls": None, "parsed": {"x": 1},
+    }  # fmt: skip
+    assert turn(**message) == Message("assistant", "a")
+
+
+def test_fields_of_a_server_of_the_same_family_stay_in_the_turn() -> None:
+    given = turn(role="assistant", content="a", reasoning_content="hm")
+    assert given.content == (Native("openai", {"reasoning_content": "hm"}), "a")
+
+
+def test_what_another_family_said_beside_a_call_comes_back_to_it() -> None:
+    called = {**CALLED, "extra_content": {"gemini": {"thoughtSignature": "s"}}}
+    content = turn(role="assistant", tool_calls=[called]).content
+    assert content == (ToolCall("c1", "look", '{"b": 1}', Native("gemini", {"thoughtSignature": "s"})),)
+
+
+# --- schemas, tools and the rest of what a call may not be able to say ---
+
+
+def form(**changes: Any) -> dict[str, Any]:
+    titled = {"title": "Answer_Of", **SCHEMA}
+    return {"type": "json_schema", "json_schema": {"name": "Answer_Of", "schema": titled, "strict": True, **changes}}
+
+
+def test_a_schema_that_its_title_names_is_the_calls_own() -> None:
+    asked = read(request(response_format=form()))
+    assert (asked.call.json_schema, asked.call.extra) == ({"title": "Answer_Of", **SCHEMA}, None)
+
+
+@pytest.mark.parametrize("changes", [{"name": "other"}, {"strict": False}, {"strict": None}, {"description": "d"}])
+def test_a_schema_with_a_name_of_its_own_is_said_twice_and_spare_for_others(changes: dict[str, Any]) -> None:
+    given = form(**changes)
+    asked = read(request(response_format=given))
+    assert asked.call.json_schema == {"title": "Answer_Of", **SCHEMA}
+    assert asked.call.extra == {"response_format": given}
+    assert asked.spare == {"response_format"}
+
+
+def test_a_form_without_a_schema_is_for_the_same_family_alone() -> None:
+    asked = read(request(response_format={"type": "json_object"}))
+    assert (asked.call.json_schema, asked.call.extra) == (None, {"response_format": {"type": "json_object"}})
+    assert not asked.spare
+
+
+def test_what_says_nothing_new_is_spare_for_others() -> None:
+    asked = read(request(frequency_penalty=0, presence_penalty=0.5, logit_bias={}, service_tier="flex"))
+    assert asked.spare == {"frequency_penalty", "logit_bias", "service_tier"}
+    assert asked.call.extra is not None
+    assert set(asked.call.extra) == {*asked.spare, "presence_penalty"}
+
+
+def test_a_tool_that_is_no_plain_function_stays_as_it_is() -> None:
+    custom = {"type": "custom", "custom": {"name": "run", "format": {"type": "text"}}}
+    choice = {"type": "custom", "custom": {"name": "run"}}
+    call = call_of(tools=[custom, FUNCTION], tool_choice=choice)
+    assert call.tools == (Native("openai", custom), Tool("look", "Looks.", SCHEMA))
+    assert call.extra == {"tool_choice": choice}
+
+
+def test_a_function_that_is_called_like_a_choice_is_not_taken_for_it() -> None:
+    function = {"type": "function", "function": {"name": "auto"}}
+    assert call_of(tools=[function], tool_choice=function).extra == {"tool_choice": function}
+
+
+# --- what a provider of the same protocol gets ---
+
+_TALK = [
+    {"role": "developer", "content": "d"},
+    {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "name": "ann"},
+    {"role": "assistant", "content": "t", "reasoning_content": "r", "tool_calls": [CALLED, {**CALLED, "id": "c2"}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "1"},
+    {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "2"}, {"type": "text", "text": ""}]},
+    {"role": "assistant", "content": None, "refusal": "no"},
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/y.png"}}]},
+]
+_CUSTOM_CALL = {"id": "c3", "type": "custom", "custom": {"name": "run", "input": "ls"}}
+_OLDER = [
+    {"role": "user", "content": "x"},
+    {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+    {"role": "function", "name": "look", "content": "found"},
+]
+_FILE = {"type": "file", "file": {"file_id": "f", "filename": "n"}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"temperature": 0.5, "top_p": 0.25, "max_tokens": 3, "seed": -1, "stop": ["a", "b"]},
+        {"messages": _TALK},
+        {"messages": _OLDER, "functions": [FUNCTION["function"]], "function_call": "auto"},
+        {"messages": [{"role": "assistant", "content": None, "tool_calls": [_CUSTOM_CALL, CALLED]}]},
+        {"messages": [{"role": "assistant", "tool_calls": [{**CALLED, "extra_content": {"google": {"s": 1}}}],
+                       "content": None}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "read"}, _FILE]}]},
+        {"tools": [FUNCTION, {"type": "function", "function": {"name": "f", "strict": False}}], "tool_choice": "auto"},
+        {"tools": [FUNCTION], "tool_choice": {"type": "function", "function": {"name": "look"}},
+         "parallel_tool_calls": True},
+        {"tools": [FUNCTION], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}},
+        {"response_format": form()},
+        {"response_format": form(name="other", strict=False)},
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}},
+        {"logprobs": True, "top_logprobs": 2, "logit_bias": {"50256": -100}},
+        {"logprobs": True},
+        {"reasoning_effort": "minimal", "verbosity": "low"},
+        {"frequency_penalty": 0.1, "presence_penalty": 0, "service_tier": "flex", "top_k": 40, "min_p": 0.1},
+        {"web_search_options": {"search_context_size": "low"}, "prediction": {"type": "content", "content": "x"}},
+    ],
+)  # fmt: skip
+def test_a_provider_of_the_same_protocol_gets_what_the_client_said(changes: dict[str, Any]) -> None:
+    body = request(**changes)
+    assert sent(body) == body
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"stop": "a"}, {"stop": ["a"]}),
+        ({"max_completion_tokens": 5}, {"max_tokens": 5}),
+        ({"user": "u", "metadata": {"a": "b"}, "store": True, "tools": [], "logprobs": False, "n": 2}, {}),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}, {}),
+        ({"stream": True}, {"stream": True, "stream_options": {"include_usage": True}}),
+    ],
+)
+def test_what_it_gets_otherwise_says_the_same(given: dict[str, Any], told: dict[str, Any]) -> None:
+    assert sent(request(**given)) == request(**told)
+
+
+def test_properties_of_a_schema_keep_their_order_on_the_way() -> None:
+    for changes in ({"tools": [FUNCTION]}, {"response_format": form()}):
+        wire = PROTOCOL.encode(call_of(**changes), TARGET).wire
+        assert wire.index(b'"b":{') < wire.index(b'"a":{')
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "param"),
+    [
+        ({"model": None}, "you must provide a model parameter", "model"),
+        ({"model": 5}, "Invalid type for 'model': expected a string, but got an integer instead.", "model"),
+        ({"messages": None}, "Missing required parameter: 'messages'.", "messages"),
+        ({"messages": []}, "Invalid 'messages': empty array.", "messages"),
+        ({"messages": "x"}, "Invalid type for 'messages': expected an array of objects, but got a string", "messages"),
+        ({"messages": [1]}, "Invalid type for 'messages[0]': expected an object, but got an integer", "messages[0]"),
+        ({"messages": [{"content": "x"}]}, "Missing required parameter: 'messages[0].role'.", "messages[0].role"),
+        ({"messages": [{"role": "bot", "content": "x"}]}, "Invalid value: 'bot'. Supported values are: 'system', ",
+         "messages[0].role"),
+        ({"messages": [{"role": "user"}]}, "Missing required parameter: 'messages[0].content'.", "messages[0].content"),
+        ({"messages": [{"role": "user", "content": 5}]},
+         "Invalid type for 'messages[0].content': expected one of a string or array of objects, but got an integer",
+         "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"text": "x"}]}]},
+         "Missing required parameter: 'messages[0].content[0].type'.", "messages[0].content[0].type"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": "u"}]}]},
+         "Invalid type for 'messages[0].content[0].image_url': expected an object, but got a string",
+         "messages[0].content[0].image_url"),
+        ({"messages": [{"role": "assistant"}]}, "Invalid value for 'content': expected a string, got null.",
+         "messages[0].content"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "Missing required parameter: 'messages[0].tool_call_id'.",
+         "messages[0].tool_call_id"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "type": "function"}]}]},
+         "Missing required parameter: 'messages[0].tool_calls[0].function'.", "messages[0].tool_calls[0].function"),
+        ({"temperature": "hot"}, "Invalid type for 'temperature': expected a decimal, but got a string instead.",
+         "temperature"),
+        ({"temperature": True}, "Invalid type for 'temperature': expected a decimal, but got a boolean", "temperature"),
+        ({"temperature": -1}, "Invalid 'temperature': decimal below minimum value. Expected", "temperature"),
+        ({"top_p": 10**400}, "Invalid 'top_p': expected a finite number.", "top_p"),
+        ({"max_tokens": 0}, "Invalid 'max_tokens': integer below minimum value. "
+         "Expected a value >= 1, but got 0 instead.", "max_tokens"),
+        ({"max_tokens": 1.5}, "Invalid type for 'max_tokens': expected an integer, but got a decimal", "max_tokens"),
+        ({"max_tokens": 1, "max_completion_tokens": 2}, "Setting 'max_tokens' and 'max_completion_tokens' at the same",
+         None),
+        ({"seed": 1 << 70}, "Invalid 'seed': integer above maximum value.", "seed"),
+        ({"seed": 10**5000}, "Invalid 'seed': integer above maximum value.", "seed"),
+        ({"stop": 5}, "Invalid type for 'stop': expected one of a string or array of strings, but got an", "stop"),
+        ({"stop": ["a", 5]}, "Invalid type for 'stop[1]': expected a string, but got an integer", "stop[1]"),
+        ({"n": 0}, "Invalid 'n': integer below minimum value.", "n"),
+        ({"n": 129}, "Invalid 'n': integer above maximum value.", "n"),
+        ({"stream": "yes"}, "Invalid type for 'stream': expected a boolean, but got a string", "stream"),
+        ({"stream_options": {"include_usage": 1}}, "Invalid type for 'stream_options.include_usage'",
+         "stream_options.include_usage"),
+        ({"logprobs": 5}, "Invalid type for 'logprobs': expected a boolean, but got an integer", "logprobs"),
+        ({"top_logprobs": 5}, "'top_logprobs' is only allowed when 'logprobs' is true.", "top_logprobs"),
+        ({"logprobs": True, "top_logprobs": 21}, "Invalid 'top_logprobs': integer above maximum", "top_logprobs"),
+        ({"reasoning_effort": 3}, "Invalid type for 'reasoning_effort': expected a string", "reasoning_effort"),
+        ({"response_format": "json"}, "Invalid type for 'response_format': expected an object, but got a string",
+         "response_format"),
+        ({"response_format": {"type": "json_schema"}}, "Missing required parameter: 'response_format.json_schema'.",
+         "response_format.json_schema"),
+        ({"response_format": form(strict="yes")}, "Invalid type for 'response_format.json_schema.strict'",
+         "response_format.json_schema.strict"),
+        ({"tools": [{"type": "function"}]}, "Missing required parameter: 'tools[0].function.name'.",
+         "tools[0].function.name"),
+        ({"tools": [{"function": {"name": "f"}}]}, "Missing required parameter: 'tools[0].type'.", "tools[0].type"),
+        ({"tool_choice": "any"}, "Invalid value: 'any'. Supported values are: 'none', 'auto', and 'required'.",
+         "tool_choice"),
+        ({"tool_choice": 5}, "Invalid type for 'tool_choice': expected one of a string or an object", "tool_choice"),
+        ({"tool_choice": {"type": "function", "function": {"name": "f"}}},
+         "Invalid value for 'tool_choice': no function named 'f' was specified in 'tools'.", "tool_choice"),
+        ({"modalities": ["text", "audio"]}, "Invalid value: 'audio'. Supported values are: 'text'.", "modalities[1]"),
+        ({"audio": {"voice": "x"}}, "Unsupported parameter: 'audio'", "audio"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_in_openais_words(changes: dict[str, Any], said: str, param: str | None) -> None:
+    problem = refused(request(**changes)).problem
+    assert problem.message.startswith(said)
+    assert (problem.param, problem.kind) == (param, "invalid")
+
+
+def test_what_nobody_can_write_again_is_refused_before_it_is_a_call() -> None:
+    deep: Any = 1
+    for _ in range(500):
+        deep = [deep]
+    for changes in (
+        {"top_k": deep},
+        {"tools": [{"type": "custom", "x": deep}]},
+        {"response_format": form(schema={"x": deep})},
+    ):
+        assert "can't be written as JSON" in str(refused(request(**changes)))
+
+
+def test_a_name_that_means_no_model_is_refused_as_the_one_who_knows_says_it() -> None:
+    def nobody(word: str) -> str:
+        raise Refused(f"no model {word}", "model", "unknown_model", 404)
+
+    with pytest.raises(Refused) as told:
+        DIALECT.read(request(), nobody)
+    assert told.value.problem.status == 404
