@@ -15,6 +15,8 @@ from ...engine.call import Outcome, Reply, Usage
 from ...engine.content import Native, Part, ToolCall
 from .anthropic_turns import FAMILY
 from .dialect import Asked
+from .openai_answers import digest, reply_of
+from .openai_problems import dumps
 
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 # Anthropic's own, as they come.
@@ -26,8 +28,9 @@ _NOTHING_USED = Usage(0, 0)
 def whole(asked: Asked, outcomes: Sequence[Outcome]) -> bytes:
     outcome = outcomes[0]
     reply = reply_of(outcome)
-    content = [_block(part, outcome.key, place) for place, part in enumerate(parts_of(reply))]
-    return orjson.dumps(message(outcome.key, asked.model, content, stop_of(reply), usage_of(reply.usage)))
+    key = outcome.key or digest(asked.call)
+    content = [_block(part, key, place) for place, part in enumerate(parts_of(reply))]
+    return dumps(message(key, asked.model, content, stop_of(reply), usage_of(reply.usage)))
 
 
 def message(
@@ -42,12 +45,6 @@ def message(
         **stop,
         "usage": usage,
     }
-
-
-def reply_of(outcome: Outcome) -> Reply:
-    if outcome.reply is None:
-        raise ValueError(f"outcome {outcome.key} has no reply to be told: tell its failure as a problem")
-    return outcome.reply
 
 
 def parts_of(reply: Reply) -> list[Part]:
@@ -69,12 +66,17 @@ def _is_told(part: Part) -> bool:
     return isinstance(part, str | ToolCall) or (isinstance(part, Native) and part.protocol == FAMILY)
 
 
-def _block(part: Part, key: str, place: int) -> Mapping[str, Any]:
+def _block(part: Part, key: str, place: int) -> Any:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     if isinstance(part, ToolCall):
         return {**opened_call(part, key, place), "input": orjson.Fragment(arguments_of(part))}
-    return part.value if isinstance(part, Native) else {}
+    return as_it_stands(part.value if isinstance(part, Native) else {})
+
+
+def as_it_stands(value: Mapping[str, Any]) -> orjson.Fragment:
+    """Written by itself: what is as deep as can be written would be too deep within an answer."""
+    return orjson.Fragment(dumps(value))
 
 
 def opened_call(call: ToolCall, key: str, place: int) -> dict[str, Any]:

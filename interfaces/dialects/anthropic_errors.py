@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import orjson
-
 from .dialect import Listed, Problem
+from .openai_problems import dumps
 
 # Our own words say more than a status; the rest goes by that.
 _OF_KINDS = {"over_budget": "billing_error", "unknown_model": "not_found_error", "timeout": "timeout_error"}
@@ -34,7 +33,7 @@ def problem(given: Problem) -> bytes:
     """Which request it was stands in the answer's headers, where there is a number for it."""
     kind = _OF_KINDS.get(given.kind) or _OF_STATUSES.get(given.status, "api_error")
     said = {"type": "error", "error": {"type": kind, "message": given.message}, "request_id": None}
-    return orjson.dumps(said)
+    return dumps(said)
 
 
 def listing(models: Sequence[Listed]) -> bytes:
@@ -45,11 +44,11 @@ def listing(models: Sequence[Listed]) -> bytes:
         "first_id": models[0].name if models else None,
         "last_id": models[-1].name if models else None,
     }
-    return orjson.dumps(page)
+    return dumps(page)
 
 
 def listed(model: Listed) -> bytes:
-    return orjson.dumps(_model(model))
+    return dumps(_model(model))
 
 
 def _model(model: Listed) -> dict[str, str]:

@@ -6,17 +6,24 @@ Blocks are numbered in the order in which they go out; the text that was said ea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from typing import Any
-
-import msgspec
-import orjson
 
 from ...engine.call import Outcome
 from ...engine.content import Native, Part, ToolCall
-from .anthropic_answers import arguments_of, message, opened_call, parts_of, reply_of, stop_of, text_of, usage_of
+from .anthropic_answers import (
+    arguments_of,
+    as_it_stands,
+    message,
+    opened_call,
+    parts_of,
+    stop_of,
+    text_of,
+    usage_of,
+)
 from .anthropic_errors import problem
 from .dialect import Asked, Problem
+from .openai_answers import digest, reply_of
+from .openai_problems import dumps
 
 _PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 _ENDED = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
@@ -28,7 +35,7 @@ def stream(asked: Asked) -> MessageStream:
 
 
 def _event(kind: str, **fields: Any) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, **fields}))
+    return b"event: %b\ndata: %b\n\n" % (kind.encode(), dumps({"type": kind, **fields}))
 
 
 def _is_thought(part: Part) -> bool:
@@ -51,8 +58,7 @@ class MessageStream:
     def begin(self) -> bytes:
         """No key is known yet, so that the message's number is made of what was asked. Nor are the tokens: the end
         tells them."""
-        digest = sha256(msgspec.msgpack.encode(self._asked.call, enc_hook=repr)).hexdigest()
-        begun = message(digest, self._asked.model, [], _NOT_STOPPED, usage_of(None))
+        begun = message(digest(self._asked.call), self._asked.model, [], _NOT_STOPPED, usage_of(None))
         return _event("message_start", message=begun)
 
     def text(self, piece: str) -> bytes:
@@ -103,7 +109,7 @@ class MessageStream:
                     yield self._delta(f"{name}_delta", **{name: said})
         elif isinstance(part, Native) and str(part.value.get("type")).endswith("tool_use") and part.value.get("input"):
             yield self._open({**part.value, "input": {}})
-            yield self._delta("input_json_delta", partial_json=orjson.dumps(part.value["input"]).decode())
+            yield self._delta("input_json_delta", partial_json=dumps(part.value["input"]).decode())
         elif isinstance(part, Native):
             yield self._open(part.value)
 
@@ -111,7 +117,7 @@ class MessageStream:
         closing = self._close()
         self._index += 1
         self._is_open = True
-        return closing + _event("content_block_start", index=self._index, content_block=block)
+        return closing + _event("content_block_start", index=self._index, content_block=as_it_stands(block))
 
     def _delta(self, kind: str, **fields: Any) -> bytes:
         return _event("content_block_delta", index=self._index, delta={"type": kind, **fields})

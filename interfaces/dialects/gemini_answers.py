@@ -13,9 +13,11 @@ import orjson
 
 from ...engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
 from ...engine.content import Image, Native, Part, ToolCall
+from .anthropic_answers import arguments_of, as_it_stands
 from .dialect import Asked, Listed, Problem
 from .gemini_turns import FAMILY
 from .openai_answers import LOGPROB_MIN, digest, reply_of, usage_of
+from .openai_problems import dumps
 
 _FINISHES = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 _STATUSES = {
@@ -42,7 +44,7 @@ _NOTHING_USED = Usage(0, 0)
 
 def whole(asked: Asked, outcomes: Sequence[Outcome]) -> bytes:
     candidates = [_candidate(reply_of(outcome), place) for place, outcome in enumerate(outcomes)]
-    return orjson.dumps(_response(asked, candidates, outcomes, outcomes[0].key[:_ID_CHARS] or _number(asked)))
+    return dumps(_response(asked, candidates, outcomes, outcomes[0].key[:_ID_CHARS] or _number(asked)))
 
 
 def _response(
@@ -112,24 +114,15 @@ def _part(part: Part) -> list[Any]:
         case Image():
             return [_image(part)]
         case Native() if part.protocol == FAMILY:
-            return [part.value]
+            return [as_it_stands(part.value)]
         case _:
             return []
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """An object in any case, since clients read nothing else: what a model wrote that is none stands in one."""
-    arguments: Any = {}
-    if call.arguments.strip():
-        try:
-            arguments = orjson.loads(call.arguments)
-        except orjson.JSONDecodeError:
-            arguments = call.arguments
-        if not isinstance(arguments, dict):
-            arguments = {"arguments": call.arguments}
     beside = call.native.value if call.native is not None and call.native.protocol == FAMILY else {}
-    asked = {"id": call.id, "name": call.name, "args": arguments} if call.id else {"name": call.name, "args": arguments}
-    return {"functionCall": asked, **beside}
+    told = {"name": call.name, "args": orjson.Fragment(arguments_of(call))}
+    return {"functionCall": {"id": call.id, **told} if call.id else told, **beside}
 
 
 def _image(image: Image) -> dict[str, Any]:
@@ -186,16 +179,16 @@ def problem(given: Problem) -> bytes:
     if given.param is not None:
         violation = {"field": given.param, "description": given.message}
         told["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [violation]}]
-    return orjson.dumps({"error": told})
+    return dumps({"error": told})
 
 
 def listing(models: Sequence[Listed]) -> bytes:
     """All on one page."""
-    return orjson.dumps({"models": [_model(each) for each in models]})
+    return dumps({"models": [_model(each) for each in models]})
 
 
 def listed(model: Listed) -> bytes:
-    return orjson.dumps(_model(model))
+    return dumps(_model(model))
 
 
 def _model(model: Listed) -> dict[str, Any]:
@@ -230,7 +223,7 @@ class CandidateStream:
         candidates = [
             _candidate(reply_of(outcome), place, 0 if place else self._said) for place, outcome in enumerate(outcomes)
         ]
-        return _event(orjson.dumps(_response(self._asked, candidates, outcomes, self._number)))
+        return _event(dumps(_response(self._asked, candidates, outcomes, self._number)))
 
     def fail(self, met: Problem) -> bytes:
         return _event(problem(met))
@@ -245,7 +238,7 @@ class CandidateStream:
             "modelVersion": self._asked.model.removeprefix("models/"),
             "responseId": self._number,
         }
-        return _event(orjson.dumps(chunk))
+        return _event(dumps(chunk))
 
 
 def _event(data: bytes) -> bytes:
