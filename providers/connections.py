@@ -6,10 +6,8 @@ Knows HTTP's framing and no protocol above it.
 
 from __future__ import annotations
 
-import functools
 import re
 
-import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
@@ -57,12 +55,3 @@ def _end_of_answer(data: bytes) -> int | None:
     if len(lengths) != 1 or _CHUNKED.search(data, 0, head + 2):
         return None
     return head + 4 + int(lengths[0])
-
-
-class StrictConnector(aiohttp.TCPConnector):
-    """Makes strict connections. It keeps none: whoever is done with one pools or closes it."""
-
-    def __init__(self) -> None:
-        # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
-        super().__init__(limit=0, ttl_dns_cache=60)
-        self._factory = functools.partial(OneAnswer, loop=self._loop)  # type: ignore[assignment]

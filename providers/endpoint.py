@@ -7,19 +7,21 @@ pieces is none. Nothing here knows a protocol, or what kind of credentials there
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import structs
 
 from ..engine.call import Call, Reply
+from ..engine.content import Part, ToolCall, texts_in
 from ..engine.endpoint import EncodeError, Fault, Request, Response, SendError
 from ..engine.limits import Limit
 from .authorizer import Authorizer
 from .hearing import Hearing
 from .limits import limits_of
+from .line import Tap
 from .llm.protocol import Target, WireProtocol
 from .secrecy import Secrets
-from .transport import Channel, Tap, Transport
+from .transport import Channel, Transport
 
 USER_AGENT = "millstream/0.1"
 _SPELLED_OUT = Fault(
@@ -79,7 +81,11 @@ class ModelEndpoint:
         result = self._protocol.decode(response)
         if isinstance(result, Fault):
             return self._told(result)
-        if self._secrets.are_in(result.text) or ((result.citations or result.hits) and self._is_in_a_source(result)):
+        if (
+            self._secrets.are_in(result.text)
+            or ((result.citations or result.hits) and self._is_in_a_source(result))
+            or (result.parts and any(map(self._secrets.are_in, _texts_told(result.parts))))
+        ):
             # Its bytes hold pieces that no search for the whole finds, and whoever reads them puts these together.
             return _SPELLED_OUT
         return result
@@ -123,3 +129,13 @@ class ModelEndpoint:
         cited = (f"{one.url} {one.title}" for one in reply.citations)
         found = (f"{one.url} {one.title} {one.snippet}" for one in reply.hits)
         return any(map(self._secrets.are_in, (*cited, *found)))
+
+
+def _texts_told(parts: tuple[Part, ...]) -> Iterator[str]:
+    """Every text of an answer's parts."""
+    yield from texts_in(parts)
+    for part in parts:
+        if isinstance(part, ToolCall):
+            yield part.id
+            if part.native is not None:
+                yield from texts_in((part.native,))

@@ -1,31 +1,29 @@
-"""How bytes reach a provider and come back: aiohttp's connections and its parser.
+"""How bytes reach a provider and come back: aiohttp's connector finds the way, lines carry them.
 
-Owns connections, the deadline for a whole call, size limits, and what a broken connection means. Follows
-no redirect, reads no environment, knows no protocol. Keys travel only in headers.
+Owns connections and who has them, the deadline for a whole call, and what a broken connection means. Follows no
+redirect, reads no environment, knows no protocol. Keys travel only in headers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, cast
 
 import aiohttp
 from aiohttp.connector import Connection
-from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.http_parser import RawResponseMessage
 from yarl import URL
 
 from ..engine.endpoint import Fault, Request, Response, SendError
-from .connections import StrictConnector
 from .deadlines import Deadlines
 from .limits import is_told_in
+from .line import Answer, ExchangeError, HungUp, Line, NeverSent, NoHttp, Tap, TooLarge
 
-BODY_MAX = 16 << 20
 CONNECT_S = 30.0
 # Below the five seconds after which common servers close an idle connection.
 KEEPALIVE_S = 4.0
@@ -37,15 +35,22 @@ LOOK_EVERY_S = 0.1
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _NO_HEADERS: Mapping[str, str] = {}
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
-# Told the pieces of a body as they come.
-Tap = Callable[[bytes], None]
+
+
+class LineConnector(aiohttp.TCPConnector):
+    """Makes lines. It keeps none: whoever is done with one pools or closes it."""
+
+    def __init__(self) -> None:
+        # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
+        super().__init__(limit=0, ttl_dns_cache=60)
+        self._factory = functools.partial(Line, self._loop)  # type: ignore[assignment, arg-type]
 
 
 class Transport:
     """Connections of one engine, shared by all its channels. Made lazily, since they belong to a running loop."""
 
     def __init__(self) -> None:
-        self._connector: StrictConnector | None = None
+        self._connector: LineConnector | None = None
         self._pools: list[Pool] = []
 
     def __repr__(self) -> str:
@@ -53,9 +58,9 @@ class Transport:
         return f"<Transport [{f'{idle} idle' if self._connector is not None else 'closed'}]>"
 
     @property
-    def connector(self) -> StrictConnector:
+    def connector(self) -> LineConnector:
         if self._connector is None:
-            self._connector = StrictConnector()
+            self._connector = LineConnector()
         return self._connector
 
     def pool(self, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout) -> Pool:
@@ -72,47 +77,53 @@ class Transport:
             self._connector = None
 
 
+class Held(NamedTuple):
+    """A line, and aiohttp's own word for it, by which it is closed."""
+
+    line: Line
+    connection: Connection
+    since: float = 0.0
+
+
 class Pool:
     """Connections to one address that wait for their next call. Kept here, since taking one from aiohttp's connector
     and giving it back costs as much as parsing an answer."""
 
     def __init__(
-        self, connector: StrictConnector, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout
+        self, connector: LineConnector, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout
     ) -> None:
         self._connector = connector
         self._request = request
         self._timeout = timeout
-        self._idle: deque[tuple[Connection, float]] = deque()
+        self._idle: deque[Held] = deque()
 
     @property
     def idle(self) -> int:
         """Connections that wait, as far as nobody is known to have ended them."""
-        return sum(
-            connection.protocol is not None and connection.protocol.is_connected() for connection, _ in self._idle
-        )
+        return sum(held.line.is_connected() for held in self._idle)
 
-    async def take(self) -> Connection:
+    async def take(self) -> Held:
         fresh_since = time.monotonic() - KEEPALIVE_S
         while self._idle:
-            connection, since = self._idle.popleft()
-            protocol = connection.protocol
-            if since > fresh_since and protocol is not None and protocol.is_connected() and not protocol.should_close:
-                return connection
-            connection.close()
+            held = self._idle.popleft()
+            if held.since > fresh_since and held.line.is_connected() and not held.line.should_close:
+                return held
+            held.connection.close()
         try:
-            return await self._connector.connect(self._request, [], self._timeout)
+            connection = await self._connector.connect(self._request, [], self._timeout)
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError(f"no connection to {self._request.url.origin()}") from error
+        return Held(cast(Line, connection.protocol), connection)
 
-    def give_back(self, connection: Connection) -> None:
-        if connection.protocol is None or connection.protocol.should_close:
-            connection.close()
+    def give_back(self, held: Held) -> None:
+        if held.line.should_close:
+            held.connection.close()
         else:
-            self._idle.append((connection, time.monotonic()))
+            self._idle.append(Held(held.line, held.connection, time.monotonic()))
 
     def close(self) -> None:
         while self._idle:
-            self._idle.popleft()[0].close()
+            self._idle.popleft().connection.close()
 
 
 class Head(NamedTuple):
@@ -140,49 +151,48 @@ class Channel:
     ) -> Response:
         """Send and read to the end. `headers` are this attempt's own; `tap` is told a sound answer's bytes as they
         come. Raises SendError where no response came whole."""
-        progress = _Progress(tap)
         try:
-            return await self._deadlines.within(self._exchange(request, headers, progress))
-        except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError) as error:
-            fault = _fault_of(error, self._timeout_s, is_answered=progress.is_answered)
+            return await self._deadlines.within(self._exchange(request, headers, tap))
+        except (TimeoutError, aiohttp.ClientError, ExchangeError, OSError) as error:
+            fault = _fault_of(error, self._timeout_s)
             if fault.kind == "disconnected" and request.stream:
                 self._hung_up_at[request.url] = time.monotonic()
             raise SendError(fault) from error
 
-    async def _exchange(self, request: Request, headers: Mapping[str, str], progress: _Progress) -> Response:
-        # aiohttp's connections and parser without its session: that layer costs twice what these two do.
+    async def _exchange(self, request: Request, headers: Mapping[str, str], tap: Tap | None) -> Response:
         began = time.perf_counter()
         head = self._head_of(request)
-        connection = await head.pool.take()
+        held = await head.pool.take()
         try:
-            protocol = connection.protocol
-            if protocol is None or protocol.transport is None or protocol.transport.is_closing():
-                raise aiohttp.ClientConnectionResetError("the connection closed before anything was sent")
-            protocol.set_response_params(read_until_eof=True)
             own = _lines(headers) if headers else b""
-            protocol.transport.write(b"%b%d\r\n%b\r\n%b" % (head.data, len(request.wire), own, request.wire))
-            message, payload = await protocol.read()
-            while 100 <= message.code < 200:
-                message, payload = await protocol.read()
-            progress.is_answered = True
-            tap = progress.tap if message.code == 200 else None
-            response = await _read(message, payload, request, began, self._headers_of(message, began), tap)
+            wire = b"%b%d\r\n%b\r\n%b" % (head.data, len(request.wire), own, request.wire)
+            answer = await held.line.ask(wire, tap)
+            # A stream may have said all it had to say before it was cut; its own marks tell. So does an error's status.
+            if answer.broken is not None and not request.stream and answer.status == 200:
+                raise answer.broken
         except BaseException:
-            # Closed, not given back: what is still to come on it belongs to nobody.
-            connection.close()
+            # Closed at once, not given back: what is still to come on it belongs to nobody.
+            held.line.abort()
+            held.connection.close()
             raise
-        if response.is_cut:
-            connection.close()
-        else:
-            head.pool.give_back(connection)
-        return response
+        head.pool.give_back(held)
+        first_at = answer.first_byte_at
+        return Response(
+            answer.status,
+            answer.body,
+            request.stream,
+            answer.broken is not None,
+            (time.perf_counter() - began) * 1000,
+            None if first_at is None else (first_at - began) * 1000,
+            self._headers_of(answer, began),
+        )
 
-    def _headers_of(self, message: RawResponseMessage, began: float) -> dict[str, str]:
-        if message.code == 200:
+    def _headers_of(self, answer: Answer, began: float) -> dict[str, str]:
+        if answer.status == 200:
             if began < self._look_at:
                 return {}
             self._look_at = began + LOOK_EVERY_S
-        return _kept(message.headers)
+        return _kept(answer.headers)
 
     def _head_of(self, request: Request) -> Head:
         is_alone = False
@@ -220,81 +230,40 @@ def _lines(headers: Mapping[str, str]) -> bytes:
     return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
 
 
-class _Progress:
-    """How far an exchange came before it broke, and who wants to know of it."""
-
-    def __init__(self, tap: Tap | None) -> None:
-        self.is_answered = False
-        self.tap = tap
-
-
-async def _read(
-    message: RawResponseMessage,
-    payload: aiohttp.StreamReader,
-    request: Request,
-    began: float,
-    headers: dict[str, str],
-    tap: Tap | None,
-) -> Response:
-    chunks: list[bytes] = []
-    size = 0
-    first_byte_ms: float | None = None
-    is_cut = False
-    try:
-        while chunk := await payload.readany():
-            if first_byte_ms is None:
-                first_byte_ms = (time.perf_counter() - began) * 1000
-            size += len(chunk)
-            if size > BODY_MAX:
-                detail = f"an answer of more than {BODY_MAX >> 20} MiB, dropped there"
-                raise SendError(Fault("too_large", detail, "never", message.code, is_billed_maybe=True))
-            chunks.append(chunk)
-            if tap is not None:
-                tap(chunk)
-            if payload.at_eof():
-                break
-    except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
-        # A stream may have said all it had to say before it was cut; its own marks tell. So does an
-        # error's status.
-        if not request.stream and message.code == 200:
-            raise
-        is_cut = True
-    elapsed_ms = (time.perf_counter() - began) * 1000
-    body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-    return Response(message.code, body, request.stream, is_cut, elapsed_ms, first_byte_ms, headers)
-
-
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
+def _kept(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Those that mean something, by their names in lower case; where one comes twice, the first."""
     found: dict[str, str] = {}
-    for name, value in headers.items():
-        name = name.lower()
+    for name_bytes, value in headers:
+        name = name_bytes.decode("latin-1")
         if name in _HEADERS_KEPT or is_told_in(name):
-            found.setdefault(name, value)
+            found.setdefault(name, value.decode("utf-8", "surrogateescape"))
     return found
 
 
-def _fault_of(error: BaseException, timeout_s: float, *, is_answered: bool) -> Fault:
+def _fault_of(error: BaseException, timeout_s: float) -> Fault:
     """What a broken exchange means: what was certainly never sent is given back."""
     said = str(error) or type(error).__name__
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        if _can_open_no_file():
+    match error:
+        case TooLarge():
+            return Fault("too_large", said, "never", error.status, is_billed_maybe=True)
+        case NeverSent():
+            return Fault("disconnected", said, "retry", quota="refund", is_immediate=True)
+        case HungUp():
+            return Fault("disconnected", said, "retry", is_billed_maybe=True, is_immediate=True)
+        case NoHttp():
+            return Fault("incomplete", f"the answer is no HTTP ({said})", "retry", is_billed_maybe=True)
+        case ExchangeError():
+            return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
+        case aiohttp.ClientConnectorDNSError() if not _can_open_no_file():
+            return Fault("dns", said, "retry", quota="refund")
+        case aiohttp.ClientConnectorDNSError():
             return _out_of_files(said)
-        return Fault("dns", said, "retry", quota="refund")
-    if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
-        return _out_of_files(said)
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.InvalidURL):
-        return Fault("connect", said, "retry", quota="refund")
-    if isinstance(error, TimeoutError):
-        return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
-    if isinstance(error, aiohttp.ClientConnectionResetError):
-        return Fault("disconnected", said, "retry", quota="refund", is_immediate=True)
-    if is_answered:
-        return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
-    if isinstance(error, HttpProcessingError):
-        return Fault("incomplete", f"the answer is no HTTP ({error.message})", "retry", is_billed_maybe=True)
-    detail = f"the server closed before it answered ({said})"
-    return Fault("disconnected", detail, "retry", is_billed_maybe=True, is_immediate=True)
+        case OSError(errno=number) if number in _OUT_OF_FILES:
+            return _out_of_files(said)
+        case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
+            return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
+    # The connector's own, before anything went out.
+    return Fault("connect", said, "retry", quota="refund")
 
 
 def _out_of_files(said: str) -> Fault:

@@ -18,7 +18,7 @@ from raw_server import RawServer, Visit, answer, http
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault
-from millstream.providers.transport import BODY_MAX
+from millstream.providers.line import BODY_MAX
 
 
 def open_files() -> int:

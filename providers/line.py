@@ -1,0 +1,280 @@
+"""One connection to a server: a request out, its answer in, and nothing else.
+
+Owns HTTP's framing, by llhttp: where an answer begins and ends, what is no HTTP, what came unasked. aiohttp's connector
+makes these and finds their addresses; its own parser costs ten times as much. Knows no protocol above HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+import httptools
+
+# Of the decoded body, and of the status line with all headers.
+BODY_MAX = 16 << 20
+HEAD_MAX = 128 << 10
+_AS_GZIP, _AS_ZLIB, _AS_DEFLATE = 31, 15, -15
+
+# Told the pieces of a body as they come.
+Tap = Callable[[bytes], None]
+
+
+class ExchangeError(Exception):
+    """No whole answer came."""
+
+
+class NeverSent(ExchangeError):
+    """The connection was closed before a byte of the request went out."""
+
+
+class HungUp(ExchangeError):
+    """The server closed before the head of its answer was whole."""
+
+
+class BrokenOff(ExchangeError):
+    """The answer ends, or can't be unpacked, in the middle."""
+
+
+class NoHttp(ExchangeError):
+    """What came is no HTTP."""
+
+
+class TooLarge(ExchangeError):
+    """More than BODY_MAX. `status` is the answer's."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"an answer of more than {BODY_MAX >> 20} MiB, dropped there")
+        self.status = status
+
+
+class Answer(NamedTuple):
+    """`broken`: why the body is not whole, where the caller may want what there is of it. `first_byte_at` is by
+    time.perf_counter."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    first_byte_at: float | None
+    broken: ExchangeError | None = None
+
+
+class Unpacking:
+    """A compressed body, unpacked as it comes. Raises zlib.error for what is none."""
+
+    def __init__(self, coding: bytes) -> None:
+        self._is_gzip = coding != b"deflate"
+        self._inflater = zlib.decompressobj(_AS_GZIP) if self._is_gzip else None
+        self._head = b""
+
+    @property
+    def is_whole(self) -> bool:
+        return not self._head if self._inflater is None else self._inflater.eof
+
+    def take(self, data: bytes, most: int) -> bytes:
+        """Its next bytes; one more than `most` where there are more."""
+        if self._inflater is None:
+            data = self._head = self._head + data
+            if len(data) < 2:
+                return b""
+            # Two formats go by the name of deflate; one of them begins with a number that 31 divides.
+            is_zlib = data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+            self._inflater = zlib.decompressobj(_AS_ZLIB if is_zlib else _AS_DEFLATE)
+        found: list[bytes] = []
+        while data and most >= 0:
+            if self._inflater.eof:
+                if not self._is_gzip or data[:1] != b"\x1f":
+                    break  # what stands behind it is padding
+                self._inflater = zlib.decompressobj(_AS_GZIP)  # a file of gzip may have several parts
+            piece = self._inflater.decompress(data, most + 1)
+            data = self._inflater.unconsumed_tail or self._inflater.unused_data
+            found.append(piece)
+            most -= len(piece)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+
+class Line(asyncio.Protocol):
+    """One connection. Whoever has it asks one thing at a time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.closed: asyncio.Future[None] | None = None
+        # Nothing more may be asked on it.
+        self.should_close = False
+        self._loop = loop
+        self._asked: asyncio.Future[Answer] | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+        self._tap: Tap | None = None
+        self._begin()
+
+    def __repr__(self) -> str:
+        state = "closed" if not self.is_connected() else "idle" if self._asked is None else "asked"
+        return f"<Line [{state}]>"
+
+    def _begin(self) -> None:
+        self._status = 0
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._head_bytes = 0
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._first_byte_at: float | None = None
+        self._unpacking: Unpacking | None = None
+        self._fault: ExchangeError | None = None
+        self._is_interim = self._has_head = self._is_framed = self._is_whole = False
+
+    # What is asked of it
+
+    def is_connected(self) -> bool:
+        return self.transport is not None and not self.transport.is_closing()
+
+    async def ask(self, request: bytes, tap: Tap | None = None) -> Answer:
+        """Send a request, and read its answer to the end. Raises ExchangeError. Whoever leaves before must close."""
+        if self.transport is None or self.transport.is_closing():
+            raise NeverSent("the connection closed before anything was sent")
+        self._asked = self._loop.create_future()
+        self._tap = tap
+        self.transport.write(request)
+        try:
+            return await self._asked
+        finally:
+            self._asked = self._tap = None
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    # What the loop tells it
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's are of no class of asyncio's
+        self.closed = self._loop.create_future()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        self.should_close = True
+        self._ended(error)
+        if self.closed is not None and not self.closed.done():
+            self.closed.set_result(None)
+
+    def eof_received(self) -> bool:
+        self.should_close = True
+        self._ended(None)
+        return False
+
+    def data_received(self, data: bytes) -> None:
+        asked = self._asked
+        if asked is None or asked.done():
+            # Nobody asked: what it is belongs to no call, and neither does what may follow.
+            self.should_close = True
+            self.abort()
+            return
+        if not self._has_head:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._fault = self._fault or NoHttp("it goes over to another protocol")
+        except httptools.HttpParserError as error:
+            self.should_close = True
+            if not self._is_whole:  # else it is what came behind the answer that can't be read
+                self._fault = self._fault or NoHttp(" ".join(str(error).split())[:200])
+        if not self._has_head and self._head_bytes > HEAD_MAX:
+            self._fault = self._fault or NoHttp(f"its head has more than {HEAD_MAX >> 10} KiB")
+        if self._fault is not None:
+            self._fail(self._fault)
+        elif self._is_whole:
+            self._finish(None)
+
+    def _ended(self, error: Exception | None) -> None:
+        """The server sends nothing more."""
+        if self._asked is None or self._asked.done():
+            return
+        if not self._has_head:
+            self._fail(HungUp(f"the server closed before it answered ({error or 'it hung up'})"))
+        elif not self._is_framed and error is None:
+            self._finish(self._broken())
+        else:
+            self._finish(BrokenOff(str(error or "the connection closed")))
+
+    def _broken(self) -> ExchangeError | None:
+        if self._unpacking is not None and self._first_byte_at is not None and not self._unpacking.is_whole:
+            return BrokenOff("what is compressed ends in the middle")
+        return None
+
+    def _finish(self, broken: ExchangeError | None) -> None:
+        if self._asked is None or self._asked.done():
+            return
+        body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        answer = Answer(self._status, self._headers, body, self._first_byte_at, broken or self._broken())
+        self.should_close = self.should_close or not self._is_whole
+        self._begin()
+        self._asked.set_result(answer)
+
+    def _fail(self, error: ExchangeError) -> None:
+        self.should_close = True
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_exception(error)
+        self.abort()
+
+    # What the parser tells it
+
+    def on_message_begin(self) -> None:
+        if self._is_whole:
+            self.should_close = True  # another answer, which nobody asked for
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._is_whole:
+            self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        if self._is_whole:
+            return
+        self._status = self._parser.get_status_code()
+        self._is_interim = 100 <= self._status < 200
+        if self._is_interim:
+            return
+        self._has_head = True
+        for name, value in self._headers:
+            if name == b"content-length" or name == b"transfer-encoding":
+                self._is_framed = True
+            elif name == b"content-encoding" and value.strip().lower() in (b"gzip", b"x-gzip", b"deflate"):
+                self._unpacking = Unpacking(value.strip().lower())
+
+    def on_body(self, data: bytes) -> None:
+        if self._is_whole or self._fault is not None:
+            return
+        if self._first_byte_at is None:
+            self._first_byte_at = time.perf_counter()
+        if self._unpacking is not None:
+            try:
+                data = self._unpacking.take(data, BODY_MAX - self._size)
+            except zlib.error as error:
+                self._fault = BrokenOff(str(error))
+                return
+        self._size += len(data)
+        if self._size > BODY_MAX:
+            self._fault = TooLarge(self._status)
+            return
+        self._chunks.append(data)
+        if self._tap is not None and self._status == 200:
+            self._tap(data)
+
+    def on_message_complete(self) -> None:
+        if self._is_interim:
+            # One that says "go on" or gives early hints is not the answer yet.
+            self._is_interim = False
+            self._headers = []
+            return
+        if not self._is_whole:
+            self._is_whole = True
+            self.should_close = self.should_close or not self._parser.should_keep_alive()

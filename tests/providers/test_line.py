@@ -1,0 +1,234 @@
+"""One connection, on bytes alone: where an answer begins and ends, however it is divided and wherever it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loops import run_on
+
+from millstream.providers.line import HEAD_MAX, Answer, BrokenOff, ExchangeError, HungUp, Line, NeverSent, NoHttp
+
+BODY = b'{"choices": []}' + bytes(range(256)) * 3
+
+
+def http(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> bytes:
+    return b"\r\n".join([b"HTTP/1.1 " + status, *headers, b"", b""]) + body
+
+
+def length(body: bytes) -> bytes:
+    return b"Content-Length: %d" % len(body)
+
+
+def chunked(body: bytes, size: int = 100) -> bytes:
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+
+
+def deflated(body: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(body) + packer.flush()
+
+
+CHUNKED = b"Transfer-Encoding: chunked"
+ENDING: dict[str, bytes] = {
+    "a length": http(BODY, length(BODY)),
+    "chunks": http(chunked(BODY), CHUNKED),
+    "chunks with extensions": http(chunked(BODY).replace(b"\r\n", b";name=1\r\n", 1), CHUNKED),
+    "gzip": http(gzip.compress(BODY), length(gzip.compress(BODY)), b"Content-Encoding: GZIP"),
+    "gzip in two parts": http(
+        chunked(gzip.compress(BODY[:100]) + gzip.compress(BODY[100:])), CHUNKED, b"Content-Encoding: gzip"
+    ),
+    "gzip and padding": http(chunked(gzip.compress(BODY) + bytes(9)), CHUNKED, b"Content-Encoding: gzip"),
+    "zlib": http(chunked(zlib.compress(BODY)), CHUNKED, b"Content-Encoding: deflate"),
+    "deflate": http(chunked(deflated(BODY)), CHUNKED, b"Content-Encoding: deflate"),
+    "hints first": http(b"", b"Link: </a>", status=b"103 Early Hints") + http(BODY, length(BODY)),
+    "go on first": http(b"", status=b"100 Continue") * 2 + http(chunked(BODY), CHUNKED),
+    "bare line ends": http(BODY, length(BODY)).replace(b"\r\n", b"\n"),
+    "no word for the status": http(BODY, length(BODY), status=b"200"),
+    "HTTP/1.0": http(BODY, length(BODY)).replace(b"HTTP/1.1", b"HTTP/1.0"),
+}
+CLOSING: dict[str, bytes] = {
+    "no length": http(BODY, b"Connection: close"),
+    "no length, packed": http(gzip.compress(BODY), b"Connection: close", b"Content-Encoding: gzip"),
+}
+
+
+class Wire(asyncio.Transport):
+    """Takes what is written; its other end is the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_ended = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def is_closing(self) -> bool:
+        return self.is_ended
+
+    def close(self) -> None:
+        self.is_ended = True
+
+    def abort(self) -> None:
+        self.is_ended = True
+
+
+class Told:
+    """What came of one exchange, and the state that it left."""
+
+    def __init__(self, line: Line, result: Answer | BaseException, heard: bytes) -> None:
+        self.result = result
+        self.can_go_on = not line.should_close and line.is_connected()
+        self.heard = heard
+
+    @property
+    def answer(self) -> Answer:
+        assert isinstance(self.result, Answer), self.result
+        return self.result
+
+
+def exchange(pieces: Sequence[bytes], *, ends: bool = False, error: Exception | None = None) -> Told:
+    async def work() -> Told:
+        line, heard = Line(asyncio.get_running_loop()), bytearray()
+        line.connection_made(Wire())
+        asked = asyncio.ensure_future(line.ask(b"GET", heard.extend))
+        await asyncio.sleep(0)
+        for piece in pieces:
+            line.data_received(piece)
+        if ends and error is None:
+            line.eof_received()
+        if ends:
+            line.connection_lost(error)
+        (result,) = await asyncio.gather(asyncio.wait_for(asked, 0.5), return_exceptions=True)
+        return Told(line, result, bytes(heard))
+
+    return run_on("asyncio", work())
+
+
+@pytest.mark.parametrize("name", ENDING)
+@given(sizes=st.lists(st.integers(1, 60), max_size=60))
+def test_an_answer_is_the_same_however_it_is_divided(name: str, sizes: list[int]) -> None:
+    data, pieces, at = ENDING[name], [], 0
+    for size in sizes:
+        pieces.append(data[at : at + size])
+        at += size
+    told = exchange([piece for piece in (*pieces, data[at:]) if piece])
+    assert (told.answer.status, told.answer.body, told.answer.broken) == (200, BODY, None)
+    assert told.heard == BODY
+    assert told.can_go_on == (name != "HTTP/1.0")
+
+
+@pytest.mark.parametrize("name", CLOSING)
+def test_an_answer_without_a_length_ends_with_its_connection(name: str) -> None:
+    told = exchange([CLOSING[name]], ends=True)
+    assert (told.answer.body, told.answer.broken, told.can_go_on) == (BODY, None, False)
+
+
+@pytest.mark.parametrize("error", [None, ConnectionResetError("reset by peer")], ids=["closed", "reset"])
+@pytest.mark.parametrize("name", [*ENDING, "no length, packed"])
+def test_an_answer_cut_at_any_byte_is_never_whole(name: str, error: Exception | None) -> None:
+    data = {**ENDING, **CLOSING}[name]
+    # Behind the last byte of gzip only padding is missing, and a last chunk.
+    last = len(data) - (1 if "gzip" not in name else 16)
+    for at in range(0, last, 7):
+        told = exchange([data[:at]] if at else [], ends=True, error=error)
+        assert not told.can_go_on
+        if isinstance(told.result, Answer):
+            assert isinstance(told.result.broken, BrokenOff), (at, data[:at])
+            assert BODY.startswith(told.result.body)
+        else:
+            assert isinstance(told.result, HungUp), (at, told.result)
+
+
+def test_a_body_without_a_length_that_is_reset_is_broken() -> None:
+    told = exchange([CLOSING["no length"]], ends=True, error=ConnectionResetError("reset by peer"))
+    assert isinstance(told.answer.broken, BrokenOff)
+
+
+@pytest.mark.parametrize("behind", [b"x", b"HTTP/1.1 200 OK\r\n", ENDING["a length"], b"\0" * 99])
+@pytest.mark.parametrize("name", ["a length", "chunks", "gzip"])
+def test_what_comes_behind_an_answer_costs_it_nothing_and_ends_the_connection(name: str, behind: bytes) -> None:
+    told = exchange([ENDING[name] + behind])
+    assert (told.answer.body, told.answer.broken, told.can_go_on) == (BODY, None, False)
+
+
+def test_what_nobody_asked_for_ends_the_connection() -> None:
+    async def work() -> bool:
+        line = Line(asyncio.get_running_loop())
+        line.connection_made(Wire())
+        line.data_received(ENDING["a length"])
+        with pytest.raises(NeverSent):
+            await line.ask(b"GET")
+        return line.is_connected()
+
+    assert not run_on("asyncio", work())
+
+
+GARBAGE = {
+    "words": b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    "two lengths": http(BODY, b"Content-Length: 5", b"Content-Length: 6"),
+    "a length that is none": http(BODY, b"Content-Length: -5"),
+    "a chunk that is none": http(b"zz\r\n", CHUNKED),
+    "another protocol": http(b"", b"Connection: Upgrade", b"Upgrade: websocket", status=b"101 Switching Protocols"),
+    "a head without end": http(b"", b"X: " + b"a" * HEAD_MAX)[:-4],
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_what_is_no_http_is_called_so(name: str) -> None:
+    told = exchange([GARBAGE[name]])
+    assert isinstance(told.result, NoHttp), told.result
+    assert "\n" not in str(told.result)
+    assert not told.can_go_on
+
+
+@given(st.binary(min_size=1, max_size=400), st.booleans())
+def test_no_bytes_raise_anything_but_what_is_documented(data: bytes, has_head: bool) -> None:
+    told = exchange([http(data, CHUNKED) if has_head else data], ends=True)
+    assert isinstance(told.result, Answer | ExchangeError), told.result
+
+
+def test_what_says_it_is_packed_and_is_not_breaks_off() -> None:
+    told = exchange([http(BODY, length(BODY), b"Content-Encoding: gzip")])
+    assert isinstance(told.result, BrokenOff)
+
+
+def test_one_connection_carries_any_number_of_answers() -> None:
+    async def work() -> None:
+        line, wire = Line(asyncio.get_running_loop()), Wire()
+        line.connection_made(wire)
+        for name in [name for name in ENDING if name != "HTTP/1.0"] * 3:
+            asked = asyncio.ensure_future(line.ask(b"GET %b\r\n" % name.encode()))
+            await asyncio.sleep(0)
+            line.data_received(ENDING[name])
+            assert (await asked).body == BODY
+        assert wire.written.count(b"GET") == 3 * (len(ENDING) - 1)
+
+    run_on("asyncio", work())
+
+
+def test_an_error_that_came_is_told_by_its_status_and_headers() -> None:
+    told = exchange([http(b"{}", length(b"{}"), b"Retry-After: 3", status=b"429 Too Many Requests")])
+    assert (told.answer.status, dict(told.answer.headers)[b"retry-after"], told.heard) == (429, b"3", b"")
+
+
+def test_who_left_hears_nothing_and_the_next_answer_is_not_taken_for_his() -> None:
+    async def work() -> bool:
+        line, wire = Line(asyncio.get_running_loop()), Wire()
+        line.connection_made(wire)
+        asked = asyncio.ensure_future(line.ask(b"GET"))
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        line.data_received(ENDING["a length"])
+        return cast(bool, wire.is_ended)
+
+    assert run_on("asyncio", work())
