@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import Sequence
-from typing import cast
 
 import pytest
 from hypothesis import given
@@ -229,6 +228,6 @@ def test_who_left_hears_nothing_and_the_next_answer_is_not_taken_for_his() -> No
         asked.cancel()
         await asyncio.gather(asked, return_exceptions=True)
         line.data_received(ENDING["a length"])
-        return cast(bool, wire.is_ended)
+        return wire.is_ended
 
     assert run_on("asyncio", work())
