@@ -33,7 +33,8 @@ _BUDGETS = {"none": 0, "minimal": 1_024, "low": 1_024, "medium": 8_192, "high": 
 _GEMINI_2 = re.compile(r"gemini-2\.")
 _NUMBER = re.compile(r"-?\d{1,9}")
 
-_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length"}
+# The last is no word of Google's, but of servers that stand in for it.
+_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length", "FUNCTION_CALL": "tool_calls"}
 _FILTERED = {
     "SAFETY",
     "RECITATION",
@@ -117,17 +118,18 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
     add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
     if "tools" in ours:
         params["tools"] = ours["tools"]
-    _add_own(call, params, "generationConfig", config)
-    _add_own(call, params, "toolConfig", ours.get("toolConfig", {}))
+    own = _object(call, params.pop("generationConfig", {}), "generationConfig")
+    if config or own:
+        params["generationConfig"] = {**config, **own}
+    if "toolConfig" in ours:
+        params["toolConfig"] = {**ours["toolConfig"], **_object(call, params.get("toolConfig", {}), "toolConfig")}
     return params
 
 
-def _add_own(call: Call, params: dict[str, Any], name: str, ours: dict[str, Any]) -> None:
-    own = params.pop(name, {})
-    if not isinstance(own, dict):
+def _object(call: Call, value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise EncodeError(f"{call.model}: {name} in extra must be an object")
-    if ours or own:
-        params[name] = {**ours, **own}
+    return value
 
 
 def _thinking(effort: str, model: str) -> dict[str, Any]:
@@ -195,9 +197,9 @@ def _answer(answer: Joined, response: Response, is_stream: bool, raw: bytes | No
         return broken_answer(f"finish reason is `{finish}`")
     if finish == "STOP" and not answer.has_parts:
         return empty_answer("a candidate that says nothing", answer.usage)
-    if finish == "STOP" and not answer.is_whole:
-        return broken_answer("tool call has no end, or no place for its arguments")
     is_refused = finish in _FILTERED
+    if not answer.is_whole and not is_refused and _FINISHES.get(finish) != "length":
+        return broken_answer("tool call has no end, or no place for its arguments")
     known = "content_filter" if is_refused else _FINISHES.get(finish, mended(finish))
     return _reply(answer, answer.text, known, is_refused, response, raw)
 

@@ -32,6 +32,10 @@ class Calling:
         self.take(part)
 
     @property
+    def id(self) -> str:
+        return mended(self._given.get("id", "")) or self._made_id
+
+    @property
     def is_named(self) -> bool:
         return isinstance(self._given.get("name"), str)
 
@@ -51,8 +55,7 @@ class Calling:
         if arguments is None or not self.is_named:
             return None
         beside: Native | None = native_of(FAMILY, self._beside) if self._beside else None
-        given_id = mended(self._given.get("id", ""))
-        return ToolCall(given_id or self._made_id, mended(self._given["name"]), arguments, beside)
+        return ToolCall(self.id, mended(self._given["name"]), arguments, beside)
 
 
 class Calls:
@@ -68,11 +71,18 @@ class Calls:
         if last is not None and last.is_open and not is_new:
             last.take(part)
             return None
-        begun = Calling(part, f"{MADE_ID}{len(self._all)}")
+        begun = Calling(part, self._made_id())
         if not begun.is_named:
             return None
         self._all.append(begun)
         return begun
+
+    def _made_id(self) -> str:
+        """The call's place in the answer, unless Google has given that id to another."""
+        place = len(self._all)
+        while any(one.id == f"{MADE_ID}{place}" for one in self._all):
+            place += 1
+        return f"{MADE_ID}{place}"
 
     @property
     def are_whole(self) -> bool:

@@ -1,0 +1,237 @@
+"""Tools, images and parts of its own in what Anthropic Messages is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from tool_talk import ASKED, CLOCK, FAR, HERE, PIXEL, RESULTS, SCHEMA, SHOWN, TALK, THERE, TOOLS, WEATHER
+
+from millstream.engine.call import Call, Message
+from millstream.engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from millstream.engine.endpoint import EncodeError
+from millstream.providers.llm.anthropic import OLDER_VERSION, encode
+from millstream.providers.llm.protocol import Target
+from millstream.providers.llm.vertex_anthropic import PROTOCOL as ON_VERTEX
+
+MODEL = "anthropic/claude-sonnet-5-5"
+TARGET = Target("http://127.0.0.1:8000", "lab", "claude-sonnet-5-5", "anthropic")
+CACHED = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+
+
+def body(given: Any, **parameters: Any) -> Any:
+    return orjson.loads(encode(Call(MODEL, given, **parameters), TARGET).body)
+
+
+def turns(*messages: Message) -> Any:
+    return body(messages)["messages"]
+
+
+def blocks(*parts: Part, role: str = "user") -> Any:
+    return turns(Message(role, parts))[0]["content"]
+
+
+PLAIN: dict[str, tuple[Any, dict[str, Any], bytes]] = {
+    "turns of one role after each other": (
+        (Message("user", "a"), Message("user", "b"), Message("assistant", ""), Message("assistant", "c")),
+        {},
+        b'{"max_tokens":16384,"messages":[{"content":"a","role":"user"},{"content":"b","role":"user"},'
+        b'{"content":"","role":"assistant"},{"content":"c","role":"assistant"}],"model":"claude-sonnet-5-5"}',
+    ),
+    "system prompts everywhere": (
+        (Message("developer", "a"), Message("system", ""), Message("user", " "), Message("developer", "b")),
+        {"max_tokens": 9},
+        b'{"max_tokens":9,"messages":[{"content":" ","role":"user"},{"content":"b","role":"system"}],'
+        b'"model":"claude-sonnet-5-5","system":[{"text":"a","type":"text"},{"text":"","type":"text"}]}',
+    ),
+    "tools that were always in extra": (
+        "x",
+        {"extra": {"tools": [{"type": "web_search_20260209", "name": "s"}], "tool_choice": {"type": "any"}}},
+        b'{"max_tokens":16384,"messages":[{"content":"x","role":"user"}],"model":"claude-sonnet-5-5",'
+        b'"tool_choice":{"type":"any"},"tools":[{"name":"s","type":"web_search_20260209"}]}',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_call_without_tools_has_the_bytes_that_keys_of_older_caches_are_made_of(name: str) -> None:
+    given, parameters, expected = PLAIN[name]
+    assert encode(Call(MODEL, given, **parameters), TARGET).body == expected
+
+
+def test_a_conversation_with_tools_is_told_in_turns_of_user_and_assistant() -> None:
+    sent = body(TALK, tools=TOOLS, tool_choice="auto", parallel_tools=False)
+    assert sent["system"] == "Be brief."
+    assert sent["messages"] == [
+        {"role": "user", "content": "Where is it dry?"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool_use", "id": "call_a1", "name": "get_weather", "input": {"place": "Köln", "days": 2}},
+                {"type": "tool_use", "id": "call_b2", "name": "get_weather", "input": {"days": 1, "place": "Bonn"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "call_a1", "content": "sunny"},
+                {"type": "tool_result", "tool_use_id": "call_b2", "content": '{"rain":true}'},
+                {"type": "text", "text": "And now?"},
+            ],
+        },
+    ]
+    assert sent["tools"] == [
+        {"name": "get_weather", "description": "The weather at a place.", "input_schema": SCHEMA},
+        {"name": "get_time", "input_schema": {"type": "object", "properties": {}}},
+    ]
+    assert sent["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+
+
+def test_claude_on_vertex_is_told_the_same() -> None:
+    target = Target("http://h", "lab", "claude-sonnet-5-5@1", "vertex")
+    there = orjson.loads(ON_VERTEX.encode(Call(MODEL, TALK, tools=TOOLS, tool_choice="required"), target).body)
+    here = body(TALK, tools=TOOLS, tool_choice="required")
+    assert [there[name] for name in ("messages", "system", "tools", "tool_choice")] == [
+        here[name] for name in ("messages", "system", "tools", "tool_choice")
+    ]
+
+
+def test_arguments_and_schemas_keep_the_order_of_their_names() -> None:
+    sent = encode(Call(MODEL, TALK, tools=TOOLS), TARGET).body
+    for written in (HERE.encode(), THERE.encode(), orjson.dumps(SCHEMA)):
+        assert written in sent
+
+
+def test_results_and_what_the_user_says_around_them_are_one_turn_and_no_other_turns_are() -> None:
+    asked, result = Message("assistant", ASKED[:1]), Message("tool", RESULTS[:1])
+    own_result = {
+        "type": "tool_result",
+        "tool_use_id": "call_a1",
+        "content": "x",
+        "cache_control": {"type": "ephemeral"},
+    }
+    told = turns(
+        Message("user", "a"),
+        Message("user", ("b",)),
+        asked,
+        result,
+        Message("user", "  "),
+        Message("user", (SHOWN, "d")),
+        asked,
+        Message("user", (Native("anthropic", own_result),)),
+        Message("user", "e"),
+        Message("system", "f"),
+        Message("user", "g"),
+    )
+    assert [turn["role"] for turn in told] == [
+        "user", "user", "assistant", "user", "assistant", "user", "system", "user",
+    ]  # fmt: skip
+    assert [block["type"] for block in told[3]["content"]] == ["tool_result", "image", "text"]
+    assert told[5]["content"] == [own_result, {"type": "text", "text": "e"}]
+    assert told[7]["content"] == "g"
+
+
+def test_a_result_may_be_an_error_and_hold_images() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    assert blocks(ToolResult("t", ("seen", SHOWN), is_error=True), ToolResult("u", ""), role="tool") == [
+        {
+            "type": "tool_result",
+            "tool_use_id": "t",
+            "is_error": True,
+            "content": [{"type": "text", "text": "seen"}, {"type": "image", "source": source}],
+        },
+        {"type": "tool_result", "tool_use_id": "u", "content": ""},
+    ]
+
+
+def test_an_image_goes_along_or_by_its_address() -> None:
+    assert blocks("see", SHOWN, FAR) == [
+        {"type": "text", "text": "see"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+        {"type": "image", "source": {"type": "url", "url": FAR.url}},
+    ]
+
+
+def test_a_blank_text_is_left_out_beside_others_and_stands_alone() -> None:
+    assert blocks("", ASKED[0], " \n", "x", role="assistant")[1:] == [{"type": "text", "text": "x"}]
+    assert blocks("") == [{"type": "text", "text": ""}]
+
+
+def test_parts_of_its_own_go_as_they_stand() -> None:
+    assert blocks(Native("anthropic", THOUGHT), ASKED[0], role="assistant")[0] == THOUGHT
+    assert turns(Message("user", (Native("anthropic", CACHED),)))[0]["content"] == [CACHED]
+    assert body((Message("system", (Native("anthropic", CACHED),)), Message("user", "x")))["system"] == [CACHED]
+    own = {"type": "web_search_20260209", "name": "web_search", "max_uses": 2}
+    assert body("x", tools=(CLOCK, Native("anthropic", own)))["tools"][1] == own
+    called = ToolCall("t", "f", "{}", Native("anthropic", {"caller": {"type": "code", "tool_id": "s"}}))
+    assert blocks(called, role="assistant") == [
+        {"type": "tool_use", "id": "t", "name": "f", "input": {}, "caller": {"type": "code", "tool_id": "s"}}
+    ]
+
+
+def test_what_another_protocol_said_beside_a_tool_call_means_nothing_here() -> None:
+    called = ToolCall("t", "f", "", Native("gemini", {"thoughtSignature": "x"}))
+    assert blocks(called, role="assistant") == [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]
+
+
+@pytest.mark.parametrize(
+    ("choice", "parallel", "told"),
+    [
+        ("auto", None, {"type": "auto"}),
+        ("required", None, {"type": "any"}),
+        ("none", None, {"type": "none"}),
+        ("get_time", None, {"type": "tool", "name": "get_time"}),
+        ("required", True, {"type": "any", "disable_parallel_tool_use": False}),
+        ("get_time", False, {"type": "tool", "name": "get_time", "disable_parallel_tool_use": True}),
+        (None, False, {"type": "auto", "disable_parallel_tool_use": True}),
+        ("none", False, {"type": "none"}),
+    ],
+)
+def test_a_choice_of_tools_is_told_in_anthropics_words(choice: str | None, parallel: bool | None, told: Any) -> None:
+    assert body("x", tools=TOOLS, tool_choice=choice, parallel_tools=parallel)["tool_choice"] == told
+
+
+def test_a_tool_may_be_kept_to_strictly() -> None:
+    assert body("x", tools=(Tool("f", strict=True),))["tools"][0]["strict"] is True
+    assert "strict" not in body("x", tools=(Tool("f"),))["tools"][0]
+    assert "tools" not in body("x", tools=())
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            Call(MODEL, (Message("user", (Native("gemini", {"text": "x"}),)),)),
+            "gemini's own can't be said in Anthropic's",
+        ),
+        (Call(MODEL, "x", tools=(Native("bedrock", {}),)), "bedrock's own can't be said in Anthropic's"),
+        (Call(MODEL, (Message("assistant", (ToolCall("t", "f", "[1]"),)),)), "arguments of f must be one JSON object"),
+        (Call(MODEL, (Message("assistant", (ToolCall("t", "f", '{"a":'),)),)), "must be one JSON object; came"),
+        (Call(MODEL, (Message("system", (SHOWN,)), Message("user", "x"))), "an image can't stand in a system prompt"),
+        (Call(MODEL, "x", tools=(WEATHER,), extra={"tools": []}), "can't set tools: the call itself says it"),
+        (Call(MODEL, "x", parallel_tools=True, extra={"tool_choice": {}}), "can't set tool_choice"),
+        (Call(MODEL, "x", tools=(Tool("f", parameters={"a": float("nan")}),)), "the parameters of tool f .* nan"),
+        (
+            Call(MODEL, (Message("user", (Native("anthropic", {"type": "text", "x": float("inf")}),)),)),
+            "a native part .* finite",
+        ),
+    ],
+)
+def test_what_anthropic_has_no_words_for_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+    with pytest.raises(EncodeError, match=said):
+        encode(call, TARGET)
+
+
+def test_an_image_that_is_neither_an_address_nor_base64_is_refused() -> None:
+    for url in ("data:image/png,abc", "data:;base64,abc", "DATA:text"):
+        with pytest.raises(EncodeError, match="must be data:image/…;base64,…"):
+            blocks(Image(url))
+    assert blocks(Image("data:image/JPG;name=a;base64,QQ=="))[0]["source"]["media_type"] == "image/jpeg"
+
+
+def test_the_older_version_is_told_the_same() -> None:
+    older = Target("http://h", "lab", "claude-sonnet-4-6", "anthropic", version=OLDER_VERSION)
+    sent = orjson.loads(encode(Call(MODEL, TALK, tools=TOOLS, temperature=0), older).body)
+    assert sent["messages"] == body(TALK)["messages"] and sent["temperature"] == 0
