@@ -18,9 +18,11 @@ from ..configuration import read_configuration, settings_for
 from ..options import SENDING, Sending
 from ..refusal import UsageError, nearest
 
+# Inspect has an argument `config` of its own.
+FILE = "config_file"
 KINDS: Mapping[str, values.Kind[object]] = {
     **{name.replace("-", "_"): kind for name, kind in SENDING.items()},
-    "config": values.Text("a file with lanes, providers and prices"),
+    FILE: values.Text("a file with lanes, providers and prices"),
 }
 
 
@@ -34,7 +36,7 @@ def sending_of(given: Mapping[str, object]) -> Sending:
         if value is None:
             continue
         try:
-            found[name] = values.read(kind, value)
+            found["config" if name == FILE else name] = values.read(kind, value)
         except ValueError as error:
             raise UsageError(f"argument {name}: {error}") from error
     return Sending(**found)  # type: ignore[arg-type]

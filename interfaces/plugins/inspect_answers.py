@@ -48,7 +48,9 @@ class CallFailed(Exception):
     """A call that ended in a failure. Retries have been made already."""
 
     def __init__(self, failure: Failure, model: str) -> None:
-        super().__init__(f"{model}: {failure.kind}: {failure.detail}")
+        # Inspect tells an error by its message, where it has one.
+        self.message = f"{model}: {failure.kind}: {failure.detail}"
+        super().__init__(self.message)
         self.status_code = failure.status
 
 

@@ -31,8 +31,9 @@ _LOOPS: WeakKeyDictionary[AbstractEventLoop, LoopEngines] = WeakKeyDictionary()
 
 
 class MillstreamAPI(ModelAPI):
-    """Its arguments (-M NAME=VALUE) are cache, mode, max_cost, rpm, tpm, concurrency, timeout, patience and config, as
-    on Millstream's command line. Keys come from the provider's own variable, or as the config file names them."""
+    """Its arguments (-M NAME=VALUE) are cache, mode, max_cost, rpm, tpm, concurrency, timeout, patience and
+    config_file, as on Millstream's command line. Keys come from the provider's own variable, or as that file names
+    them."""
 
     def __init__(
         self,
