@@ -69,18 +69,13 @@ def prompt_of(call: Call, model: str) -> dict[str, Any]:
             system.extend(_system(call, message))
             continue
         role = _role(call, message)
-        if isinstance(message.content, str):
-            parts: list[Any] = [{"text": message.content}]
-        elif only := _only_results(message):
+        if only := _only_results(message):
             # All of one turn's calls are answered in one turn.
             results.extend(only)
             continue
-        else:
-            asked.note(message)
-            parts = _parts(call, message, asked, model)
         contents.extend(_answered(call, results, asked))
         results = []
-        contents.append({"parts": parts, "role": role})
+        contents.append({"parts": _parts(call, message, asked, model), "role": role})
     contents.extend(_answered(call, results, asked))
     if not contents:
         raise EncodeError(f"{call.model}: Gemini wants at least one message of a user besides the system prompt")
@@ -112,6 +107,8 @@ def _system(call: Call, message: Message) -> Iterator[Any]:
 
 def _only_results(message: Message) -> list[ToolResult]:
     """The results that a turn is, and nothing else."""
+    if isinstance(message.content, str):
+        return []
     results = [part for part in message.content if isinstance(part, ToolResult)]
     return results if len(results) == len(message.content) else []
 
@@ -124,6 +121,9 @@ def _answered(call: Call, results: list[ToolResult], asked: _Asked) -> Iterator[
 
 
 def _parts(call: Call, message: Message, asked: _Asked, model: str) -> list[Any]:
+    if isinstance(message.content, str):
+        return [{"text": message.content}]
+    asked.note(message)
     parts: list[Any] = []
     is_signed = any(_is_signed(part) for part in message.content if not isinstance(part, str))
     stands_in = not is_signed and _WANTS_SIGNATURES.search(model) is not None

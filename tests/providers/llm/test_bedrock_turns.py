@@ -1,0 +1,184 @@
+"""Tools, images and parts of its own in what Bedrock's Converse is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from tool_talk import ASKED, CLOCK, FAR, HERE, PIXEL, SCHEMA, SHOWN, TALK, THERE, TOOLS
+
+from millstream.engine.call import Call, Message
+from millstream.engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from millstream.engine.endpoint import EncodeError
+from millstream.providers.llm.bedrock import encode
+from millstream.providers.llm.protocol import Target
+
+MODEL = "bedrock/eu.amazon.nova-2-lite-v1:0"
+TARGET = Target("http://a", "http://a", "eu.amazon.nova-2-lite-v1:0", "bedrock")
+THOUGHT = {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}}
+IMAGE = {"image": {"format": "png", "source": {"bytes": PIXEL}}}
+
+
+def body(given: Any, **parameters: Any) -> Any:
+    return orjson.loads(encode(Call(MODEL, given, **parameters), TARGET).body)
+
+
+def turns(*messages: Message) -> Any:
+    return body(messages)["messages"]
+
+
+def blocks(*parts: Part, role: str = "user") -> Any:
+    return turns(Message(role, parts))[0]["content"]
+
+
+PLAIN: dict[str, tuple[Any, dict[str, Any], bytes]] = {
+    "turns of one role after each other": (
+        (Message("user", "a"), Message("user", ""), Message("assistant", "b"), Message("assistant", " ")),
+        {},
+        b'{"messages":[{"content":[{"text":"a"}],"role":"user"},{"content":[{"text":""}],"role":"user"},'
+        b'{"content":[{"text":"b"}],"role":"assistant"},{"content":[{"text":" "}],"role":"assistant"}]}',
+    ),
+    "system prompts everywhere": (
+        (Message("developer", "a"), Message("user", " "), Message("system", "")),
+        {"max_tokens": 9},
+        b'{"inferenceConfig":{"maxTokens":9},"messages":[{"content":[{"text":" "}],"role":"user"}],'
+        b'"system":[{"text":"a"},{"text":""}]}',
+    ),
+    "tools that were always in extra": (
+        "x",
+        {"extra": {"toolConfig": {"tools": [{"cachePoint": {"type": "default"}}]}}},
+        b'{"messages":[{"content":[{"text":"x"}],"role":"user"}],'
+        b'"toolConfig":{"tools":[{"cachePoint":{"type":"default"}}]}}',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_call_without_tools_has_the_bytes_that_keys_of_older_caches_are_made_of(name: str) -> None:
+    given, parameters, expected = PLAIN[name]
+    assert encode(Call(MODEL, given, **parameters), TARGET).body == expected
+
+
+def test_a_conversation_with_tools_is_told_in_turns_of_user_and_assistant() -> None:
+    sent = body(TALK, tools=TOOLS, tool_choice="required")
+    assert sent == {
+        "system": [{"text": "Be brief."}],
+        "messages": [
+            {"role": "user", "content": [{"text": "Where is it dry?"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"toolUse": {"toolUseId": "call_a1", "name": "get_weather", "input": {"place": "Köln", "days": 2}}},
+                    {"toolUse": {"toolUseId": "call_b2", "name": "get_weather", "input": {"days": 1, "place": "Bonn"}}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"toolResult": {"toolUseId": "call_a1", "content": [{"text": "sunny"}]}},
+                    {"toolResult": {"toolUseId": "call_b2", "content": [{"text": '{"rain":true}'}]}},
+                    {"text": "And now?"},
+                ],
+            },
+        ],
+        "toolConfig": {
+            "tools": [
+                {
+                    "toolSpec": {
+                        "name": "get_weather",
+                        "description": "The weather at a place.",
+                        "inputSchema": {"json": SCHEMA},
+                    }
+                },
+                {"toolSpec": {"name": "get_time", "inputSchema": {"json": {"type": "object", "properties": {}}}}},
+            ],
+            "toolChoice": {"any": {}},
+        },
+    }
+
+
+def test_arguments_and_schemas_keep_the_order_of_their_names() -> None:
+    sent = encode(Call(MODEL, TALK, tools=TOOLS), TARGET).body
+    for written in (HERE.encode(), THERE.encode(), orjson.dumps(SCHEMA)):
+        assert written in sent
+
+
+def test_a_result_may_be_an_error_hold_images_or_say_nothing() -> None:
+    assert blocks(ToolResult("t", ("seen", SHOWN), is_error=True), ToolResult("u", ""), role="tool") == [
+        {"toolResult": {"toolUseId": "t", "content": [{"text": "seen"}, IMAGE], "status": "error"}},
+        {"toolResult": {"toolUseId": "u", "content": []}},
+    ]
+
+
+def test_an_image_goes_along_as_its_bytes() -> None:
+    assert blocks("see", SHOWN) == [{"text": "see"}, IMAGE]
+    assert blocks(Image("data:image/jpg;base64,QQ=="))[0]["image"]["format"] == "jpeg"
+
+
+def test_parts_of_its_own_go_as_they_stand() -> None:
+    point = {"cachePoint": {"type": "default"}}
+    assert blocks(Native("bedrock", THOUGHT), ASKED[0], role="assistant")[0] == THOUGHT
+    assert body((Message("system", ("a", Native("bedrock", point))), Message("user", "x")))["system"] == [
+        {"text": "a"},
+        point,
+    ]
+    assert body("x", tools=(CLOCK, Native("bedrock", point)))["toolConfig"]["tools"][1] == point
+    own_result = Native("bedrock", {"toolResult": {"toolUseId": "call_a1", "content": [{"json": {"a": 1}}]}})
+    told = turns(Message("assistant", ASKED[:1]), Message("user", (own_result,)), Message("user", "b"))
+    assert told[1]["content"] == [own_result.value, {"text": "b"}]
+    called = ToolCall("t", "f", "{}", Native("bedrock", {"type": "x"}))
+    assert blocks(called, role="assistant") == [{"toolUse": {"toolUseId": "t", "name": "f", "input": {}, "type": "x"}}]
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [("auto", {"auto": {}}), ("required", {"any": {}}), ("get_time", {"tool": {"name": "get_time"}})],
+)
+def test_a_choice_of_tools_is_told_in_bedrocks_words(choice: str, told: Any) -> None:
+    assert body("x", tools=TOOLS, tool_choice=choice)["toolConfig"]["toolChoice"] == told
+
+
+def test_where_no_tool_may_be_called_none_is_named_if_that_can_be() -> None:
+    assert body("x", tools=TOOLS, tool_choice="none") == body("x")
+    with pytest.raises(EncodeError, match="can't be told to call no tool where the conversation holds calls of some"):
+        body(TALK, tools=TOOLS, tool_choice="none")
+
+
+def test_a_tool_may_be_kept_to_strictly_and_be_asked_for_with_others_as_it_is_anyway() -> None:
+    assert body("x", tools=(Tool("f", strict=False),))["toolConfig"]["tools"][0]["toolSpec"]["strict"] is False
+    assert body("x", tools=TOOLS, parallel_tools=True) == body("x", tools=TOOLS)
+    assert "toolConfig" not in body("x", tools=())
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            Call(MODEL, "x", parallel_tools=False),
+            "Bedrock can't be asked for one tool at a time: leave",
+        ),
+        (
+            Call(MODEL, (Message("user", (Native("anthropic", {"type": "x"}),)),)),
+            "anthropic's own can't be said in",
+        ),
+        (Call(MODEL, "x", tools=(Native("gemini", {}),)), "gemini's own can't be said in Bedrock's words"),
+        (Call(MODEL, (Message("assistant", (ToolCall("t", "f", "null"),)),)), "arguments of f must be one JSON object"),
+        (
+            Call(MODEL, (Message("system", (ASKED[0],)), Message("user", "x"))),
+            "a tool call can't stand in a sys",
+        ),
+        (Call(MODEL, (Message("user", (FAR,)),)), "fetches no image from an address: send it as data:image"),
+        (Call(MODEL, (Message("user", (Image("data:image/bmp;base64,QQ=="),)),)), "came image/bmp: convert it"),
+        (Call(MODEL, (Message("tool", (ToolResult("t", (FAR,)),)),)), "fetches no image"),
+        (Call(MODEL, "x", tools=(CLOCK,), extra={"toolConfig": 1}), "toolConfig in extra must be an object"),
+    ],
+)
+def test_what_converse_has_no_words_for_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+    with pytest.raises(EncodeError, match=said):
+        encode(call, TARGET)
+
+
+def test_a_choice_without_tools_stands_beside_the_callers_own() -> None:
+    own = {"toolConfig": {"tools": [{"systemTool": {"name": "nova_grounding"}}]}}
+    assert body("x", tool_choice="auto", extra=own)["toolConfig"] == {**own["toolConfig"], "toolChoice": {"auto": {}}}

@@ -1,0 +1,269 @@
+"""Tools, images and parts of its own in what Gemini is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from msgspec import structs
+from tool_talk import ASKED, CLOCK, FAR, HERE, PIXEL, RESULTS, SCHEMA, SHOWN, TALK, THERE, TOOLS
+
+from millstream.engine.call import Call, Message
+from millstream.engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from millstream.engine.endpoint import EncodeError
+from millstream.providers.llm.gemini import encode
+from millstream.providers.llm.protocol import Target
+from millstream.providers.llm.vertex import GEMINI as ON_VERTEX
+
+MODEL = "gemini/gemini-2.5-flash"
+TARGET = Target("http://a", "http://a", "gemini-2.5-flash", "gemini")
+SIGNED = Native("gemini", {"thoughtSignature": "Eu4B"})
+THOUGHT = {"text": "Hm.", "thought": True}
+
+
+def body(given: Any, model: str = "gemini-2.5-flash", **parameters: Any) -> Any:
+    return orjson.loads(encode(Call(MODEL, given, **parameters), structs.replace(TARGET, model=model)).body)
+
+
+def contents(*messages: Message, model: str = "gemini-2.5-flash") -> Any:
+    return body(messages, model)["contents"]
+
+
+def parts(*given: Part, role: str = "user", model: str = "gemini-2.5-flash") -> Any:
+    return contents(Message(role, given), model=model)[0]["parts"]
+
+
+def called(name: str, arguments: Any, call_id: str | None = None) -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": arguments} | ({} if call_id is None else {"id": call_id})}
+
+
+def answered(name: str, response: Any, call_id: str | None = None) -> dict[str, Any]:
+    return {"functionResponse": {"name": name, "response": response} | ({} if call_id is None else {"id": call_id})}
+
+
+PLAIN: dict[str, tuple[Any, dict[str, Any], bytes]] = {
+    "turns of one role after each other": (
+        (Message("user", "a"), Message("user", ""), Message("model", "b"), Message("assistant", "c")),
+        {},
+        b'{"contents":[{"parts":[{"text":"a"}],"role":"user"},{"parts":[{"text":""}],"role":"user"},'
+        b'{"parts":[{"text":"b"}],"role":"model"},{"parts":[{"text":"c"}],"role":"model"}]}',
+    ),
+    "system prompts everywhere": (
+        (Message("developer", "a"), Message("user", " "), Message("system", "")),
+        {"max_tokens": 9},
+        b'{"contents":[{"parts":[{"text":" "}],"role":"user"}],"generationConfig":{"maxOutputTokens":9},'
+        b'"systemInstruction":{"parts":[{"text":"a"},{"text":""}]}}',
+    ),
+    "tools that were always in extra": (
+        "x",
+        {"extra": {"tools": [{"googleSearch": {}}], "toolConfig": {}}},
+        b'{"contents":[{"parts":[{"text":"x"}],"role":"user"}],"toolConfig":{},"tools":[{"googleSearch":{}}]}',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_call_without_tools_has_the_bytes_that_keys_of_older_caches_are_made_of(name: str) -> None:
+    given, parameters, expected = PLAIN[name]
+    assert encode(Call(MODEL, given, **parameters), TARGET).body == expected
+
+
+def test_a_conversation_with_tools_is_told_with_the_tools_names() -> None:
+    sent = body(TALK, tools=TOOLS, tool_choice="required")
+    assert sent == {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "Where is it dry?"}]},
+            {
+                "role": "model",
+                "parts": [
+                    called("get_weather", {"place": "Köln", "days": 2}, "call_a1"),
+                    called("get_weather", {"days": 1, "place": "Bonn"}, "call_b2"),
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [
+                    answered("get_weather", {"output": "sunny"}, "call_a1"),
+                    answered("get_weather", {"rain": True}, "call_b2"),
+                ],
+            },
+            {"role": "user", "parts": [{"text": "And now?"}]},
+        ],
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {
+                        "name": "get_weather",
+                        "description": "The weather at a place.",
+                        "parametersJsonSchema": SCHEMA,
+                    },
+                    {"name": "get_time"},
+                ]
+            }
+        ],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
+    }
+
+
+def test_vertex_is_told_the_same() -> None:
+    call = Call("vertex/gemini-2.5-flash", TALK, tools=TOOLS, tool_choice="auto")
+    sent = ON_VERTEX.encode(call, Target("http://h", "h", "gemini-2.5-flash", "vertex", project="p"))
+    assert orjson.loads(sent.body) == body(TALK, tools=TOOLS, tool_choice="auto")
+
+
+def test_arguments_and_schemas_keep_the_order_of_their_names() -> None:
+    sent = encode(Call(MODEL, TALK, tools=TOOLS), TARGET).body
+    for written in (HERE.encode(), THERE.encode(), orjson.dumps(SCHEMA)):
+        assert written in sent
+
+
+def test_results_are_told_in_the_order_of_their_calls() -> None:
+    asked = Message("assistant", ASKED)
+    for results in ((Message("tool", RESULTS[::-1]),), tuple(Message("user", (one,)) for one in RESULTS[::-1])):
+        told = contents(asked, *results)[1]["parts"]
+        assert [part["functionResponse"]["id"] for part in told] == ["call_a1", "call_b2"]
+
+
+def test_ids_that_google_did_not_give_are_not_sent() -> None:
+    asked = (ToolCall("call_0", "f"), ToolCall("call_1", "f"), ToolCall("", "g"))
+    results = (ToolResult("call_1", "b"), ToolResult("call_0", "a"), ToolResult("", "c"))
+    told = contents(Message("assistant", asked), Message("tool", results))
+    assert told[0]["parts"] == [called("f", {}), called("f", {}), called("g", {})]
+    assert told[1]["parts"] == [answered(name, {"output": text}) for name, text in (("f", "a"), ("f", "b"), ("g", "c"))]
+
+
+def test_a_result_has_its_tools_name_from_itself_or_from_the_last_call_of_its_id() -> None:
+    told = contents(
+        Message("assistant", (ToolCall("call_0", "f"),)),
+        Message("tool", (ToolResult("call_0", "1"),)),
+        Message("assistant", (ToolCall("call_0", "g"),)),
+        Message("tool", (ToolResult("call_0", "2"),)),
+        Message("tool", (ToolResult("x", "3", "h"), "and")),
+    )
+    assert [content["parts"][0].get("functionResponse", {}).get("name") for content in told] == [
+        None, "f", None, "g", "h",
+    ]  # fmt: skip
+    assert told[4]["parts"][1] == {"text": "and"}
+    with pytest.raises(EncodeError, match="wants the name of the tool whose result 'y' is: give it, or the turn"):
+        parts(ToolResult("y", "4"), role="tool")
+
+
+def test_a_result_is_an_object_an_output_or_an_error_and_may_hold_images() -> None:
+    inline = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
+    told = parts(
+        ToolResult("a", '{"b": {"c": 1}}', "f"),
+        ToolResult("b", "[1]", "f"),
+        ToolResult("c", '{"no": 1}', "f", is_error=True),
+        ToolResult("d", ("seen", SHOWN, " here"), "f"),
+        role="tool",
+    )
+    assert [part["functionResponse"]["response"] for part in told] == [
+        {"b": {"c": 1}},
+        {"output": "[1]"},
+        {"error": '{"no": 1}'},
+        {"output": "seen here"},
+    ]
+    assert told[3]["functionResponse"]["parts"] == [inline] and "parts" not in told[0]["functionResponse"]
+
+
+def test_an_image_goes_along_or_by_its_address() -> None:
+    assert parts("see", SHOWN, FAR, Image("gs://b/c"), Image("http://[x/a.png")) == [
+        {"text": "see"},
+        {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+        {"fileData": {"fileUri": FAR.url, "mimeType": "image/jpeg"}},
+        {"fileData": {"fileUri": "gs://b/c"}},
+        {"fileData": {"fileUri": "http://[x/a.png"}},
+    ]
+
+
+def test_parts_of_its_own_go_as_they_stand() -> None:
+    signed = ToolCall("call_0", "f", "{}", SIGNED)
+    assert parts(Native("gemini", THOUGHT), "a", Native("gemini", {"text": "", **SIGNED.value}), signed) == [
+        THOUGHT,
+        {"text": "a"},
+        {"text": "", "thoughtSignature": "Eu4B"},
+        {**called("f", {}), "thoughtSignature": "Eu4B"},
+    ]
+    assert body("x", tools=(Native("gemini", {"googleSearch": {}}), CLOCK))["tools"] == [
+        {"functionDeclarations": [{"name": "get_time"}]},
+        {"googleSearch": {}},
+    ]
+    assert body("x", tools=(Native("gemini", {"codeExecution": {}}),))["tools"] == [{"codeExecution": {}}]
+    system = (Message("system", (Native("gemini", THOUGHT), "b")), Message("user", "x"))
+    assert body(system)["systemInstruction"]["parts"] == [THOUGHT, {"text": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("model", "is_wanted"),
+    [
+        ("gemini-3.1-pro", True),
+        ("gemini-flash-latest", True),
+        ("gemini-10", True),
+        ("gemini-2.5-flash", False),
+        ("gemini-2-x", False),
+        ("gemma-4", False),
+    ],
+)
+def test_a_call_that_gemini_never_signed_says_so_to_a_model_that_wants_signatures(model: str, is_wanted: bool) -> None:
+    first, second = parts(*ASKED, role="assistant", model=model)
+    assert first.get("thoughtSignature") == ("skip_thought_signature_validator" if is_wanted else None)
+    assert "thoughtSignature" not in second
+    # One that is signed leaves the others as they were.
+    signed = ToolCall("a", "f", "{}", SIGNED)
+    assert "thoughtSignature" not in parts(ASKED[0], signed, role="assistant", model=model)[0]
+    foreign = ToolCall("a", "f", "{}", Native("openai", {"thoughtSignature": "no"}))
+    told = parts(foreign, role="assistant", model=model)[0].get("thoughtSignature")
+    assert told == first.get("thoughtSignature")
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        ("auto", {"mode": "AUTO"}),
+        ("none", {"mode": "NONE"}),
+        ("required", {"mode": "ANY"}),
+        ("get_time", {"mode": "ANY", "allowedFunctionNames": ["get_time"]}),
+    ],
+)
+def test_a_choice_of_tools_is_told_in_googles_words(choice: str, told: Any) -> None:
+    assert body("x", tools=TOOLS, tool_choice=choice)["toolConfig"] == {"functionCallingConfig": told}
+    extra = {"toolConfig": {"retrievalConfig": {"languageCode": "de"}}}
+    assert body("x", tools=TOOLS, tool_choice=choice, extra=extra)["toolConfig"] == {
+        "functionCallingConfig": told,
+        "retrievalConfig": {"languageCode": "de"},
+    }
+
+
+def test_tools_may_be_asked_for_together_as_they_are_anyway() -> None:
+    assert body("x", tools=TOOLS, parallel_tools=True) == body("x", tools=TOOLS)
+    assert "tools" not in body("x", tools=())
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            Call(MODEL, "x", parallel_tools=False),
+            "Gemini can't be asked for one tool at a time: leave",
+        ),
+        (
+            Call(MODEL, (Message("user", (Native("anthropic", {"type": "x"}),)),)),
+            "anthropic's own can't be said in",
+        ),
+        (Call(MODEL, "x", tools=(Native("openai", {}),)), "openai's own can't be said in Gemini's words"),
+        (Call(MODEL, (Message("assistant", (ToolCall("t", "f", "7"),)),)), "arguments of f must be one JSON object"),
+        (
+            Call(MODEL, (Message("system", (RESULTS[0],)), Message("user", "x"))),
+            "a tool's result can't stand in",
+        ),
+        (Call(MODEL, (Message("user", (Image("data:x"),)),)), "must be data:image"),
+        (Call(MODEL, "x", tools=(CLOCK,), extra={"tools": []}), "can't set tools: the call itself says it"),
+        (Call(MODEL, "x", tool_choice="auto", extra={"toolConfig": 1}), "toolConfig in extra must be an object"),
+        (Call(MODEL, "x", tools=(Tool("f", parameters={"a": {1, 2}}),)), "the parameters of tool f .* as JSON"),
+    ],
+)
+def test_what_gemini_has_no_words_for_is_refused_before_it_is_sent(call: Call, said: str) -> None:
+    with pytest.raises(EncodeError, match=said):
+        encode(call, TARGET)
