@@ -6,6 +6,8 @@
 PY = .venv/bin/python -P
 RUN_COMMAND ?= $(PY) -m millstream.interfaces.demo
 PYTEST_ARGS ?=
+# Processes that share the whole suite, a file each at a time; a part of it is run by one.
+PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,auto)
 PYTHON ?=
 
 LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -23,7 +25,7 @@ run: runtime ## the demo: a full grid against the simulated provider, on loopbac
 
 test: tools ## the test suite (PYTEST_ARGS="tests/engine -k lane" for a part)
 	@sh tests/browser/install-browser.sh
-	@$(PY) -m pytest -c tests/pytest.ini --rootdir=. $(PYTEST_ARGS)
+	@$(PY) -m pytest -c tests/pytest.ini --rootdir=. -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 check: tools ## style, types, the floors of the house, known vulnerabilities
 	.venv/bin/ruff check .
