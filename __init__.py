@@ -10,41 +10,127 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine.call import Call, Failure, Message, Outcome, Reply, Usage
+    from .engine.admission import Stop
+    from .engine.call import Call, Citation, Failure, Hit, Message, Outcome, Reply, TokenLogprob, Usage
+    from .engine.content import Image, Native, Tool, ToolCall, ToolResult
+    from .engine.endpoint import EncodeError, Fault, Request, Response
+    from .engine.events import Event
     from .engine.fault import LocalFault, Stopped
     from .engine.lane import Lane
-    from .wiring import ConfigurationError, Engine, Settings
+    from .engine.money import Price
+    from .engine.retry import RetryPolicy
+    from .engine.sink import Sink
+    from .interfaces.blocking import SyncEngine
+    from .providers.authorizer import Authorizer, bearer, key_in
+    from .providers.kinds import Credentials, Kind
+    from .providers.llm.protocol import Target, WireProtocol, request_of
+    from .providers.pages.page import Page
+    from .providers.search.joined import Found
+    from .providers.search.query import Reach
+    from .providers.search.table import SearchEngine
+    from .providers.table import Provider
+    from .wiring import ConfigurationError, Engine, LaneStatistics, OpenedSink, Settings, Statistics, open_sink
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Authorizer",
     "Call",
+    "Citation",
     "ConfigurationError",
+    "Credentials",
+    "EncodeError",
     "Engine",
+    "Event",
     "Failure",
+    "Fault",
+    "Found",
+    "Hit",
+    "Image",
+    "Kind",
     "Lane",
+    "LaneStatistics",
     "LocalFault",
     "Message",
+    "Native",
+    "OpenedSink",
     "Outcome",
+    "Page",
+    "Price",
+    "Provider",
+    "Reach",
     "Reply",
+    "Request",
+    "Response",
+    "RetryPolicy",
+    "SearchEngine",
     "Settings",
+    "Sink",
+    "Statistics",
+    "Stop",
     "Stopped",
+    "SyncEngine",
+    "Target",
+    "TokenLogprob",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
     "Usage",
+    "WireProtocol",
+    "bearer",
+    "key_in",
+    "open_sink",
+    "request_of",
 ]
 
 _HOMES = {
+    "Authorizer": "providers.authorizer",
     "Call": "engine.call",
+    "Citation": "engine.call",
     "ConfigurationError": "wiring",
+    "Credentials": "providers.kinds",
+    "EncodeError": "engine.endpoint",
     "Engine": "wiring",
+    "Event": "engine.events",
     "Failure": "engine.call",
+    "Fault": "engine.endpoint",
+    "Found": "providers.search.joined",
+    "Hit": "engine.call",
+    "Image": "engine.content",
+    "Kind": "providers.kinds",
     "Lane": "engine.lane",
+    "LaneStatistics": "wiring",
     "LocalFault": "engine.fault",
     "Message": "engine.call",
+    "Native": "engine.content",
+    "OpenedSink": "wiring",
     "Outcome": "engine.call",
+    "Page": "providers.pages.page",
+    "Price": "engine.money",
+    "Provider": "providers.table",
+    "Reach": "providers.search.query",
     "Reply": "engine.call",
+    "Request": "engine.endpoint",
+    "Response": "engine.endpoint",
+    "RetryPolicy": "engine.retry",
+    "SearchEngine": "providers.search.table",
     "Settings": "wiring",
+    "Sink": "engine.sink",
+    "Statistics": "wiring",
+    "Stop": "engine.admission",
     "Stopped": "engine.fault",
+    "SyncEngine": "interfaces.blocking",
+    "Target": "providers.llm.protocol",
+    "TokenLogprob": "engine.call",
+    "Tool": "engine.content",
+    "ToolCall": "engine.content",
+    "ToolResult": "engine.content",
     "Usage": "engine.call",
+    "WireProtocol": "providers.llm.protocol",
+    "bearer": "providers.authorizer",
+    "key_in": "providers.authorizer",
+    "open_sink": "wiring",
+    "request_of": "providers.llm.protocol",
 }
 
 

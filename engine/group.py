@@ -73,8 +73,11 @@ class LaneGroup:
     def __repr__(self) -> str:
         state = self.stopped.reason if self.stopped else (self.waiting_for or "open")
         keys = f"{len(self.keys)} keys, " if len(self.keys) > 1 else ""
-        queued = sum(not waiter.future.done() for waiter in self._queue)
-        return f"<Lane {self.lane.model} [{keys}{self.in_flight} in flight, {queued} queued, {state}]>"
+        return f"<Lane {self.lane.model} [{keys}{self.in_flight} in flight, {self.queued} queued, {state}]>"
+
+    @property
+    def queued(self) -> int:
+        return sum(not waiter.future.done() for waiter in self._queue)
 
     @property
     def in_flight(self) -> int:

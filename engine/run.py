@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable
 from operator import attrgetter
 
 from .admission import Stop
@@ -25,7 +25,7 @@ OUTLET_SIZE = 256
 
 async def run_calls(
     scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None
-) -> AsyncIterator[Outcome]:
+) -> AsyncGenerator[Outcome, None]:
     """Outcomes as they finish, each written to the sink before it is seen. Raises Stopped at the end where a
     lane stopped and calls are left."""
     if scheduler.halted is not None:
@@ -34,11 +34,13 @@ async def run_calls(
         raise Stopped([Stop("", *scheduler.halted)])
     run = Run(scheduler, calls, sink)
     scheduler.on_halt.add(run.close_intake)
+    scheduler.runs.add(run)
     try:
         async for outcome in run.outcomes():
             yield outcome
     finally:
         scheduler.on_halt.discard(run.close_intake)
+        scheduler.runs.discard(run)
         await run.end()
 
 
@@ -90,6 +92,13 @@ class Run:
             raise LocalFault(faults[0].detail)
         if self._stops:
             raise Stopped(list(self._stops.values()))
+
+    async def abandon(self) -> None:
+        """The engine is closed under it: whoever still waits for outcomes is told so."""
+        if self._error is None:
+            self._error = RuntimeError("the engine was closed during a run: what had been answered is in the cache")
+        self._intake.close()
+        await self.end()
 
     async def end(self) -> None:
         """Cancel what still works, and wait until it has let go of its slots."""

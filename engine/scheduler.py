@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from random import Random
+from typing import Protocol
 
 from msgspec import MsgspecError, Struct, structs
 
@@ -34,6 +35,12 @@ _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
 
 # What the encoder raises of an entry that has no bytes, such as half a character in a header.
 _NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
+
+
+class Endable(Protocol):
+    """A run, as far as it matters here."""
+
+    async def abandon(self) -> None: ...
 
 
 class Wanted(Struct):
@@ -74,6 +81,7 @@ class Scheduler:
         self._out = 0
         self._flying: dict[bytes, asyncio.Future[Outcome | None]] = {}
         self.on_halt: set[Callable[[], None]] = set()
+        self.runs: set[Endable] = set()
 
     def __repr__(self) -> str:
         in_flight = sum(route.lane.in_flight for route in self._routes)
@@ -86,6 +94,11 @@ class Scheduler:
 
     def route_of(self, lane: str) -> Route:
         return self._routes.of(lane)
+
+    async def end_runs(self) -> None:
+        """Those that somebody left in the middle, or waits for: the engine is about to be closed."""
+        for run in tuple(self.runs):
+            await run.abandon()
 
     def close(self) -> None:
         self._routes.close()

@@ -34,6 +34,7 @@ from ..engine.snapshot import digest_of
 from ..wiring import Engine
 from . import refusal
 from .chameleon_readings import score_instead
+from .event_loop import loop_factory
 from .output import note
 from .preparation import Prepared, with_settings
 from .signals import DRAIN_S, Interruption
@@ -126,7 +127,7 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
         )
         sent = _Sent()
         if done.count() < prepared.total:
-            with calm_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            with calm_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
                 try:
                     sent = runner.run(_send(folder, prepared, done, manner))
                 except LocalFault:
@@ -143,14 +144,6 @@ def _opened(prepared: Prepared, manner: Manner) -> RunFolder:
         return RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry)
     except WrongSpecification as error:
         raise WrongSpecification(f"{error}{score_instead(prepared.out, error.asked)}", error.asked) from error
-
-
-def _loop_factory() -> Any:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manner) -> _Sent:

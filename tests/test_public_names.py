@@ -10,18 +10,53 @@ import pytest
 import millstream
 
 NAMES = [
+    "Authorizer",
     "Call",
+    "Citation",
     "ConfigurationError",
+    "Credentials",
+    "EncodeError",
     "Engine",
+    "Event",
     "Failure",
+    "Fault",
+    "Found",
+    "Hit",
+    "Image",
+    "Kind",
     "Lane",
+    "LaneStatistics",
     "LocalFault",
     "Message",
+    "Native",
+    "OpenedSink",
     "Outcome",
+    "Page",
+    "Price",
+    "Provider",
+    "Reach",
     "Reply",
+    "Request",
+    "Response",
+    "RetryPolicy",
+    "SearchEngine",
     "Settings",
+    "Sink",
+    "Statistics",
+    "Stop",
     "Stopped",
+    "SyncEngine",
+    "Target",
+    "TokenLogprob",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
     "Usage",
+    "WireProtocol",
+    "bearer",
+    "key_in",
+    "open_sink",
+    "request_of",
 ]
 
 
@@ -37,7 +72,7 @@ def test_a_public_name_leads_to_what_is_called_so(name: str) -> None:
 
 def test_an_unknown_name_is_refused_with_those_that_exist() -> None:
     misspelt = "Calls"
-    with pytest.raises(AttributeError, match="no attribute 'Calls': it has Call, ConfigurationError,"):
+    with pytest.raises(AttributeError, match="no attribute 'Calls': it has Authorizer, Call, Citation,"):
         getattr(millstream, misspelt)
 
 

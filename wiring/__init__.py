@@ -11,6 +11,8 @@ from .engine import Engine as Engine
 from .settings import Settings as Settings
 from .sinks import OpenedSink as OpenedSink
 from .sinks import open_sink as open_sink
+from .statistics import LaneStatistics as LaneStatistics
+from .statistics import Statistics as Statistics
 from .ways import access_to as access_to
 from .ways import accesses_to as accesses_to
 from .ways import family_of as family_of

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -38,6 +38,7 @@ from .files import raise_file_limit
 from .routing import Routing
 from .settings import Settings
 from .sinks import InTurn, OpenedSink, opened_sink
+from .statistics import Statistics, statistics_of
 from .ways import accesses_to, family_of
 
 # Of the disk that the cache lies on: more than calls in flight bring at once.
@@ -119,6 +120,8 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._reader = None
+        if self._scheduler is not None:
+            await self._scheduler.end_runs()
         await self._extraction.close()
         await self._routing.close()
         if self._scheduler is not None:
@@ -155,7 +158,9 @@ class Engine:
         they come, where the call is sent and streamed."""
         return await self.scheduler.ask(call, self._sink, hear)
 
-    def run(self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]:
+    def run(
+        self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None
+    ) -> AsyncGenerator[Outcome, None]:
         """Outcomes as they finish, each safe in `sink` before it is seen; `calls` is read lazily, and no further while
         nobody takes what is finished. Raises Stopped at the end where a lane stopped."""
         if self._sink is not None:
@@ -185,6 +190,10 @@ class Engine:
         """In whose words a model is spoken with: `openai`, `openai-responses`, `anthropic`, `gemini`, `bedrock`, or the
         name of a protocol of others."""
         return family_of(model, self.settings)
+
+    def statistics(self) -> Statistics:
+        """What is under way and what was spent, at this moment. `events` tell what happens as it happens."""
+        return statistics_of(self.scheduler, self.purse)
 
     def halt(self, reason: StopReason, detail: str) -> None:
         """Send nothing more; what is in flight is finished."""

@@ -154,7 +154,7 @@ def test_a_consumer_that_stops_early_leaves_nothing_in_flight(tmp_path: Path) ->
             results = run_calls(bench.scheduler, prompts(10**9))
             async for _ in results:
                 break
-            await results.aclose()  # type: ignore[attr-defined]
+            await results.aclose()
             assert bench.lane(M).in_flight == provider.in_flight == 0
             assert len(asyncio.all_tasks()) == 1
             sends = len(provider.arrivals)
@@ -181,7 +181,7 @@ def test_a_slow_consumer_bounds_how_far_the_iterator_is_read(tmp_path: Path) -> 
                 await anext(results)
                 await asyncio.sleep(1000)
                 assert read <= taken * (OUTLET_SIZE + 16 + 1)
-            await results.aclose()  # type: ignore[attr-defined]
+            await results.aclose()
 
     run_virtually(main())
     assert read > OUTLET_SIZE

@@ -1,0 +1,158 @@
+"""What passes between a thread that takes outcomes and the loop that makes them: calls one way, outcomes the other.
+
+Both ways are bounded. The input is read by the thread that takes the outcomes, and by no other. Takes no lock: each
+side adds at one end what the other takes from the other end, so that even a garbage collection in the middle of it
+can't lock anybody out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, suppress
+from queue import SimpleQueue
+from typing import cast
+
+from ..engine.call import Call, Outcome
+from ..engine.sink import Sink
+from ..wiring import Engine
+
+CALLS_AHEAD = 256
+OUTCOMES_AHEAD = 256
+_CALLS_FEW = CALLS_AHEAD // 2
+# An input that takes longer to give a call doesn't hold up outcomes that are there.
+_PATIENCE_S = 0.02
+
+
+class _Sign:
+    """Tells the taker something other than an outcome."""
+
+
+_HUNGRY, _ENDED = _Sign(), _Sign()
+
+
+class Cut(Exception):
+    """The loop's side was ended from elsewhere."""
+
+
+class Flow:
+    """One run. `ended` is set when the loop's side is over."""
+
+    def __init__(self, calls: Iterator[Call], loop: asyncio.AbstractEventLoop) -> None:
+        self.ended = threading.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._input = calls
+        self._loop = loop
+        self._calls: deque[Call] = deque()
+        self._is_exhausted = False
+        self._input_error: Exception | None = None
+        self._error: BaseException | None = None
+        self._outcomes: SimpleQueue[Outcome | _Sign] = SimpleQueue()
+        self._fed = asyncio.Event()
+        self._room = asyncio.Event()
+        self._is_starving = False
+        self._is_full = False
+
+    def __repr__(self) -> str:
+        return f"<Flow [{len(self._calls)} calls ahead, {self._outcomes.qsize()} outcomes to be taken]>"
+
+    # In the taker's thread
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Raises at the end what went wrong with the input, else in the run."""
+        while True:
+            # Never waits for outcomes while there is room for calls: nobody else would bring them.
+            self._read_ahead()
+            found = self._outcomes.get()
+            if self._is_full and self._outcomes.qsize() < OUTCOMES_AHEAD // 2:
+                self._is_full = False
+                self._loop.call_soon_threadsafe(self._room.set)
+            if found is _ENDED:
+                break
+            if found is not _HUNGRY:
+                yield cast(Outcome, found)
+        error = self._error or self._input_error
+        if error is not None:
+            raise error
+
+    def cut(self) -> None:
+        """Cancel what is still under way over there."""
+        if not self.ended.is_set():
+            with suppress(RuntimeError):  # the loop was closed a moment ago, and this with it
+                self._loop.call_soon_threadsafe(self._cancel)
+
+    def _read_ahead(self) -> None:
+        began = 0.0
+        while not self._is_exhausted and len(self._calls) < CALLS_AHEAD:
+            if not self._outcomes.empty():
+                now = time.monotonic()
+                began = began or now
+                if now - began > _PATIENCE_S:
+                    return
+            try:
+                call = next(self._input)
+            except StopIteration:
+                self._is_exhausted = True
+            except Exception as error:  # noqa: BLE001
+                # The input is over. What is in flight has been paid for: it is told before the error is raised.
+                self._input_error = error
+                self._is_exhausted = True
+            else:
+                self._calls.append(call)
+            # The loop looks once more after it has said that it starves, so nobody's word is missed.
+            if self._is_starving:
+                self._is_starving = False
+                self._loop.call_soon_threadsafe(self._fed.set)
+
+    # In the loop's thread
+
+    def begin(self, engine: Engine, sink: Sink | None) -> asyncio.Task[None]:
+        self._task = self._loop.create_task(self._pump(engine, sink))
+        # A task that is cancelled before its first step never runs: its end is told from outside.
+        self._task.add_done_callback(self._end)
+        return self._task
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        """What went wrong is told to the taker alone."""
+        self._error = Cut() if task.cancelled() else task.exception()
+        self._outcomes.put(_ENDED)
+        self.ended.set()
+
+    async def _pump(self, engine: Engine, sink: Sink | None) -> None:
+        async with aclosing(self._feed()) as feed, aclosing(engine.run(feed, sink)) as run:
+            async for outcome in run:
+                self._outcomes.put(outcome)
+                if self._outcomes.qsize() >= OUTCOMES_AHEAD:
+                    await self._wait_for_room()
+
+    async def _feed(self) -> AsyncGenerator[Call, None]:
+        while True:
+            while self._calls:
+                call = self._calls.popleft()
+                if len(self._calls) == _CALLS_FEW:
+                    self._outcomes.put(_HUNGRY)
+                yield call
+            self._fed.clear()
+            # Asked before the calls are looked at again: what comes later is told by `_fed`.
+            self._is_starving = True
+            is_exhausted = self._is_exhausted
+            if self._calls:
+                continue
+            if is_exhausted:
+                return
+            await self._fed.wait()
+
+    async def _wait_for_room(self) -> None:
+        self._room.clear()
+        self._is_full = True
+        # The taker may have made room before it could see that it was wanted.
+        if self._outcomes.qsize() >= OUTCOMES_AHEAD:
+            await self._room.wait()
+        self._is_full = False
