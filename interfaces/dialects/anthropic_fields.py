@@ -26,6 +26,9 @@ def refuse_type(path: str, wanted: str, value: Any) -> NoReturn:
 
 
 def shown(value: Any) -> str:
+    """What holds others may hold very many, and in a depth that nobody can write."""
+    if isinstance(value, Mapping | list):
+        return "an object" if isinstance(value, Mapping) else "a list"
     said = repr(value)
     return said if len(said) <= _SAID_MAX else f"{said[: _SAID_MAX - 1]}…"
 

@@ -79,26 +79,32 @@ def _part(given: Any, path: str, names: dict[str, str]) -> Part:
         case "tool_result":
             return _tool_result(block, path, names)
         case _:
-            return Native(FAMILY, block)
+            return _own(block, path)
+
+
+def _own(block: Mapping[str, Any], path: str) -> Native:
+    """What can't be written again is refused here, before anyone else looks at it."""
+    written(block, path)
+    return Native(FAMILY, block)
 
 
 def _text(block: Mapping[str, Any], path: str) -> str | Native:
     said = text(block, "text", f"{path}.text")
     if holds_only(block, _TEXT) or (not block.get("citations") and holds_only(block, _TEXT | {"citations"})):
         return said
-    return Native(FAMILY, block)
+    return _own(block, path)
 
 
 def _image(block: Mapping[str, Any], path: str) -> Image | Native:
-    path = f"{path}.image.source"
-    source = mapping(required(block, "source", path.removesuffix(".source")), path)
-    kind = text(source, "type", path)
+    source = mapping(required(block, "source", f"{path}.image"), f"{path}.image.source")
+    kind = text(source, "type", f"{path}.image.source")
     known = _SOURCES.get(kind)
     if known is None or not holds_only(block, _IMAGE) or not holds_only(source, known):
-        return Native(FAMILY, block)
+        return _own(block, path)
+    where = f"{path}.image.source.{kind}"
     if kind == "url":
-        return Image(text(source, "url", f"{path}.url"))
-    data, media_type = text(source, "data", f"{path}.base64"), text(source, "media_type", f"{path}.base64")
+        return Image(text(source, "url", where))
+    data, media_type = text(source, "data", where), text(source, "media_type", where)
     return Image(f"data:{media_type};base64,{data}")
 
 
@@ -113,24 +119,38 @@ def _tool_call(block: Mapping[str, Any], path: str) -> ToolCall:
         text(block, "id", path),
         text(block, "name", path),
         written(arguments, f"{path}.input"),
-        Native(FAMILY, beside) if beside else None,
+        _own(beside, path) if beside else None,
     )
 
 
 def _tool_result(block: Mapping[str, Any], path: str, names: dict[str, str]) -> ToolResult | Native:
-    path = f"{path}.tool_result"
-    call_id = text(block, "tool_use_id", path)
-    is_error = flag(block, "is_error", path) or False
+    inner = f"{path}.tool_result"
+    call_id = text(block, "tool_use_id", inner)
+    is_error = flag(block, "is_error", inner) or False
     given = block.get("content")
-    content = "" if given is None else _content(given, f"{path}.content", {})
-    if not holds_only(block, _TOOL_RESULT):
-        return Native(FAMILY, block)
-    if isinstance(content, str):
-        return ToolResult(call_id, content, names.get(call_id, ""), is_error)
-    said = tuple(part for part in content if isinstance(part, str | Image))
-    if len(said) < len(content):
-        return Native(FAMILY, block)
-    return ToolResult(call_id, said, names.get(call_id, ""), is_error)
+    content: str | list[str | Image | Native]
+    if given is None or isinstance(given, str):
+        content = given or ""
+    else:
+        content = [_shown(each, f"{inner}.content.{place}") for place, each in enumerate(items(given, inner))]
+    said = tuple(part for part in content if not isinstance(part, Native))
+    if not holds_only(block, _TOOL_RESULT) or len(said) < len(content):
+        return _own(block, path)
+    if len(said) == 1 and isinstance(said[0], str):
+        content = said[0]
+    return ToolResult(call_id, content if isinstance(content, str) else said, names.get(call_id, ""), is_error)
+
+
+def _shown(given: Any, path: str) -> str | Image | Native:
+    """What a tool may have to say: texts, images, and what only Anthropic has words for."""
+    block = mapping(given, path)
+    match text(block, "type", path):
+        case "text":
+            return _text(block, path)
+        case "image":
+            return _image(block, path)
+        case _:
+            return _own(block, path)
 
 
 def tools_of(body: Mapping[str, Any]) -> tuple[Tool | Native, ...] | None:
@@ -146,6 +166,7 @@ def _tool(given: Any, path: str) -> Tool | Native:
     kind = tool.get("type")
     if kind is not None and not isinstance(kind, str):
         refuse_type(f"{path}.type", "a valid string", kind)
+    written(tool, path)
     if kind not in (None, "custom"):
         return Native(FAMILY, tool)
     path = f"{path}.custom"

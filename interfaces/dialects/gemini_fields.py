@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 import orjson
 
+from .anthropic_fields import shown
 from .dialect import Refused
 
-_SAID_MAX = 60
 _WHOLE = re.compile(r"-?\d{1,18}")
 _UNDERSCORED = re.compile(r"_([a-z0-9])")
 _NUMBERS_MAX = 1e15
@@ -26,9 +26,7 @@ def refuse(path: str, why: str) -> NoReturn:
 
 
 def refuse_value(path: str, wanted: str, value: Any) -> NoReturn:
-    said = repr(value)
-    said = said if len(said) <= _SAID_MAX else f"{said[: _SAID_MAX - 1]}…"
-    raise Refused(f"Invalid value at '{path}' ({wanted}), {said}", _parameter(path))
+    raise Refused(f"Invalid value at '{path}' ({wanted}), {shown(value)}", _parameter(path))
 
 
 def camel(name: str) -> str:

@@ -117,9 +117,8 @@ def _shape(config: dict[str, Any]) -> Mapping[str, Any] | None:
     path, given = f"generationConfig.{names[0]}", config.pop(names[0])
     if not isinstance(given, Mapping):
         refuse_value(path, "a schema", given)
-    schema = json_schema(given, path) if names[0] == "responseSchema" else given
-    written(schema, path)
-    return schema
+    written(given, path)
+    return json_schema(given, path) if names[0] == "responseSchema" else given
 
 
 def _thoughts(config: dict[str, Any]) -> str | None:

@@ -102,10 +102,16 @@ def _part(given: Any, path: str, calls: _Calls) -> Part:
         if kinds == {"functionResponse"}:
             return _result(given, part, path, calls)
         if kinds == {"inlineData"}:
-            return _data(part["inlineData"], f"{path}.inlineData") or Native(FAMILY, given)
+            return _data(part["inlineData"], f"{path}.inlineData") or _own(given, path)
         if kinds == {"fileData"}:
-            return _stored(part["fileData"], f"{path}.fileData") or Native(FAMILY, given)
-    return Native(FAMILY, given)
+            return _stored(part["fileData"], f"{path}.fileData") or _own(given, path)
+    return _own(given, path)
+
+
+def _own(value: Mapping[str, Any], path: str) -> Native:
+    """What can't be written again is refused here, before anyone else looks at it."""
+    written(value, path)
+    return Native(FAMILY, value)
 
 
 def _data(given: Any, path: str) -> Image | None:
@@ -136,8 +142,8 @@ def _call(part: dict[str, Any], path: str, calls: _Calls) -> ToolCall | Native:
         refuse_value(f"{path}.args", "an object", arguments)
     call_id = calls.asked(text(call.get("id", ""), f"{path}.id"), name)
     if not call.keys() <= _CALL:
-        return Native(FAMILY, part)
-    signature = Native(FAMILY, {_SIGNATURE: part[_SIGNATURE]}) if _SIGNATURE in part else None
+        return _own(part, path)
+    signature = _own({_SIGNATURE: part[_SIGNATURE]}, path) if _SIGNATURE in part else None
     return ToolCall(call_id, name, written(arguments, f"{path}.args"), signature)
 
 
@@ -159,7 +165,7 @@ def _result(given: Any, part: dict[str, Any], path: str, calls: _Calls) -> ToolR
     images = [_shown(each, f"{path}.parts[{place}]") for place, each in enumerate(items(told.get("parts", []), path))]
     shown = [image for image in images if image is not None]
     if not told.keys() <= _RESULT or len(shown) < len(images):
-        return Native(FAMILY, given)
+        return _own(given, path)
     return ToolResult(call_id, (said, *shown) if shown else said, name, is_error)
 
 
@@ -176,7 +182,7 @@ def tools_of(body: Mapping[str, Any]) -> tuple[Tool | Native, ...] | None:
         functions = items(told.pop("functionDeclarations", []), f"{path}.functionDeclarations")
         tools += [_tool(one, f"{path}.functionDeclarations[{number}]") for number, one in enumerate(functions)]
         if told:
-            tools.append(Native(FAMILY, told))
+            tools.append(_own(told, path))
     return tuple(tools) or None
 
 
@@ -187,7 +193,8 @@ def _tool(given: Any, path: str) -> Tool | Native:
     if not name:
         refuse(f"{path}.name", "Name cannot be empty.")
     if not told.keys() <= _FUNCTION:
-        return Native(FAMILY, {"functionDeclarations": [given]})
+        return _own({"functionDeclarations": [given]}, path)
+    written(told, path)
     schema = None
     if "parameters" in told:
         schema = json_schema(told["parameters"], f"{path}.parameters")

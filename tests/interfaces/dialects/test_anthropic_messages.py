@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -258,13 +259,38 @@ def test_a_prefilled_answer_may_be_empty_and_is_kept() -> None:
     assert call_of(messages=turns).input[-1] == Message("assistant", "")
 
 
-def test_what_no_json_holds_is_refused() -> None:
-    deep: Any = {}
-    for _ in range(400):
-        deep = {"a": deep}
-    use = {"type": "tool_use", "id": "t", "name": "n", "input": deep}
-    assert "can't be written" in refusal(request(messages=[{"role": "assistant", "content": [use]}]))
-    assert "can't be written" in refusal(request(container=deep))
+DEEP: Any = orjson.loads(b'{"a":' * 900 + b"1" + b"}" * 900)
+BLOCKS = [
+    {"type": "document", "source": DEEP},
+    {"type": "text", "text": DEEP},
+    {"type": "text", "text": "x", "citations": [DEEP]},
+    {"type": "tool_use", "id": "t", "name": "n", "input": DEEP},
+    {"type": "tool_use", "id": "t", "name": "n", "input": {}, "caller": DEEP},
+    {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "document", "source": DEEP}]},
+]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"messages": [{"role": "user", "content": [block]}]} for block in BLOCKS),
+        {"temperature": DEEP},
+        {"container": DEEP},
+        {"output_config": {"format": {"type": "json_schema", "schema": DEEP}}},
+        {"tools": [{"name": "n", "input_schema": DEEP}]},
+        {"tools": [{"type": "bash_20250124", "name": DEEP}]},
+        {"tool_choice": {"type": "tool", "name": "auto", "more": DEEP}},
+    ],
+)
+def test_what_is_too_deep_to_be_written_again_is_refused(changes: Any) -> None:
+    assert refusal(request(**changes))
+
+
+def test_results_within_results_are_anthropics_own_however_many() -> None:
+    block: Any = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+    for _ in range(50):
+        block = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
+    assert said(block) == Message("user", (Native("anthropic", block),))
 
 
 JSON = st.recursive(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -327,18 +328,35 @@ def test_what_is_wrong_or_missing_is_refused_as_google_words_it(body: Any, told:
     assert (problem.status, problem.message, problem.param) == (400, told, param)
 
 
-def test_what_no_json_holds_is_refused() -> None:
-    deep: Any = {}
-    for _ in range(400):
-        deep = {"items": deep}
-    for body in (
-        request(cachedContent=deep),
-        request(contents=[{"parts": [{"functionCall": {"name": "n", "args": deep}}]}]),
-        request(tools=[{"functionDeclarations": [{"name": "n", "parameters": deep}]}]),
-        request(generationConfig={"responseMimeType": "application/json", "responseJsonSchema": deep}),
-    ):
-        with pytest.raises(Refused):
-            read(body)
+DEEP: Any = orjson.loads(b'{"items":' * 900 + b"1" + b"}" * 900)
+PARTS = [
+    {"executableCode": DEEP},
+    {"text": DEEP},
+    {"functionCall": {"name": "n", "args": DEEP}},
+    {"functionCall": {"name": "n"}, "thoughtSignature": DEEP},
+    {"functionResponse": {"name": "n", "response": DEEP}},
+    {"functionResponse": {"name": "n", "response": {}, "scheduling": DEEP}},
+    {"inlineData": {"mimeType": "a/b", "data": "", "more": DEEP}},
+]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"contents": [{"parts": [part]}]} for part in PARTS),
+        {"cachedContent": DEEP},
+        {"tools": [{"functionDeclarations": [{"name": "n", "parameters": DEEP}]}]},
+        {"tools": [{"functionDeclarations": [{"name": "n", "behavior": DEEP}]}]},
+        {"tools": [{"googleSearch": DEEP}]},
+        {"generationConfig": {"responseMimeType": "application/json", "responseSchema": DEEP}},
+        {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": DEEP}},
+        {"generationConfig": {"temperature": DEEP}},
+        {"toolConfig": {"retrievalConfig": DEEP}},
+    ],
+)
+def test_what_is_too_deep_to_be_written_again_is_refused(changes: Any) -> None:
+    with pytest.raises(Refused):
+        read(request(**changes))
 
 
 JSON = st.recursive(
