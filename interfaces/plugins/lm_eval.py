@@ -1,0 +1,55 @@
+"""lm-eval's own command line with one more model, `millstream`: `python -m millstream.interfaces.plugins.lm_eval …`.
+
+lm-eval finds no models of others by itself. Owns the exit code and the one line that an error ends in.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..refusal import INTERRUPTED, RESUMABLE, WITH_FAILURES, WRONG_USAGE, exit_code_of
+
+MODEL = "millstream.interfaces.plugins.lm_eval_model:MillstreamLM"
+
+
+def main() -> int:
+    try:
+        # lm-eval looks for its own models only as long as it knows of none.
+        import lm_eval.models  # type: ignore[import-untyped]  # noqa: F401
+        from lm_eval.__main__ import cli_evaluate  # type: ignore[import-untyped]
+        from lm_eval.api.registry import model_registry  # type: ignore[import-untyped]
+    except ModuleNotFoundError as error:
+        return _told(f"lm-eval is not installed ({error}): install millstream[lm-eval]", WRONG_USAGE)
+    model_registry.register("millstream", target=MODEL)
+    try:
+        cli_evaluate()
+    except KeyboardInterrupt:
+        return _told("interrupted: run the same command again, what was answered is kept", INTERRUPTED)
+    except Exception as error:
+        code = _code_of(error)
+        if code is None:
+            raise
+        return _told(str(error), code)
+    return 0
+
+
+def _code_of(error: Exception) -> int | None:
+    """Errors that a person can cause; what lm-eval itself finds wrong is its own to tell."""
+    from ...engine.fault import Stopped
+    from .lm_eval_model import CallsFailed, Unsupported
+    from .lm_eval_scoring import CantScore
+
+    if isinstance(error, Stopped):
+        return RESUMABLE
+    if isinstance(error, CallsFailed | CantScore):
+        return WITH_FAILURES
+    return WRONG_USAGE if isinstance(error, Unsupported) else exit_code_of(error)
+
+
+def _told(line: str, code: int) -> int:
+    print(f"millstream-lm-eval: {line}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

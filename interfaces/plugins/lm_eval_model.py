@@ -1,0 +1,168 @@
+"""A model of lm-eval's whose requests run through a Millstream engine, under the name `millstream`.
+
+An identical request that comes again in one list, as a task's repeats do, is another sample; the same evaluation run
+again asks for the same samples. Knows no protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeVar
+
+# lm-eval looks for its own models only as long as it knows of none.
+import lm_eval.models  # type: ignore[import-untyped]  # noqa: F401
+from lm_eval.api.model import LM  # type: ignore[import-untyped]
+from lm_eval.api.registry import register_model  # type: ignore[import-untyped]
+from msgspec import structs
+from tqdm import tqdm  # type: ignore[import-untyped]
+
+from ...engine.call import Call, Failure, Outcome, Reply
+from ...wiring import family_of
+from ..blocking import SyncEngine
+from ..refusal import UsageError
+from .arguments import check_model, sending_of, settings_of
+from .lm_eval_asking import ChatPrompt, Generation, generation_of, weighing_of
+from .lm_eval_scoring import CantScore, Score, score
+from .trials import digest_of
+
+_T = TypeVar("_T")
+
+WEIGHS = "openai-completions"
+_MAX_GEN_TOKS = 256
+
+
+class Unsupported(NotImplementedError):
+    """What a task asks and its model can't."""
+
+
+class CallsFailed(Exception):
+    """Requests that ended in failures: there is no result without them."""
+
+
+@register_model("millstream")
+class MillstreamLM(LM):  # type: ignore[misc]
+    """`model` is provider/model. cache, mode, base_url, max_cost, rpm, tpm, concurrency, timeout, patience and
+    config_file mean what they mean on Millstream's command line. `prefix` stands before texts that have no context
+    (such as `<|endoftext|>`), so that their first token has a probability too. lm-eval's batch_size, max_batch_size and
+    device say nothing to a provider."""
+
+    def __init__(
+        self,
+        model: str | None = None,
+        pretrained: str | None = None,
+        max_gen_toks: int = _MAX_GEN_TOKS,
+        seed: int | None = None,
+        prefix: str = "",
+        batch_size: object = None,
+        max_batch_size: object = None,
+        device: object = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__()
+        name = model or pretrained
+        if name is None:
+            raise UsageError("no model: expected model=provider/model among the model's arguments")
+        self.model = name
+        self._max_gen_toks, self._seed, self._prefix = int(max_gen_toks), seed, prefix
+        settings = settings_of(sending_of(arguments))
+        check_model(name, settings)
+        self._family = family_of(name, settings)
+        self._engine = SyncEngine(settings=settings)
+        self._is_open = False
+
+    @property
+    def tokenizer_name(self) -> str:
+        return "millstream"
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        if self._family == WEIGHS:
+            raise UsageError(f"{self.model} takes bare texts, no conversations: leave out --apply_chat_template")
+        return ChatPrompt(json.dumps(chat_history, ensure_ascii=False))
+
+    def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
+        asked = [self._generation(*request.args) for request in requests]
+        ranks: Counter[Hashable] = Counter()
+        calls = []
+        for generation in asked:
+            same = digest_of(generation.call)
+            calls.append(structs.replace(generation.call, trial=ranks[same]))
+            ranks[same] += 1
+
+        def read(at: int, reply: Reply) -> str:
+            text = asked[at].cut(reply.text)
+            self.cache_hook.add_partial("generate_until", requests[at].args, text)
+            return text
+
+        return self._all(calls, read, disable_tqdm)
+
+    def loglikelihood(self, requests: list[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        texts = [request.args for request in requests]
+        scores = self._weigh([(context or self._prefix, said) for context, said in texts], disable_tqdm)
+        found = [(each.logprob, each.is_greedy) for each in scores]
+        for text, result in zip(texts, found, strict=True):
+            self.cache_hook.add_partial("loglikelihood", text, result)
+        return found
+
+    def loglikelihood_rolling(self, requests: list[Any], disable_tqdm: bool = False) -> list[float]:
+        texts = [request.args[0] for request in requests]
+        found = [each.logprob for each in self._weigh([(self._prefix, text) for text in texts], disable_tqdm)]
+        for text, result in zip(texts, found, strict=True):
+            self.cache_hook.add_partial("loglikelihood_rolling", (text,), result)
+        return found
+
+    def _generation(self, context: str, given: dict[str, Any], *more: object) -> Generation:
+        if more:
+            raise NotImplementedError(
+                "millstream sends no pictures and sounds of lm-eval's tasks: expected texts alone"
+            )
+        return generation_of(self.model, context, given, max_tokens=self._max_gen_toks, seed=self._seed)
+
+    def _weigh(self, pairs: Sequence[tuple[str, str]], disable_tqdm: bool) -> list[Score]:
+        """What is no sample needs no number: the same text has the same weight."""
+        if self._family != WEIGHS:
+            raise Unsupported(
+                f"{self.model} tells no log-likelihoods of texts: expected a provider of kind {WEIGHS} (vLLM, "
+                f"llama.cpp and others under /completions), as in model={WEIGHS}/NAME,base_url=http://127.0.0.1:8000/v1"
+            )
+
+        def read(at: int, reply: Reply) -> Score:
+            if reply.logprobs is None:
+                raise CantScore(
+                    f"{self.model} gave no log-probabilities: its server must take echo and logprobs together"
+                )
+            return score(reply.logprobs, *pairs[at])
+
+        return self._all([weighing_of(self.model, context + said) for context, said in pairs], read, disable_tqdm)
+
+    def _all(self, calls: Sequence[Call], read: Callable[[int, Reply], _T], disable_tqdm: bool) -> list[_T]:
+        found: dict[int, _T] = {}
+        failures: list[Failure] = []
+        with tqdm(total=len(calls), desc="Requesting API", disable=disable_tqdm) as bar:
+            cached = 0
+            for outcome in self._outcomes(calls):
+                if outcome.reply is None:
+                    assert outcome.failure is not None
+                    failures.append(outcome.failure)
+                else:
+                    found[outcome.call.tag] = read(outcome.call.tag, outcome.reply)
+                cached += outcome.cached
+                bar.set_postfix(cached=cached, refresh=False)
+                bar.update()
+        if failures:
+            first = failures[0]
+            raise CallsFailed(
+                f"{len(failures):,} of {len(calls):,} requests to {self.model} failed, the first with {first.kind}: "
+                f"{first.detail.rstrip('.')}; run the same command again: what was answered is kept, and not sent again"
+            )
+        return [found[at] for at in range(len(calls))]
+
+    def _outcomes(self, calls: Sequence[Call]) -> Iterable[Outcome]:
+        if not self._is_open:
+            self._engine.__enter__()
+            # lm-eval closes no model.
+            weakref.finalize(self, self._engine.__exit__, None, None, None)
+            self._is_open = True
+        return self._engine.run(structs.replace(call, tag=at) for at, call in enumerate(calls))
