@@ -31,6 +31,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.engine.call import Citation, Reply, Usage
+from millstream.engine.content import Native, ToolCall
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.anthropic import decode
 
@@ -257,8 +258,11 @@ _ANY = st.recursive(
     max_leaves=6,
 )
 _FIELDS = ["content", "stop_reason", "stop_details", "usage", "error", "type"]
-_BLOCK = st.dictionaries(st.sampled_from(["type", "text", "citations", "thinking"]), _ANY, max_size=4)
-_CONTENT = st.lists(_BLOCK.map(lambda block: {"type": "text", **block}) | _ANY, max_size=3)
+_NAMES = ["type", "text", "citations", "thinking", "id", "name", "input", "partial_json", "signature"]
+_BLOCK = st.dictionaries(st.sampled_from(_NAMES), _ANY, max_size=4)
+_TYPE = st.sampled_from(["text", "tool_use", "thinking", "text_delta", "input_json_delta", "thinking_delta"])
+_TYPED = st.builds(lambda block, kind: {"type": kind, **block}, _BLOCK, _TYPE)
+_CONTENT = st.lists(_TYPED | _ANY, max_size=3)
 _KINDS = ["message_start", "content_block_start", "content_block_delta", "message_delta", "error"]
 _EVENT = st.fixed_dictionaries(
     {
@@ -266,7 +270,7 @@ _EVENT = st.fixed_dictionaries(
             ["message_start", "content_block_start", "content_block_delta", "message_delta", "error"]
         )
     },
-    optional=dict.fromkeys(("message", "content_block", "delta", "usage", "error"), _ANY | _BLOCK),
+    optional=dict.fromkeys(("message", "content_block", "delta", "usage", "error"), _ANY | _TYPED),
 )
 
 
@@ -295,3 +299,6 @@ def test_noise_is_never_a_reply(body: bytes, stream: bool) -> None:
 def assert_written(result: Reply | Fault) -> None:
     told = (result.text, result.finish_reason) if isinstance(result, Reply) else (result.detail, "")
     assert orjson.loads(orjson.dumps(told)) == list(told)
+    for part in result.parts if isinstance(result, Reply) else ():
+        assert orjson.dumps(part.value if isinstance(part, Native) else repr(part))
+        assert not isinstance(part, ToolCall) or f"{part.id}{part.name}{part.arguments}".encode() is not None

@@ -1,0 +1,325 @@
+"""Tool calls, thoughts and Google's own tools in Gemini's answers: whole, in pieces, cut, odd and at random."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from gemini_shapes import STREAM, TEXT, USAGE, candidate, event, said, whole
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.engine.call import Call, Message, Reply
+from millstream.engine.content import Native, Part, ToolCall
+from millstream.engine.endpoint import Fault, Response
+from millstream.providers.llm.gemini import decode, encode
+from millstream.providers.llm.protocol import Target
+
+PLACE: dict[str, Any] = {"place": "Köln 😀", "days": [1, 2.5]}
+CALLED: dict[str, Any] = {"functionCall": {"name": "get_weather", "args": PLACE}, "thoughtSignature": "Eu4B"}
+AGAIN: dict[str, Any] = {"functionCall": {"name": "get_time"}}
+NAMED: dict[str, Any] = {"functionCall": {"name": "get_time", "id": "own-1", "args": {}}}
+THOUGHT: dict[str, Any] = {"text": "I think of A.", "thought": True}
+CODE: dict[str, Any] = {"executableCode": {"language": "PYTHON", "code": "print(1)"}}
+RESULT: dict[str, Any] = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}
+SIGNED = Native("gemini", {"thoughtSignature": "Eu4B"})
+FIRST = ToolCall("call_0", "get_weather", '{"place":"Köln 😀","days":[1,2.5]}', SIGNED)
+PARTS = (
+    Native("gemini", THOUGHT),
+    "So: ",
+    Native("gemini", CODE),
+    Native("gemini", RESULT),
+    FIRST,
+    ToolCall("call_1", "get_time", "{}"),
+    ToolCall("own-1", "get_time", "{}"),
+)
+
+
+def reply_of(body: bytes, *, stream: bool = False) -> Reply:
+    result = decode(Response(200, body, stream=stream))
+    assert isinstance(result, Reply), result
+    return result
+
+
+def answered(*parts: Any, finish: str | None = "STOP") -> bytes:
+    return whole({"content": {"parts": list(parts), "role": "model"}, "finishReason": finish, "index": 0})
+
+
+def streamed(*chunks: list[Any], finish: str = "STOP") -> bytes:
+    return b"".join([*(event(said(*parts)) for parts in chunks), event(said(finish=finish, usageMetadata=USAGE))])
+
+
+def piece(*values: tuple[str, Any], name: str | None = None, on: bool = True) -> dict[str, Any]:
+    """A tool call's piece: places in its arguments and what is there."""
+    kinds = {str: "stringValue", bool: "boolValue", int: "numberValue", float: "numberValue"}
+    told = [
+        {"jsonPath": path, **({"nullValue": "NULL_VALUE"} if value is None else {kinds[type(value)]: value})}
+        for path, value in values
+    ]
+    called = {"name": name} if name else {}
+    return {"functionCall": called | ({"partialArgs": told} if told else {}) | ({"willContinue": True} if on else {})}
+
+
+EVERYTHING = [THOUGHT, {"text": "So: "}, CODE, RESULT, CALLED, AGAIN, NAMED]
+
+
+def test_all_that_was_said_stands_in_its_order() -> None:
+    for reply in (
+        reply_of(answered(*EVERYTHING)),
+        reply_of(streamed(*([part] for part in EVERYTHING)), stream=True),
+        reply_of(streamed(EVERYTHING[:5], EVERYTHING[5:]), stream=True),
+    ):
+        assert (reply.text, reply.finish_reason, reply.parts) == ("So: ", "tool_calls", PARTS)
+        assert not reply.refused and not reply.truncated and reply.raw is None
+
+
+def test_a_text_alone_has_no_parts() -> None:
+    assert reply_of(whole()).parts == ()
+    assert reply_of(answered({"text": "A"}, {"text": "B", "thought": False})).parts == ()
+    assert reply_of(streamed([{"text": "A"}], [{"text": "B"}, {"text": ""}]), stream=True).parts == ()
+
+
+def test_pieces_of_a_thought_are_one_until_it_is_signed() -> None:
+    told = streamed(
+        [{"text": "I think", "thought": True}],
+        [{"text": " of A.", "thought": True, "thoughtSignature": "c2ln"}],
+        [{"text": "And B.", "thought": True}, {"text": "A"}, {"text": "!"}],
+        [{"text": "Done.", "thought": True}],
+    )
+    assert reply_of(told, stream=True).parts == (
+        Native("gemini", {**THOUGHT, "thoughtSignature": "c2ln"}),
+        Native("gemini", {"text": "And B.", "thought": True}),
+        "A!",
+        Native("gemini", {"text": "Done.", "thought": True}),
+    )
+
+
+def test_the_signature_of_a_text_stands_behind_it_as_in_a_stream() -> None:
+    behind = Native("gemini", {"text": "", "thoughtSignature": "Eu4B"})
+    assert reply_of(answered({"text": TEXT, "thoughtSignature": "Eu4B"})).parts == (TEXT, behind)
+    assert reply_of(b"".join(STREAM), stream=True).parts == (Native("gemini", THOUGHT), TEXT, behind)
+
+
+def test_an_answer_of_tool_calls_alone_is_not_empty_and_each_has_an_id_of_its_own() -> None:
+    reply = reply_of(answered(AGAIN, AGAIN, {"functionCall": {"name": "f", "id": "call_3"}}, AGAIN))
+    assert (reply.text, reply.finish_reason) == ("", "tool_calls")
+    assert [call.id for call in reply.tool_calls] == ["call_0", "call_1", "call_3", "call_4"]
+
+
+@pytest.mark.parametrize(
+    ("finish", "told"), [("STOP", "tool_calls"), ("FUNCTION_CALL", "tool_calls"), ("MAX_TOKENS", "length"), ("X", "X")]
+)
+def test_an_ending_is_told_in_the_words_that_all_providers_share(finish: str, told: str) -> None:
+    assert reply_of(answered(AGAIN, finish=finish)).finish_reason == told
+
+
+def test_a_filter_takes_no_tool_call_away() -> None:
+    reply = reply_of(answered(AGAIN, finish="SAFETY"))
+    assert reply.refused and reply.finish_reason == "content_filter" and len(reply.tool_calls) == 1
+
+
+def test_arguments_that_come_in_pieces_are_put_together() -> None:
+    body = streamed(
+        [{**piece(name="get_weather"), "thoughtSignature": "Eu4B"}],
+        [piece(("$.place", "Kö"), ("$.days[0]", 1.0))],
+        [piece(("$.place", "ln"), ("$.days[1].from", 2.5))],
+        [piece(("$['a b'][0]", None), ('$.days[1]["is.it"]', True), ("$.place", ""))],
+        [{"functionCall": {}}],
+        [piece(name="get_time", on=False)],
+        [{"functionCall": {"name": "f", "args": {"a": 1}, "willContinue": True}}],
+        [{"functionCall": {"partialArgs": [{"jsonPath": "$.b", "stringValue": "x"}]}}],
+    )
+    reply = reply_of(body, stream=True)
+    assert [(call.id, call.name, json.loads(call.arguments)) for call in reply.tool_calls] == [
+        ("call_0", "get_weather", {"place": "Köln", "days": [1, {"from": 2.5, "is.it": True}], "a b": [None]}),
+        ("call_1", "get_time", {}),
+        ("call_2", "f", {"a": 1, "b": "x"}),
+    ]
+    assert '"days":[1,' in reply.tool_calls[0].arguments
+    assert reply.finish_reason == "tool_calls" and reply.tool_calls[0].native == SIGNED
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [piece(name="f")],
+        [piece(("$.a", "x"), name="f")],
+        [piece(("$", "x"), name="f", on=False)],
+        [piece(("a", "x"), name="f", on=False)],
+        [piece(("$[0]", "x"), name="f", on=False)],
+        [piece(("$.a[1]", "x"), name="f", on=False)],
+        [piece(("$..a", "x"), name="f", on=False)],
+        [piece(("$.a", 1), ("$.a.b", "x"), name="f", on=False)],
+        [piece(("$.a[0]", 1), ("$.a.b", "x"), name="f", on=False)],
+        [{"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.a"}]}}],
+        [{"functionCall": {"name": "f", "partialArgs": [{"stringValue": "a"}, 7]}}],
+    ],
+)
+def test_a_call_without_its_end_or_with_arguments_that_belong_nowhere_is_no_answer(odd: list[Any]) -> None:
+    result = decode(Response(200, streamed(odd), stream=True))
+    assert isinstance(result, Fault)
+    assert (result.kind, result.action, result.is_billed_maybe) == ("server_error", "retry", True)
+    assert "no end, or no place for its arguments" in result.detail
+    # Out of tokens, it is known not to be whole.
+    assert reply_of(streamed(odd, finish="MAX_TOKENS"), stream=True).truncated
+
+
+def test_a_streamed_tool_call_cut_at_any_byte_before_its_finish_reason_is_never_a_reply() -> None:
+    in_pieces = [[piece(name="f")], [piece(("$.a", "x"))], [{"functionCall": {}}]]
+    for chunks in ([[THOUGHT, {"text": "So: "}], [CALLED, NAMED]], in_pieces):
+        body = streamed(*chunks)
+        expected = reply_of(body, stream=True)
+        for at in range(len(body)):
+            result = decode(Response(200, body[:at], stream=True, is_cut=True))
+            if at < len(body) - 1:
+                assert isinstance(result, Fault) and (result.kind, result.action) == ("incomplete", "retry"), at
+            else:
+                # One sign of the last line's end stands for both.
+                assert isinstance(result, Reply) and result.parts == expected.parts
+
+
+def test_a_whole_tool_call_cut_at_any_byte_is_never_a_reply() -> None:
+    body = answered(CALLED)
+    for at in range(len(body)):
+        result = decode(Response(200, body[:at]))
+        assert isinstance(result, Fault) and result.kind == "bad_json"
+
+
+@pytest.mark.parametrize(
+    "odd", [{"functionCall": {}}, {"functionCall": {"name": 7}}, {"functionCall": 7}, {"text": None}, {"text": 7}]
+)
+def test_what_is_odd_in_a_part_costs_no_answer(odd: dict[str, Any]) -> None:
+    reply = reply_of(answered({"text": "A"}, odd))
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("A", (), "stop")
+
+
+def test_arguments_that_are_none_are_an_empty_object() -> None:
+    for arguments in (None, [1], "x"):
+        assert reply_of(answered({"functionCall": {"name": "f", "args": arguments}})).tool_calls[0].arguments == "{}"
+
+
+def test_signs_that_no_text_can_hold_are_mended_everywhere() -> None:
+    broken = {"functionCall": {"name": "f\ud800", "args": {"a": "\ud83d"}}}
+    parts = [{**THOUGHT, "text": "\ud83d"}, broken]
+    body = json.dumps({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}).encode()
+    reply = reply_of(body)
+    assert reply.raw == body
+    assert reply.parts == (
+        Native("gemini", {**THOUGHT, "text": "\ufffd"}),
+        ToolCall("call_0", "f\ufffd", '{"a":"\ufffd"}'),
+    )
+
+
+def test_arguments_that_are_nested_too_deeply_cost_no_answer() -> None:
+    for depth in (300, 1_000):
+        nested = b'{"a":' * depth + b"1" + b"}" * depth
+        body = orjson.dumps({"candidates": [candidate("A")]}).replace(
+            b'{"text":"A"}', b'{"text":"A"},{"functionCall":{"name":"f","args":%b}},{"new":%b}' % (nested, nested)
+        )
+        assert reply_of(body).text == "A"
+
+
+_WORD = st.text(min_size=1, max_size=8)
+_VALUE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+_ARGUMENTS = st.dictionaries(st.text(max_size=4), _VALUE, max_size=3)
+_PART = (
+    _WORD.map(lambda text: {"text": text})
+    | st.builds(lambda name, args: {"functionCall": {"args": args, "name": name}}, _WORD, _ARGUMENTS)
+    | st.builds(
+        lambda args: {"functionCall": {"args": args, "name": "f", "id": "i"}, "thoughtSignature": "s"}, _ARGUMENTS
+    )
+    | st.sampled_from([{**THOUGHT, "thoughtSignature": "t"}, CODE, RESULT])
+)
+
+
+def back(reply: Reply) -> list[Any]:
+    """The parts that are sent when the conversation goes on."""
+    turns = (Message("user", "x"), Message("assistant", reply.parts or reply.text))
+    request = encode(Call("gemini/gemini-2.5-flash", turns), Target("http://h", "h", "gemini-2.5-flash"))
+    told: list[Any] = orjson.loads(request.body)["contents"][1]["parts"]
+    return told
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_PART, min_size=1, max_size=5))
+def test_what_was_said_goes_back_as_it_came_whole_or_streamed(parts: list[dict[str, Any]]) -> None:
+    expected: list[dict[str, Any]] = []
+    for part in parts:
+        if "text" in part and len(part) == 1 and expected and expected[-1].keys() == {"text"}:
+            expected[-1] = {"text": expected[-1]["text"] + part["text"]}
+        else:
+            expected.append(part)
+    stream = streamed(*([part] for part in parts), finish="MAX_TOKENS")
+    for reply in (reply_of(answered(*parts, finish="MAX_TOKENS")), reply_of(stream, stream=True)):
+        assert back(reply) == expected
+
+
+def _pieces(value: Any, path: str, size: int) -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [one for name, inner in value.items() for one in _pieces(inner, f"{path}.{name}", size)]
+    if isinstance(value, list):
+        return [one for place, inner in enumerate(value) for one in _pieces(inner, f"{path}[{place}]", size)]
+    if isinstance(value, str):
+        return [(path, value[at : at + size]) for at in range(0, len(value), size)] or [(path, "")]
+    return [(path, value)]
+
+
+_LEAF = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(max_size=9)
+_NAME = st.text("abcdefg_ü-", min_size=1, max_size=4)
+_NESTED = st.recursive(
+    _LEAF,
+    lambda inner: st.lists(inner, min_size=1, max_size=3) | st.dictionaries(_NAME, inner, min_size=1, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(_NAME, _NESTED, max_size=4), st.integers(1, 4))
+def test_any_arguments_may_come_in_pieces(arguments: dict[str, Any], size: int) -> None:
+    pieces = [[piece(one)] for one in _pieces(arguments, "$", size)]
+    reply = reply_of(streamed([piece(name="f")], *pieces, [{"functionCall": {}}]), stream=True)
+    assert json.loads(reply.tool_calls[0].arguments) == arguments
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["$.a", "$.a[0]", "x", "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "args", "id", "partialArgs", "jsonPath", "stringValue", "willContinue", "a"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=10,
+)
+_ODD = st.dictionaries(st.sampled_from(["functionCall", "text", "thought", "thoughtSignature", "x"]), _ANY, max_size=3)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(_ODD, max_size=4), st.booleans())
+def test_any_parts_are_a_reply_or_a_fault_that_can_be_written(parts: list[Any], stream: bool) -> None:
+    given = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
+    body = json.dumps(given).encode()
+    result = decode(Response(200, b"data: " + body + b"\n\n" if stream else body, stream=stream))
+    if isinstance(result, Reply):
+        assert_written(result.parts)
+
+
+def assert_written(parts: tuple[Part, ...]) -> None:
+    for part in parts:
+        if isinstance(part, ToolCall):
+            orjson.dumps([part.id, part.name, orjson.loads(part.arguments), part.native and part.native.value])
+        else:
+            assert isinstance(part, str | Native)
+            orjson.dumps(part.value if isinstance(part, Native) else part)
