@@ -28,6 +28,7 @@ VERBS = (
     "quota",
     "sim",
     "cache",
+    "batch",
 )
 
 
