@@ -11,7 +11,17 @@ from msgspec import Struct
 
 from . import aws, google
 from .authorizer import Authorizer, bearer, key_in
-from .llm import anthropic, azure, bedrock, gemini, openai_chat, openai_responses, vertex, vertex_anthropic
+from .llm import (
+    anthropic,
+    azure,
+    bedrock,
+    gemini,
+    openai_chat,
+    openai_completions,
+    openai_responses,
+    vertex,
+    vertex_anthropic,
+)
 from .llm.protocol import Target, WireProtocol
 
 _ENTRA_TOKEN = "AZURE_OPENAI_AD_TOKEN"
@@ -105,6 +115,7 @@ def by_aws(credentials: Credentials, target: Target) -> Authorizer:
 KINDS: dict[str, Kind] = {
     "openai": Kind(always(openai_chat.PROTOCOL), by_bearer),
     "openai-responses": Kind(always(openai_responses.PROTOCOL), by_bearer),
+    "openai-completions": Kind(always(openai_completions.PROTOCOL), by_bearer),
     "anthropic": Kind(
         always(anthropic.PROTOCOL),
         by_anthropic,

@@ -46,6 +46,7 @@ OPENAI_NAMES = {"max_tokens": "max_completion_tokens"}
 PROVIDERS: dict[str, Provider] = {
     "openai": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", names=OPENAI_NAMES),
     "openai-responses": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-responses"),
+    "openai-completions": Provider(OPENAI_URL, "OPENAI_API_KEY", "OPENAI_BASE_URL", kind="openai-completions"),
     "azure": Provider(
         "",
         "AZURE_OPENAI_API_KEY",
@@ -100,13 +101,16 @@ PROVIDERS: dict[str, Provider] = {
     "fireworks": Provider("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
     "ollama": Provider("http://127.0.0.1:11434/v1", None, "OLLAMA_BASE_URL"),
     "vllm": Provider("http://127.0.0.1:8000/v1", None, key_variables_too=("VLLM_API_KEY",)),
+    "vllm-completions": Provider(
+        "http://127.0.0.1:8000/v1", None, kind="openai-completions", key_variables_too=("VLLM_API_KEY",)
+    ),
     "llamacpp": Provider("http://127.0.0.1:8080/v1", None, key_variables_too=("LLAMA_API_KEY",)),
     "sim": Provider(f"http://127.0.0.1:{SIM_PORT}/v1", None, None, identity="sim"),
 }
 
 
 def row_of_kind(kind: str) -> Provider | None:
-    """The provider that the kind was made for; None where it has none, as OpenAI's protocol that everyone speaks."""
-    if kind == "openai":
+    """The provider that the kind was made for; None where it has none, as OpenAI's protocols that everyone speaks."""
+    if kind in ("openai", "openai-completions"):
         return None
     return next((row for row in PROVIDERS.values() if row.kind == kind), None)

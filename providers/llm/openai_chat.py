@@ -34,12 +34,12 @@ from .repair import is_strict, mended, object_of, parse_leniently
 from .sse import events_of
 
 PATH = "/chat/completions"
-_STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
-_STREAM_ALONE: dict[str, Any] = {"stream": True}
+STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+STREAM_ALONE: dict[str, Any] = {"stream": True}
 _NOT_EXTRA = ("messages", "model", "stream")
-_FINISHES = {"eos": "stop", "model_length": "length", "function_call": "tool_calls"}
+FINISHES = {"eos": "stop", "model_length": "length", "function_call": "tool_calls"}
 # DeepSeek's word for an answer that it could not go on with.
-_BROKEN = ("error", "insufficient_system_resource")
+BROKEN = ("error", "insufficient_system_resource")
 
 _decode_answer = msgspec.json.Decoder(Answer).decode
 
@@ -57,7 +57,7 @@ def encode_to(call: Call, target: Target, path: str) -> Request:
             messages.append({"content": message.content, "role": message.role})
         else:
             messages += turns_of(call, message)
-    streamed = _STREAM_ALONE if "stream_options" in target.refuses else _STREAM
+    streamed = STREAM_ALONE if "stream_options" in target.refuses else STREAM
     return request_of(call, target, path, params, {"messages": messages}, streamed=streamed)
 
 
@@ -139,10 +139,10 @@ def _reply(
     text = message.content or message.refusal or ""
     is_refused = bool(message.refusal)
     if finish != "stop" and finish is not None:
-        if finish in _BROKEN:
+        if finish in BROKEN:
             return broken_answer(f"finish reason is `{finish}`")
         is_refused = is_refused or finish == "content_filter"
-        finish = _FINISHES.get(finish, finish)
+        finish = FINISHES.get(finish, finish)
     if message.is_empty and (finish == "stop" or finish is None) and not is_refused:
         return empty_answer("a message that says nothing", usage_of(answer.usage))
     raw_hash = sha256(response.body).hexdigest()

@@ -116,40 +116,40 @@ def counted(read: int, written: int, reasoning: int = 0, cached: int = 0, total:
 
 def logprobs_of(given: Any, text: str | None) -> list[TokenLogprob] | None:
     """OpenAI's list of tokens, or the parallel lists of others, or (in a chunk, whose token is its `text`) a number."""
-    if _is_number(given):
+    if is_number(given):
         return None if text is None else [TokenLogprob(text, float(given))]
     if not isinstance(given, dict):
         return None
     content, tokens = given.get("content"), given.get("tokens")
     if isinstance(content, list):
-        return [_token_of(one) for one in content if isinstance(one, dict) and _is_number(one.get("logprob"))]
+        return [_token_of(one) for one in content if isinstance(one, dict) and is_number(one.get("logprob"))]
     values, tops = given.get("token_logprobs"), given.get("top_logprobs")
     if isinstance(tokens, list) and isinstance(values, list):
         rows = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)
         return [
-            TokenLogprob(mended(str(token)), float(value), _alternatives(row))
+            TokenLogprob(mended(str(token)), float(value), alternatives_of(row))
             for token, value, row in zip(tokens, values, rows, strict=False)
-            if _is_number(value)
+            if is_number(value)
         ]
     return None
 
 
 def _token_of(one: dict[str, Any]) -> TokenLogprob:
     return TokenLogprob(
-        mended(str(one.get("token", ""))), float(one["logprob"]), _alternatives(one.get("top_logprobs"))
+        mended(str(one.get("token", ""))), float(one["logprob"]), alternatives_of(one.get("top_logprobs"))
     )
 
 
-def _alternatives(given: Any) -> tuple[tuple[str, float], ...]:
+def alternatives_of(given: Any) -> tuple[tuple[str, float], ...]:
     pairs: Iterable[tuple[Any, Any]] = ()
     if isinstance(given, dict):
         pairs = given.items()
     elif isinstance(given, list):
         pairs = ((one.get("token", ""), one.get("logprob")) for one in given if isinstance(one, dict))
-    return tuple((mended(str(token)), float(value)) for token, value in pairs if _is_number(value))
+    return tuple((mended(str(token)), float(value)) for token, value in pairs if is_number(value))
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     # JSON's integers have no end, and lenient readers know infinities.
     return isinstance(value, int | float) and not isinstance(value, bool) and -1e308 < value < 1e308
 
@@ -257,7 +257,7 @@ def _usage_of(usage: dict[str, Any]) -> RawUsage | None:
 
 
 def _is_count(value: Any) -> bool:
-    return _is_number(value) and 0 <= value < TOKENS_MAX
+    return is_number(value) and 0 <= value < TOKENS_MAX
 
 
 def _count_of(holder: Any, name: str) -> int | None:

@@ -55,6 +55,7 @@ OTHERWISE: dict[str, tuple[set[str], dict[str, Any]]] = {
 KEYS = {
     "openai": "OPENAI_API_KEY",
     "openai-responses": "OPENAI_API_KEY",
+    "openai-completions": "OPENAI_API_KEY",
     "azure": "AZURE_OPENAI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
     "xai": "XAI_API_KEY",
@@ -65,7 +66,13 @@ KEYS = {
     "mistral": "MISTRAL_API_KEY",
     "fireworks": "FIREWORKS_API_KEY",
 }
-LOCAL = {"vllm": "VLLM_API_KEY", "llamacpp": "LLAMA_API_KEY", "ollama": None, "sim": None}
+LOCAL = {
+    "vllm": "VLLM_API_KEY",
+    "vllm-completions": "VLLM_API_KEY",
+    "llamacpp": "LLAMA_API_KEY",
+    "ollama": None,
+    "sim": None,
+}
 OVER_OPENAI = [name for name, row in PROVIDERS.items() if row.kind in ("openai", "azure")]
 ENVIRONMENT = {variable: f"key-of-{name}-0123456789" for name, variable in KEYS.items()}
 ENVIRONMENT |= {"AZURE_OPENAI_ENDPOINT": "https://mine.example"}
@@ -215,6 +222,7 @@ def test_the_newer_name_for_max_tokens_belongs_to_openais_own_address_alone() ->
 
 def test_a_kind_has_a_provider_that_it_was_made_for_but_openais() -> None:
     assert row_of_kind("openai") is None
+    assert row_of_kind("openai-completions") is None
     assert row_of_kind("azure") is PROVIDERS["azure"]
     assert row_of_kind("nothing") is None
 
