@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
@@ -259,83 +256,8 @@ def test_a_prefilled_answer_may_be_empty_and_is_kept() -> None:
     assert call_of(messages=turns).input[-1] == Message("assistant", "")
 
 
-DEEP: Any = orjson.loads(b'{"a":' * 900 + b"1" + b"}" * 900)
-BLOCKS = [
-    {"type": "document", "source": DEEP},
-    {"type": "text", "text": DEEP},
-    {"type": "text", "text": "x", "citations": [DEEP]},
-    {"type": "tool_use", "id": "t", "name": "n", "input": DEEP},
-    {"type": "tool_use", "id": "t", "name": "n", "input": {}, "caller": DEEP},
-    {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "document", "source": DEEP}]},
-]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"messages": [{"role": "user", "content": [block]}]} for block in BLOCKS),
-        {"temperature": DEEP},
-        {"container": DEEP},
-        {"output_config": {"format": {"type": "json_schema", "schema": DEEP}}},
-        {"tools": [{"name": "n", "input_schema": DEEP}]},
-        {"tools": [{"type": "bash_20250124", "name": DEEP}]},
-        {"tool_choice": {"type": "tool", "name": "auto", "more": DEEP}},
-    ],
-)
-def test_what_is_too_deep_to_be_written_again_is_refused(changes: Any) -> None:
-    assert refusal(request(**changes))
-
-
 def test_results_within_results_are_anthropics_own_however_many() -> None:
     block: Any = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
     for _ in range(50):
         block = {"type": "tool_result", "tool_use_id": "t", "content": [block]}
     assert said(block) == Message("user", (Native("anthropic", block),))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-BLOCK = st.fixed_dictionaries(
-    {"type": st.sampled_from(["text", "image", "tool_use", "tool_result", "thinking"]) | JSON},
-    optional={
-        "text": JSON,
-        "source": JSON | st.fixed_dictionaries({"type": st.sampled_from(["base64", "url"])}, optional={"url": JSON}),
-        "id": JSON,
-        "name": JSON,
-        "input": JSON,
-        "tool_use_id": st.text(max_size=3) | JSON,
-        "content": JSON,
-        "citations": JSON,
-    },
-)
-TURN = st.fixed_dictionaries(
-    {"role": st.sampled_from(["user", "assistant", "system"]) | JSON, "content": st.lists(BLOCK, max_size=3) | JSON}
-)
-NAMES = (
-    "system", "temperature", "top_p", "top_k", "stop_sequences", "stream", "tools", "tool_choice", "thinking",
-    "output_config", "output_format", "unknown",
-)  # fmt: skip
-BODY = st.fixed_dictionaries(
-    {},
-    optional={
-        "model": st.text(max_size=5) | JSON,
-        "max_tokens": st.integers(1, 9) | JSON,
-        "messages": st.lists(TURN | JSON, max_size=3) | JSON,
-        **dict.fromkeys(NAMES, JSON),
-        "tool_choice": st.fixed_dictionaries(
-            {"type": st.sampled_from(["auto", "any", "tool"])}, optional={"name": JSON}
-        ),
-        "tools": st.lists(st.fixed_dictionaries({}, optional={"name": JSON, "input_schema": JSON, "type": JSON})),
-    },
-)
-
-
-@given(BODY)
-def test_whatever_comes_is_a_call_or_refused_and_nothing_else(body: Any) -> None:
-    try:
-        assert isinstance(read(body).call, Call)
-    except Refused as refused:
-        assert refused.problem.message

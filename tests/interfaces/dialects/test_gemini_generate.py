@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
@@ -326,87 +323,3 @@ def test_what_is_wrong_or_missing_is_refused_as_google_words_it(body: Any, told:
         read(body)
     problem = refused.value.problem
     assert (problem.status, problem.message, problem.param) == (400, told, param)
-
-
-DEEP: Any = orjson.loads(b'{"items":' * 900 + b"1" + b"}" * 900)
-PARTS = [
-    {"executableCode": DEEP},
-    {"text": DEEP},
-    {"functionCall": {"name": "n", "args": DEEP}},
-    {"functionCall": {"name": "n"}, "thoughtSignature": DEEP},
-    {"functionResponse": {"name": "n", "response": DEEP}},
-    {"functionResponse": {"name": "n", "response": {}, "scheduling": DEEP}},
-    {"inlineData": {"mimeType": "a/b", "data": "", "more": DEEP}},
-]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"contents": [{"parts": [part]}]} for part in PARTS),
-        {"cachedContent": DEEP},
-        {"tools": [{"functionDeclarations": [{"name": "n", "parameters": DEEP}]}]},
-        {"tools": [{"functionDeclarations": [{"name": "n", "behavior": DEEP}]}]},
-        {"tools": [{"googleSearch": DEEP}]},
-        {"generationConfig": {"responseMimeType": "application/json", "responseSchema": DEEP}},
-        {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": DEEP}},
-        {"generationConfig": {"temperature": DEEP}},
-        {"toolConfig": {"retrievalConfig": DEEP}},
-    ],
-)
-def test_what_is_too_deep_to_be_written_again_is_refused(changes: Any) -> None:
-    with pytest.raises(Refused):
-        read(request(**changes))
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
-)
-BLOB = st.fixed_dictionaries(
-    {}, optional={name: st.just("image/png") | JSON for name in ("mimeType", "data", "fileUri", "displayName")}
-)
-FUNCTION = st.fixed_dictionaries(
-    {}, optional={"name": st.just("n") | JSON} | dict.fromkeys(("id", "args", "response", "parts"), JSON)
-)
-PART = st.fixed_dictionaries(
-    {},
-    optional={
-        "text": st.text(max_size=5) | JSON,
-        "inlineData": BLOB | JSON,
-        "fileData": BLOB | JSON,
-        "functionCall": FUNCTION | JSON,
-        "functionResponse": FUNCTION | JSON,
-        "thought": JSON,
-        "thoughtSignature": JSON,
-    },
-)
-TURN = st.fixed_dictionaries({"parts": st.lists(PART, max_size=3) | JSON}, optional={"role": st.just("model") | JSON})
-SETTINGS = (
-    "temperature", "topP", "topK", "maxOutputTokens", "stopSequences", "candidateCount", "seed", "responseLogprobs",
-    "logprobs", "responseMimeType", "responseSchema", "responseJsonSchema", "thinkingConfig",
-)  # fmt: skip
-DECLARED = st.fixed_dictionaries(
-    {}, optional={"name": st.just("n") | JSON, "description": JSON, "parameters": JSON, "parametersJsonSchema": JSON}
-)
-CALLING = st.fixed_dictionaries({}, optional={"mode": st.just("ANY") | JSON, "allowedFunctionNames": JSON})
-BODY = st.fixed_dictionaries(
-    {"model": st.just("m") | JSON, "contents": st.lists(TURN, min_size=1, max_size=3) | JSON},
-    optional={
-        "stream": JSON,
-        "systemInstruction": TURN | JSON,
-        "generationConfig": st.fixed_dictionaries({}, optional=dict.fromkeys(SETTINGS, JSON)) | JSON,
-        "tools": st.lists(st.fixed_dictionaries({"functionDeclarations": st.lists(DECLARED) | JSON})) | JSON,
-        "toolConfig": st.fixed_dictionaries({"functionCallingConfig": CALLING | JSON}) | JSON,
-        "unknown": JSON,
-    },
-)
-
-
-@given(BODY)
-def test_whatever_comes_is_a_call_or_refused_and_nothing_else(body: Any) -> None:
-    try:
-        assert isinstance(read(body).call, Call)
-    except Refused as refused:
-        assert refused.problem.message
