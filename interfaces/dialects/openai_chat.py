@@ -55,7 +55,6 @@ _READ = frozenset(
         "parallel_tool_calls", "response_format", "modalities", "audio",
     }
 )  # fmt: skip
-_FORMATS = ("json_object", "json_schema", "text")
 
 
 def read(body: Mapping[str, Any], named: Callable[[str], str]) -> Asked:
@@ -117,7 +116,7 @@ def _settings(given: Mapping[str, Any], extra: dict[str, Any], spare: set[str]) 
     if "tool_choice" in given:
         settings["tool_choice"] = choice(given["tool_choice"], settings.get("tools"), is_flat=False)
         if settings["tool_choice"] is None:
-            extra["tool_choice"] = given["tool_choice"]
+            extra["tool_choice"] = writable(given["tool_choice"], "tool_choice")
     if "parallel_tool_calls" in given:
         settings["parallel_tools"] = flag(given["parallel_tool_calls"], "parallel_tool_calls")
     return settings
@@ -157,11 +156,6 @@ def _refuse_sound(given: Mapping[str, Any]) -> None:
 
 def _form(form: Mapping[str, Any], settings: dict[str, Any], extra: dict[str, Any], spare: set[str]) -> None:
     kind = text_in(form, "type", "response_format")
-    if kind not in _FORMATS:
-        writable(form, "response_format")
-        extra["response_format"] = form  # a grammar of vLLM's and the like
-    if kind == "json_object":
-        extra["response_format"] = form
     if kind == "json_schema":
         at = "response_format.json_schema"
         described = table(field(form, "json_schema", "response_format"), at)
@@ -170,6 +164,8 @@ def _form(form: Mapping[str, Any], settings: dict[str, Any], extra: dict[str, An
             extra["response_format"] = writable(form, "response_format")
             if settings["json_schema"] is not None:
                 spare.add("response_format")
+    elif kind != "text":
+        extra["response_format"] = writable(form, "response_format")
 
 
 def dialect(now: Callable[[], float] = time.time) -> Dialect:

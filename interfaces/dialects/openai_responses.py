@@ -89,7 +89,7 @@ def _settings(given: Mapping[str, Any], extra: dict[str, Any], spare: set[str]) 
     if "tool_choice" in given:
         settings["tool_choice"] = choice(given["tool_choice"], settings.get("tools"), is_flat=True)
         if settings["tool_choice"] is None:
-            extra["tool_choice"] = given["tool_choice"]
+            extra["tool_choice"] = writable(given["tool_choice"], "tool_choice")
     if "parallel_tool_calls" in given:
         settings["parallel_tools"] = flag(given["parallel_tool_calls"], "parallel_tool_calls")
     return settings

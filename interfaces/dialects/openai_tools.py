@@ -54,9 +54,7 @@ def _tool(given: Mapping[str, Any], family: str, where: str) -> Tool | Native:
     return Tool(name, description or "", parameters, strict)
 
 
-def choice(
-    value: Any, given: tuple[Tool | Native, ...] | None, is_flat: bool, where: str = "tool_choice"
-) -> str | None:
+def choice(value: Any, given: tuple[Tool | Native, ...] | None, *, is_flat: bool) -> str | None:
     """A word or a function's name; None for what a call can't say, which stays as it is."""
     where = "tool_choice"
     if isinstance(value, str):
@@ -69,10 +67,9 @@ def choice(
             where,
         )
     if text_in(value, "type", where) != "function":
-        writable(value, where)
         return None
-    holder, at = (value, where) if is_flat else (table(value.get("function") or {}, f"{where}.function"), "")
-    name = text_in(holder, "name", at or f"{where}.function")
+    at = where if is_flat else f"{where}.function"
+    name = text_in(value if is_flat else table(value.get("function") or {}, at), "name", at)
     if not any(isinstance(tool, Tool) and tool.name == name for tool in given or ()):
         if not any(isinstance(tool, Native) for tool in given or ()):
             raise Refused(f"Invalid value for '{where}': no function named '{name}' was specified in 'tools'.", where)
@@ -89,6 +86,7 @@ def schema(form: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any] | Non
     if given is None:
         return None, False
     writable(table(given, f"{where}.schema"), f"{where}.schema")
+    # As every provider of these protocols is told a schema's name.
     title = given.get("title")
     told = _NO_NAME.sub("_", title)[:64] if isinstance(title, str) and title else "answer"
     others = {key for key, value in form.items() if value is not None} - {"type", "name", "schema", "strict"}

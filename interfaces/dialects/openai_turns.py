@@ -94,10 +94,13 @@ def _part(value: Any, where: str) -> Part:
     if kind == "text" and named == {"type", "text"}:
         return text_in(part, "text", where)
     if kind == "image_url" and named == {"type", "image_url"}:
-        image = table(part["image_url"], f"{where}.image_url")
-        url, detail = text_in(image, "url", f"{where}.image_url"), image.get("detail")
-        return Image(url, None if detail is None else text(detail, f"{where}.image_url.detail"))
-    if kind in ("text", "image_url"):
+        at = f"{where}.image_url"
+        image = table(part["image_url"], at)
+        url, detail = text_in(image, "url", at), image.get("detail")
+        said = None if detail is None else text(detail, f"{at}.detail")
+        if not image.keys() - {"url", "detail"}:
+            return Image(url, said)
+    elif kind in ("text", "image_url"):
         field(part, kind, where)
     return Native(FAMILY, writable(part, where))
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import httpx2
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from openai import APIError, OpenAI, Stream
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessage
 
@@ -194,6 +196,18 @@ def test_an_answer_that_fails_on_its_way_is_never_finished() -> None:
     assert orjson.loads(list(events_of(said))[-1])["error"] == {
         "message": "too late", "type": "server_error", "param": None, "code": "timeout",
     }  # fmt: skip
+
+
+def test_the_sdk_raises_what_fails_on_its_way() -> None:
+    stream = DIALECT.stream(asked(stream=True))
+    said = stream.begin() + stream.text("posi") + stream.ping() + stream.fail(Problem(504, "timeout", "too late"))
+    answer = httpx2.Response(200, content=said, request=httpx2.Request("POST", "http://127.0.0.1:1/v1"))
+    heard = []
+    with OpenAI(api_key="none", base_url="http://127.0.0.1:1/v1") as client, pytest.raises(APIError) as told:
+        for chunk in Stream(cast_to=ChatCompletionChunk, response=answer, client=client):
+            heard.append(chunk.choices[0].delta.content)
+    assert heard == ["", "posi"]
+    assert (told.value.message, told.value.code, told.value.type) == ("too late", "timeout", "server_error")
 
 
 def test_a_ping_is_nothing_to_a_client() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import httpx2
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from openai import APIError, OpenAI, Stream
 from openai._types import omit
 from openai.lib.streaming.responses._responses import ResponseStreamState
 from openai.types.responses import Response as Answer
@@ -214,6 +216,19 @@ def test_an_answer_that_fails_on_its_way_is_never_finished(status: int, code: st
     assert (failed.response.status, failed.response.error.code) == ("failed", code)
     # Python's SDK raises only where it finds an error in the event.
     assert orjson.loads(list(events_of(said))[-2])["error"]["message"] == "too late"
+
+
+def test_the_sdk_raises_what_fails_on_its_way() -> None:
+    stream = DIALECT.stream(asked(stream=True))
+    said = stream.begin() + stream.text("posi") + stream.fail(Problem(504, "timeout", "too late"))
+    answer = httpx2.Response(200, content=said, request=httpx2.Request("POST", "http://127.0.0.1:1/v1"))
+    heard: list[str] = []
+    cast_to: Any = ResponseStreamEvent
+    with OpenAI(api_key="none", base_url="http://127.0.0.1:1/v1") as client, pytest.raises(APIError) as told:
+        for event in Stream(cast_to=cast_to, response=answer, client=client):
+            heard.append(event.type)
+    assert heard[-1] == "response.output_text.delta"
+    assert (told.value.message, told.value.code) == ("too late", "timeout")
 
 
 def test_what_another_family_said_beside_a_tool_call_comes_back_through_the_client() -> None:
