@@ -7,6 +7,7 @@ Pure.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -37,6 +38,8 @@ def score(tokens: Sequence[TokenLogprob], context: str, continuation: str) -> Sc
     border = len(context.rstrip().encode())
     prompt = (context + continuation).encode()
     said = [tokens[at] for at, end in _ends(tokens, prompt) if end > border and at > 0]
+    if any(math.isnan(token.logprob) for token in said):
+        raise CantScore(f"the server gave a token of {continuation!r:.80} no log-probability")
     return Score(sum(token.logprob for token in said), all(map(_is_greedy, said)))
 
 

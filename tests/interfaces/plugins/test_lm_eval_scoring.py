@@ -80,6 +80,11 @@ def test_tokens_of_another_prompt_are_no_score(texts: tuple[str, ...], told: str
         score(tokens_of(*texts), "Q:", " A")
 
 
+def test_a_token_without_a_probability_is_no_zero() -> None:
+    with pytest.raises(CantScore, match="gave a token of ' A' no log-probability"):
+        score([TokenLogprob("Q:", math.nan), TokenLogprob(" A", math.nan)], "Q:", " A")
+
+
 @given(
     st.lists(st.text(min_size=1, max_size=4).filter(lambda text: "\ufffd" not in text), min_size=2, max_size=8),
     st.data(),
