@@ -1,0 +1,233 @@
+"""Batches that are stopped from outside: kills, signals, a second process, a full disk, damage.
+
+Sixteen kills and 2,000 lines here; MILLSTREAM_BATCH_LINES=50000 is what `make torture` does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from batches import ids_of, line, rows_of, write_mixed, write_sound
+from command_line import COMMAND, Provider, environment, finish, start
+from openai.types.chat import ChatCompletion
+from places import small_disk
+
+LINES = int(os.environ.get("MILLSTREAM_BATCH_LINES", "2000"))
+KILLS = 16
+CONCURRENCY = 4
+
+
+def command(provider: Provider, *more: str) -> tuple[str, ...]:
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--concurrency", str(CONCURRENCY))
+    return ("batch", "in.jsonl", "out.jsonl", *where, *more)
+
+
+def wanted(count: int) -> list[str]:
+    return sorted(f"r{n}" for n in range(1, count + 1))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("apart", [(), ("--errors", "errors.jsonl", "--in-order")], ids=["together", "apart"])
+def test_random_kills_lose_no_line_double_none_and_ask_again_only_what_was_in_flight(
+    provider: Provider, tmp_path: Path, apart: tuple[str, ...]
+) -> None:
+    codes = write_mixed(tmp_path / "in.jsonl", 1_200)
+    provider.set_faults("slow_body=0.03")
+    chance, killed = random.Random(KILLS), 0
+    for _ in range(KILLS // 2):
+        process = start(tmp_path, *command(provider, *apart))
+        try:
+            process.wait(chance.uniform(0.2, 1.2))
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            killed += 1
+        finish(process)
+        # Whatever instant it was: whole rows, each once, and at most one that is torn.
+        data = (tmp_path / "out.jsonl").read_bytes() if (tmp_path / "out.jsonl").exists() else b""
+        named = [json.loads(row)["id"] for row in data.split(b"\n")[:-1]]
+        assert len(named) == len(set(named))
+    assert killed >= KILLS // 4, "the batches ended before they could be killed"
+    provider.set_faults()
+    done = finish(start(tmp_path, *command(provider, *apart)))
+    assert done.code == 3, done.err
+    rows = rows_of(tmp_path / "out.jsonl") + rows_of(tmp_path / "errors.jsonl")
+    assert len(rows) == len({row["id"] for row in rows}) == 1_200
+    assert {row["error"]["line"]: row["error"]["code"] for row in rows if row["error"]} == codes
+    received = provider.received()
+    assert set(received.values()) <= {1, 2} and len(received) == 1_200 - len(codes)
+    assert received.total() - len(received) <= killed * CONCURRENCY
+    told = re.search(r"killed before: at most (\d+) calls", done.out)
+    assert told is not None and 0 < int(told[1]) <= killed * CONCURRENCY
+    if apart:
+        numbers = [row["id"] for row in rows_of(tmp_path / "out.jsonl")]
+        assert numbers == sorted(numbers)
+
+
+@pytest.mark.timeout(1_200)
+def test_many_lines_with_broken_ones_among_them_are_all_done_in_little_memory(
+    provider: Provider, tmp_path: Path
+) -> None:
+    codes = write_mixed(tmp_path / "in.jsonl", LINES)
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--in-order", "--json")
+    began = time.monotonic()
+    done = finish(start(tmp_path, "batch", "in.jsonl", "out.jsonl", *where), within_s=1_000)
+    seconds = time.monotonic() - began
+    assert done.code == 3, done.err
+    told = json.loads(done.out)
+    assert (told["answered"], told["failed"], told["pending"]) == (LINES - len(codes), len(codes), 0)
+    assert provider.calls() == LINES - len(codes)
+    found: Counter[str] = Counter()
+    for number, row in enumerate(rows_of(tmp_path / "out.jsonl"), 1):
+        assert int(row["id"][-8:], 16) == number
+        found[row["error"]["code"] if row["error"] else "ok"] += 1
+        if row["error"]:
+            assert (row["error"]["line"], row["error"]["code"]) == (number, codes[number])
+        elif number % 50 == 1:
+            ChatCompletion.model_validate(row["response"]["body"], strict=True)
+    assert found == Counter({**Counter(codes.values()), "ok": LINES - len(codes)})
+    peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"{LINES:,} lines in {seconds:.1f} s, {peak_mb:.0f} MB at most")
+    assert peak_mb < 400
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_drains_and_claims_only_what_the_output_holds(
+    provider: Provider, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    write_sound(tmp_path / "in.jsonl", 60)
+    provider.set_faults("slow_body=0.2")
+    process = start(tmp_path, *command(provider, "--json"))
+    provider.await_calls(12)
+    process.send_signal(number)
+    done = finish(process)
+    assert done.code == code, done.err
+    told = json.loads(done.out)
+    assert told["answered"] == len(ids_of(tmp_path / "out.jsonl")) == provider.calls() > 0
+    assert told["answered"] + told["pending"] == 60
+    provider.set_faults()
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert provider.calls() == 60 and sorted(ids_of(tmp_path / "out.jsonl")) == wanted(60)
+
+
+def test_a_signal_ends_the_wait_for_a_pipe_that_nothing_comes_through(provider: Provider, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "batch", "-", "-", "--base-url", provider.base_url],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(line("a", "One?"))
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["custom_id"] == "a"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    process.communicate()
+
+
+def test_of_two_processes_on_one_output_one_writes_and_the_other_says_who(provider: Provider, tmp_path: Path) -> None:
+    write_sound(tmp_path / "in.jsonl", 60)
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "out.jsonl")
+    provider.set_faults("slow_body=0.1")
+    through = ("batch", "in.jsonl", "link.jsonl", *command(provider)[3:])
+    both = [start(tmp_path, *words) for words in (command(provider), through)]
+    first, second = sorted((finish(process) for process in both), key=lambda done: done.code)
+    assert (first.code, second.code) == (0, 5)
+    assert "is being written by process" in second.err and "another OUT" in second.err
+    assert len(ids_of(tmp_path / "out.jsonl")) == 60 == provider.calls()
+
+
+def test_a_torn_last_row_is_set_aside_and_asked_again_from_the_cache(provider: Provider, tmp_path: Path) -> None:
+    write_sound(tmp_path / "in.jsonl", 20)
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    out = tmp_path / "out.jsonl"
+    whole = out.read_bytes()
+    for cut in (1, 20, 300):
+        out.write_bytes(whole[:-cut])
+        assert finish(start(tmp_path, *command(provider))).code == 0
+        assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
+    assert len((tmp_path / "out.torn").read_bytes().splitlines()) == 3
+
+
+def test_a_note_without_its_row_is_no_answer(provider: Provider, tmp_path: Path) -> None:
+    write_sound(tmp_path / "in.jsonl", 20)
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    out = tmp_path / "out.jsonl"
+    rows = out.read_bytes().splitlines(keepends=True)
+    out.write_bytes(b"".join(rows[:5] + rows[9:]))
+    done = finish(start(tmp_path, *command(provider, "--json")))
+    assert (done.code, json.loads(done.out)["already"]) == (0, 16)
+    assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
+
+
+def test_a_row_without_its_note_is_not_believed(provider: Provider, tmp_path: Path) -> None:
+    write_sound(tmp_path / "in.jsonl", 20)
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    notes = tmp_path / "out.jsonl.millstream/records.jsonl"
+    notes.write_bytes(b"".join(notes.read_bytes().splitlines(keepends=True)[:-3]))
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert sorted(ids_of(tmp_path / "out.jsonl")) == wanted(20) and provider.calls() == 20
+    assert len(rows_of(tmp_path / "out.jsonl.millstream/replaced.jsonl")) == 3
+
+
+@pytest.mark.parametrize("damage", [(b'"role"', b'"rule"'), (b'"id":"batch_req_', b'"id":"batch_REQ_')])
+def test_a_changed_row_stops_the_start_and_is_asked_again_once_it_is_taken_out(
+    provider: Provider, tmp_path: Path, damage: tuple[bytes, bytes]
+) -> None:
+    write_sound(tmp_path / "in.jsonl", 20)
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    out = tmp_path / "out.jsonl"
+    rows = out.read_bytes().splitlines(keepends=True)
+    rows[4] = rows[4].replace(*damage)
+    out.write_bytes(b"".join(rows))
+    done = finish(start(tmp_path, *command(provider)))
+    assert done.code == 5 and "out.jsonl line 5 " in done.err and "take it out" in done.err
+    assert out.read_bytes() == b"".join(rows)
+    out.write_bytes(b"".join(rows[:4] + rows[5:]))
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
+
+
+def test_a_changed_note_stops_the_start(provider: Provider, tmp_path: Path) -> None:
+    write_sound(tmp_path / "in.jsonl", 5)
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    notes = tmp_path / "out.jsonl.millstream/records.jsonl"
+    notes.write_bytes(notes.read_bytes().replace(b'"line":3', b'"line":4', 1))
+    done = finish(start(tmp_path, *command(provider)))
+    assert done.code == 5 and "records.jsonl line" in done.err and "take that line out" in done.err
+
+
+def test_a_full_disk_stops_the_batch_and_loses_no_answer(provider: Provider, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 9 << 20) as disk:
+        write_sound(tmp_path / "in.jsonl", 4_000)
+        where = ("--base-url", provider.base_url, "--cache", str(tmp_path / "cache"), "--no-progress")
+        words = ("batch", str(tmp_path / "in.jsonl"), str(disk / "out.jsonl"), *where)
+        done = finish(start(tmp_path, *words))
+        assert done.code == 5 and "disk full while writing" in done.err, done
+        assert "Traceback" not in done.err
+        answered = len(ids_of(disk / "out.jsonl"))
+        assert provider.calls() == answered < 4_000
+        # With room again the same command goes on.
+        subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
+        again = finish(start(tmp_path, *words))
+        assert again.code == 0, again.err
+        assert sorted(ids_of(disk / "out.jsonl")) == wanted(4_000) and provider.calls() == 4_000
+
+
+def test_a_place_that_can_not_be_written_is_a_local_fault(provider: Provider, tmp_path: Path) -> None:
+    write_sound(tmp_path / "in.jsonl", 2)
+    (tmp_path / "out.jsonl.millstream").write_text("")
+    done = finish(start(tmp_path, *command(provider)))
+    assert done.code == 5 and "can't be written" in done.err and provider.calls() == 0
