@@ -44,9 +44,10 @@ conversations: tools ## 60 conversations over 5,000 simulated pages: the lanes' 
 conversations-full: tools ## all 1,180 conversations against the simulated outside, nothing holding them up (some 10 minutes)
 	@$(PY) -m millstream.bench.speed.conversations --full
 
-torture: tools ## the long attack: a thousand random kills, four processes on one quota (about half an hour)
-	@MILLSTREAM_KILLS=1000 MILLSTREAM_SHARED_S=150 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
-		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/providers/test_shared_quotas.py
+torture: tools ## the long attack: a thousand random kills, four processes on one quota, a batch of 50,000 lines (about half an hour)
+	@MILLSTREAM_KILLS=1000 MILLSTREAM_SHARED_S=150 MILLSTREAM_BATCH_LINES=50000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
+		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/providers/test_shared_quotas.py \
+		tests/interfaces/test_batch_interruption.py
 
 pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
 	@MILLSTREAM_FUZZED_PAGES=500 MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \
@@ -61,6 +62,7 @@ runtime:
 
 tools:
 	$(if $(call stale,dev,requirements-dev.txt),$(call install,dev,requirements-dev.txt))
+	$(if $(metadata_stale),$(write_metadata))
 	$(if $(mock_stale),$(install_mock))
 
 # A set-up is known by its lock and by this folder's place, which the scripts in .venv/bin have in their first line.
@@ -81,6 +83,15 @@ printf '#!/bin/sh\nexec "%s/.venv/bin/python" -P -m millstream "$$@"\n' "$$(pwd)
 chmod +x .venv/bin/millstream; \
 printf '%s\n' $(call key,requirements.txt) > .venv/ready-run; \
 test $(1) = run || printf '%s\n' $(call key,$(2)) > .venv/ready-$(1)
+endef
+
+# What the project offers to other programs (its entry points) is found by them beside the link, as if it were installed.
+metadata_stale = $(shell test "$$(cat .types/ready-metadata 2>/dev/null)" = $(call key,pyproject.toml) || echo stale)
+define write_metadata
+@set -e; mkdir -p .types; rm -rf .types/ready-metadata .types/millstream-*.dist-info; \
+$(PY) -c 'from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel(".types")' >/dev/null; \
+rm -rf .types/millstream.egg-info; \
+printf '%s\n' $(call key,pyproject.toml) > .types/ready-metadata
 endef
 
 # The mock that is no Python, for who has node; without it its tests say that they are skipped, and why.

@@ -16,6 +16,8 @@ import tomllib
 import venv
 import zipfile
 from collections.abc import Iterable
+from configparser import ConfigParser
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,29 @@ def wheel(tree: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_every_file_of_every_room_and_nothing_else(wheel: Path, tree: list[str]) -> None:
     assert differences(files_of(wheel), tree) == []
+
+
+def offered(project: str) -> dict[str, dict[str, str]]:
+    """The entry points that pyproject.toml names, by their groups."""
+    found = tomllib.loads(project)["project"]
+    return {"console_scripts": found["scripts"], **found.get("entry-points", {})}
+
+
+def test_the_wheel_offers_every_entry_point_and_each_leads_to_a_module_in_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt"))
+        told = ConfigParser(delimiters=("=",))
+        told.read_string(archive.read(name).decode())
+    assert {group: dict(told[group]) for group in told.sections()} == offered((ROOT / "pyproject.toml").read_text())
+    files = {f"millstream/{path}" for path in files_of(wheel)}
+    modules = [value.partition(":")[0].replace(".", "/") for group in told.sections() for value in told[group].values()]
+    assert [module for module in modules if not files & {f"{module}.py", f"{module}/__init__.py"}] == []
+
+
+def test_used_in_place_it_offers_the_same_entry_points() -> None:
+    for group, points in offered((ROOT / "pyproject.toml").read_text()).items():
+        found = {point.name: point.value for point in entry_points(group=group)}
+        assert points.items() <= found.items(), f"{group} is not what pyproject.toml says: make tools"
 
 
 def test_a_sub_package_that_is_not_listed_is_noticed(tree: list[str], tmp_path: Path) -> None:
