@@ -27,6 +27,7 @@ VERBS = (
     "models",
     "quota",
     "sim",
+    "serve",
     "cache",
     "batch",
 )

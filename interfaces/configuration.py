@@ -26,10 +26,12 @@ from ..providers.table import PROVIDERS, Provider, row_of_kind
 from ..wiring import ConfigurationError, Settings
 from . import values
 from .documents import Document
+from .gateway.settings import GatewaySettings
+from .gateway.table import gateway_of
 from .options import Sending
 from .refusal import nearest
 
-TABLES = ("lanes", "providers", "searches", "prices", "run")
+TABLES = ("lanes", "providers", "searches", "prices", "gateway", "run")
 _ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -42,6 +44,7 @@ class Configuration(Struct, frozen=True):
     searches: dict[str, SearchEngine] = {}
     key_variables: dict[str, tuple[str, ...]] = {}
     prices: dict[str, Price] = {}
+    gateway: GatewaySettings = GatewaySettings()
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,8 @@ def configuration_of(document: Document) -> Configuration:
             known = ", ".join(TABLES)
             raise document.refusal((name,), f"unknown table{nearest(str(name), TABLES)}; allowed are {known}")
     lanes, key_variables = _lanes(document)
-    return Configuration(lanes, _providers(document), _searches(document), key_variables, _prices(document))
+    searches, prices = _searches(document), _prices(document)
+    return Configuration(lanes, _providers(document), searches, key_variables, prices, gateway_of(document))
 
 
 def read_configuration(path: str | None) -> Configuration:

@@ -1,0 +1,223 @@
+"""One call of a caller's to its end: what is stored at once, else by the caller's lane and budget, then by the engine.
+
+Owns the order of these steps and whose money an attempt costs. Knows no HTTP and no dialect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from msgspec import structs
+
+from ...engine.admission import Permit
+from ...engine.call import Call, Outcome
+from ...engine.endpoint import Hear
+from ...engine.events import Event
+from ...engine.limits import Tokens
+from ...engine.money import worst_cost
+from ...engine.scheduler import Wanted
+from ...wiring import Engine
+from ..dialects.dialect import Refused
+from .callers import Caller
+from .flights import Flights
+
+# Every model has a lane with files of its own, and a name costs whoever asks nothing.
+MODELS_MAX = 1_000
+# With no budget of its own the engine would not reckon what an attempt may cost.
+_NO_LIMIT = 1e12
+
+
+class _RunOut(Exception):
+    """The budget that carried a call can't bear another attempt: whoever else waits for it asks anew."""
+
+    def __init__(self, caller: Caller, most: float) -> None:
+        super().__init__(caller.settings.name)
+        self.caller = caller
+        self.most = most
+
+
+class _Turn:
+    """A caller's right to have one call sent: a permit of its lane, and what its budget reserved. `most` is what one
+    attempt may cost."""
+
+    def __init__(self, caller: Caller, permit: Permit | None) -> None:
+        self.caller = caller
+        self.most = 0.0
+        self.mark: str | None = None
+        self.has_begun = False
+        self.has_run_out = False
+        self._permit = permit
+
+    def begin_attempt(self) -> None:
+        """Each is reserved before it is sent. Cancels the call where the budget can't bear one more."""
+        self.has_begun = True
+        spending = self.caller.spending
+        if spending is None or self.mark is not None:
+            return
+        self.mark = spending.reserve(self.most)
+        if self.mark is None:
+            self.has_run_out = True
+            raise asyncio.CancelledError
+
+    def pay(self, cost: float) -> None:
+        if self.mark is not None:
+            mark, self.mark = self.mark, None
+            self.caller.settle(mark, cost)
+
+    def end(self, used: Tokens) -> None:
+        """What is still reserved was never sent."""
+        self.pay(0.0)
+        self.caller.give_back(self._permit, used if self.has_begun else None)
+
+
+class Asking:
+    """The engine as callers share it. `has_budgets`: some caller's."""
+
+    def __init__(self, engine: Engine, *, has_budgets: bool = False) -> None:
+        self._engine = engine
+        self._in_turn = Flights()
+        self._flights = Flights()
+        # By the task that carries a call: the engine tells in it what an attempt cost.
+        self._turns: dict[asyncio.Task[object] | None, _Turn] = {}
+        self._unsubscribe: Callable[[], None] | None = None
+        if has_budgets:
+            self._unsubscribe = engine.events.subscribe(self._hear_event)
+            if engine.purse.limit is None:
+                engine.purse.limit = _NO_LIMIT
+
+    def __repr__(self) -> str:
+        return f"<Asking {self._flights}>"
+
+    @property
+    def under_way(self) -> int:
+        return len(self._flights)
+
+    def look_up(self, call: Call) -> Outcome | Wanted:
+        """What needs no sending, or what does. Raises ConfigurationError for a model that can't be reached."""
+        scheduler = self._engine.scheduler
+        if call.model not in scheduler.routes and len(scheduler.routes) >= MODELS_MAX:
+            said = f"{MODELS_MAX:,} models have been asked, and no more can be: start the gateway again"
+            raise Refused(said, "model", "unknown_model", 503)
+        return scheduler.look_up(call)
+
+    def is_under_way(self, wanted: Wanted) -> bool:
+        return wanted.key in self._flights
+
+    async def fetch(self, caller: Caller, wanted: Wanted, hear: Hear | None) -> Outcome:
+        """The outcome of a call that has to be sent, or is under way already. Raises LaneStopped, Refused."""
+        self._refuse_what_no_budget_bears(caller, wanted)
+        while True:
+            is_joining = wanted.key in self._flights
+            try:
+                if caller.is_limited and not is_joining:
+                    key = (caller.settings.name, wanted.key)
+                    outcome = await self._in_turn.join(key, partial(self._wait_for_turn, caller, wanted), hear)
+                else:
+                    carry = partial(self._send, wanted, None, is_heard=hear is not None)
+                    outcome = await self._flights.join(wanted.key, carry, hear)
+            except _RunOut as error:
+                if error.caller is caller:
+                    raise caller.over_budget(error.most) from error
+                found = self.look_up(wanted.call)
+                if isinstance(found, Outcome):
+                    return found
+                wanted = found
+            else:
+                return _shared(outcome) if is_joining else outcome
+
+    async def close(self) -> None:
+        await self._in_turn.close()
+        await self._flights.close()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+
+    async def _wait_for_turn(self, caller: Caller, wanted: Wanted, hear: Hear) -> Outcome:
+        """One for all of a caller's identical requests, so that these take one place in its lane."""
+        turn = _Turn(caller, await caller.admit(wanted.tokens))
+        is_sent = False
+
+        def send(told: Hear) -> Coroutine[Any, Any, Outcome]:
+            nonlocal is_sent
+            is_sent = True
+            return self._send(wanted, turn, told, is_heard=True)
+
+        def landed(task: asyncio.Task[Outcome]) -> None:
+            turn.end(_used(wanted, None if task.cancelled() or task.exception() else task.result()))
+
+        try:
+            if caller.spending is not None:
+                turn.most = self._most(wanted)
+                turn.mark = await caller.reserve(turn.most)
+            # Somebody else may have had it answered meanwhile.
+            found = self.look_up(wanted.call)
+            if isinstance(found, Outcome):
+                return found
+            outcome = await self._flights.join(wanted.key, send, hear, landed)
+            return outcome if is_sent else _shared(outcome)
+        finally:
+            # Once it is sent the turn belongs to the call, which may outlive this caller.
+            if not is_sent:
+                turn.end(Tokens())
+
+    async def _send(self, wanted: Wanted, turn: _Turn | None, hear: Hear, *, is_heard: bool) -> Outcome:
+        def hear_attempt(piece: str | None) -> None:
+            if piece is None and turn is not None:
+                turn.begin_attempt()
+            hear(piece)
+
+        if is_heard:
+            wanted.request = structs.replace(wanted.request, hear=hear_attempt)
+        task = asyncio.current_task()
+        if turn is not None:
+            self._turns[task] = turn
+        try:
+            return await self._engine.scheduler.fetch(wanted, None)
+        except asyncio.CancelledError:
+            if turn is not None and turn.has_run_out:
+                raise _RunOut(turn.caller, turn.most) from None
+            raise
+        finally:
+            self._turns.pop(task, None)
+
+    def _hear_event(self, event: Event) -> None:
+        if event.kind == "spent" and self._turns:
+            turn = self._turns.get(asyncio.current_task())
+            if turn is not None:
+                turn.pay(event.value)
+
+    def _most(self, wanted: Wanted) -> float:
+        price = wanted.route.price
+        if price is None:
+            said = f"model {wanted.call.model!r} has no price, so max_cost can't be kept: give it one under [prices]"
+            raise Refused(said, "model")
+        return worst_cost(wanted.call, price, wanted.route.estimate)
+
+    def _refuse_what_no_budget_bears(self, caller: Caller, wanted: Wanted) -> None:
+        """One call that is too dear must not stop its whole lane, as it would in a run."""
+        purse = self._engine.purse
+        if self._engine.settings.max_cost is not None and purse.limit is not None:
+            most = self._most(wanted)
+            if purse.spent + most > purse.limit:
+                said = (
+                    f"the next call may cost ${most:.4f}; ${purse.spent:.4f} of --max-cost ${purse.limit:.4f} is spent"
+                )
+                raise Refused(f"{said}: raise --max-cost or cut max_tokens", None, "over_budget", 429)
+        if caller.spending is not None:
+            most = self._most(wanted)
+            if caller.spending.settled + most > caller.spending.limit:
+                raise caller.over_budget(most)
+
+
+def _shared(outcome: Outcome) -> Outcome:
+    """Another request's answer, as that of one that joined it."""
+    if outcome.reply is None:
+        return outcome
+    return structs.replace(outcome, cached=True, cost=None if outcome.cost is None else 0.0)
+
+
+def _used(wanted: Wanted, outcome: Outcome | None) -> Tokens:
+    usage = None if outcome is None or outcome.reply is None else outcome.reply.usage
+    return wanted.tokens if usage is None else Tokens(usage.input, usage.output)

@@ -1,0 +1,119 @@
+"""One caller at work: which models it may ask, its own lane and its own budget.
+
+What waits here holds nothing of a provider's, and a stored answer passes by all of it. Knows no token and no HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ...engine.admission import Admission, Permit
+from ...engine.endpoint import Fault
+from ...engine.events import Events
+from ...engine.group import LaneGroup
+from ...engine.lane import CONCURRENCY_DEFAULT, Lane
+from ...engine.ledger import Ledger
+from ...engine.limits import Tokens, declared_quota
+from ...engine.money import Purse
+from ...engine.retry import RetryPolicy
+from ..dialects.dialect import Refused
+from .settings import CallerSettings
+from .spending import Spending
+
+FOLDER = "gateway"
+_LANE = "caller"
+# A call that was not sent after all takes nothing of the caller's minute.
+_NOT_SENT = Fault("connect", "", "never", quota="refund")
+
+
+class Caller:
+    """`folder` lies beside the cache. `repr` tells lane and budget."""
+
+    def __init__(self, settings: CallerSettings, folder: Path) -> None:
+        self.settings = settings
+        self.spending: Spending | None = None
+        self._lane: LaneGroup | None = None
+        self._settled = asyncio.Event()
+        if settings.max_cost is not None:
+            self.spending = Spending(folder / f"{settings.name}.spent", settings.max_cost)
+        if settings.rpm is not None or settings.tpm is not None or settings.concurrency is not None:
+            self._lane = _lane_of(settings, folder)
+
+    def __repr__(self) -> str:
+        return f"<Caller {self.settings.name or 'anyone'} {self._lane or 'no lane'} {self.spending or 'no budget'}>"
+
+    @property
+    def is_limited(self) -> bool:
+        return self._lane is not None or self.spending is not None
+
+    @property
+    def in_flight(self) -> int:
+        return 0 if self._lane is None else self._lane.in_flight
+
+    @property
+    def waiting_for(self) -> str:
+        return "" if self._lane is None else self._lane.waiting_for
+
+    def may_ask(self, model: str) -> bool:
+        return not self.settings.models or any(fnmatchcase(model, pattern) for pattern in self.settings.models)
+
+    async def admit(self, tokens: Tokens) -> Permit | None:
+        """Wait until this caller may have one more call sent. Every permit must come back."""
+        return None if self._lane is None else await self._lane.admit(tokens)
+
+    def give_back(self, permit: Permit | None, used: Tokens | None) -> None:
+        """`used` None: it was not sent."""
+        if permit is None or self._lane is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if used is None:
+            permit.lane.failed(permit, _NOT_SENT, now)
+        else:
+            permit.lane.succeeded(permit, used, 0.0)
+        self._lane.release(permit, now)
+
+    async def reserve(self, most: float) -> str:
+        """Wait while calls that are under way could still leave enough of the budget; Refused where they can't."""
+        assert self.spending is not None
+        while (mark := self.spending.reserve(most)) is None:
+            if self.spending.is_idle:
+                raise self.over_budget(most)
+            self._settled.clear()
+            await self._settled.wait()
+        return mark
+
+    def settle(self, mark: str, cost: float) -> None:
+        assert self.spending is not None
+        self.spending.settle(mark, cost)
+        self._settled.set()
+
+    def over_budget(self, most: float) -> Refused:
+        assert self.spending is not None
+        spending = self.spending
+        said = (
+            f"the next call may cost ${most:.4f}; ${spending.settled:.4f} of max_cost ${spending.limit:.4f} of caller "
+            f"{self.settings.name} is spent, ${spending.reserved:.4f} reserved: raise its max_cost or cut max_tokens"
+        )
+        return Refused(said, None, "over_budget", 429)
+
+    def close(self) -> None:
+        if self._lane is not None:
+            self._lane.close()
+        if self.spending is not None:
+            self.spending.close()
+
+
+def _lane_of(settings: CallerSettings, folder: Path) -> LaneGroup:
+    lane = Lane(
+        f"{_LANE}/{settings.name}",
+        settings.rpm,
+        settings.tpm,
+        CONCURRENCY_DEFAULT if settings.concurrency is None else settings.concurrency,
+    )
+    ledger = Ledger(declared_quota(lane), folder / f"{settings.name}.ledger")
+    purse, events = Purse(), Events()
+    return LaneGroup(
+        [Admission(lane, ledger=ledger, purse=purse, policy=RetryPolicy(), events=events)], purse=purse, events=events
+    )

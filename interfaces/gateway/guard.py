@@ -1,0 +1,159 @@
+"""Who may ask: the one decision over a request's method, target, Host, Origin, Sec-Fetch-Site, address and credentials.
+
+Pure. A page in somebody's browser, a name that was led here (DNS rebinding) and whoever lacks the token get nothing.
+What a proxy says of others (X-Forwarded-…) counts for nothing. Knows no path and no body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import parse_qsl
+
+from msgspec import Struct
+
+from ..dialects.dialect import Problem
+
+ANYONE = ""
+METHODS = ("GET", "HEAD", "POST")
+_HTTP_PORT = 80
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
+_JSON = re.compile(r"application/json\s*(?:;.*)?", re.IGNORECASE)
+_KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
+# A browser says so of a page of our own, of which there is none, and of an address that a person typed.
+_OWN_SITES = ("none", "same-origin")
+
+
+class Seen(Struct, frozen=True):
+    """One request as it came: `headers` with their names in lower case, in their order, none joined. `remote` and
+    `local`: the addresses at the two ends of its connection."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    remote: str
+    local: str
+
+
+class Token(Struct, frozen=True):
+    """What a caller proves itself with, as its digest."""
+
+    caller: str
+    digest: bytes
+
+
+class Rules(Struct, frozen=True):
+    """`hosts`: names (or NAME:PORT) that lead here beside loopback's own; `origins`: those of pages that may ask; no
+    `tokens`: anyone on this machine may."""
+
+    port: int
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+    tokens: tuple[Token, ...] = ()
+
+
+def digest_of(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def judge(seen: Seen, rules: Rules) -> str | Problem:
+    """The caller's name, or why the request gets nothing."""
+    if seen.method not in METHODS:
+        return Problem(405, "invalid", f"method {seen.method}: expected GET, HEAD or POST")
+    if not seen.target.startswith("/"):
+        return Problem(400, "invalid", "expected a path such as /v1/chat/completions as the request's target")
+    found: dict[str, list[str]] = {}
+    for name, value in seen.headers:
+        found.setdefault(name, []).append(value)
+    refused = _of_host(found.get("host", []), seen.local, rules) or _of_page(found, rules)
+    if refused is not None:
+        return refused
+    caller = _caller_of(found, seen, rules)
+    if not isinstance(caller, str):
+        return caller
+    if seen.method == "POST" and not _is_json(found.get("content-type", [])):
+        return Problem(415, "invalid", "expected the header Content-Type: application/json")
+    return caller
+
+
+def _of_host(given: list[str], local: str, rules: Rules) -> Problem | None:
+    if len(given) != 1:
+        return Problem(400, "invalid", f"expected one Host header, got {len(given)}")
+    match = _HOST.fullmatch(given[0].strip(" \t"))
+    if match is None:
+        return Problem(400, "invalid", "expected a name or an address, and a port, in the Host header")
+    name, port = match[1].lower(), int(match[2] or _HTTP_PORT)
+    if name in rules.hosts or f"{name}:{port}" in rules.hosts:
+        return None
+    if port == rules.port and (name == "localhost" or _is_loopback(name) or name.strip("[]") == local):
+        return None
+    return Problem(
+        403, "forbidden", f"Host {name}:{port} is none of this gateway's: ask 127.0.0.1, or name it in [gateway] hosts"
+    )
+
+
+@lru_cache(256)
+def _is_loopback(name: str) -> bool:
+    try:
+        address = ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    is_bracketed = name.startswith("[")
+    if address.version == 4:
+        return address.is_loopback and not is_bracketed
+    return is_bracketed and address == ipaddress.IPv6Address("::1")
+
+
+def _of_page(found: dict[str, list[str]], rules: Rules) -> Problem | None:
+    """Browsers name the page that asks, and programs have none."""
+    origins, sites = found.get("origin", []), found.get("sec-fetch-site", [])
+    if origins and not (len(origins) == 1 and origins[0] in rules.origins):
+        return Problem(403, "forbidden", "a web page may not ask this gateway: name its Origin in [gateway] origins")
+    if any(site.strip().lower() not in _OWN_SITES for site in sites) and not origins:
+        return Problem(403, "forbidden", "a web page of another site may not ask this gateway")
+    return None
+
+
+def _caller_of(found: dict[str, list[str]], seen: Seen, rules: Rules) -> str | Problem:
+    if not rules.tokens:
+        if _is_of_this_machine(seen.remote):
+            return ANYONE
+        return Problem(401, "unauthorized", "without a token only this machine is answered: set [gateway] token")
+    given = [digest_of(secret) for secret in _credentials(found, seen.target)]
+    # All are compared with all, so that the time taken tells nothing.
+    known = [
+        token.caller for token in rules.tokens if sum(hmac.compare_digest(digest, token.digest) for digest in given)
+    ]
+    if len(known) == 1:
+        return known[0]
+    if known:
+        return Problem(401, "unauthorized", "the request holds the tokens of several callers: send one")
+    said = "an unknown token" if given else "no token"
+    return Problem(
+        401, "unauthorized", f"got {said}: send the gateway's as Authorization: Bearer, x-api-key or x-goog-api-key"
+    )
+
+
+def _credentials(found: dict[str, list[str]], target: str) -> Iterable[str]:
+    """Every way that clients have to send a key."""
+    for value in found.get("authorization", ()):
+        scheme, _, secret = value.strip().partition(" ")
+        if scheme.lower() == "bearer" and secret.strip():
+            yield secret.strip()
+    for name in _KEY_HEADERS:
+        yield from (value.strip() for value in found.get(name, ()) if value.strip())
+    _, _, query = target.partition("?")
+    if "key=" in query:
+        yield from (value for name, value in parse_qsl(query) if name == "key")
+
+
+def _is_of_this_machine(remote: str) -> bool:
+    return remote == "::1" or _is_loopback(remote)
+
+
+def _is_json(given: list[str]) -> bool:
+    return len(given) == 1 and _JSON.fullmatch(given[0].strip()) is not None

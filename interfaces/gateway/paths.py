@@ -1,0 +1,85 @@
+"""What a path asks for, and in which dialect. Pure: knows no model and no caller.
+
+Clients put different things before the same words: `/v1`, nothing, Azure's deployments, Google's projects; all of it
+may stand behind `/run/NAME`, which names a run for clients whose address is all that can be set.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct
+
+Kind = Literal["ask", "models", "model", "health", "metrics"]
+
+CHAT, RESPONSES, MESSAGES, GENERATE = "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate"
+RUN_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+OFFERED = (
+    "POST /v1/chat/completions, /v1/responses, /v1/messages and /v1beta/models/MODEL:generateContent, GET /v1/models, "
+    "/health and /metrics"
+)
+_ASKED: Mapping[str, str] = {"chat/completions": CHAT, "responses": RESPONSES, "messages": MESSAGES}
+_ROOTS = r"(?:/openai/v1|/openai|/v1)?"
+_ASK = re.compile(rf"{_ROOTS}/(chat/completions|responses|messages)")
+_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/chat/completions")
+_GOOGLE = r"(?:/(?:v1|v1beta|v1beta1))?(?:/projects/[^/]+/locations/[^/]+)?"
+_GENERATE = re.compile(rf"{_GOOGLE}(?:/publishers/([^/]+))?/models/(.+):(generateContent|streamGenerateContent)")
+_MODELS = re.compile(r"(?:/openai/v1|/openai|/v1|/v1beta|/v1beta1)?(?:/publishers/[^/]+)?/models(?:/(.+))?")
+_OF_GOOGLE = ("x-goog-api-key", "x-goog-api-client")
+
+
+class Way(Struct, frozen=True):
+    """What is asked. `model`: the word in the path, where it stands there. `is_list`: Google's way to stream without
+    events, one list of answers."""
+
+    kind: Kind
+    dialect: str = CHAT
+    model: str = ""
+    run: str = ""
+    is_streamed: bool = False
+    is_list: bool = False
+
+
+def way_of(target: str, headers: Mapping[str, str]) -> Way | None:
+    """None: there is no such path."""
+    path, _, query = target.partition("?")
+    run = ""
+    if path.startswith("/run/"):
+        name, slash, rest = path[len("/run/") :].partition("/")
+        run = unquote(name)
+        if not slash or not RUN_NAME.fullmatch(run):
+            return None
+        path = f"/{rest}"
+    if path in ("/health", "/metrics"):
+        return Way("health" if path == "/health" else "metrics", run=run)
+    if match := _ASK.fullmatch(path):
+        return Way("ask", _ASKED[match[1]], run=run)
+    if match := _DEPLOYMENT.fullmatch(path):
+        return Way("ask", CHAT, unquote(match[1]), run)
+    if match := _GENERATE.fullmatch(path):
+        return _generate(match, query, run)
+    if match := _MODELS.fullmatch(path):
+        return Way("model" if match[1] else "models", dialect_of(path, headers), unquote(match[1] or ""), run)
+    return None
+
+
+def dialect_of(path: str, headers: Mapping[str, str]) -> str:
+    """In whose words somebody is answered whose path doesn't say it."""
+    if "anthropic-version" in headers or path.endswith("/messages") or "/messages/" in path:
+        return MESSAGES
+    if "/v1beta" in path or ":" in path.rpartition("/")[2] or any(name in headers for name in _OF_GOOGLE):
+        return GENERATE
+    return RESPONSES if "/responses" in path else CHAT
+
+
+def _generate(match: re.Match[str], query: str, run: str) -> Way:
+    publisher, model = unquote(match[1] or ""), unquote(match[2])
+    if publisher and publisher != "google":
+        # What Google's own client makes of a name with a slash in it.
+        model = f"{publisher}/{model}"
+    is_streamed = match[3] == "streamGenerateContent"
+    is_list = is_streamed and ("alt", "sse") not in parse_qsl(query)
+    return Way("ask", GENERATE, model, run, is_streamed and not is_list, is_list)

@@ -1,0 +1,91 @@
+"""The socket of a gateway: connections, what came on them that is no request, and the end.
+
+Owns listening and draining. What a request gets: handling. aiohttp's server reads and writes HTTP; its own words for
+mistakes are replaced by ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+from msgspec import structs
+
+from ...engine.fault import LocalFault
+from ..dialects.dialect import Problem
+from ..output import note
+from .answers import refusal
+from .guard import Rules
+from .handling import DIALECTS, Handling
+from .paths import CHAT
+
+# A connection on which nothing comes is closed after so long, one that never brought a whole head too.
+IDLE_S = 75.0
+_BACKLOG = 1_024
+
+
+class _Connection(RequestHandler):
+    """Says in our words what aiohttp would say in its own, and logs nothing: a defect is one line on stderr."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        if status >= 500:
+            note(f"millstream serve: a defect, please report it: {type(exc).__name__}: {exc}")
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer had begun")
+        said = "the gateway failed at this request" if status >= 500 else "this is no HTTP request that can be read"
+        made = refusal(Problem(status, "local_fault" if status >= 500 else "invalid", said), DIALECTS[CHAT], CHAT, "")
+        made.force_close()
+        return made
+
+
+class Listener:
+    """A socket that listens while it is entered. `port` 0: any free one."""
+
+    def __init__(self, handling: Handling, host: str, port: int, rules: Rules) -> None:
+        self._handling = handling
+        self._host = host
+        self._asked_port = port
+        self._rules = rules
+        self._server: asyncio.Server | None = None
+        self._web: web.Server | None = None
+        self.port = port
+
+    async def __aenter__(self) -> Listener:
+        loop = asyncio.get_running_loop()
+        silent = logging.Logger("millstream.gateway")
+        silent.addHandler(logging.NullHandler())
+        served = self._web = web.Server(self._handling.handle, handler_cancellation=True, access_log=None)
+
+        def connected() -> _Connection:
+            return _Connection(served, loop=loop, access_log=None, logger=silent, keepalive_timeout=IDLE_S)  # type: ignore[arg-type]
+
+        try:
+            self._server = await loop.create_server(connected, self._host, self._asked_port, backlog=_BACKLOG)
+        except OSError as error:
+            raise LocalFault(
+                f"{self._host}:{self._asked_port} can't be listened on ({error.strerror or error}): give another "
+                f"--port or --host, or stop what listens there"
+            ) from error
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._handling.rules = structs.replace(self._rules, port=self.port)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """What is under way is cut off."""
+        assert self._server is not None and self._web is not None
+        self._server.close()
+        await self._handling.asking.close()
+        await self._web.shutdown(1.0)
+
+    async def drain(self) -> None:
+        """Take no new connection, and wait until all that is under way is answered."""
+        assert self._server is not None
+        self._handling.is_draining = True
+        self._server.close()
+        await self._handling.is_idle.wait()

@@ -1,0 +1,188 @@
+"""A gateway's life: built from settings, announced, drained at a signal, summed up.
+
+Owns what is refused before anything listens: no token beyond this machine, and an upstream that is the gateway itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from msgspec import Struct, structs
+
+from ...providers.table import PROVIDERS
+from ...wiring import ConfigurationError, Engine, Settings, access_to
+from ..refusal import UsageError
+from ..signals import Interruption
+from .callers import FOLDER, Caller
+from .guard import ANYONE, Rules, Token, digest_of
+from .handling import Handling
+from .metrics import Metrics
+from .server import Listener
+from .settings import CallerSettings, GatewaySettings
+from .trials import Trials
+
+# Short enough to guess is no token.
+_TOKEN_CHARS_LEAST = 8
+
+
+class Place(Struct, frozen=True):
+    """Where to listen. `port_file`: written once it listens, with the port."""
+
+    host: str
+    port: int
+    port_file: Path | None = None
+    is_counting: bool = True
+
+
+class Ended(Struct, frozen=True):
+    """`signal`: what ended it. `was_cut`: something under way was cut off."""
+
+    summary: Mapping[str, Any]
+    signal: int | None
+    was_cut: bool
+
+
+async def serve(settings: Settings, gateway: GatewaySettings, place: Place, announce: Callable[[str], None]) -> Ended:
+    """Serve until a signal. Raises UsageError, ConfigurationError, LocalFault before it listens."""
+    rules = rules_of(gateway, place, settings.variables)
+    refuse_own_upstream(settings, place.host, place.port)
+    async with Engine(settings=settings) as engine:
+        folder = settings.cache_folder() / FOLDER
+        callers: dict[str, Caller] = {}
+        metrics = Metrics()
+        unwatch = metrics.watch(engine.events)
+        try:
+            for one in gateway.callers:
+                callers[one.name] = Caller(one, folder)
+            callers[ANYONE] = Caller(CallerSettings(ANYONE, ""), folder)
+            handling = Handling(engine, gateway, callers, Trials(is_counting=place.is_counting), metrics)
+            async with Listener(handling, place.host, place.port, rules) as listener:
+                refuse_own_upstream(settings, place.host, listener.port)
+                _write_port(place.port_file, listener.port)
+                signal, was_cut = await _until_signal(listener, lambda: announce(told(place.host, listener.port)))
+        finally:
+            unwatch()
+            for caller in callers.values():
+                caller.close()
+        return Ended(_summary(metrics, engine), signal, was_cut)
+
+
+def rules_of(gateway: GatewaySettings, place: Place, variables: Mapping[str, str]) -> Rules:
+    """Who may ask. Beyond this machine nobody may without a token."""
+    named = [(caller.name, caller.token) for caller in gateway.callers]
+    named += [] if gateway.token is None else [(ANYONE, gateway.token)]
+    tokens = tuple(Token(name, digest_of(_token_in(variable, variables))) for name, variable in named)
+    if len({token.digest for token in tokens}) < len(tokens):
+        raise ConfigurationError("[gateway]: two callers have the same token: give each its own")
+    if not tokens and not is_loopback(place.host):
+        raise UsageError(
+            f"--host {place.host} can be reached from other machines, and no token is set: put `token = "
+            f'"env:MILLSTREAM_TOKEN"` under [gateway] in a --config file, or listen on 127.0.0.1'
+        )
+    return Rules(place.port, frozenset(gateway.hosts), frozenset(gateway.origins), tokens)
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_own_upstream(settings: Settings, host: str, port: int) -> None:
+    """A shell that has a client's variables set would lead every call back here."""
+    if not port:
+        return
+    for name, row in {**PROVIDERS, **settings.providers}.items():
+        try:
+            address = access_to(f"{name}/any", structs.replace(settings, needs_keys=False)).target.base_url
+        except ConfigurationError:
+            continue  # told when it is asked for
+        parts = urlsplit(address)
+        own = parts.port or (443 if parts.scheme == "https" else 80)
+        if own == port and _is_here(parts.hostname or "", host):
+            place = "--base-url" if settings.base_url else row.url_variable or f"[providers.{name}]"
+            raise UsageError(
+                f"{place} leads to this gateway itself ({address}): unset it where the gateway runs, or give the "
+                f"provider's own address, or another --port"
+            )
+
+
+def _is_here(name: str, host: str) -> bool:
+    if is_loopback(name) or name in ("0.0.0.0", "::"):
+        return is_loopback(host) or host in ("0.0.0.0", "::")
+    return name.lower() == host.lower()
+
+
+def told(host: str, port: int) -> str:
+    """The first lines: where it is, and what clients are to be told."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    address = f"http://{name}:{port}"
+    return "\n".join(
+        (
+            f"gateway at {address}; in the shell of whoever asks it:",
+            f"  export OPENAI_BASE_URL={address}/v1",
+            f"  export ANTHROPIC_BASE_URL={address}",
+            f"  export GOOGLE_GEMINI_BASE_URL={address}",
+        )
+    )
+
+
+async def _until_signal(listener: Listener, announce: Callable[[], None]) -> tuple[int | None, bool]:
+    draining, cut = asyncio.Event(), asyncio.Event()
+    with Interruption(lambda _: draining.set(), cut.set) as interruption:
+        announce()
+        await draining.wait()
+        drained, cutting = asyncio.ensure_future(listener.drain()), asyncio.ensure_future(cut.wait())
+        await asyncio.wait((drained, cutting), return_when=asyncio.FIRST_COMPLETED)
+        was_cut = not drained.done()
+        for task in (drained, cutting):
+            task.cancel()
+        return interruption.number, was_cut
+
+
+def _token_in(variable: str, variables: Mapping[str, str]) -> str:
+    token = variables.get(variable, "").strip()
+    if len(token) < _TOKEN_CHARS_LEAST or not (token.isascii() and token.isprintable()):
+        raise ConfigurationError(
+            f"{variable} must hold a token of {_TOKEN_CHARS_LEAST} or more printable characters for [gateway]: set it"
+        )
+    return token
+
+
+def _write_port(path: Path | None, port: int) -> None:
+    """Whole or not at all: somebody waits for it."""
+    if path is None:
+        return
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(f"{port}\n")
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise UsageError(f"--port-file {path} can't be written ({error.strerror}): name another") from error
+
+
+def _summary(metrics: Metrics, engine: Engine) -> dict[str, Any]:
+    return {
+        "requests": metrics.requests,
+        "from_cache": metrics.from_cache,
+        "failed": metrics.failed,
+        "sent": metrics.sent,
+        "cost": round(engine.purse.spent, 10),
+        "stopped": sorted(_stopped(engine)),
+    }
+
+
+def _stopped(engine: Engine) -> Iterable[str]:
+    return (model for model, route in engine.scheduler.routes.items() if route.lane.stopped is not None)

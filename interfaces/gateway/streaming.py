@@ -1,0 +1,96 @@
+"""One answer on its way to a client as events: pieces while they come, the rest when the answer is proven whole.
+
+The head goes out with the first piece, or after ten seconds, so that whatever fails before is an error with a status.
+Knows no dialect but through its Stream, and no engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from ...engine.call import Outcome
+from ..dialects.dialect import Problem, Refused, Stream
+
+PING_S = 10.0
+_OTHERWISE = Problem(
+    502, "incomplete", "incomplete: the answer broke off, and when asked again the model said something else: ask again"
+)
+
+
+class Saying:
+    """What is heard of an answer, and what of it was said on. An attempt that begins anew is said on from where it goes
+    beyond what was said; one that says something else is not."""
+
+    def __init__(self) -> None:
+        self.said = ""
+        self.is_news = asyncio.Event()
+        self._heard = ""
+        self._is_same = True
+
+    def hear(self, piece: str | None) -> None:
+        if piece is None:
+            self._heard, self._is_same = "", not self.said
+            return
+        self._heard += piece
+        if not self._is_same and len(self._heard) >= len(self.said):
+            self._is_same = self._heard.startswith(self.said)
+        if self._is_same and len(self._heard) > len(self.said):
+            self.is_news.set()
+
+    def take(self) -> str:
+        """What is new."""
+        self.is_news.clear()
+        if not self._is_same or len(self._heard) <= len(self.said):
+            return ""
+        piece, self.said = self._heard[len(self.said) :], self._heard
+        return piece
+
+    def is_begun_by(self, outcomes: Sequence[Outcome]) -> bool:
+        reply = outcomes[0].reply
+        return reply is not None and reply.text.startswith(self.said)
+
+
+async def stream_out(
+    request: web.BaseRequest,
+    head: web.StreamResponse,
+    stream: Stream,
+    saying: Saying,
+    work: asyncio.Task[Sequence[Outcome]],
+    *,
+    ping_s: float = PING_S,
+) -> Problem | None:
+    """Write what `work` brings. Raises what it raises as long as the head has not gone out; afterwards a problem is the
+    stream's last words, and what is given back."""
+    news = asyncio.ensure_future(saying.is_news.wait())
+    try:
+        while not work.done():
+            await asyncio.wait((work, news), timeout=ping_s, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                break
+            if not head.prepared:
+                await head.prepare(request)
+                await head.write(stream.begin())
+            piece = saying.take()
+            await head.write(stream.text(piece) if piece else stream.ping())
+            if news.done():
+                news = asyncio.ensure_future(saying.is_news.wait())
+    finally:
+        news.cancel()
+    if not head.prepared:
+        outcomes = work.result()
+        await head.prepare(request)
+        await head.write(stream.begin() + stream.end(outcomes))
+        await head.write_eof()
+        return None
+    problem = None
+    try:
+        outcomes = work.result()
+        problem = None if saying.is_begun_by(outcomes) else _OTHERWISE
+    except Refused as refused:
+        problem = refused.problem
+    await head.write(stream.end(outcomes) if problem is None else stream.fail(problem))
+    await head.write_eof()
+    return problem

@@ -1,0 +1,129 @@
+"""Which trial a request is: said by the caller, or counted, so that a question asked again is a new sample.
+
+Owns the counts: by caller, run and question, in memory, for as long as the gateway lives. Two requests never get one
+number by counting; a number whose request brought no answer is given to the next. Full counts refuse; they forget none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import OrderedDict
+
+from ..dialects.dialect import Refused
+
+# Some 120 bytes each.
+QUESTIONS_MAX = 2_000_000
+REPEATED_MAX = 100_000
+_SIZE = 16
+
+
+class Taken:
+    """The numbers of one request, and of those that are the same request again (`holders`)."""
+
+    __slots__ = ("body", "holders", "is_answered", "name", "numbers", "question")
+
+    def __init__(self, numbers: tuple[int, ...], question: bytes = b"", body: bytes = b"", name: bytes = b"") -> None:
+        self.numbers = numbers
+        self.question = question
+        self.body = body
+        self.name = name
+        self.holders = 1
+        self.is_answered = False
+
+
+class Trials:
+    """`is_counting` False: every repeat is the same question. `repr` tells how much is known."""
+
+    def __init__(
+        self, *, is_counting: bool = True, questions_max: int = QUESTIONS_MAX, repeated_max: int = REPEATED_MAX
+    ) -> None:
+        self._is_counting = is_counting
+        self._questions_max = questions_max
+        self._repeated_max = repeated_max
+        self._next: dict[bytes, int] = {}
+        self._returned: dict[bytes, list[int]] = {}
+        # By what a caller calls its request (Idempotency-Key), the oldest first.
+        self._repeated: OrderedDict[bytes, Taken] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<Trials [{len(self._next):,} questions, {len(self._repeated):,} named requests]>"
+
+    def take(self, scope: str, key: bytes, count: int, body: bytes, idempotency: str = "") -> Taken:
+        """Numbers for one request. `scope`: caller and run; `key`: the question's; `body`: what came. Nothing awaits
+        here, so no two requests are counted as one."""
+        name = _digest(scope, idempotency.encode("utf-8", "surrogateescape"), b"name") if idempotency else b""
+        if name and (known := self._repeated.get(name)) is not None:
+            if known.body != hashlib.sha256(body).digest():
+                raise Refused(
+                    "this Idempotency-Key came with another body before: use a new one", None, "conflict", 422
+                )
+            known.holders += 1
+            return known
+        taken = self._counted(scope, key, count)
+        if name:
+            taken.name, taken.body = name, hashlib.sha256(body).digest()
+            self._repeated[name] = taken
+            self._forget_oldest()
+        return taken
+
+    def end(self, taken: Taken, *, is_answered: bool) -> None:
+        """One request with these numbers has ended. What nobody was given an answer for goes back."""
+        taken.is_answered |= is_answered
+        taken.holders -= 1
+        if taken.holders or taken.is_answered:
+            return
+        if taken.name and self._repeated.get(taken.name) is taken:
+            del self._repeated[taken.name]
+        if taken.question:
+            self._give_back(taken)
+
+    def _counted(self, scope: str, key: bytes, count: int) -> Taken:
+        if not self._is_counting:
+            return Taken(tuple(range(count)))
+        question = _digest(scope, key, b"question")
+        upcoming = self._next.get(question)
+        if upcoming is None:
+            if len(self._next) >= self._questions_max:
+                raise Refused(
+                    f"{self._questions_max:,} different questions have been counted, and no more can be: send "
+                    f"X-Millstream-Trial, or start the gateway again",
+                    None,
+                    "rate_limited",
+                    503,
+                )
+            upcoming = 0
+        numbers: list[int] = []
+        returned = self._returned.get(question)
+        while returned and len(numbers) < count:
+            numbers.append(heapq.heappop(returned))
+        if returned is not None and not returned:
+            del self._returned[question]
+        wanted = count - len(numbers)
+        numbers.extend(range(upcoming, upcoming + wanted))
+        self._next[question] = upcoming + wanted
+        return Taken(tuple(numbers), question)
+
+    def _give_back(self, taken: Taken) -> None:
+        """The highest shrink the count; others wait for who asks next."""
+        upcoming = self._next[taken.question]
+        returned = self._returned.pop(taken.question, [])
+        free = sorted({*returned, *taken.numbers})
+        while free and free[-1] == upcoming - 1:
+            upcoming = free.pop()
+        if upcoming:
+            self._next[taken.question] = upcoming
+        else:
+            del self._next[taken.question]
+        if free:
+            self._returned[taken.question] = free
+
+    def _forget_oldest(self) -> None:
+        """Beyond its bound a name is forgotten: who uses it again asks a new question, never gets another's answer."""
+        while len(self._repeated) > self._repeated_max:
+            self._repeated.popitem(last=False)
+
+
+def _digest(scope: str, key: bytes, kind: bytes) -> bytes:
+    told = scope.encode("utf-8", "surrogateescape") + b"\0" + key
+    return hashlib.blake2b(told, digest_size=_SIZE, person=kind).digest()
