@@ -85,13 +85,10 @@ class Flow:
                 self._loop.call_soon_threadsafe(self._cancel)
 
     def _read_ahead(self) -> None:
-        began = 0.0
+        began = time.monotonic()
         while not self._is_exhausted and len(self._calls) < CALLS_AHEAD:
-            if not self._outcomes.empty():
-                now = time.monotonic()
-                began = began or now
-                if now - began > _PATIENCE_S:
-                    return
+            if not self._outcomes.empty() and time.monotonic() - began > _PATIENCE_S:
+                return
             try:
                 call = next(self._input)
             except StopIteration:
