@@ -35,7 +35,7 @@ def test_a_provider_is_as_it_is_told(name: str) -> None:
 
 
 def test_every_provider_over_openais_protocols_is_told() -> None:
-    kinds = ("openai", "openai-responses", "azure")
+    kinds = ("openai", "openai-responses", "openai-completions", "azure")
     assert {name for name, row in PROVIDERS.items() if row.kind in kinds} <= TOLD.keys()
 
 
