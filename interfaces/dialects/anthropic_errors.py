@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .dialect import Listed, Problem
 from .openai_problems import dumps
@@ -25,6 +26,9 @@ _OF_STATUSES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+# Anthropic's client runs its tools in a conversation that the server holds; told so, it sends the whole one instead.
+THREAD = "thread"
+_NO_THREADS = {"error_code": "thread_unsupported_request", "unsupported": []}
 # What Anthropic itself says where it does not know when a model came out.
 _SOME_DAY = "1970-01-01T00:00:00Z"
 
@@ -32,8 +36,10 @@ _SOME_DAY = "1970-01-01T00:00:00Z"
 def problem(given: Problem) -> bytes:
     """Which request it was stands in the answer's headers, where there is a number for it."""
     kind = _OF_KINDS.get(given.kind) or _OF_STATUSES.get(given.status, "api_error")
-    said = {"type": "error", "error": {"type": kind, "message": given.message}, "request_id": None}
-    return dumps(said)
+    error: dict[str, Any] = {"type": kind, "message": given.message}
+    if given.param == THREAD:
+        error["details"] = _NO_THREADS
+    return dumps({"type": "error", "error": error, "request_id": None})
 
 
 def listing(models: Sequence[Listed]) -> bytes:

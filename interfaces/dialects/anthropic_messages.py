@@ -12,13 +12,14 @@ from typing import Any
 
 from ...engine.call import Call
 from .anthropic_answers import whole
-from .anthropic_errors import listed, listing, problem
+from .anthropic_errors import THREAD, listed, listing, problem
 from .anthropic_events import stream
 from .anthropic_fields import (
     flag,
     holds_only,
     mapping,
     number,
+    refuse,
     refuse_type,
     required,
     text,
@@ -57,6 +58,8 @@ def read(body: Mapping[str, Any], known: Callable[[str], str]) -> Asked:
 def _read(body: Mapping[str, Any], known: Callable[[str], str]) -> Asked:
     model = text(body, "model")
     required(body, "max_tokens")
+    if body.get("thread") is not None:
+        refuse(THREAD, "no conversation is held here: send all of it as messages, without a thread")
     is_streamed = flag(body, "stream") or False
     extra = {name: value for name, value in body.items() if name not in _READ and name not in _MEANINGLESS}
     extra = {name: value for name, value in extra.items() if value is not None}

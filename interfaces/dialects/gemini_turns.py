@@ -19,7 +19,7 @@ _ROLES = {"user": "user", "model": "assistant", "function": "tool", "": "user"}
 _SIGNATURE = "thoughtSignature"
 _DATA, _STORED = {"mimeType", "data"}, {"mimeType", "fileUri"}
 _CALL, _RESULT = {"id", "name", "args"}, {"id", "name", "response", "parts"}
-_FUNCTION = {"name", "description", "parameters", "parametersJsonSchema"}
+_FUNCTION = {"name", "description", "parameters", "parametersJsonSchema", "response", "responseJsonSchema"}
 
 
 def turns_of(body: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -187,8 +187,11 @@ def tools_of(body: Mapping[str, Any]) -> tuple[Tool | Native, ...] | None:
 
 
 def _tool(given: Any, path: str) -> Tool | Native:
-    """What a function gives back, and whether it is waited for, only Gemini is told."""
+    """Of which form its results are is left out: Google's client says it of every function in Python, no other provider
+    has a word for it, and the results themselves will show. Whether it is waited for only Gemini is told."""
     told = fields(given, path)
+    if told.get("behavior") in ("UNSPECIFIED", "BLOCKING"):
+        del told["behavior"]
     name = text(told.get("name", ""), f"{path}.name")
     if not name:
         refuse(f"{path}.name", "Name cannot be empty.")

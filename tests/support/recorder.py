@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class Sent(NamedTuple):
 
 
 class Recorder:
-    """`answer` is given to every request; it may be changed between them."""
+    """`answer` is given to every request, with `status`; both may be changed between them, or by `react` for each."""
 
     def __init__(self, server: ThreadingHTTPServer, answer: bytes, content_type: str) -> None:
         self.origin = f"http://127.0.0.1:{server.server_port}"
@@ -40,6 +40,7 @@ class Recorder:
         self.answer = answer
         self.content_type = content_type
         self.headers: dict[str, str] = {}
+        self.react: Callable[[Sent], tuple[int, bytes]] | None = None
 
     @property
     def last(self) -> Sent:
@@ -69,6 +70,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         recorder.sent.append(Sent(self.command, self.path, headers, body))
+        if recorder.react is not None:
+            recorder.status, recorder.answer = recorder.react(recorder.last)
         self.send_response(recorder.status)
         for name, value in recorder.headers.items():
             self.send_header(name, value)

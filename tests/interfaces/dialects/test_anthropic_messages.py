@@ -225,6 +225,10 @@ def test_a_tool_that_is_named_as_a_choice_is_asked_for_in_anthropics_words() -> 
             request(messages=[{"role": "user", "content": [{"type": "image"}]}]),
             "messages.0.content.0.image.source: Field required",
         ),
+        (
+            request(thread={"type": "create"}),
+            "thread: no conversation is held here: send all of it as messages, without a thread",
+        ),
         (request(temperature="hot"), "temperature: Input should be a valid number; came 'hot'"),
         (request(temperature=-1), "temperature: Input should be greater than or equal to 0; came -1"),
         (request(stop_sequences=["a", 1]), "stop_sequences.1: Input should be a valid string; came 1"),

@@ -1,7 +1,7 @@
 """A request to Gemini, read and written again for Gemini: the same, but for what is left out or mended on purpose.
 
 Left out or written in another way: labels, null and defaults; names with underscores; the role `function`; schemas in
-Google's own form, which become JSON schemas; a kind of image that its address tells; ids that a client leaves out.
+Google's own form, which become JSON schemas, and those of results, which are left out; tools of Google's come last.
 """
 
 from __future__ import annotations
@@ -127,6 +127,15 @@ def test_what_a_client_asks_is_asked_of_gemini(name: str) -> None:
         (
             request(tools=[{"functionDeclarations": [{"name": "n", "parameters": {"type": "OBJECT"}}]}]),
             request(tools=[{"functionDeclarations": [{"name": "n", "parametersJsonSchema": {"type": "object"}}]}]),
+        ),
+        (
+            request(
+                tools=[
+                    {"googleSearch": {}},
+                    {"functionDeclarations": [{"name": "n", "behavior": "BLOCKING", "response": {"type": "STRING"}}]},
+                ]
+            ),
+            request(tools=[{"functionDeclarations": [{"name": "n"}]}, {"googleSearch": {}}]),
         ),
         (
             request(turn(UNNAMED, role="model"), turn(answered("time", {}), role="function")),
