@@ -107,7 +107,7 @@ class SyncEngine:
         """
         if not isinstance(calls, Iterable):
             raise TypeError(
-                f"calls must be an iterable of calls; came a {type(calls).__name__}: async ones are for millstream.Engine"
+                f"calls must be an iterable of calls; came a {type(calls).__name__}: async ones are for ms.Engine"
             )
         self._open_loop()
         return self._outcomes(iter(calls), sink)

@@ -11,7 +11,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
 from queue import SimpleQueue
 from typing import cast
@@ -69,7 +69,7 @@ class Flow:
             found = self._outcomes.get()
             if self._is_full and self._outcomes.qsize() < OUTCOMES_AHEAD // 2:
                 self._is_full = False
-                self._loop.call_soon_threadsafe(self._room.set)
+                self._tell(self._room.set)
             if found is _ENDED:
                 break
             if found is not _HUNGRY:
@@ -81,8 +81,11 @@ class Flow:
     def cut(self) -> None:
         """Cancel what is still under way over there."""
         if not self.ended.is_set():
-            with suppress(RuntimeError):  # the loop was closed a moment ago, and this with it
-                self._loop.call_soon_threadsafe(self._cancel)
+            self._tell(self._cancel)
+
+    def _tell(self, callback: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and with it all that could be told
+            self._loop.call_soon_threadsafe(callback)
 
     def _read_ahead(self) -> None:
         began = time.monotonic()
@@ -102,7 +105,7 @@ class Flow:
             # The loop looks once more after it has said that it starves, so nobody's word is missed.
             if self._is_starving:
                 self._is_starving = False
-                self._loop.call_soon_threadsafe(self._fed.set)
+                self._tell(self._fed.set)
 
     # In the loop's thread
 

@@ -163,7 +163,7 @@ def test_an_asynchronous_input_is_refused_with_the_engine_that_takes_it(engine: 
     async def coming() -> AsyncIterator[ms.Call]:
         yield ms.Call(M, "A?")
 
-    with pytest.raises(TypeError, match=r"async ones are for millstream\.Engine"):
+    with pytest.raises(TypeError, match=r"async ones are for ms\.Engine"):
         engine.run(coming())  # type: ignore[arg-type]
 
 
