@@ -63,7 +63,7 @@ class MessageStream:
 
     def text(self, piece: str) -> bytes:
         if self._waits or not piece:
-            return b""
+            return _PING
         opening = b"" if self._is_open else self._open({"type": "text", "text": ""})
         self._said += len(piece)
         return opening + self._delta("text_delta", text=piece)
