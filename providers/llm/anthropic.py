@@ -17,6 +17,7 @@ from .anthropic_shapes import Gathered
 from .anthropic_turns import add_tools, prompt_of
 from .blocks import said_twice
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from .listening import listening, said_in_message
 from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of, schema_of
 from .repair import is_strict, object_of, parse_leniently
 from .sse import events_of
@@ -181,4 +182,4 @@ def _reply(gathered: Gathered, response: Response, *, is_repaired: bool) -> Repl
     return gathered.reply(response.body, is_repaired)
 
 
-PROTOCOL = WireProtocol("anthropic", encode, decode, headers)
+PROTOCOL = WireProtocol("anthropic", encode, decode, headers, listening(said_in_message))

@@ -13,6 +13,7 @@ from msgspec import structs
 from ...engine.call import Call
 from ...engine.endpoint import Request
 from . import openai_chat
+from .listening import listening, said_in_chat
 from .protocol import Target, WireProtocol
 
 _V1 = "/openai/v1"
@@ -35,4 +36,4 @@ def path_of(target: Target) -> str:
     return f"{_V1}{openai_chat.PATH}?api-version={quote(version)}"
 
 
-PROTOCOL = WireProtocol("azure", encode, openai_chat.decode)
+PROTOCOL = WireProtocol("azure", encode, openai_chat.decode, listen=listening(said_in_chat))

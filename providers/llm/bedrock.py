@@ -22,6 +22,7 @@ from .bedrock_turns import prompt_of, tools_of
 from .blocks import finish_with
 from .event_stream import BrokenStream, messages_of
 from .faults import bad_json, broken_answer, cut_stream, empty_answer
+from .listening import FrameListener
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, refuse_known, request_of, schema_of
 from .repair import mended, object_of, parse_leniently
 
@@ -195,4 +196,4 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-PROTOCOL = WireProtocol("bedrock", encode, decode)
+PROTOCOL = WireProtocol("bedrock", encode, decode, listen=FrameListener)

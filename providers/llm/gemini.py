@@ -20,6 +20,7 @@ from .faults import bad_json, broken_answer, cut_stream, empty_answer
 from .gemini_shapes import Joined, joined
 from .gemini_turns import add_tools, prompt_of
 from .google_errors import google_error_within, google_refusal_or_fault
+from .listening import listening, said_in_candidate
 from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of, schema_of
 from .repair import mended, parse_leniently
 from .sse import events_of
@@ -218,4 +219,4 @@ def _reply(answer: Joined, text: str, finish: str, is_refused: bool, response: R
     )
 
 
-PROTOCOL = WireProtocol("gemini", encode, decode)
+PROTOCOL = WireProtocol("gemini", encode, decode, listen=listening(said_in_candidate))

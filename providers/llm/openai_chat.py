@@ -15,6 +15,7 @@ from ...engine.call import Call, Citation, Reply, TokenLogprob
 from ...engine.content import Part
 from ...engine.endpoint import Fault, Request, Response
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from .listening import listening, said_in_chat
 from .openai_parts import Said
 from .openai_shapes import (
     Answer,
@@ -254,4 +255,4 @@ def _decode_stream(response: Response) -> Reply | Fault:
     return cut_stream("its finish reason")
 
 
-PROTOCOL = WireProtocol("openai", encode, decode)
+PROTOCOL = WireProtocol("openai", encode, decode, listen=listening(said_in_chat))

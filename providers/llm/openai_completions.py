@@ -13,6 +13,7 @@ from typing import Any
 from ...engine.call import Call, Reply, TokenLogprob
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from .listening import listening, said_in_completion
 from .openai_chat import BROKEN, FINISHES, STREAM, STREAM_ALONE
 from .openai_shapes import alternatives_of, answer_of, is_number, logprobs_of, usage_of
 from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of
@@ -177,4 +178,4 @@ def aligned_logprobs(given: Any) -> list[TokenLogprob] | None:
     ]
 
 
-PROTOCOL = WireProtocol("openai-completions", encode, decode)
+PROTOCOL = WireProtocol("openai-completions", encode, decode, listen=listening(said_in_completion))

@@ -12,6 +12,7 @@ from typing import Any
 from ...engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from .listening import listening, said_in_response
 from .openai_items import add_tools, is_call, items_of, parts_of
 from .openai_shapes import citations_of, counted, logprobs_of
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, refuse_known, request_of
@@ -207,4 +208,4 @@ def _detail(details: Any, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-PROTOCOL = WireProtocol("openai-responses", encode, decode)
+PROTOCOL = WireProtocol("openai-responses", encode, decode, listen=listening(said_in_response))

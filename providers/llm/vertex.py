@@ -15,6 +15,7 @@ from ...engine.endpoint import Fault, Request, Response
 from . import gemini, openai_chat
 from .gemini import version_of
 from .google_errors import google_refusal_or_fault
+from .listening import listening, said_in_candidate, said_in_chat
 from .protocol import Target, WireProtocol
 
 # What Google's own client asks, and what Google's pages on the models of others ask.
@@ -47,8 +48,8 @@ def decode_open(response: Response) -> Reply | Fault:
     return openai_chat.decode(response) if response.status == 200 else google_refusal_or_fault(response)
 
 
-GEMINI = WireProtocol("vertex", encode_gemini, gemini.decode)
-OPEN = WireProtocol("vertex", encode_open, decode_open)
+GEMINI = WireProtocol("vertex", encode_gemini, gemini.decode, listen=listening(said_in_candidate))
+OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listening(said_in_chat))
 
 
 def protocol_of(model: str) -> WireProtocol:

@@ -18,6 +18,7 @@ from . import anthropic
 from .anthropic_turns import prompt_of
 from .faults import error_within, refusal_or_fault
 from .google_errors import google_error_within, google_refusal_or_fault
+from .listening import listening, said_in_message
 from .protocol import Target, WireProtocol, request_of
 from .repair import object_of, parse_leniently
 from .vertex import OPEN_VERSION, placed
@@ -73,4 +74,4 @@ def _is_googles(error: Any) -> bool:
     return isinstance(error, dict) and "status" in error
 
 
-PROTOCOL = WireProtocol("vertex", encode, decode)
+PROTOCOL = WireProtocol("vertex", encode, decode, listen=listening(said_in_message))

@@ -24,24 +24,25 @@ from millstream.providers.hearing import Hearing
 from millstream.providers.llm import anthropic, bedrock, gemini, openai_chat, openai_responses
 from millstream.providers.llm.listening import (
     EventListener,
-    FrameListener,
-    said_in_candidate,
     said_in_chat,
-    said_in_message,
-    said_in_response,
 )
 from millstream.providers.llm.protocol import Listener, WireProtocol
 from millstream.providers.secrecy import Secrets
 
-HEARD = structs.replace(openai_chat.PROTOCOL, listen=lambda: EventListener(said_in_chat))
 SECRET = "sk-canary-9f8e/7d+6c5b"
-STREAMS: dict[str, tuple[WireProtocol, Callable[[], Listener], Sequence[bytes]]] = {
-    "chat": (openai_chat.PROTOCOL, lambda: EventListener(said_in_chat), chat_shapes.STREAM),
-    "responses": (openai_responses.PROTOCOL, lambda: EventListener(said_in_response), response_shapes.STREAM),
-    "messages": (anthropic.PROTOCOL, lambda: EventListener(said_in_message), anthropic_shapes.STREAM),
-    "candidates": (gemini.PROTOCOL, lambda: EventListener(said_in_candidate), gemini_shapes.STREAM),
-    "frames": (bedrock.PROTOCOL, FrameListener, bedrock_shapes.STREAM),
+STREAMS: dict[str, tuple[WireProtocol, Sequence[bytes]]] = {
+    "chat": (openai_chat.PROTOCOL, chat_shapes.STREAM),
+    "responses": (openai_responses.PROTOCOL, response_shapes.STREAM),
+    "messages": (anthropic.PROTOCOL, anthropic_shapes.STREAM),
+    "candidates": (gemini.PROTOCOL, gemini_shapes.STREAM),
+    "frames": (bedrock.PROTOCOL, bedrock_shapes.STREAM),
 }
+
+
+def opened(name: str) -> tuple[Callable[[], Listener], Sequence[bytes]]:
+    protocol, stream = STREAMS[name]
+    assert protocol.listen is not None
+    return protocol.listen, stream
 
 
 def heard_of(listener: Listener, pieces: Sequence[bytes], secrets: Secrets | None = None) -> str:
@@ -54,9 +55,9 @@ def heard_of(listener: Listener, pieces: Sequence[bytes], secrets: Secrets | Non
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_all_of_the_text_is_heard_wherever_the_bytes_are_divided(name: str) -> None:
-    protocol, listener, stream = STREAMS[name]
+    listener, stream = opened(name)
     body = b"".join(stream)
-    reply = protocol.decode(Response(200, body, stream=True))
+    reply = STREAMS[name][0].decode(Response(200, body, stream=True))
     assert isinstance(reply, Reply)
     assert reply.text
     for at in range(len(body) + 1):
@@ -66,7 +67,7 @@ def test_all_of_the_text_is_heard_wherever_the_bytes_are_divided(name: str) -> N
 
 @pytest.mark.parametrize("name", [name for name in STREAMS if name != "frames"])
 def test_lines_may_end_as_they_do_elsewhere(name: str) -> None:
-    _, listener, stream = STREAMS[name]
+    listener, stream = opened(name)
     body = b"".join(stream)
     other = body.replace(b"\n", b"\r\n")
     assert heard_of(listener(), [other[at : at + 1] for at in range(len(other))]) == heard_of(listener(), (body,))
@@ -75,7 +76,7 @@ def test_lines_may_end_as_they_do_elsewhere(name: str) -> None:
 @pytest.mark.parametrize("name", STREAMS)
 @given(garbage=st.binary(max_size=200))
 def test_garbage_says_nothing_and_raises_nothing(name: str, garbage: bytes) -> None:
-    _, listener, stream = STREAMS[name]
+    listener, stream = opened(name)
     heard_of(listener(), (garbage, *stream, garbage))
 
 
@@ -120,7 +121,7 @@ def test_text_is_heard_while_it_comes() -> None:
         async with ModelProvider(options) as provider, transport() as carrier:
             heard: list[tuple[float, str]] = []
             clock = asyncio.get_running_loop().time
-            over = endpoint(carrier, provider.base_url, protocol=HEARD)
+            over = endpoint(carrier, provider.base_url)
             request = over.encode(Call("sim/steady", "Say A or B.", stream=True))
             request = structs.replace(request, hear=lambda piece: heard.append((clock(), piece or "")))
             reply = over.decode(await over.send(request))
