@@ -21,9 +21,11 @@ _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 def prompt_of(call: Call) -> dict[str, Any]:
     """System prompts before the first turn stand apart from the turns; one between them stays where it is."""
+    if isinstance(call.input, str):
+        return {"messages": [{"content": call.input, "role": "user"}]}
     system: list[str | list[Any]] = []
     turns: list[Turn] = []
-    for message in call.messages():
+    for message in call.input:
         is_system = message.role in _SYSTEM
         content = _content(call, message, is_system=is_system)
         if is_system and not turns:

@@ -33,9 +33,11 @@ _FORMATS = {"image/gif": "gif", "image/jpeg": "jpeg", "image/png": "png", "image
 
 
 def prompt_of(call: Call) -> dict[str, Any]:
+    if isinstance(call.input, str):
+        return {"messages": [{"content": [_text(call.input)], "role": "user"}]}
     turns: list[Turn] = []
     system: list[Any] = []
-    for message in call.messages():
+    for message in call.input:
         if message.role in _SYSTEM:
             system.extend(_system(call, message))
         else:

@@ -37,17 +37,17 @@ class Turn(Struct):
 
 def together(turns: Iterable[Turn], block_of: Callable[[str], Any]) -> Iterator[Turn]:
     """The results of one turn's tools, and what the user says to them, are one turn; all others stay as they are."""
-    last: Turn | None = None
+    waiting: Turn | None = None
     for turn in turns:
-        if last is None or not (last.role == turn.role == "user" and (last.has_results or turn.has_results)):
-            if last is not None:
-                yield last
-            last = turn
+        if waiting is None or not (turn.role == waiting.role == "user" and (waiting.has_results or turn.has_results)):
+            if waiting is not None:
+                yield waiting
+            waiting = turn
             continue
-        content = [block for one in (last, turn) for block in _blocks(one, block_of)]
-        last = Turn("user", content, has_results=True)
-    if last is not None:
-        yield last
+        content = [block for one in (waiting, turn) for block in _blocks(one, block_of)]
+        waiting = Turn("user", content, has_results=True)
+    if waiting is not None:
+        yield waiting
 
 
 def _blocks(turn: Turn, block_of: Callable[[str], Any]) -> list[Any]:

@@ -60,11 +60,13 @@ class _Asked(Struct):
 
 
 def prompt_of(call: Call, model: str) -> dict[str, Any]:
+    if isinstance(call.input, str):
+        return {"contents": [{"parts": [{"text": call.input}], "role": "user"}]}
     contents: list[dict[str, Any]] = []
     system: list[Any] = []
     asked = _Asked()
     results: list[ToolResult] = []
-    for message in call.messages():
+    for message in call.input:
         if message.role in _SYSTEM:
             system.extend(_system(call, message))
             continue
@@ -73,10 +75,12 @@ def prompt_of(call: Call, model: str) -> dict[str, Any]:
             # All of one turn's calls are answered in one turn.
             results.extend(only)
             continue
-        contents.extend(_answered(call, results, asked))
-        results = []
+        if results:
+            contents.append(_answered(call, results, asked))
+            results = []
         contents.append({"parts": _parts(call, message, asked, model), "role": role})
-    contents.extend(_answered(call, results, asked))
+    if results:
+        contents.append(_answered(call, results, asked))
     if not contents:
         raise EncodeError(f"{call.model}: Gemini wants at least one message of a user besides the system prompt")
     return {"contents": contents, "systemInstruction": {"parts": system}} if system else {"contents": contents}
@@ -113,11 +117,10 @@ def _only_results(message: Message) -> list[ToolResult]:
     return results if len(results) == len(message.content) else []
 
 
-def _answered(call: Call, results: list[ToolResult], asked: _Asked) -> Iterator[dict[str, Any]]:
+def _answered(call: Call, results: list[ToolResult], asked: _Asked) -> dict[str, Any]:
     """In the order of the calls: without an id only the place tells two calls of one tool apart."""
-    if results:
-        ordered = sorted(results, key=lambda one: asked.places.get(one.id, len(asked.places)))
-        yield {"parts": [_result(call, one, asked.names) for one in ordered], "role": "user"}
+    ordered = sorted(results, key=lambda one: asked.places.get(one.id, len(asked.places)))
+    return {"parts": [_result(call, one, asked.names) for one in ordered], "role": "user"}
 
 
 def _parts(call: Call, message: Message, asked: _Asked, model: str) -> list[Any]:
