@@ -103,8 +103,6 @@ class _Gathered:
             self._close()
         if parts:
             self._add(role, *parts)
-        if role != "assistant":
-            self._close()
 
     def _take_call(self, item: Mapping[str, Any], where: str) -> None:
         id_, name = text_in(item, "call_id", where), text_in(item, "name", where)

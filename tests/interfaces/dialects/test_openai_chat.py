@@ -162,7 +162,8 @@ def test_a_turn_that_only_calls_tools_says_nothing(content: str | None) -> None:
 
 def test_an_answer_of_ours_is_a_turn_again_whatever_its_client_adds() -> None:
     message = {
-        "role": "assistant", "content": "a", "refusal": None, "annotations": [{"type": "url_citation"}], "audio": None,
+        "role": "assistant", "type": "message", "content": "a", "refusal": None, "audio": None,
+        "annotations": [{"type": "url_citation"}],
         "function_call": None, "tool_calls": None, "parsed": {"x": 1},
     }  # fmt: skip
     assert turn(**message) == Message("assistant", "a")

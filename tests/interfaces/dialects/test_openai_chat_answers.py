@@ -147,6 +147,26 @@ def test_the_sdk_joins_the_chunks_to_the_whole_answer(reply: Reply) -> None:
     assert len({repr(one or []) for one in tokens}) == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "refusal", "finish"),
+    [
+        ("filtered", "I can", None, "content_filter"),
+        ("refused", None, "I won't.", "stop"),
+        ("a tool", None, None, "tool_calls"),
+        ("nothing", "", None, "stop"),
+    ],
+)
+def test_a_message_says_nothing_where_openai_does(
+    name: str, content: str | None, refusal: str | None, finish: str
+) -> None:
+    told = whole(REPLIES[name]).choices[0]
+    assert (told.message.content, told.message.refusal, told.finish_reason) == (content, refusal, finish)
+
+
+def test_a_stream_ends_with_the_mark_that_clients_wait_for() -> None:
+    assert streamed([REPLIES["plain"]]).endswith(b"\n\ndata: [DONE]\n\n")
+
+
 def test_a_stream_is_cut_as_clients_know_it() -> None:
     reply = REPLIES["two tools behind a text"]
     deltas = [chunk.choices[0].delta for chunk in chunks(streamed([reply], "a", usage=False))]

