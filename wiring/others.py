@@ -120,7 +120,7 @@ class Others:
     def _wrong(self, group: str, name: str, made: object) -> ConfigurationError:
         point = self._points(group)[name][0]
         return ConfigurationError(
-            f"{_named(point)} is a {type(made).__name__}; it must be {_WANTED[group]}: mend or remove that package"
+            f"{_named(point)} is of type {type(made).__name__}; it must be {_WANTED[group]}: mend or remove it"
         )
 
     @staticmethod
