@@ -94,11 +94,11 @@ class Book:
             self._files = opened.enter_context(ExitStack())
             self._rows: dict[Path, Rows] = {}
             self._open_rows()
-            noted, self.spent = self._read_notes()
-            self.done, dropped = self._read_rows(noted)
+            self._noted, self.spent = self._read_notes()
+            self.done, dropped = self._read_rows(self._noted)
             if dropped:
                 self._files.close()
-                self._drop(noted)
+                self._drop(self._noted)
                 self._open_rows()
             self._opened = opened.pop_all()
 
@@ -133,10 +133,13 @@ class Book:
         for rows in self._rows.values():
             rows.flush()
 
-    def count(self) -> Ended:
-        """How the rows on disk ended, as their notes have it; the cost is of all that was ever sent for them."""
-        noted, spent = self._read_notes()
-        self.done, _ = self._read_rows(noted)
+    def count(self, *, is_unchanged: bool = False) -> Ended:
+        """How the rows on disk ended, as their notes have it; the cost is of all that was ever sent for them.
+        `is_unchanged`: nothing was written since they were read."""
+        if not is_unchanged:
+            self._noted, self.spent = self._read_notes()
+            self.done, _ = self._read_rows(self._noted)
+        noted = self._noted
         ended = Ended()
         for kind, note in self._notes():
             # Of several notes of one line one is the row's.
@@ -145,7 +148,7 @@ class Book:
             if noted.has(kind, note.line, note.row_crc):
                 noted.forget(kind, note.line)
                 count_note(ended, note)
-        ended.cost = spent
+        ended.cost = self.spent
         return ended
 
     def close_rows(self) -> None:

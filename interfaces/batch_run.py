@@ -98,7 +98,7 @@ def carry_out(batch: Batch, source: InputFile, place: Place) -> Result:
             progress = (survey.requests, already) if batch.show_progress else None
             is_done = book.done.__getitem__
             sent = sent_by(send(batch, source.lines(), sink, lambda line: bool(is_done(line)), book, progress))
-        result = _conclude(batch, book, survey, sent)
+        result = _conclude(batch, book, survey, sent, is_unchanged=already >= survey.requests)
         result.already, result.seconds = already, time.monotonic() - began
         return result
 
@@ -202,14 +202,14 @@ async def send(
     return sent
 
 
-def _conclude(batch: Batch, book: Book, survey: Survey, sent: Sent) -> Result:
+def _conclude(batch: Batch, book: Book, survey: Survey, sent: Sent, *, is_unchanged: bool) -> Result:
     """Count what is on disk, put it in order, and close the manifest."""
     try:
         book.close_rows()
     except LocalFault as fault:
         sent.fault = sent.fault or fault
     sent.fault = sent.fault or book.fault
-    result = Result(place=book.place, ended=book.count(), requests=survey.requests, sent=sent)
+    result = Result(place=book.place, ended=book.count(is_unchanged=is_unchanged), requests=survey.requests, sent=sent)
     try:
         if batch.in_order and not result.pending:
             book.put_in_order()

@@ -30,6 +30,7 @@ VERBS = (
     "serve",
     "cache",
     "batch",
+    "export",
 )
 
 
