@@ -221,6 +221,12 @@ def test_a_text_that_came_in_pieces_alone_stands_among_the_parts() -> None:
     assert (reply.text, reply.parts) == ("position A", (native(REASONING), "position A"))
 
 
+def test_pieces_without_a_sign_in_them_say_nothing() -> None:
+    last = event("response.completed", response=response(output=[]))
+    result = decode(Response(200, CREATED + delta("") + delta("") + last, stream=True))
+    assert isinstance(result, Fault) and result.kind == "empty"
+
+
 def test_a_call_that_ran_out_of_tokens_is_truncated() -> None:
     cut = called(arguments='{"whe', status="incomplete")
     reply = reply_of(whole(status="incomplete", incomplete_details={"reason": "max_output_tokens"}, output=[cut]))
