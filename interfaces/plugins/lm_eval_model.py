@@ -7,9 +7,9 @@ again asks for the same samples. Knows no protocol.
 from __future__ import annotations
 
 import json
-import weakref
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 # lm-eval looks for its own models only as long as it knows of none.
@@ -19,7 +19,7 @@ from lm_eval.api.registry import register_model  # type: ignore[import-untyped]
 from msgspec import structs
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from ...engine.call import Call, Failure, Outcome, Reply
+from ...engine.call import Call, Failure, Reply
 from ...wiring import family_of
 from ..blocking import SyncEngine
 from ..refusal import UsageError
@@ -67,11 +67,9 @@ class MillstreamLM(LM):  # type: ignore[misc]
             raise UsageError("no model: expected model=provider/model among the model's arguments")
         self.model = name
         self._max_gen_toks, self._seed, self._prefix = int(max_gen_toks), seed, prefix
-        settings = settings_of(sending_of(arguments))
-        check_model(name, settings)
-        self._family = family_of(name, settings)
-        self._engine = SyncEngine(settings=settings)
-        self._is_open = False
+        self._settings = settings_of(sending_of(arguments))
+        check_model(name, self._settings)
+        self._family = family_of(name, self._settings)
 
     @property
     def tokenizer_name(self) -> str:
@@ -140,9 +138,10 @@ class MillstreamLM(LM):  # type: ignore[misc]
     def _all(self, calls: Sequence[Call], read: Callable[[int, Reply], _T], disable_tqdm: bool) -> list[_T]:
         found: dict[int, _T] = {}
         failures: list[Failure] = []
-        with tqdm(total=len(calls), desc="Requesting API", disable=disable_tqdm) as bar:
+        numbered = (structs.replace(call, tag=at) for at, call in enumerate(calls))
+        with self._engine() as engine, tqdm(total=len(calls), desc="Requesting API", disable=disable_tqdm) as bar:
             cached = 0
-            for outcome in self._outcomes(calls):
+            for outcome in engine.run(numbered):
                 if outcome.reply is None:
                     assert outcome.failure is not None
                     failures.append(outcome.failure)
@@ -159,10 +158,12 @@ class MillstreamLM(LM):  # type: ignore[misc]
             )
         return [found[at] for at in range(len(calls))]
 
-    def _outcomes(self, calls: Sequence[Call]) -> Iterable[Outcome]:
-        if not self._is_open:
-            self._engine.__enter__()
-            # lm-eval closes no model.
-            weakref.finalize(self, self._engine.__exit__, None, None, None)
-            self._is_open = True
-        return self._engine.run(structs.replace(call, tag=at) for at, call in enumerate(calls))
+    @contextmanager
+    def _engine(self) -> Iterator[SyncEngine]:
+        """lm-eval closes no model, and at the end of a program it is too late to close anything in order. So each list
+        of requests has an engine, which knows what those before it spent."""
+        with SyncEngine(settings=self._settings) as engine:
+            try:
+                yield engine
+            finally:
+                self._settings = structs.replace(self._settings, spent=engine.statistics().spent)

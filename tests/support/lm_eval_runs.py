@@ -220,6 +220,26 @@ class Runs:
         self.ask("faults", {"faults": []})
         return {"line": line, **self.run("letters", "millstream", arguments)}
 
+    def spending(self) -> list[str]:
+        """Two lists of six requests at 7 cents each, under one budget of 60."""
+        from lm_eval.api.instance import Instance  # type: ignore[import-untyped]
+
+        from millstream.engine.fault import Stopped
+        from millstream.interfaces.plugins.lm_eval_model import MillstreamLM
+
+        prices = self.folder / "prices.toml"
+        prices.write_text('[prices."openai/steady"]\ninput = 1000\noutput = 2000\n')
+        arguments = self.ours("openai/steady", config_file=str(prices), max_cost=0.6, concurrency=1, max_gen_toks=32)
+        model, said = MillstreamLM(**arguments), []
+        for number in range(2):
+            asked = [f"Say something short, {number} {each}." for each in range(6)]
+            requests = [Instance("generate_until", {}, (text, {}), at) for at, text in enumerate(asked)]
+            try:
+                said.append(f"{len(model.generate_until(requests, disable_tqdm=True))} answers")
+            except Stopped as stopped:
+                said.append(str(stopped))
+        return said
+
     def weighed_by_chat(self) -> str:
         try:
             self.run("choices", "millstream", self.ours("openai/open"))

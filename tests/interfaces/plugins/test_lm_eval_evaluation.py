@@ -16,7 +16,7 @@ from lm_eval_runs import DOCS, offline, write_tasks
 SCRIPT = Path(__file__).parents[3] / "tests" / "support" / "lm_eval_runs.py"
 RUNS = (
     *("letters", "repeated", "choices", "perplexity"),
-    *("failing", "weighed_by_chat", "conversation_for_completions"),
+    *("failing", "spending", "weighed_by_chat", "conversation_for_completions"),
 )
 MODULE = "millstream.interfaces.plugins.lm_eval"
 
@@ -84,6 +84,12 @@ def test_failures_leave_no_result_and_are_all_that_is_sent_again(told: Any) -> N
     )
     assert sum(run["sent"]) == 3
     assert len(run["samples"]) == DOCS
+
+
+def test_a_budget_is_one_for_all_that_a_model_is_asked(told: Any) -> None:
+    first, second = told["spending"]
+    assert first == "6 answers"
+    assert "max-cost" in second
 
 
 def test_what_a_provider_has_not_is_told_in_one_line(told: Any) -> None:
