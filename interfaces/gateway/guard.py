@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import parse_qsl
 
@@ -21,7 +21,7 @@ from ..dialects.dialect import Problem
 ANYONE = ""
 METHODS = ("GET", "HEAD", "POST")
 _HTTP_PORT = 80
-_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([1-9][0-9]{0,4}))?")
 _JSON = re.compile(r"application/json\s*(?:;.*)?", re.IGNORECASE)
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 # A browser says so of a page of our own, of which there is none, and of an address that a person typed.
@@ -29,12 +29,12 @@ _OWN_SITES = ("none", "same-origin")
 
 
 class Seen(Struct, frozen=True):
-    """One request as it came: `headers` with their names in lower case, in their order, none joined. `remote` and
+    """One request as it came: of each header, by its name in lower case, all that it was given, in order. `remote` and
     `local`: the addresses at the two ends of its connection."""
 
     method: str
     target: str
-    headers: tuple[tuple[str, str], ...]
+    headers: Mapping[str, list[str]]
     remote: str
     local: str
 
@@ -66,9 +66,7 @@ def judge(seen: Seen, rules: Rules) -> str | Problem:
         return Problem(405, "invalid", f"method {seen.method}: expected GET, HEAD or POST")
     if not seen.target.startswith("/"):
         return Problem(400, "invalid", "expected a path such as /v1/chat/completions as the request's target")
-    found: dict[str, list[str]] = {}
-    for name, value in seen.headers:
-        found.setdefault(name, []).append(value)
+    found = seen.headers
     refused = _of_host(found.get("host", []), seen.local, rules) or _of_page(found, rules)
     if refused is not None:
         return refused
@@ -89,11 +87,16 @@ def _of_host(given: list[str], local: str, rules: Rules) -> Problem | None:
     name, port = match[1].lower(), int(match[2] or _HTTP_PORT)
     if name in rules.hosts or f"{name}:{port}" in rules.hosts:
         return None
-    if port == rules.port and (name == "localhost" or _is_loopback(name) or name.strip("[]") == local):
+    if port == rules.port and (name == "localhost" or _is_loopback(name) or name == _written(local)):
         return None
     return Problem(
         403, "forbidden", f"Host {name}:{port} is none of this gateway's: ask 127.0.0.1, or name it in [gateway] hosts"
     )
+
+
+def _written(address: str) -> str:
+    """As a Host header has it."""
+    return f"[{address}]" if ":" in address else address
 
 
 @lru_cache(256)
@@ -108,7 +111,7 @@ def _is_loopback(name: str) -> bool:
     return is_bracketed and address == ipaddress.IPv6Address("::1")
 
 
-def _of_page(found: dict[str, list[str]], rules: Rules) -> Problem | None:
+def _of_page(found: Mapping[str, list[str]], rules: Rules) -> Problem | None:
     """Browsers name the page that asks, and programs have none."""
     origins, sites = found.get("origin", []), found.get("sec-fetch-site", [])
     if origins and not (len(origins) == 1 and origins[0] in rules.origins):
@@ -118,7 +121,7 @@ def _of_page(found: dict[str, list[str]], rules: Rules) -> Problem | None:
     return None
 
 
-def _caller_of(found: dict[str, list[str]], seen: Seen, rules: Rules) -> str | Problem:
+def _caller_of(found: Mapping[str, list[str]], seen: Seen, rules: Rules) -> str | Problem:
     if not rules.tokens:
         if _is_of_this_machine(seen.remote):
             return ANYONE
@@ -138,7 +141,7 @@ def _caller_of(found: dict[str, list[str]], seen: Seen, rules: Rules) -> str | P
     )
 
 
-def _credentials(found: dict[str, list[str]], target: str) -> Iterable[str]:
+def _credentials(found: Mapping[str, list[str]], target: str) -> Iterable[str]:
     """Every way that clients have to send a key."""
     for value in found.get("authorization", ()):
         scheme, _, secret = value.strip().partition(" ")

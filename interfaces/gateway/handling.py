@@ -98,6 +98,7 @@ class Handling:
         self._callers = callers
         self._trials = trials
         self._metrics = metrics
+        metrics.under_way = lambda: self.under_way
         self._id = f"req_{os.urandom(6).hex()}"
         self._count = 0
 
@@ -106,13 +107,15 @@ class Handling:
         began = time.perf_counter()
         self._count += 1
         request_id = f"{self._id}{self._count:08x}"
-        headers = tuple((name.decode("latin-1").lower(), _text(value)) for name, value in request.raw_headers)
+        headers: dict[str, list[str]] = {}
+        for header, value in request.raw_headers:
+            headers.setdefault(header.decode("latin-1").lower(), []).append(value.decode("utf-8", "surrogateescape"))
         target = request.raw_path
         transport = request.transport
         local = "" if transport is None else str(transport.get_extra_info("sockname")[0])
         judged = judge(Seen(request.method, target, headers, request.remote or "", local), self.rules)
-        first = dict(reversed(headers))
-        way = way_of(target, first)
+        first = {name: given[0] for name, given in headers.items()}
+        way = way_of(request.method, target, first)
         name = way.dialect if way is not None else dialect_of(target.partition("?")[0], first)
         if isinstance(judged, Problem):
             self._metrics.refused(judged)
@@ -141,7 +144,7 @@ class Handling:
             state = {"status": "stopping" if self.is_draining else "ok", "in_flight": self.under_way}
             return answer(orjson.dumps(state), told, exchange.id, status=503 if self.is_draining else 200)
         if way.kind == "metrics":
-            body, media_type = self._metrics.page(self._engine, self._callers, self.under_way)
+            body, media_type = self._metrics.page()
             return answer(body, told, exchange.id, media_type)
         if way.kind == "models":
             listed = models_for(exchange.caller, self._settings, self._engine)
@@ -272,10 +275,6 @@ class Handling:
     def _is_provider(self, name: str) -> bool:
         settings = self._engine.settings
         return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "surrogateescape")
 
 
 def _run_of(exchange: Exchange) -> str:

@@ -1,14 +1,20 @@
-"""What a scraper is told, in Prometheus' words: requests, answers, money, waits, and how the lanes stand.
+"""What a scraper is told, in Prometheus' words: requests, answers, money, waits, and how lanes and callers stand.
 
 Owns the names of the metrics and a registry of its own, so that several gateways and other programs live in one
-process. Callers stand there by their names, never by a token.
+process. Counts are plain numbers until somebody asks. Callers stand there by their names, never by a token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import TypeAlias
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from ...engine.call import Outcome
 from ...engine.events import Event, Events
@@ -17,93 +23,126 @@ from ..dialects.dialect import Problem
 from .callers import Caller
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_Labels: TypeAlias = tuple[str, ...]
 
 
-class Metrics:
-    """Counts since the gateway began. `totals` are for its last line."""
+class _Durations:
+    """How many took how long: one more bucket than there are bounds."""
 
     def __init__(self) -> None:
+        self.buckets = [0] * (len(_SECONDS) + 1)
+        self.sum_s = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.buckets[bisect_left(_SECONDS, seconds)] += 1
+        self.sum_s += seconds
+
+
+class Metrics(Collector):
+    """Counts since the gateway began. The plain ones are for its last line."""
+
+    def __init__(self, engine: Engine, callers: Mapping[str, Caller]) -> None:
         self.requests = 0
         self.from_cache = 0
         self.failed = 0
         self.sent = 0
+        self.under_way: Callable[[], int] = lambda: 0
+        self._engine = engine
+        self._callers = callers
+        self._requests: Counter[_Labels] = Counter()
+        self._durations: dict[_Labels, _Durations] = {}
+        self._refused: Counter[_Labels] = Counter()
+        self._tokens: Counter[_Labels] = Counter()
+        self._cost: dict[_Labels, float] = {}
+        self._calls: Counter[_Labels] = Counter()
+        self._waits: dict[_Labels, float] = {}
         self._registry = CollectorRegistry()
-        self._requests = self._counter("requests", "Requests answered", "dialect", "status", "cached", "caller")
-        self._refused = self._counter("refused", "Requests that got past no guard", "status")
-        self._seconds = Histogram(
-            "millstream_request_seconds",
-            "From a request's arrival to its answer",
-            ("dialect", "cached"),
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self._tokens = self._counter("tokens", "Tokens of calls that were sent", "direction", "caller")
-        self._cost = self._counter("cost_dollars", "Cost of calls that were sent", "caller")
-        self._calls = self._counter("calls", "What became of calls that had to be sent", "model", "event")
-        self._waits = self._counter("wait_seconds", "How long a lane's first call waited for what", "model", "reason")
-        self._in_flight = self._gauge("requests_in_flight", "Requests that wait for their answer")
-        self._lanes = self._gauge("lane_in_flight", "Calls in flight to a model", "model")
-        self._stopped = self._gauge("lane_stopped", "1: nothing more is sent to this model", "model")
-        self._callers = self._gauge("caller_in_flight", "Calls in flight of a caller with bounds", "caller")
-        self._left = self._gauge("caller_dollars_left", "What is left of a caller's max_cost", "caller")
-        self._children: dict[tuple[str, ...], tuple[Counter, Histogram]] = {}
+        self._registry.register(self)
 
     def watch(self, events: Events) -> Callable[[], None]:
         return events.subscribe(self._hear)
 
     def refused(self, problem: Problem) -> None:
-        self._refused.labels(str(problem.status)).inc()
+        self._refused[(str(problem.status),)] += 1
 
     def answered(self, dialect: str, caller: Caller, status: int, outcomes: Sequence[Outcome], seconds: float) -> None:
+        """One request has ended; without outcomes it brought no answer."""
         is_cached = bool(outcomes) and all(outcome.cached for outcome in outcomes)
-        name = caller.settings.name
         self.requests += 1
         self.from_cache += is_cached
         self.failed += not outcomes
-        labels = (dialect, str(status), "true" if is_cached else "false", name)
-        children = self._children.get(labels)
-        if children is None:
-            children = self._children[labels] = (
-                self._requests.labels(*labels),
-                self._seconds.labels(dialect, labels[2]),
-            )
-        children[0].inc()
-        children[1].observe(seconds)
-        for outcome in outcomes:
-            if not outcome.cached:
-                self._spent(outcome, name)
+        cached, name = "true" if is_cached else "false", caller.settings.name
+        self._requests[dialect, str(status), cached, name] += 1
+        durations = self._durations.get((dialect, cached))
+        if durations is None:
+            durations = self._durations[dialect, cached] = _Durations()
+        durations.add(seconds)
+        if not is_cached:
+            for outcome in outcomes:
+                self._spend(outcome, name)
 
-    def page(self, engine: Engine, callers: Mapping[str, Caller], under_way: int) -> tuple[bytes, str]:
-        self._in_flight.set(under_way)
-        for model, route in engine.scheduler.routes.items():
-            self._lanes.labels(model).set(route.lane.in_flight)
-            self._stopped.labels(model).set(route.lane.stopped is not None)
-        for name, caller in callers.items():
-            if caller.is_limited:
-                self._callers.labels(name).set(caller.in_flight)
-            if caller.spending is not None:
-                self._left.labels(name).set(caller.spending.left)
+    def page(self) -> tuple[bytes, str]:
         return generate_latest(self._registry), MEDIA_TYPE
 
-    def _counter(self, name: str, told: str, *labels: str) -> Counter:
-        return Counter(f"millstream_{name}", told, labels, registry=self._registry)
+    def collect(self) -> Iterable[Metric]:
+        yield _counter("requests", "Requests", ("dialect", "status", "cached", "caller"), self._requests)
+        yield _counter("refused", "Requests that got past no guard", ("status",), self._refused)
+        yield self._histogram()
+        yield _counter("tokens", "Tokens of calls that were sent", ("direction", "caller"), self._tokens)
+        yield _counter("cost_dollars", "Cost of calls that were sent", ("caller",), self._cost)
+        yield _counter("calls", "What became of calls that had to be sent", ("model", "event"), self._calls)
+        yield _counter("wait_seconds", "How long a lane's first call waited", ("model", "reason"), self._waits)
+        yield _gauge("requests_in_flight", "Requests that wait for their answer", (), {(): self.under_way()})
+        routes = self._engine.scheduler.routes.items()
+        in_flight: dict[_Labels, float] = {(model,): route.lane.in_flight for model, route in routes}
+        yield _gauge("lane_in_flight", "Calls in flight to a model", ("model",), in_flight)
+        stopped: dict[_Labels, float] = {(model,): float(route.lane.stopped is not None) for model, route in routes}
+        yield _gauge("lane_stopped", "1: nothing more is sent to this model", ("model",), stopped)
+        bound: dict[_Labels, float] = {
+            (name,): caller.in_flight for name, caller in self._callers.items() if caller.is_limited
+        }
+        yield _gauge("caller_in_flight", "Calls in flight of a caller with bounds", ("caller",), bound)
+        budgets = ((name, caller.spending) for name, caller in self._callers.items())
+        left: dict[_Labels, float] = {(name,): budget.left for name, budget in budgets if budget is not None}
+        yield _gauge("caller_dollars_left", "What is left of a caller's max_cost", ("caller",), left)
 
-    def _gauge(self, name: str, told: str, *labels: str) -> Gauge:
-        return Gauge(f"millstream_{name}", told, labels, registry=self._registry)
+    def _histogram(self) -> HistogramMetricFamily:
+        told = "From a request's arrival to its answer"
+        family = HistogramMetricFamily("millstream_request_seconds", told, labels=("dialect", "cached"))
+        bounds = [*(f"{bound:g}" for bound in _SECONDS), "+Inf"]
+        for labels, durations in self._durations.items():
+            buckets = list(zip(bounds, map(float, accumulate(durations.buckets)), strict=True))
+            family.add_metric(labels, buckets, durations.sum_s)
+        return family
 
-    def _spent(self, outcome: Outcome, name: str) -> None:
+    def _spend(self, outcome: Outcome, name: str) -> None:
+        if outcome.cached:
+            return
         if outcome.cost is not None:
-            self._cost.labels(name).inc(outcome.cost)
+            self._cost[(name,)] = self._cost.get((name,), 0.0) + outcome.cost
         if outcome.reply is not None and outcome.reply.usage is not None:
-            self._tokens.labels("input", name).inc(outcome.reply.usage.input)
-            self._tokens.labels("output", name).inc(outcome.reply.usage.output)
+            self._tokens["input", name] += outcome.reply.usage.input
+            self._tokens["output", name] += outcome.reply.usage.output
 
     def _hear(self, event: Event) -> None:
-        if event.kind == "cached":
-            return  # told by requests
         if event.kind == "waited":
-            self._waits.labels(event.lane, event.detail).inc(event.value)
-        elif event.kind != "spent":
+            labels = (event.lane, event.detail)
+            self._waits[labels] = self._waits.get(labels, 0.0) + event.value
+        elif event.kind not in ("spent", "cached"):
             self.sent += event.kind == "sent"
-            self._calls.labels(event.lane, event.kind).inc()
+            self._calls[event.lane, event.kind] += 1
+
+
+def _counter(name: str, told: str, labels: _Labels, amounts: Mapping[_Labels, float]) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"millstream_{name}", told, labels=labels)
+    for values, amount in amounts.items():
+        family.add_metric(values, amount)
+    return family
+
+
+def _gauge(name: str, told: str, labels: _Labels, amounts: Mapping[_Labels, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"millstream_{name}", told, labels=labels)
+    for values, amount in amounts.items():
+        family.add_metric(values, amount)
+    return family

@@ -43,7 +43,7 @@ class Way(Struct, frozen=True):
     is_list: bool = False
 
 
-def way_of(target: str, headers: Mapping[str, str]) -> Way | None:
+def way_of(method: str, target: str, headers: Mapping[str, str]) -> Way | None:
     """None: there is no such path."""
     path, _, query = target.partition("?")
     run = ""
@@ -61,7 +61,8 @@ def way_of(target: str, headers: Mapping[str, str]) -> Way | None:
         return Way("ask", CHAT, unquote(match[1]), run)
     if match := _GENERATE.fullmatch(path):
         return _generate(match, query, run)
-    if match := _MODELS.fullmatch(path):
+    # What else Google's clients post is a model's name and a verb.
+    if method != "POST" and (match := _MODELS.fullmatch(path)):
         return Way("model" if match[1] else "models", dialect_of(path, headers), unquote(match[1] or ""), run)
     return None
 

@@ -9,13 +9,14 @@ import asyncio
 import contextlib
 import ipaddress
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
+from ...engine.collector import calm_collector
 from ...providers.table import PROVIDERS
 from ...wiring import ConfigurationError, Engine, Settings, access_to
 from ..refusal import UsageError
@@ -49,29 +50,63 @@ class Ended(Struct, frozen=True):
     was_cut: bool
 
 
+class Running:
+    """A gateway that listens while it is entered. Raises UsageError, ConfigurationError, LocalFault before it does."""
+
+    def __init__(self, settings: Settings, gateway: GatewaySettings, place: Place) -> None:
+        self._rules = rules_of(gateway, place, settings.variables)
+        refuse_own_upstream(settings, place.host, place.port)
+        self.place = place
+        self.engine = Engine(settings=settings)
+        self.callers: dict[str, Caller] = {}
+        self._gateway = gateway
+        self._open = contextlib.AsyncExitStack()
+
+    @property
+    def port(self) -> int:
+        return self.listener.port
+
+    async def __aenter__(self) -> Running:
+        async with contextlib.AsyncExitStack() as opening:
+            settings, place = self.engine.settings, self.place
+            await opening.enter_async_context(self.engine)
+            folder = settings.cache_folder() / FOLDER
+            for one in (*self._gateway.callers, CallerSettings(ANYONE, "")):
+                caller = self.callers[one.name] = Caller(one, folder)
+                opening.callback(caller.close)
+            self.metrics = Metrics(self.engine, self.callers)
+            opening.callback(self.metrics.watch(self.engine.events))
+            trials = Trials(is_counting=place.is_counting)
+            self.handling = Handling(self.engine, self._gateway, self.callers, trials, self.metrics)
+            self.listener = Listener(self.handling, place.host, place.port, self._rules)
+            await opening.enter_async_context(self.listener)
+            refuse_own_upstream(settings, place.host, self.listener.port)
+            _write_port(place.port_file, self.listener.port)
+            self._open = opening.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """What is under way is cut off: drain before."""
+        await self._open.aclose()
+
+    def summary(self) -> dict[str, Any]:
+        metrics, routes = self.metrics, self.engine.scheduler.routes
+        return {
+            "requests": metrics.requests,
+            "from_cache": metrics.from_cache,
+            "failed": metrics.failed,
+            "sent": metrics.sent,
+            "cost": round(self.engine.purse.spent, 10),
+            "stopped": sorted(model for model, route in routes.items() if route.lane.stopped is not None),
+        }
+
+
 async def serve(settings: Settings, gateway: GatewaySettings, place: Place, announce: Callable[[str], None]) -> Ended:
-    """Serve until a signal. Raises UsageError, ConfigurationError, LocalFault before it listens."""
-    rules = rules_of(gateway, place, settings.variables)
-    refuse_own_upstream(settings, place.host, place.port)
-    async with Engine(settings=settings) as engine:
-        folder = settings.cache_folder() / FOLDER
-        callers: dict[str, Caller] = {}
-        metrics = Metrics()
-        unwatch = metrics.watch(engine.events)
-        try:
-            for one in gateway.callers:
-                callers[one.name] = Caller(one, folder)
-            callers[ANYONE] = Caller(CallerSettings(ANYONE, ""), folder)
-            handling = Handling(engine, gateway, callers, Trials(is_counting=place.is_counting), metrics)
-            async with Listener(handling, place.host, place.port, rules) as listener:
-                refuse_own_upstream(settings, place.host, listener.port)
-                _write_port(place.port_file, listener.port)
-                signal, was_cut = await _until_signal(listener, lambda: announce(told(place.host, listener.port)))
-        finally:
-            unwatch()
-            for caller in callers.values():
-                caller.close()
-        return Ended(_summary(metrics, engine), signal, was_cut)
+    """Serve until a signal."""
+    async with Running(settings, gateway, place) as running:
+        with calm_collector():
+            signal, was_cut = await _until_signal(running, lambda: announce(told(place.host, running.port)))
+        return Ended(running.summary(), signal, was_cut)
 
 
 def rules_of(gateway: GatewaySettings, place: Place, variables: Mapping[str, str]) -> Rules:
@@ -137,12 +172,12 @@ def told(host: str, port: int) -> str:
     )
 
 
-async def _until_signal(listener: Listener, announce: Callable[[], None]) -> tuple[int | None, bool]:
+async def _until_signal(running: Running, announce: Callable[[], None]) -> tuple[int | None, bool]:
     draining, cut = asyncio.Event(), asyncio.Event()
     with Interruption(lambda _: draining.set(), cut.set) as interruption:
         announce()
         await draining.wait()
-        drained, cutting = asyncio.ensure_future(listener.drain()), asyncio.ensure_future(cut.wait())
+        drained, cutting = asyncio.ensure_future(running.listener.drain()), asyncio.ensure_future(cut.wait())
         await asyncio.wait((drained, cutting), return_when=asyncio.FIRST_COMPLETED)
         was_cut = not drained.done()
         for task in (drained, cutting):
@@ -171,18 +206,3 @@ def _write_port(path: Path | None, port: int) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise UsageError(f"--port-file {path} can't be written ({error.strerror}): name another") from error
-
-
-def _summary(metrics: Metrics, engine: Engine) -> dict[str, Any]:
-    return {
-        "requests": metrics.requests,
-        "from_cache": metrics.from_cache,
-        "failed": metrics.failed,
-        "sent": metrics.sent,
-        "cost": round(engine.purse.spent, 10),
-        "stopped": sorted(_stopped(engine)),
-    }
-
-
-def _stopped(engine: Engine) -> Iterable[str]:
-    return (model for model, route in engine.scheduler.routes.items() if route.lane.stopped is not None)
