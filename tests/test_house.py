@@ -97,6 +97,7 @@ BREACHES = {
     "providers/breach.py": ("from .. import metrics", FLOORS, "providers.breach -> millstream.metrics"),
     "providers/llm/breach.py": ("from ... import bench", FLOORS, "providers.llm.breach -> millstream.bench"),
     "bench/millstone/breach_up.py": ("from ... import wiring", FLOORS, "breach_up -> millstream.wiring"),
+    "wiring/breach.py": ("from .. import interfaces", FLOORS, "wiring.breach -> millstream.interfaces"),
     "bench/millstone/breach.py": (
         "from .. import speed",
         "Rooms of the bench never import each other",

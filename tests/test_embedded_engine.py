@@ -1,0 +1,442 @@
+"""The engine inside somebody's program: in any loop, beside anyone, leaving nothing behind and nothing changed."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import gc
+import inspect
+import os
+import random
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, cast
+
+import aiohttp
+import pytest
+from command_line import Provider, environment, simulated_provider
+from loops import FACTORIES, on_each_loop, run_on
+from recorder import recording
+
+import millstream as ms
+from millstream.fixtures.provider import ModelProvider, Options, parse_latency
+
+M = "openai/open"
+CHAT = (
+    b'{"id":"1","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop","message":'
+    b'{"role":"assistant","content":"A"}}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}'
+)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    with simulated_provider(tmp_path_factory.mktemp("provider")) as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(running: Provider) -> Provider:
+    running.reset()
+    return running
+
+
+def calls(count: int, word: str = "") -> Iterator[ms.Call]:
+    return (ms.Call(M, f"Is {number} prime?{word}", tag=number) for number in range(count))
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"))
+
+
+# Loops
+
+
+@on_each_loop
+def test_it_works_in_any_loop_beside_other_sessions_of_aiohttp_and_leaves_no_task(
+    loop: str, provider: Provider, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        tasks = asyncio.all_tasks()
+        async with aiohttp.ClientSession() as session, ms.Engine(base_url=provider.base_url, cache=tmp_path) as engine:
+
+            async def other() -> int:
+                async with session.get(f"{provider.base_url}/models") as answer:
+                    await answer.read()
+                    return answer.status
+
+            async def ours() -> int:
+                return len([outcome async for outcome in engine.run(calls(200)) if outcome.status == "ok"])
+
+            done, *statuses = await asyncio.gather(ours(), *(other() for _ in range(50)))
+            assert done == 200 and set(statuses) == {200}
+        assert asyncio.all_tasks() == tasks
+
+    run_on(loop, main())
+
+
+@pytest.mark.skipif(not hasattr(asyncio, "eager_task_factory"), reason="eager tasks came with Python 3.12")
+@on_each_loop
+def test_it_works_where_tasks_begin_at_once(loop: str, provider: Provider, tmp_path: Path) -> None:
+    async def main() -> None:
+        asyncio.get_running_loop().set_task_factory(cast(Any, asyncio).eager_task_factory)
+        async with ms.Engine(base_url=provider.base_url, cache=tmp_path) as engine:
+            asked = asyncio.gather(*(engine.ask(call) for call in calls(50)))
+            assert len([outcome async for outcome in engine.run(calls(300, " Now?"))]) == 300
+            assert {outcome.status for outcome in await asked} == {"ok"}
+
+    run_on(loop, main())
+
+
+CELLS = (
+    "import millstream as ms\nengine = await ms.Engine(base_url=base_url, cache=cache).__aenter__()",
+    "outcome = await engine.ask(ms.Call('openai/open', 'A or B?'))\noutcome.status",
+    "found = [outcome.status async for outcome in engine.run(ms.Call('openai/open', f'{n}?') for n in range(20))]",
+    "with ms.SyncEngine(base_url=base_url, cache=cache) as blocking:\n    again = blocking.ask(outcome.call).cached",
+    "await engine.__aexit__(None, None, None)",
+    "async with ms.Engine(base_url=base_url, cache=cache) as it:\n    last = (await it.ask(outcome.call)).cached",
+)
+
+
+@on_each_loop
+def test_it_works_in_the_cells_of_a_notebook(loop: str, provider: Provider, tmp_path: Path) -> None:
+    """As notebooks do it: each cell is compiled with await allowed at its top, and run in the one loop there is."""
+    names: dict[str, Any] = {"base_url": provider.base_url, "cache": tmp_path}
+
+    async def notebook() -> None:
+        for cell in CELLS:
+            code = compile(cell, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            # Between two cells the loop does other things.
+            await asyncio.sleep(0.01)
+            ended = eval(code, names)
+            if inspect.iscoroutine(ended):
+                await asyncio.get_running_loop().create_task(ended)
+
+    run_on(loop, notebook())
+    assert (names["found"], names["again"], names["last"]) == (["ok"] * 20, True, True)
+
+
+# Several engines
+
+
+@on_each_loop
+def test_three_engines_at_once_share_a_cache_or_have_their_own(loop: str, provider: Provider, tmp_path: Path) -> None:
+    async def all_of(engine: ms.Engine) -> int:
+        return len([outcome async for outcome in engine.run(calls(200)) if outcome.status == "ok"])
+
+    async def main(*folders: str) -> int:
+        made = [ms.Engine(base_url=provider.base_url, cache=tmp_path / folder) for folder in folders]
+        one, two, three = made
+        async with one, two, three:
+            assert await asyncio.gather(*map(all_of, made)) == [200] * 3
+            cached = [(await engine.ask(next(calls(1)))).cached for engine in made]
+        assert cached == [True] * 3
+        return provider.calls()
+
+    run_on(loop, main("a", "b", "c"))
+    assert provider.calls() == 600
+    provider.reset()
+    run_on(loop, main("same", "same", "same"))
+    # What two engines of one process ask at the same moment is sent by both.
+    assert 200 <= provider.calls() <= 600
+    provider.reset()
+    run_on(loop, main("same", "same", "same"))
+    assert provider.calls() == 0
+
+
+def test_an_engine_is_closed_and_opened_again_in_another_loop(provider: Provider, tmp_path: Path) -> None:
+    engine = ms.Engine(base_url=provider.base_url, cache=tmp_path)
+
+    async def main(word: str) -> list[bool]:
+        async with engine:
+            return [outcome.cached async for outcome in engine.run(calls(20, word))]
+
+    found = [run_on(loop, main(word)) for word in ("", " Now?") for loop in sorted(FACTORIES)]
+    assert found == [[False] * 20, [True] * 20] * 2
+
+
+def test_engines_with_other_keys_and_addresses_do_not_mix(tmp_path: Path) -> None:
+    async def main(*made: ms.Engine) -> None:
+        one, other = made
+        async with one, other:
+            await asyncio.gather(*(engine.ask(call) for call in calls(20) for engine in (one, other)))
+
+    with recording(CHAT) as first, recording(CHAT) as second:
+        made = [
+            ms.Engine(
+                settings=ms.Settings(
+                    base_url=server.base_url, cache=tmp_path, environment={"OPENAI_API_KEY": f"sk-{name}-0123456789"}
+                )
+            )
+            for name, server in (("one", first), ("two", second))
+        ]
+        asyncio.run(main(*made))
+        keys = [{sent.headers["authorization"] for sent in server.sent} for server in (first, second)]
+        assert keys == [{"Bearer sk-one-0123456789"}, {"Bearer sk-two-0123456789"}]
+        assert [len(server.sent) for server in (first, second)] == [20, 20]
+
+
+# What is left alone
+
+# Everything of a process that a library may change without being asked, before and after; and what modules hold.
+UNCHANGED = """
+import asyncio, atexit, gc, io, logging, os, signal, sys, threading, warnings
+import millstream as ms
+from millstream import Engine, SyncEngine, Settings, open_sink
+import millstream.engine.run, millstream.interfaces.blocking, uvloop, aiohttp
+
+base_url = sys.argv[1]
+
+def held(value):
+    if isinstance(value, dict):
+        return ("dict", tuple((repr(name), held(each)) for name, each in value.items()))
+    if isinstance(value, (list, set, tuple)):
+        return (type(value).__name__, len(value), tuple(map(id, value)) if not isinstance(value, set) else None)
+    return id(value)
+
+def process():
+    root = logging.getLogger()
+    own = [name for name in sorted(sys.modules) if name.split(".")[0] == "millstream"]
+    ours = {name: held(dict(vars(sys.modules[name]))) for name in own}
+    loggers = {name: (logger.level, list(logger.handlers), logger.propagate) for name, logger in
+               logging.root.manager.loggerDict.items() if isinstance(logger, logging.Logger)}
+    return {
+        "signals": [signal.getsignal(number) for number in signal.valid_signals()],
+        "root": (list(root.handlers), root.level, list(root.filters), logging.root.manager.disable, logging.lastResort),
+        "loggers": loggers,
+        "warnings": list(warnings.filters),
+        "hooks": (sys.excepthook, sys.unraisablehook, threading.excepthook, sys.displayhook, sys.breakpointhook),
+        "asyncgen": sys.get_asyncgen_hooks(),
+        "streams": (sys.stdin, sys.stdout, sys.stderr),
+        "policy": asyncio.get_event_loop_policy(),
+        "wakeup": signal.set_wakeup_fd(signal.set_wakeup_fd(-1)),
+        "threads": [thread.name for thread in threading.enumerate()],
+        "descriptors": len(os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd")),
+        "environment": dict(os.environ),
+        "collector": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
+        "umask and folder": (os.umask(os.umask(0o22)) and None, os.getcwd()),
+        "recursion": (sys.getrecursionlimit(), sys.getswitchinterval()),
+        "modules": ours,
+    }
+
+async def work():
+    async with Engine(base_url=base_url, cache="cache") as engine:
+        inside = [signal.getsignal(number) for number in signal.valid_signals()]
+        calls = [ms.Call("openai/open", f"{n}?") for n in range(50)]
+        assert [o.status async for o in engine.run(calls)] == ["ok"] * 50
+        await engine.read("http://127.0.0.1/")
+        return inside
+
+def work_in(make):
+    with asyncio.Runner(loop_factory=make) as runner:
+        return runner.run(work())
+
+def everything():
+    inside = [work_in(make) for make in (asyncio.new_event_loop, uvloop.new_event_loop)]
+    with SyncEngine(base_url=base_url, cache="cache") as engine:
+        engine.ask(ms.Call("openai/open", "A?"))
+        list(engine.run(ms.Call("openai/open", f"{n}!") for n in range(50)))
+    gc.collect()
+    return inside
+
+everything()  # modules are loaded on first use
+before = process()
+everything()
+after = process()
+for name in before:
+    if before[name] != after[name]:
+        if isinstance(before[name], dict):
+            for each in before[name]:
+                if before[name][each] != after[name].get(each):
+                    print("changed", name, each)
+            print("new", name, sorted(set(after[name]) - set(before[name])))
+        else:
+            print("changed", name, before[name], after[name])
+print("compared", len(before), len(before["modules"]) > 50)
+"""
+
+
+def test_nothing_of_the_process_is_changed_and_no_module_keeps_anything(provider: Provider, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", UNCHANGED, provider.base_url],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "compared 16 True\n", "")
+
+
+FRESH = """
+import logging, signal, sys, warnings, asyncio, threading
+seen = lambda: ([signal.getsignal(n) for n in signal.valid_signals()], list(logging.getLogger().handlers),
+                logging.getLogger().level, list(warnings.filters), sys.excepthook, sys.stdout, sys.stderr,
+                asyncio.get_event_loop_policy().__class__, threading.active_count())
+before = seen()
+import millstream as ms
+with ms.SyncEngine(base_url=sys.argv[1], cache="cache") as engine:
+    assert engine.ask(ms.Call("openai/open", "A?")).status == "ok"
+
+async def main():
+    async with ms.Engine(base_url=sys.argv[1], cache="cache") as engine:
+        return (await engine.ask(ms.Call("openai/open", "B?"))).status
+
+print(asyncio.run(main()), before == seen())
+"""
+
+
+def test_the_first_use_changes_nothing_either(provider: Provider, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, provider.base_url],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ok True\n", "")
+
+
+LIMITED = """
+import asyncio, resource, sys
+import millstream as ms
+
+soft, hard = int(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+with ms.SyncEngine(base_url=sys.argv[1], cache="cache") as engine:
+    engine.ask(ms.Call("openai/open", "A?"))
+    print(*resource.getrlimit(resource.RLIMIT_NOFILE), engine.statistics().lanes[0].concurrency)
+"""
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "after"), [(256, 1024, "1024 1024 128"), (200, 200, "200 200 72"), (512, 4096, "4096 4096 128")]
+)
+def test_the_soft_limit_of_open_files_is_raised_and_calls_in_flight_stay_below_it(
+    soft: int, hard: int, after: str, provider: Provider, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, provider.base_url, str(soft), str(hard)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, after, "")
+
+
+# Backpressure, leaving, cancelling
+
+
+@on_each_loop
+def test_a_million_calls_are_read_no_further_than_they_are_taken(loop: str, provider: Provider, tmp_path: Path) -> None:
+    read = 0
+
+    async def asynchronous() -> AsyncIterator[ms.Call]:
+        nonlocal read
+        for call in calls(1_000_000):
+            read += 1
+            yield call
+
+    def plain() -> Iterator[ms.Call]:
+        nonlocal read
+        for call in calls(1_000_000):
+            read += 1
+            yield call
+
+    async def main(make: Callable[[], Any]) -> None:
+        nonlocal read
+        read = 0
+        lane = ms.Lane(M, concurrency=16)
+        async with ms.Engine(lane, base_url=provider.base_url, cache=tmp_path) as engine:
+            async with aclosing(engine.run(make())) as outcomes:
+                for taken in range(1, 4):
+                    await anext(outcomes)
+                    await asyncio.sleep(0.4)
+                    assert 1 <= read <= 256 * (taken + 1) + 16 + 64
+                before = read
+                await asyncio.sleep(0.2)
+                assert read == before
+            assert engine.statistics().in_flight == 0
+
+    for make in (asynchronous, plain):
+        run_on(loop, main(make))
+
+
+@on_each_loop
+def test_a_run_that_is_left_open_ends_with_its_engine_and_says_so(
+    loop: str, provider: Provider, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        tasks = asyncio.all_tasks()
+        async with ms.Engine(base_url=provider.base_url, cache=tmp_path) as engine:
+            left = engine.run(calls(10_000))
+            await anext(left)
+        with pytest.raises(RuntimeError, match="the engine was closed during a run"):
+            async for _ in left:
+                pass
+        async with ms.Engine(base_url=provider.base_url, cache=tmp_path) as engine:
+            async for _ in engine.run(calls(10_000)):
+                break
+        await asyncio.sleep(0)
+        gc.collect()
+        await asyncio.sleep(0.05)
+        assert asyncio.all_tasks() == tasks
+
+    run_on(loop, main())
+
+
+@on_each_loop
+def test_two_thousand_cancels_at_random_moments_leave_every_slot_and_file_as_it_was(loop: str, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    cut = 0
+
+    async def cancelled(work: Awaitable[object], after_s: float) -> None:
+        task = asyncio.ensure_future(work)
+        await asyncio.sleep(after_s)
+        task.cancel()
+        await asyncio.wait([task])
+        nonlocal cut
+        cut += task.cancelled()
+        # Or it was quicker.
+        assert task.cancelled() or task.exception() is None
+
+    async def taken(engine: ms.Engine, number: int) -> None:
+        async with aclosing(engine.run(calls(50, f" {number}"))) as outcomes:
+            async for _ in outcomes:
+                pass
+
+    async def main() -> None:
+        tasks = asyncio.all_tasks()
+        options = Options(latency=parse_latency("uniform:0.0,0.02"))
+        async with ModelProvider(options) as server:
+            lane = ms.Lane(M, concurrency=32)
+            async with ms.Engine(lane, base_url=server.base_url, cache=tmp_path) as engine:
+                await engine.ask(ms.Call(M, "Warm?"))
+                before = descriptors()
+                for round_number in range(10):
+                    asks = (
+                        cancelled(engine.ask(ms.Call(M, f"{chance.randrange(10_000)}?")), chance.uniform(0, 0.15))
+                        for _ in range(190)
+                    )
+                    runs = (cancelled(taken(engine, number), chance.uniform(0, 0.15)) for number in range(10))
+                    await asyncio.gather(*asks, *runs)
+                    (found,) = engine.statistics().lanes
+                    assert (found.in_flight, found.queued) == (0, 0), round_number
+                # All slots are there again: as many as ever are taken at once.
+                assert len([outcome async for outcome in engine.run(calls(200, " All?"))]) == 200
+                # Idle connections are kept for the next call, on both sides of them, since the server lives here too.
+                assert descriptors() <= before + 2 * 32
+            await asyncio.sleep(0.1)
+            assert descriptors() <= before
+        assert asyncio.all_tasks() == tasks
+
+    run_on(loop, main(), within_s=90)
+    assert cut > 500
