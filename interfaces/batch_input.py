@@ -159,9 +159,10 @@ async def lines_of_pipe(fd: int) -> AsyncIterator[Line]:
                 piece = os.read(fd, _PIECE)
             except OSError as error:
                 piece = error
-            if loop.is_closed():
-                return
-            loop.call_soon_threadsafe(came.put_nowait, piece)
+            try:
+                loop.call_soon_threadsafe(came.put_nowait, piece)
+            except RuntimeError:
+                return  # the loop has ended without waiting for more
 
     # Nothing can end a read that nothing comes for: the thread must not hold up the end of the process.
     threading.Thread(target=read_on, name="stdin", daemon=True).start()

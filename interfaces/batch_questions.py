@@ -7,7 +7,7 @@ before decides which sample a later one gets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import lru_cache
 
 from msgspec import structs
@@ -28,17 +28,19 @@ _LOOK_UP_EVERY = 64
 
 
 class Models:
-    """Which models a batch asks. `always`: the one that takes the place of what any line says."""
+    """Which models a batch asks. `names`: those that somebody chose; `always`: the one that takes the place of what any
+    line says."""
 
-    def __init__(self, settings: Settings, always: str | None = None) -> None:
+    def __init__(self, settings: Settings, names: Mapping[str, str], always: str | None = None) -> None:
         self.stops: dict[str, Stop] = {}
         self.reached: dict[str, str] = {}
         self._settings = settings
+        self._names = names
         self._always = always
         self._is_provider = lru_cache(1024)(self._knows)
 
     def named(self, word: str, family: str) -> str:
-        return self._always or model_named(word, family, {}, self._is_provider)
+        return self._always or model_named(word, family, self._names, self._is_provider)
 
     def family_of(self, model: str) -> str:
         found = self.reached.get(model)

@@ -11,7 +11,7 @@ import io
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -34,10 +34,12 @@ from .signals import DRAIN_S, Interruption
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """What is asked for. `model`: in place of every line's own. `said`: what of the options decides answers."""
+    """What is asked for. `model`: in place of every line's own; `names`: those that somebody chose for models. `said`:
+    what of the options decides answers."""
 
     settings: Settings
     model: str | None = None
+    names: Mapping[str, str] = {}
     repeats_are_new: bool = True
     in_order: bool = False
     retry: bool = False
@@ -151,7 +153,7 @@ async def send(
 
     task = asyncio.current_task()
     assert task is not None
-    models, sent = Models(batch.settings, batch.model), Sent()
+    models, sent = Models(batch.settings, batch.names, batch.model), Sent()
     async with Engine(settings=batch.settings) as engine:
 
         def drain(name: str) -> None:

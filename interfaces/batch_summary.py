@@ -27,7 +27,8 @@ def tell(result: Result) -> str:
     lines = [_answers(result), *_files(result), *_failures(result)]
     if result.pending or (result.place is None and result.sent.stops):
         how = "go on: the same command" if result.place is not None else "ask again: what was answered is in the cache"
-        lines.append(f"{result.pending:,} requests are pending: {_why(result)}; {how}")
+        what = f"{result.pending:,} requests are" if result.pending else "what was not read is"
+        lines.append(f"{what} pending: {_why(result)}; {how}")
     elif result.sent.fault is not None:
         lines.append(str(result.sent.fault))
     for key, stop in result.sent.lost_keys:

@@ -116,19 +116,24 @@ def _place(options: argparse.Namespace) -> Place:
 def _batch(options: argparse.Namespace, place: Place) -> Batch:
     from ..batch_questions import check
     from ..batch_run import Batch
+    from ..configuration import read_configuration
     from ..plugins.arguments import settings_of
 
     sending = sending_from(options)
     settings = settings_of(sending)
+    names = dict(read_configuration(sending.config).gateway.models)
     if options.model is not None:
         if options.model.startswith(("web/", "search/")):
             raise UsageError(f"--model: expected a language model, got {options.model}")
         check(options.model, settings)
     said: dict[str, Any] = {"model": options.model, "repeats": options.repeats, "base_url": sending.base_url}
     said["errors"] = None if place.errors is None else os.path.relpath(place.errors, place.out.parent)
+    if names and options.model is None:
+        said["names"] = names
     return Batch(
         settings=settings,
         model=options.model,
+        names=names,
         repeats_are_new=options.repeats == "new",
         in_order=options.in_order,
         retry=options.retry,

@@ -68,7 +68,7 @@ def test_no_field_of_the_wrong_type_is_an_error(row: dict[str, Any]) -> None:
     [
         ("/v1/chat/completions", request("x", "Hello", model="gpt-4o")["body"], "openai/gpt-4o"),
         ("/chat/completions", request("x", "Hello", model="sim/m")["body"], "sim/m"),
-        ("/v1/responses", {"model": "gpt-4o", "input": "Hello"}, "openai/gpt-4o"),
+        ("/v1/responses", {"model": "openai/gpt-4o", "input": "Hello"}, "openai/gpt-4o"),
         ("/v1/messages", CLAUDE, "anthropic/claude"),
         ("/v1beta/models/gemini-2.5-flash:generateContent", {"contents": [{"parts": [{"text": "Hello"}]}]},
          "gemini/gemini-2.5-flash"),

@@ -119,6 +119,17 @@ def test_one_model_takes_the_place_of_all(cli: CommandLine, provider: Provider, 
     assert {row["response"]["body"]["model"] for row in rows_of(tmp_path / "out.jsonl")} == {"gpt-4o", "nobody/x"}
 
 
+def test_names_of_the_gateway_are_those_of_a_batch(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    (tmp_path / "lanes.toml").write_text('[gateway.models]\nfast = "sim/open"\n')
+    (tmp_path / "in.jsonl").write_bytes(line("a", "One?", model="fast") + line("b", "Two?"))
+    assert cli(*batch(provider, "--config", "lanes.toml")).code == 0
+    models = {note["id"]: note["model"] for note in lines_of(tmp_path / "out.jsonl.millstream/records.jsonl")}
+    assert models == {"a": "sim/open", "b": "sim/steady"}
+    (tmp_path / "lanes.toml").write_text('[gateway.models]\nfast = "sim/steady"\n')
+    done = cli(*batch(provider, "--config", "lanes.toml"))
+    assert done.code == 2 and "names.fast: sim/open there, sim/steady asked" in done.err
+
+
 def test_the_inputs_order_is_restored_on_request_then_or_later(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:

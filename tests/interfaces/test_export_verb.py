@@ -6,7 +6,6 @@ import json
 import math
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from batches import request, rows_of, write_mixed
 from chameleon_records import run_records, turn_record
 from command_line import COMMAND, Done, Provider, environment
 from places import small_disk
+from watched_memory import run_watched
 
 from millstream.bench.chameleon.records import Record as Turn
 from millstream.bench.chameleon.records import encode
@@ -319,21 +319,15 @@ def test_without_pyarrow_one_line_says_what_to_install(tmp_path: Path) -> None:
 def test_many_records_are_written_by_row_groups_in_the_memory_of_few(tmp_path: Path) -> None:
     folder = answered_run(tmp_path / "run", nasty)
     lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)
-    program = (
-        "import resource, sys\nfrom millstream.interfaces.command import main\nmain(sys.argv[1:])\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
-    )
     peaks = []
     for times in (350, 700):
         (tmp_path / f"{times}").mkdir()
         with (tmp_path / f"{times}/records.jsonl").open("wb") as file:
             for _ in range(times):
                 file.writelines(lines[:60])
-        words = [sys.executable, "-P", "-c", program, "export", str(times), "--parquet"]
-        done = subprocess.run(
-            words, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=True
-        )
-        peaks.append(int(done.stdout.splitlines()[-1]))
+        done, peak_mb = run_watched(tmp_path, "export", str(times), "--parquet")
+        assert done.code == 0, done.err
+        peaks.append(peak_mb)
         table = pq.ParquetFile(tmp_path / f"{times}/records.parquet")
         assert table.metadata.num_rows == 60 * times
         assert max(table.metadata.row_group(n).num_rows for n in range(table.num_row_groups)) <= 20_000
