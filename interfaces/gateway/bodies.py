@@ -17,7 +17,7 @@ BODY_BYTES_MAX = 16 << 20
 BODY_S = 60.0
 
 
-async def body_of(request: web.BaseRequest, *, within_s: float = BODY_S) -> bytes:
+async def body_of(request: web.BaseRequest, *, within_s: float) -> bytes:
     """The bytes, unpacked where they came packed."""
     too_large = Refused(f"the body is larger than {BODY_BYTES_MAX >> 20} MiB: cut it", None, "too_large", 413)
     if (request.content_length or 0) > BODY_BYTES_MAX:

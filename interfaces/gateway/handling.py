@@ -28,14 +28,14 @@ from ..dialects.naming import as_said_to, model_named
 from ..dialects.problems import problem_of_failure, problem_of_stop
 from .answers import Told, answer, refusal, stream_head, told_of
 from .asking import Asking
-from .bodies import body_of, object_of
+from .bodies import BODY_S, body_of, object_of
 from .callers import Caller
 from .guard import Rules, Seen, judge
 from .listing import models_for
 from .metrics import Metrics
 from .paths import CHAT, GENERATE, MESSAGES, OFFERED, RESPONSES, RUN_NAME, Way, dialect_of, way_of
 from .settings import GatewaySettings
-from .streaming import Saying, stream_out
+from .streaming import PING_S, Saying, stream_out
 from .trials import Taken, Trials
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
@@ -88,6 +88,8 @@ class Handling:
         metrics: Metrics,
     ) -> None:
         self.rules = Rules(0)
+        self.body_s = BODY_S
+        self.ping_s = PING_S
         self.is_draining = False
         self.under_way = 0
         self.is_idle = asyncio.Event()
@@ -164,7 +166,7 @@ class Handling:
         taken, is_answered, status = None, False, _GONE
         outcomes: tuple[Outcome, ...] = ()
         try:
-            question = self._question(exchange, await body_of(exchange.request))
+            question = self._question(exchange, await body_of(exchange.request, within_s=self.body_s))
             taken = question.taken
             found = [self.asking.look_up(call) for call in question.calls]
             told = self._told_before(found, taken)
@@ -259,7 +261,8 @@ class Handling:
         head = stream_head(told, exchange.id, dialect.stream_type)
         work = asyncio.ensure_future(self._outcomes(exchange.caller, found, saying.hear))
         try:
-            problem = await stream_out(exchange.request, head, dialect.stream(question.asked), saying, work)
+            stream = dialect.stream(question.asked)
+            problem = await stream_out(exchange.request, head, stream, saying, work, ping_s=self.ping_s)
         finally:
             work.cancel()
         return head, () if problem is not None else work.result()

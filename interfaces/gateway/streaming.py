@@ -60,7 +60,7 @@ async def stream_out(
     saying: Saying,
     work: asyncio.Task[Sequence[Outcome]],
     *,
-    ping_s: float = PING_S,
+    ping_s: float,
 ) -> Problem | None:
     """Write what `work` brings. Raises what it raises as long as the head has not gone out; afterwards a problem is the
     stream's last words, and what is given back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,6 +110,12 @@ def request(method: str, target: str, headers: Any, body: bytes = b"") -> bytes:
 
 def question(text: str = "hello", **more: Any) -> dict[str, Any]:
     return {"model": MODEL, "messages": [{"role": "user", "content": text}], "max_tokens": 100, **more}
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait for something that nobody tells."""
+    while not holds():  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
 
 
 async def post(port: int, body: object, path: str = CHAT, **headers: str) -> Answer:
