@@ -1,0 +1,175 @@
+"""The engine inside somebody's program: what belongs to the process and not to us is as it was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import Provider, environment, simulated_provider
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    with simulated_provider(tmp_path_factory.mktemp("provider")) as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(running: Provider) -> Provider:
+    running.reset()
+    return running
+
+
+# Everything of a process that a library may change without being asked, before and after; and what modules hold.
+UNCHANGED = """
+import asyncio, atexit, gc, io, logging, os, signal, sys, threading, warnings
+import millstream as ms
+from millstream import Engine, SyncEngine, Settings, open_sink
+import millstream.engine.run, millstream.interfaces.blocking, uvloop, aiohttp
+
+base_url = sys.argv[1]
+
+def held(value):
+    if isinstance(value, dict):
+        return ("dict", tuple((repr(name), held(each)) for name, each in value.items()))
+    if isinstance(value, (list, set, tuple)):
+        return (type(value).__name__, len(value), tuple(map(id, value)) if not isinstance(value, set) else None)
+    return id(value)
+
+def process():
+    root = logging.getLogger()
+    own = [name for name in sorted(sys.modules) if name.split(".")[0] == "millstream"]
+    ours = {name: held(dict(vars(sys.modules[name]))) for name in own}
+    loggers = {name: (logger.level, list(logger.handlers), logger.propagate) for name, logger in
+               logging.root.manager.loggerDict.items() if isinstance(logger, logging.Logger)}
+    return {
+        "signals": [signal.getsignal(number) for number in signal.valid_signals()],
+        "root": (list(root.handlers), root.level, list(root.filters), logging.root.manager.disable, logging.lastResort),
+        "loggers": loggers,
+        "warnings": list(warnings.filters),
+        "hooks": (sys.excepthook, sys.unraisablehook, threading.excepthook, sys.displayhook, sys.breakpointhook),
+        "asyncgen": sys.get_asyncgen_hooks(),
+        "streams": (sys.stdin, sys.stdout, sys.stderr),
+        "policy": asyncio.get_event_loop_policy(),
+        "wakeup": signal.set_wakeup_fd(signal.set_wakeup_fd(-1)),
+        "threads": [thread.name for thread in threading.enumerate()],
+        "descriptors": len(os.listdir("/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd")),
+        "environment": dict(os.environ),
+        "collector": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
+        "umask and folder": (os.umask(os.umask(0o22)) and None, os.getcwd()),
+        "recursion": (sys.getrecursionlimit(), sys.getswitchinterval()),
+        "modules": ours,
+    }
+
+async def work():
+    async with Engine(base_url=base_url, cache="cache") as engine:
+        inside = [signal.getsignal(number) for number in signal.valid_signals()]
+        calls = [ms.Call("openai/open", f"{n}?") for n in range(50)]
+        assert [o.status async for o in engine.run(calls)] == ["ok"] * 50
+        await engine.read("http://127.0.0.1/")
+        return inside
+
+def work_in(make):
+    with asyncio.Runner(loop_factory=make) as runner:
+        return runner.run(work())
+
+def everything():
+    inside = [work_in(make) for make in (asyncio.new_event_loop, uvloop.new_event_loop)]
+    with SyncEngine(base_url=base_url, cache="cache") as engine:
+        engine.ask(ms.Call("openai/open", "A?"))
+        list(engine.run(ms.Call("openai/open", f"{n}!") for n in range(50)))
+    gc.collect()
+    return inside
+
+everything()  # modules are loaded on first use
+before = process()
+everything()
+after = process()
+for name in before:
+    if before[name] != after[name]:
+        if isinstance(before[name], dict):
+            for each in before[name]:
+                if before[name][each] != after[name].get(each):
+                    print("changed", name, each)
+            print("new", name, sorted(set(after[name]) - set(before[name])))
+        else:
+            print("changed", name, before[name], after[name])
+print("compared", len(before), len(before["modules"]) > 50)
+"""
+
+
+def test_nothing_of_the_process_is_changed_and_no_module_keeps_anything(provider: Provider, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", UNCHANGED, provider.base_url],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "compared 16 True\n", "")
+
+
+FRESH = """
+import logging, signal, sys, warnings, asyncio, threading
+seen = lambda: ([signal.getsignal(n) for n in signal.valid_signals()], list(logging.getLogger().handlers),
+                logging.getLogger().level, list(warnings.filters), sys.excepthook, sys.stdout, sys.stderr,
+                asyncio.get_event_loop_policy().__class__, threading.active_count())
+before = seen()
+import millstream as ms
+with ms.SyncEngine(base_url=sys.argv[1], cache="cache") as engine:
+    assert engine.ask(ms.Call("openai/open", "A?")).status == "ok"
+
+async def main():
+    async with ms.Engine(base_url=sys.argv[1], cache="cache") as engine:
+        return (await engine.ask(ms.Call("openai/open", "B?"))).status
+
+print(asyncio.run(main()), before == seen())
+"""
+
+
+def test_the_first_use_changes_nothing_either(provider: Provider, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FRESH, provider.base_url],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ok True\n", "")
+
+
+LIMITED = """
+import asyncio, resource, sys
+import millstream as ms
+
+soft, hard = int(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+with ms.SyncEngine(base_url=sys.argv[1], cache="cache") as engine:
+    engine.ask(ms.Call("openai/open", "A?"))
+    print(*resource.getrlimit(resource.RLIMIT_NOFILE), engine.statistics().lanes[0].concurrency)
+"""
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "after"), [(256, 1024, "1024 1024 128"), (200, 200, "200 200 72"), (512, 4096, "4096 4096 128")]
+)
+def test_the_soft_limit_of_open_files_is_raised_and_calls_in_flight_stay_below_it(
+    soft: int, hard: int, after: str, provider: Provider, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, provider.base_url, str(soft), str(hard)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, after, "")
