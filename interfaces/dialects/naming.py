@@ -15,7 +15,7 @@ from .dialect import Asked, Refused
 
 # Protocol family in which a client speaks -> the provider that a bare name is of.
 OWN_PROVIDERS: Mapping[str, str] = MappingProxyType(
-    {"openai": "openai", "openai-responses": "openai", "anthropic": "anthropic", "gemini": "gemini"}
+    {"openai": "openai", "openai-responses": "openai-responses", "anthropic": "anthropic", "gemini": "gemini"}
 )
 _NO_MODELS = (WEB, "search")
 _SHOWN_MAX = 80

@@ -135,7 +135,17 @@ def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> Non
     if wrong := [name for name in taken if name in call.extra]:
         raise EncodeError(f"extra of the call to {call.model} can't set {', '.join(wrong)}: the call itself says it")
     _refuse_infinite(call, "extra", call.extra)
-    params.update(call.extra)
+    if call.json_schema is None:
+        params.update(call.extra)
+    else:
+        params.update({name: _with_schema(call, value) for name, value in call.extra.items()})
+
+
+def _with_schema(call: Call, value: Any) -> Any:
+    """A client may say its schema once more, under a name of its own: its order is the same there."""
+    if value == call.json_schema:
+        return schema_of(call)
+    return {name: _with_schema(call, inner) for name, inner in value.items()} if isinstance(value, Mapping) else value
 
 
 def schema_of(call: Call) -> orjson.Fragment:

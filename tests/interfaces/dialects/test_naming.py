@@ -17,7 +17,7 @@ def named(word: str, family: str = "openai", names: dict[str, str] | None = None
     ("word", "family", "model"),
     [
         ("gpt-4o", "openai", "openai/gpt-4o"),
-        ("gpt-4o", "openai-responses", "openai/gpt-4o"),
+        ("gpt-4o", "openai-responses", "openai-responses/gpt-4o"),
         ("claude-sonnet-4-5", "anthropic", "anthropic/claude-sonnet-4-5"),
         ("gemini-2.5-flash", "gemini", "gemini/gemini-2.5-flash"),
         ("models/gemini-2.5-flash", "gemini", "gemini/gemini-2.5-flash"),

@@ -298,7 +298,8 @@ def test_what_it_gets_otherwise_says_the_same(given: dict[str, Any], told: dict[
 
 
 def test_properties_of_a_schema_keep_their_order_on_the_way() -> None:
-    for changes in ({"tools": [FUNCTION]}, {"response_format": form()}):
+    forms: list[dict[str, Any]] = [{"response_format": form()}, {"response_format": form(name="other")}]
+    for changes in ({"tools": [FUNCTION]}, *forms):
         wire = PROTOCOL.encode(call_of(**changes), TARGET).wire
         assert wire.index(b'"b":{') < wire.index(b'"a":{')
 
