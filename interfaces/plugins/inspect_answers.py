@@ -27,7 +27,7 @@ from inspect_ai.model import (
 from inspect_ai.model._call_tools import parse_tool_call  # as Inspect's own providers read a tool's arguments
 from inspect_ai.tool import ToolInfo
 
-from ...engine.call import Failure, Outcome, Reply, TokenLogprob
+from ...engine.call import Outcome, Reply, TokenLogprob
 from ...engine.content import Native
 from .inspect_asking import OURS
 
@@ -45,13 +45,12 @@ _TOO_LONG = re.compile(
 
 
 class CallFailed(Exception):
-    """A call that ended in a failure. Retries have been made already."""
+    """A call without an answer. Retries have been made already. Inspect tells an error by its message."""
 
-    def __init__(self, failure: Failure, model: str) -> None:
-        # Inspect tells an error by its message, where it has one.
-        self.message = f"{model}: {failure.kind}: {failure.detail}"
-        super().__init__(self.message)
-        self.status_code = failure.status
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status_code = status
 
 
 def output_of(outcomes: Sequence[Outcome], tools: Sequence[ToolInfo]) -> ModelOutput:
@@ -62,7 +61,7 @@ def output_of(outcomes: Sequence[Outcome], tools: Sequence[ToolInfo]) -> ModelOu
         if outcome.failure is not None:
             if _TOO_LONG.search(outcome.failure.detail) and outcome.failure.kind == "rejected":
                 return ModelOutput.from_content(model, outcome.failure.detail, "model_length")
-            raise CallFailed(outcome.failure, model)
+            raise CallFailed(f"{model}: {outcome.failure.kind}: {outcome.failure.detail}", outcome.failure.status)
         assert outcome.reply is not None
         choices.append(_choice_of(outcome.reply, model, tools))
     return ModelOutput(

@@ -18,10 +18,11 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from msgspec import structs
 
 from ...engine.call import Call, Outcome
+from ...engine.fault import LocalFault, Stopped
 from ...wiring import ConfigurationError, family_of
 from ..refusal import UsageError
 from .arguments import check_model, sending_of, settings_of
-from .inspect_answers import output_of, record_of
+from .inspect_answers import CallFailed, output_of, record_of
 from .inspect_asking import call_of
 from .inspect_engine import LoopEngines, SharedEngine
 from .trials import Place, Trial
@@ -109,6 +110,8 @@ async def _ask(engine: SharedEngine, call: Call, trial: Trial) -> Outcome:
         outcome = await engine.ask(structs.replace(call, trial=trial.number))
         is_answered = outcome.failure is None
         return outcome
+    except (Stopped, LocalFault, ConfigurationError) as error:
+        raise CallFailed(f"{call.model}: {error}") from error
     finally:
         if not is_answered:
             trial.give_back()

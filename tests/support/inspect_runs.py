@@ -58,6 +58,7 @@ class Runs:
             "samples": [
                 {
                     "at": [sample.id, sample.epoch],
+                    "error": None if sample.error is None else sample.error.message,
                     "said": [choice.message.text for choice in sample.output.choices],
                     "scores": {name: score.value for name, score in (sample.scores or {}).items()},
                     "stop": None if sample.output.empty else sample.output.stop_reason,
@@ -145,6 +146,24 @@ class Runs:
     def unknown_model(self) -> dict[str, Any]:
         task = Task(dataset=[Sample("hello", id=1)], solver=generate())
         return self.run(task, "millstream/openai/nobody", self.arguments)
+
+    def stopped(self) -> dict[str, Any]:
+        """A dead key: the other samples are not tried."""
+        dataset = MemoryDataset([Sample(f"no way in {number}", id=number) for number in range(50)])
+        task = Task(dataset=dataset, solver=generate(), fail_on_error=False)
+        self.ask("faults", {"faults": ["unauthorized"]})
+        try:
+            found = self.run(task, "millstream/openai/steady", self.arguments | {"concurrency": 2})
+        finally:
+            self.ask("faults", {"faults": []})
+        return found | {"errors": sorted({sample["error"] for sample in found["samples"]})}
+
+    def unopened(self) -> dict[str, Any]:
+        """A cache that is no folder."""
+        path = self.folder / "no-folder"
+        path.write_text("")
+        task = Task(dataset=[Sample("hello", id=1)], solver=generate())
+        return self.run(task, "millstream/openai/steady", {"cache": str(path)})
 
     def filtered(self) -> dict[str, Any]:
         self.ask("faults", {"faults": ["content_filter"]})

@@ -27,6 +27,7 @@ from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
 from millstream.interfaces.plugins.inspect_asking import call_of
 from millstream.interfaces.refusal import UsageError
+from millstream.wiring import Settings, access_to, family_of, keyless_endpoint_to
 
 PICTURE = "data:image/png;base64,AAAA"
 ADD = ToolInfo(
@@ -209,6 +210,35 @@ def test_a_thought_goes_back_as_it_came_to_who_said_it_and_in_words_to_others() 
         content=[ContentReasoning(reasoning="Hm.", internal="reasoning"), ContentText(text="A")]
     )
     assert turn_of(strange, "anthropic") == Message("assistant", ("<think>Hm.</think>", "A"))
+
+
+THOUGHTS: dict[str, dict[str, JsonValue]] = {
+    "openai/gpt-4o": {"reasoning_content": "Hm."},
+    "openai-responses/gpt-4o": {"type": "reasoning", "id": "rs_1", "summary": []},
+    "anthropic/claude-sonnet-4-5": {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+    "gemini/gemini-2.5-flash": {"text": "Hm.", "thought": True},
+    "bedrock/anthropic.claude-3-haiku": {"reasoningContent": {"reasoningText": {"text": "Hm.", "signature": "c2ln"}}},
+}
+
+
+@pytest.mark.parametrize("model", THOUGHTS)
+def test_a_whole_conversation_can_be_written_in_every_providers_words(model: str) -> None:
+    settings = Settings(needs_keys=False, environment={"AWS_REGION": "eu-west-1"})
+    family = family_of(model, settings)
+    thought: dict[str, JsonValue] = {"protocol": family, "value": THOUGHTS[model]}
+    messages: list[ChatMessage] = [
+        ChatMessageSystem(content="Be brief."),
+        ChatMessageUser(content=[ContentText(text="What is this?"), ContentImage(image=PICTURE)]),
+        ChatMessageAssistant(
+            content=[ContentReasoning(reasoning="Hm.", internal={"millstream": thought}), ContentText(text="Adding.")],
+            tool_calls=[Called(id="call_1", function="add", arguments={"x": 1})],
+        ),
+        ChatMessageTool(content="3", tool_call_id="call_1", function="add"),
+        ChatMessageUser(content="So?"),
+    ]
+    call = call_of(model, family, messages, [ADD], "any", GenerateConfig(max_tokens=64))
+    body = keyless_endpoint_to(access_to(model, settings)).encode(call).body
+    assert all(text in body for text in (b"Be brief.", b"What is this?", b"AAAA", b"Adding.", b"add", b'"x"', b"So?"))
 
 
 def test_what_can_not_be_sent_is_refused_and_not_left_out() -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "tests" / "support" / "inspect_runs.py"
 RUNS = (
     *("plain", "tools", "choices", "retried", "graded", "cached_by_inspect", "unknown_model", "filtered", "cancelled"),
-    *("connections", "refused"),
+    *("stopped", "unopened", "connections", "refused"),
 )
 SAMPLES, EPOCHS = 6, 5
 TASK = """
@@ -117,6 +117,19 @@ def test_a_failure_ends_the_evaluation_with_one_line_and_is_not_tried_again(told
     run = told["unknown_model"]
     assert (run["status"], run["sent"]) == ("error", [1])
     assert run["error"].startswith("openai/nobody: rejected: 404: The model `nobody` does not exist")
+
+
+def test_a_dead_key_is_told_by_every_sample_and_tried_by_few(told: Any) -> None:
+    run = told["stopped"]
+    assert len(run["samples"]) == 50
+    assert sum(run["sent"]) <= 4
+    assert run["errors"] != [] and all("401" in line and "\n" not in line for line in run["errors"])
+
+
+def test_a_cache_that_can_not_be_opened_is_told_in_one_line(told: Any) -> None:
+    run = told["unopened"]
+    assert (run["status"], run["sent"]) == ("error", [])
+    assert "no-folder" in run["error"] and "\n" not in run["error"]
 
 
 def test_a_content_filter_is_an_answer(told: Any) -> None:
