@@ -183,14 +183,14 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
         ):
             try:
                 sent.stops = await prepared.work.send(engine, folder, done, progress.item_ended)
-                # The last outcomes may have met a fault that no call after them could tell.
-                sent.fault = engine.close_sink()
             except LocalFault as fault:
                 sent.fault = fault
             except asyncio.CancelledError:
                 if interruption.number is None:
                     raise
                 task.uncancel()
+            # The last outcomes may have met a fault that no call after them could tell.
+            sent.fault = engine.close_sink() or sent.fault
         sent.signal = interruption.number
         sent.maybe_billed = engine.scheduler.maybe_billed_pending
         lanes = [route.lane for route in engine.scheduler.routes.values()]

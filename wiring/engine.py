@@ -136,16 +136,17 @@ class Engine:
         if self._snapshot is not None:
             self._snapshot.close()
             self._snapshot = None
-        fault, self._sink = self.close_sink(), None
+        fault = self.close_sink()
         if fault is not None and error is None:
             raise fault
 
     def close_sink(self) -> LocalFault | None:
-        """Close the sink of the settings before the engine is closed; what was wrong with it."""
-        if self._sink is None:
+        """Close the sink of the settings before the engine is closed; what was wrong with it, told once."""
+        sink, self._sink = self._sink, None
+        if sink is None:
             return None
-        self._sink.close()
-        return self._sink.fault
+        sink.close()
+        return sink.fault
 
     @property
     def scheduler(self) -> Scheduler:
