@@ -17,6 +17,8 @@ from .gemini_schema import json_schema
 FAMILY = "gemini"
 _ROLES = {"user": "user", "model": "assistant", "function": "tool", "": "user"}
 _SIGNATURE = "thoughtSignature"
+# Google's own client writes bytes in the alphabet made for addresses, which Google alone takes for an image's.
+_TO_STANDARD = str.maketrans("-_", "+/")
 _DATA, _STORED = {"mimeType", "data"}, {"mimeType", "fileUri"}
 _CALL, _RESULT = {"id", "name", "args"}, {"id", "name", "response", "parts"}
 _FUNCTION = {"name", "description", "parameters", "parametersJsonSchema", "response", "responseJsonSchema"}
@@ -119,7 +121,8 @@ def _data(given: Any, path: str) -> Image | None:
     kind, data = text(blob.get("mimeType", ""), f"{path}.mimeType"), text(blob.get("data", ""), f"{path}.data")
     if blob.keys() != _DATA or not kind.startswith("image/"):
         return None
-    return Image(f"data:{kind};base64,{data}")
+    data = data.translate(_TO_STANDARD).rstrip("=")
+    return Image(f"data:{kind};base64,{data}{'=' * (-len(data) % 4)}")
 
 
 def _stored(given: Any, path: str) -> Image | None:

@@ -88,6 +88,13 @@ def test_images_functions_and_results_are_read(server: Recorder) -> None:
     assert call.tool_choice == "required"
 
 
+def test_an_image_that_the_client_writes_in_its_own_alphabet_is_read_in_everyones(server: Recorder) -> None:
+    image = types.Part.from_bytes(data=b"\xfb\xef\xff\xfe", mime_type="image/png")
+    call = asked(server, [image, "x"])
+    assert server.last.json["contents"][0]["parts"][0]["inlineData"]["data"] == "--___g=="
+    assert call.input == (Message("user", (Image("data:image/png;base64,++///g=="), "x")),)
+
+
 def weather(place: str) -> str:
     """Tells what it is like."""
     return place
