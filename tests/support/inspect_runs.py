@@ -73,14 +73,29 @@ class Runs:
 
     # --- what is run ---
 
-    def plain(self) -> dict[str, Any]:
-        """Without us, with us, and with us again: two of the samples ask the same."""
+    def letters(self) -> Task:
+        """Two of the samples ask the same."""
         asked = [*range(SAMPLES - 1), 0]
         dataset = MemoryDataset([Sample(question(of), id=at, target="A") for at, of in enumerate(asked, 1)])
-        task = Task(dataset=dataset, solver=generate(), scorer=match(location="any"), epochs=EPOCHS)
+        return Task(dataset=dataset, solver=generate(), scorer=match(location="any"), epochs=EPOCHS)
+
+    def plain(self) -> dict[str, Any]:
+        """Without us, with us, and with us again."""
+        task = self.letters()
         own = self.run(task, "openai/open", {"responses_api": False}, temperature=0.5)
         ours, again = (self.run(task, "millstream/openai/open", self.arguments, temperature=0.5) for _ in range(2))
         return {"own": own, "ours": ours, "again": again}
+
+    def over_gateway(self) -> dict[str, Any]:
+        """Inspect's own provider, which knows of a gateway only the address."""
+        found = {}
+        for name in ("monday", "tuesday"):
+            address = f"{os.environ['GATEWAY']}/run/inspect-{name}/v1"
+            arguments = {"responses_api": False}
+            found[name] = self.run(
+                self.letters(), "openai/openai/open", arguments, model_base_url=address, temperature=0.5
+            )
+        return found
 
     def choices(self) -> dict[str, Any]:
         task = Task(dataset=[Sample("three of one", id=1)], solver=generate(), config=GenerateConfig(num_choices=3))

@@ -166,6 +166,15 @@ class Runs:
             "bare": self.run(task, "millstream", self.ours("openai/open")),
         }
 
+    def over_gateway(self) -> dict[str, Any]:
+        """lm-eval's own model, which knows of a gateway only the address."""
+        found = {}
+        for name in ("monday", "tuesday"):
+            address = f"{os.environ['GATEWAY']}/run/lm-eval-{name}/v1/chat/completions"
+            own = {"model": "openai/open", "base_url": address, "num_concurrent": 8}
+            found[name] = self.run("repeated", "local-chat-completions", own, apply_chat_template=True)
+        return found
+
     def letters(self) -> dict[str, Any]:
         return self.chat("letters")
 

@@ -12,11 +12,23 @@ from typing import Any
 
 import pytest
 from command_line import Provider, environment, simulated_provider
+from served_gateway import served_gateway
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "tests" / "support" / "inspect_runs.py"
 RUNS = (
-    *("plain", "tools", "choices", "retried", "graded", "cached_by_inspect", "unknown_model", "filtered", "cancelled"),
+    *(
+        "plain",
+        "over_gateway",
+        "tools",
+        "choices",
+        "retried",
+        "graded",
+        "cached_by_inspect",
+        "unknown_model",
+        "filtered",
+        "cancelled",
+    ),
     *("stopped", "unopened", "connections", "refused"),
 )
 SAMPLES, EPOCHS = 6, 5
@@ -47,7 +59,9 @@ def sim(folder: Path) -> Iterator[Provider]:
 def told(folder: Path, sim: Provider) -> Any:
     """All evaluations, run once: importing Inspect takes seconds."""
     command = [sys.executable, "-P", str(SCRIPT), str(folder), sim.address, *RUNS]
-    done = subprocess.run(command, env=environment(folder), cwd=folder, capture_output=True, text=True, timeout=110)
+    with served_gateway(folder, sim) as gateway:
+        variables = environment(folder, GATEWAY=gateway)
+        done = subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -83,6 +97,13 @@ def test_the_same_evaluation_again_sends_nothing_and_ends_alike(told: Any) -> No
     assert told["plain"]["again"]["sent"] == []
     assert shown(told["plain"]["again"]) == shown(told["plain"]["ours"])
     assert all(call["cached"] for sample in told["plain"]["again"]["samples"] for call in sample["made"])
+
+
+def test_inspects_own_provider_has_the_same_through_the_gateway(told: Any) -> None:
+    first, again = told["over_gateway"]["monday"], told["over_gateway"]["tuesday"]
+    assert shown(first) == shown(told["plain"]["own"])
+    assert (first["sent"], again["sent"]) == (told["plain"]["own"]["sent"], [])
+    assert shown(again) == shown(first)
 
 
 def test_a_solver_that_uses_a_tool_goes_the_same_way_through_us(told: Any) -> None:

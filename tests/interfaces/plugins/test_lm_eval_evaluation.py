@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from command_line import Provider, environment, simulated_provider
 from lm_eval_runs import DOCS, offline, write_tasks
+from served_gateway import served_gateway
 
 SCRIPT = Path(__file__).parents[3] / "tests" / "support" / "lm_eval_runs.py"
 RUNS = (
-    *("letters", "repeated", "choices", "perplexity"),
+    *("letters", "repeated", "over_gateway", "choices", "perplexity"),
     *("failing", "spending", "weighed_by_chat", "conversation_for_completions"),
 )
 MODULE = "millstream.interfaces.plugins.lm_eval"
@@ -36,7 +37,9 @@ def sim(folder: Path) -> Iterator[Provider]:
 def told(folder: Path, sim: Provider) -> Any:
     """All tasks, run once: importing lm-eval takes seconds."""
     command = [sys.executable, "-P", str(SCRIPT), str(folder), sim.address, *RUNS]
-    done = subprocess.run(command, env=environment(folder), cwd=folder, capture_output=True, text=True, timeout=110)
+    with served_gateway(folder, sim) as gateway:
+        variables = environment(folder, GATEWAY=gateway)
+        done = subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -53,6 +56,12 @@ def test_a_task_through_us_ends_with_the_samples_and_scores_that_it_has_without_
 def test_the_same_task_again_sends_nothing_and_ends_alike(told: Any, task: str) -> None:
     ours, again = told[task]["ours"], told[task]["again"]
     assert (again["scores"], again["samples"], again["sent"]) == (ours["scores"], ours["samples"], [])
+
+
+def test_lm_evals_own_model_has_the_same_through_the_gateway(told: Any) -> None:
+    own, first, again = told["repeated"]["own"], told["over_gateway"]["monday"], told["over_gateway"]["tuesday"]
+    assert (first["scores"], first["samples"], first["sent"]) == (own["scores"], own["samples"], own["sent"])
+    assert (again["scores"], again["samples"], again["sent"]) == (own["scores"], own["samples"], [])
 
 
 def test_every_request_is_sent_once_and_a_repeat_is_another_sample(told: Any) -> None:

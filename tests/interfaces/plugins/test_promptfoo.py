@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import COMMAND, Provider, environment, simulated_provider
+from command_line import Provider, simulated_provider
+from served_gateway import served_gateway
 
 PAGE = Path(__file__).parents[3] / "docs" / "embedding.md"
 REPEATS = 5
@@ -26,19 +25,8 @@ def sim(tmp_path: Path) -> Iterator[Provider]:
 
 @pytest.fixture
 def gateway(tmp_path: Path, sim: Provider) -> Iterator[str]:
-    port = tmp_path / "gateway-port"
-    command = [*COMMAND, "serve", "--port", "0", "--port-file", str(port), "--base-url", sim.base_url]
-    variables = environment(tmp_path, OPENAI_API_KEY="sk-sim")
-    with subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True) as process:
-        deadline = time.monotonic() + 30
-        while not port.exists():
-            assert process.poll() is None and time.monotonic() < deadline, "the gateway did not start"
-            time.sleep(0.02)
-        try:
-            yield f"http://127.0.0.1:{int(port.read_text())}"
-        finally:
-            process.terminate()
-            process.communicate(timeout=40)
+    with served_gateway(tmp_path, sim) as address:
+        yield address
 
 
 def configured() -> Any:
