@@ -31,7 +31,20 @@ class Lines:
     def flush(self):
         self.file.flush()
 """
-ASKED = ("--conversations", "1", "--turns", "3", "--pages", "4", "--model", "sim/open", "--judge", "sim/judge")
+ASKED = (
+    "--conversations",
+    "1",
+    "--turns",
+    "3",
+    "--pages",
+    "4",
+    "--temperature",
+    "0",
+    "--model",
+    "sim/open",
+    "--judge",
+    "sim/judge",
+)
 
 
 def run(home: Path, outside: Outside, *verb: str, **more: str) -> Done:
