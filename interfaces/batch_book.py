@@ -10,7 +10,7 @@ import os
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -87,7 +87,7 @@ class Book:
         self._last = last
         if not (place.folder / MANIFEST).exists():
             _refuse_what_is_there(place)
-        with ExitStack() as opened:
+        with ExitStack() as opened, _as_fault():
             self.folder = opened.enter_context(_folder(place, specification, retry=retry))
             # Before the first row: an output without a manifest beside it is somebody else's.
             self.folder.write_manifest()
@@ -250,6 +250,17 @@ def count_note(ended: Ended, note: Note) -> None:
     if note.usage is not None and not note.cached:
         ended.input_tokens += note.usage.input
         ended.output_tokens += note.usage.output
+
+
+@contextmanager
+def _as_fault() -> Iterator[None]:
+    """What can't be read or written is told by its name."""
+    try:
+        yield
+    except OSError as error:
+        raise LocalFault(
+            f"{error.filename} can't be used ({error.strerror}): mend that, or choose another OUT"
+        ) from error
 
 
 def _folder(place: Place, specification: Mapping[str, Any], *, retry: bool) -> RunFolder:

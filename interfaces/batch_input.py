@@ -114,13 +114,14 @@ class InputFile:
         requests += sum(1 for _ in splitter.end())
         return Survey(digest.hexdigest(), requests, splitter.number)
 
-    async def lines(self) -> AsyncIterator[Line]:
+    def read(self) -> Iterator[Line]:
         splitter = Splitter()
         for piece in self._pieces():
-            for line in splitter.feed(piece):
-                yield line
-            await asyncio.sleep(0)
-        for line in splitter.end():
+            yield from splitter.feed(piece)
+        yield from splitter.end()
+
+    async def lines(self) -> AsyncIterator[Line]:
+        for line in self.read():
             yield line
         if self._look() != self._state:
             raise LocalFault(

@@ -7,7 +7,7 @@ before decides which sample a later one gets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import lru_cache
 
 from msgspec import structs
@@ -81,6 +81,17 @@ def check(model: str, settings: Settings) -> None:
             f'model {model} has no price, so --max-cost can\'t be kept: give it one under [prices."{model}"] in a '
             f"--config file"
         )
+
+
+def check_first(lines: Iterable[Line], models: Models) -> None:
+    """Raises ConfigurationError where the first line that can be asked is of a model that can't be: while nothing is
+    made or written yet."""
+    for line in lines:
+        envelope = envelope_of(line)
+        found = envelope if isinstance(envelope, Broken) else request_of(envelope, models.named, models.family_of)
+        if isinstance(found, Request):
+            models.reach(found.asked.call.model)
+            return
 
 
 class Questions:

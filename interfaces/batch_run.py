@@ -26,7 +26,7 @@ from ..wiring import Engine, Settings
 from . import refusal
 from .batch_book import Book, Place
 from .batch_input import InputFile, Line, Survey
-from .batch_questions import Models, Questions
+from .batch_questions import Models, Questions, check_first
 from .batch_rows import TAG_CHARS
 from .batch_sink import BatchSink
 from .output import note
@@ -91,6 +91,7 @@ def carry_out(batch: Batch, source: InputFile, place: Place) -> Result:
     """From a file into a file; the same again goes on where it stopped."""
     began, survey = time.monotonic(), source.survey()
     tag = survey.digest[:TAG_CHARS]
+    check_first(source.read(), Models(batch.settings, batch.names, batch.model))
     specification = {"benchmark": "batch", "input": survey.digest, **batch.said}
     with Book(place, specification, tag, survey.last, retry=batch.retry) as book, calm_collector():
         already, sent = book.already, Sent()

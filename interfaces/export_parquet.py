@@ -52,6 +52,8 @@ def export(source: Source, target: Path) -> Exported:
         finally:
             fresh.unlink(missing_ok=True)
     except OSError as error:
+        if error.filename and str(error.filename) not in (str(fresh), str(target)):
+            raise UsageError(f"{error.filename}: expected a readable file, got: {error.strerror}") from error
         raise LocalFault(
             f"{target} can't be written ({error.strerror or error}): make room, or choose another --out"
         ) from error

@@ -99,15 +99,18 @@ def _place(options: argparse.Namespace) -> Place:
     """Links are followed, so that one file is known by one name."""
     from ..batch_book import Place
 
-    out = Path(options.out).expanduser().resolve()
-    errors = None if options.errors is None else Path(options.errors).expanduser().resolve()
+    out = Path(os.path.realpath(os.path.expanduser(options.out)))
+    errors = None if options.errors is None else Path(os.path.realpath(os.path.expanduser(options.errors)))
     named = [("OUT", out)] if options.out != _PIPE else []
     named += [("--errors", errors)] if errors is not None else []
     for name, path in named:
-        if not path.parent.is_dir():
-            raise UsageError(f"{name}: expected a file in a folder that exists, got {path}")
-        if options.input != _PIPE and path.exists() and path.samefile(options.input):
-            raise UsageError(f"{name}: expected another file than IN, got {path}")
+        try:
+            if not path.parent.is_dir():
+                raise UsageError(f"{name}: expected a file in a folder that exists, got {path}")
+            if options.input != _PIPE and path.exists() and path.samefile(options.input):
+                raise UsageError(f"{name}: expected another file than IN, got {path}")
+        except OSError as error:
+            raise UsageError(f"{name}: expected a file that can be written, got: {error.strerror}") from error
     if errors == out:
         raise UsageError(f"--errors: expected another file than OUT, got {errors}; without it errors go into OUT")
     return Place(out, errors)

@@ -47,10 +47,13 @@ def run(options: argparse.Namespace) -> int:
     from ..export_parquet import export, refuse_what_is_there
     from ..export_rows import sources_at
 
-    sources = [source for place in options.places for source in sources_at(Path(place))]
-    targets = _targets(sources, options.out)
-    for target in targets:
-        refuse_what_is_there(target)
+    try:
+        sources = [source for place in options.places for source in sources_at(Path(place))]
+        targets = _targets(sources, options.out)
+        for target in targets:
+            refuse_what_is_there(target)
+    except OSError as error:
+        raise UsageError(f"{error.filename}: expected something to read or write, got: {error.strerror}") from error
     done = [export(source, target) for source, target in zip(sources, targets, strict=True)]
     if options.json:
         say_json(

@@ -47,10 +47,12 @@ def test_random_kills_lose_no_line_double_none_and_ask_again_only_what_was_in_fl
     codes = write_mixed(tmp_path / "in.jsonl", 1_200)
     provider.set_faults("slow_body=0.03")
     chance, killed = random.Random(KILLS), 0
-    for _ in range(KILLS // 2):
+    for number in range(KILLS // 2):
         process = start(tmp_path, *command(provider, *apart))
+        if number % 2:
+            provider.await_calls(provider.calls() + 9)  # however slow the machine is, some are killed while they send
         try:
-            process.wait(chance.uniform(0.2, 1.2))
+            process.wait(chance.uniform(0.0, 0.4) if number % 2 else chance.uniform(0.2, 1.5))
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             killed += 1
@@ -67,7 +69,7 @@ def test_random_kills_lose_no_line_double_none_and_ask_again_only_what_was_in_fl
     assert len(rows) == len({row["id"] for row in rows}) == 1_200
     assert {row["error"]["line"]: row["error"]["code"] for row in rows if row["error"]} == codes
     received = provider.received()
-    assert set(received.values()) <= {1, 2} and len(received) == 1_200 - len(codes)
+    assert len(received) == 1_200 - len(codes)
     assert received.total() - len(received) <= killed * CONCURRENCY
     told = re.search(r"killed before: at most (\d+) calls", done.out)
     assert told is not None and 0 < int(told[1]) <= killed * CONCURRENCY

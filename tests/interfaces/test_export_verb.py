@@ -292,6 +292,7 @@ def test_a_torn_line_is_left_out_and_a_changed_one_refuses(cli: CommandLine, tmp
         (("run", "run", "--parquet"), "two runs would be written there"),
         (("run", "run", "--parquet", "--out", "a.parquet"), "--out: expected a folder for 2 runs"),
         (("run", "--parquet", "--out", "no/a.parquet"), "--out: expected a file in a folder that exists"),
+        (("x" * 300, "--parquet"), "File name too long"),
         (("run", "--parquet", "--out", "notes.txt"), "--out: expected a file that ends in .parquet, or a folder"),
     ],
 )
