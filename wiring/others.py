@@ -102,11 +102,13 @@ class Others:
     def _load(self, group: str, name: str) -> object:
         """What an entry point leads to; None where there is none of this name."""
         if (group, name) not in self._loaded:
-            points = self._points(group).get(name, [])
+            points = self._points(group).get(name)
+            if points is None:
+                return None  # and not kept: clients of a gateway may ask for any number of names
             if len(points) > 1:
                 told = " and ".join(sorted(_package_of(point) for point in points))
                 raise ConfigurationError(f"{name!r} is offered in {group} by {told}: remove one of them")
-            self._loaded[group, name] = self._loaded_from(points[0]) if points else None
+            self._loaded[group, name] = self._loaded_from(points[0])
         return self._loaded[group, name]
 
     def _points(self, group: str) -> dict[str, list[EntryPoint]]:
