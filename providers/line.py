@@ -14,10 +14,15 @@ from typing import NamedTuple, cast
 
 import httptools
 
+from .unpacking import CODINGS, OTHERS, Unpacking
+
 # Of the decoded body, and of the status line with all headers.
 BODY_MAX = 16 << 20
 HEAD_MAX = 128 << 10
-_AS_GZIP, _AS_ZLIB, _AS_DEFLATE = 31, 15, -15
+# Of the body as it comes: packed, it may say nothing for ever.
+_PACKED_MAX = 2 * BODY_MAX
+# A chunk has less than so many bytes around it for each byte in it.
+_FRAME_MAX = 32
 
 # Told the pieces of a body as they come.
 Tap = Callable[[bytes], None]
@@ -62,40 +67,6 @@ class Answer(NamedTuple):
     broken: ExchangeError | None = None
 
 
-class Unpacking:
-    """A compressed body, unpacked as it comes. Raises zlib.error for what is none."""
-
-    def __init__(self, coding: bytes) -> None:
-        self._is_gzip = coding != b"deflate"
-        self._inflater = zlib.decompressobj(_AS_GZIP) if self._is_gzip else None
-        self._head = b""
-
-    @property
-    def is_whole(self) -> bool:
-        return not self._head if self._inflater is None else self._inflater.eof
-
-    def take(self, data: bytes, most: int) -> bytes:
-        """Its next bytes; one more than `most` where there are more."""
-        if self._inflater is None:
-            data = self._head = self._head + data
-            if len(data) < 2:
-                return b""
-            # Two formats go by the name of deflate; one of them begins with a number that 31 divides.
-            is_zlib = data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-            self._inflater = zlib.decompressobj(_AS_ZLIB if is_zlib else _AS_DEFLATE)
-        found: list[bytes] = []
-        while data and most >= 0:
-            if self._inflater.eof:
-                if not self._is_gzip or data[:1] != b"\x1f":
-                    break  # what stands behind it is padding
-                self._inflater = zlib.decompressobj(_AS_GZIP)  # a file of gzip may have several parts
-            piece = self._inflater.decompress(data, most + 1)
-            data = self._inflater.unconsumed_tail or self._inflater.unused_data
-            found.append(piece)
-            most -= len(piece)
-        return found[0] if len(found) == 1 else b"".join(found)
-
-
 class Line(asyncio.Protocol):
     """One connection. Whoever has it asks one thing at a time."""
 
@@ -120,9 +91,9 @@ class Line(asyncio.Protocol):
     def _begin(self) -> None:
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
-        self._head_bytes = 0
-        self._chunks: list[bytes] = []
-        self._size = 0
+        self._beside = 0  # bytes that came outside of the body
+        self._taken = 0  # and in it
+        self._body: bytes | bytearray = b""
         self._first_byte_at: float | None = None
         self._unpacking: Unpacking | None = None
         self._fault: ExchangeError | None = None
@@ -178,8 +149,7 @@ class Line(asyncio.Protocol):
             self.should_close = True
             self.abort()
             return
-        if not self._has_head:
-            self._head_bytes += len(data)
+        taken = self._taken
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -188,9 +158,14 @@ class Line(asyncio.Protocol):
             self.should_close = True
             if not self._is_whole:  # else it is what came behind the answer that can't be read
                 self._fault = self._fault or NoHttp(" ".join(str(error).split())[:200])
-        if not self._has_head and self._head_bytes > HEAD_MAX:
-            self._fault = self._fault or NoHttp(f"its head has more than {HEAD_MAX >> 10} KiB")
-        if self._fault is not None:
+        if taken == self._taken:
+            self._beside += len(data)
+            if self._beside > HEAD_MAX + _FRAME_MAX * taken:
+                self._fault = self._fault or NoHttp(f"it has more than {HEAD_MAX >> 10} KiB that are no body")
+        if isinstance(self._fault, BrokenOff):
+            self._finish(self._fault)
+            self.abort()
+        elif self._fault is not None:
             self._fail(self._fault)
         elif self._is_whole:
             self._finish(None)
@@ -214,9 +189,11 @@ class Line(asyncio.Protocol):
     def _finish(self, broken: ExchangeError | None) -> None:
         if self._asked is None or self._asked.done():
             return
-        body = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        answer = Answer(self._status, self._headers, body, self._first_byte_at, broken or self._broken())
-        self.should_close = self.should_close or not self._is_whole
+        body, broken = bytes(self._body), broken or self._broken()
+        answer = Answer(self._status, self._headers, body, self._first_byte_at, broken)
+        if not self._is_whole or self.transport is None or self.transport.get_write_buffer_size():
+            # Answered before all of the request was out: what is still to go would stand before the next one.
+            self.should_close = True
         self._begin()
         self._asked.set_result(answer)
 
@@ -233,7 +210,7 @@ class Line(asyncio.Protocol):
             self.should_close = True  # another answer, which nobody asked for
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._is_whole:
+        if not self._has_head:  # what comes behind the body is no head of anything
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -245,29 +222,53 @@ class Line(asyncio.Protocol):
             return
         self._has_head = True
         for name, value in self._headers:
-            if name == b"content-length" or name == b"transfer-encoding":
+            if name == b"content-length":
                 self._is_framed = True
-            elif name == b"content-encoding" and value.strip().lower() in (b"gzip", b"x-gzip", b"deflate"):
-                self._unpacking = Unpacking(value.strip().lower())
+            elif name == b"transfer-encoding":
+                # Anything else lasts until the connection ends.
+                self._is_framed = self._is_framed or _last_of(value) == b"chunked"
+            elif name == b"content-encoding":
+                self._unpack(value.strip().lower())
+
+    def _unpack(self, coding: bytes) -> None:
+        if coding in CODINGS:
+            self._unpacking = Unpacking(coding)
+        elif _last_of(coding) in OTHERS:
+            told = coding[:40].decode("latin-1")
+            self._fault = BrokenOff(f"it is packed as {told}, which was not asked for")
 
     def on_body(self, data: bytes) -> None:
         if self._is_whole or self._fault is not None:
             return
         if self._first_byte_at is None:
             self._first_byte_at = time.perf_counter()
+        self._taken += len(data)
         if self._unpacking is not None:
             try:
-                data = self._unpacking.take(data, BODY_MAX - self._size)
+                data = self._unpacking.take(data, BODY_MAX - len(self._body))
             except zlib.error as error:
                 self._fault = BrokenOff(str(error))
                 return
-        self._size += len(data)
-        if self._size > BODY_MAX:
+        if len(self._body) + len(data) > BODY_MAX or self._taken > _PACKED_MAX:
             self._fault = TooLarge(self._status)
             return
-        self._chunks.append(data)
+        if not self._body:
+            self._body = data
+        else:
+            if isinstance(self._body, bytes):
+                self._body = bytearray(self._body)
+            self._body += data
         if self._tap is not None and self._status == 200:
-            self._tap(data)
+            self._tell(self._tap, data)
+
+    def _tell(self, tap: Tap, data: bytes) -> None:
+        try:
+            tap(data)
+        except Exception as error:  # noqa: BLE001
+            # Whoever only listens must not cost an answer that is paid for.
+            self._tap = None
+            said = {"message": "what listens to an answer failed", "exception": error, "protocol": self}
+            self._loop.call_exception_handler(said)
 
     def on_message_complete(self) -> None:
         if self._is_interim:
@@ -278,3 +279,7 @@ class Line(asyncio.Protocol):
         if not self._is_whole:
             self._is_whole = True
             self.should_close = self.should_close or not self._parser.should_keep_alive()
+
+
+def _last_of(codings: bytes) -> bytes:
+    return codings.rpartition(b",")[2].strip().lower()

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import functools
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,8 @@ FICKLE_S = 60.0
 LOOK_EVERY_S = 0.1
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _NO_HEADERS: Mapping[str, str] = {}
+# OpenSSL's numbers for a certificate that signs itself, and for a signature of somebody who is not known.
+_NOBODY_KNOWN = (18, 19, 20, 21)
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
 
@@ -221,7 +224,7 @@ class Channel:
             # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
             connect_s = min(CONNECT_S, self._timeout_s / 2)
             request = aiohttp.ClientRequest("POST", url, headers=headers, loop=asyncio.get_running_loop())
-            pool = self._transport.pool(request, aiohttp.ClientTimeout(total=None, sock_connect=connect_s))
+            pool = self._transport.pool(request, aiohttp.ClientTimeout(total=None, connect=connect_s))
             self._pools[origin, is_alone] = pool
         return pool
 
@@ -254,6 +257,8 @@ def _fault_of(error: BaseException, timeout_s: float) -> Fault:
             return Fault("incomplete", f"the answer is no HTTP ({said})", "retry", is_billed_maybe=True)
         case ExchangeError():
             return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
+        case aiohttp.ClientConnectorCertificateError():
+            return Fault("connect", _certificate_told(error), "retry", quota="refund")
         case aiohttp.ClientConnectorDNSError() if not _can_open_no_file():
             return Fault("dns", said, "retry", quota="refund")
         case aiohttp.ClientConnectorDNSError():
@@ -264,6 +269,14 @@ def _fault_of(error: BaseException, timeout_s: float) -> Fault:
             return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
     # The connector's own, before anything went out.
     return Fault("connect", said, "retry", quota="refund")
+
+
+def _certificate_told(error: aiohttp.ClientConnectorCertificateError) -> str:
+    reason = error.certificate_error
+    said = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else str(reason)
+    told = f"the certificate of {error.host}:{error.port} is not to be trusted ({said})"
+    is_of_stranger = isinstance(reason, ssl.SSLCertVerificationError) and reason.verify_code in _NOBODY_KNOWN
+    return f"{told}: name the file of whoever vouches for it in SSL_CERT_FILE" if is_of_stranger else told
 
 
 def _out_of_files(said: str) -> Fault:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import tracemalloc
 import zlib
 from collections.abc import Sequence
 
@@ -12,7 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loops import run_on
 
-from millstream.providers.line import HEAD_MAX, Answer, BrokenOff, ExchangeError, HungUp, Line, NeverSent, NoHttp
+from millstream.providers.line import (
+    BODY_MAX,
+    HEAD_MAX,
+    Answer,
+    BrokenOff,
+    ExchangeError,
+    HungUp,
+    Line,
+    NeverSent,
+    NoHttp,
+    TooLarge,
+)
 
 BODY = b'{"choices": []}' + bytes(range(256)) * 3
 
@@ -66,6 +78,10 @@ class Wire(asyncio.Transport):
         super().__init__()
         self.written = b""
         self.is_ended = False
+        self.unsent = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += bytes(data)
@@ -178,6 +194,8 @@ GARBAGE = {
     "a chunk that is none": http(b"zz\r\n", CHUNKED),
     "another protocol": http(b"", b"Connection: Upgrade", b"Upgrade: websocket", status=b"101 Switching Protocols"),
     "a head without end": http(b"", b"X: " + b"a" * HEAD_MAX)[:-4],
+    "a head of many lines": http(b"", *[b"X: a"] * (HEAD_MAX // 6))[:-4],
+    "one interim answer after the other": http(b"", status=b"100 Continue") * (HEAD_MAX // 25 + 1),
 }
 
 
@@ -197,7 +215,28 @@ def test_no_bytes_raise_anything_but_what_is_documented(data: bytes, has_head: b
 
 def test_what_says_it_is_packed_and_is_not_breaks_off() -> None:
     told = exchange([http(BODY, length(BODY), b"Content-Encoding: gzip")])
-    assert isinstance(told.result, BrokenOff)
+    assert isinstance(told.answer.broken, BrokenOff)
+    assert not told.can_go_on
+
+
+@pytest.mark.parametrize("coding", [b"br", b"zstd", b"gzip, BR"])
+def test_a_coding_that_was_not_asked_for_is_named(coding: bytes) -> None:
+    told = exchange([http(BODY, length(BODY), b"Content-Encoding: " + coding)])
+    assert isinstance(told.answer.broken, BrokenOff)
+    assert coding.decode().lower() in str(told.answer.broken)
+    assert not told.can_go_on
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"br"])
+def test_an_error_whose_body_cant_be_unpacked_is_told_by_its_status_all_the_same(coding: bytes) -> None:
+    packed = http(BODY, length(BODY), b"Retry-After: 3", b"Content-Encoding: " + coding, status=b"429 Wait")
+    told = exchange([packed])
+    assert (told.answer.status, dict(told.answer.headers)[b"retry-after"]) == (429, b"3")
+
+
+@pytest.mark.parametrize("coding", [b"identity", b"utf-8", b""])
+def test_a_coding_that_packs_nothing_changes_nothing(coding: bytes) -> None:
+    assert exchange([http(BODY, length(BODY), b"Content-Encoding: " + coding)]).answer.body == BODY
 
 
 def test_one_connection_carries_any_number_of_answers() -> None:
@@ -231,3 +270,103 @@ def test_who_left_hears_nothing_and_the_next_answer_is_not_taken_for_his() -> No
         return wire.is_ended
 
     assert run_on("asyncio", work())
+
+
+@pytest.mark.parametrize(
+    "endless", [b"X: aaaaaaaaaaaaaaaaaaaa\r\n", b"a" * 40, b"X: a\r\n "], ids=["lines", "one line", "folded lines"]
+)
+def test_what_comes_behind_the_last_chunk_comes_to_an_end(endless: bytes) -> None:
+    body = b"x" * 100
+    head = http(chunked(body)[:-2], CHUNKED)
+    told = exchange([head, *[endless * 1_000] * (40 * HEAD_MAX // (1_000 * len(endless)))])
+    assert isinstance(told.result, NoHttp), told.result
+    assert not told.can_go_on
+
+
+def test_a_body_that_comes_byte_for_byte_is_no_fault() -> None:
+    body = bytes(range(256)) * 200
+    pieces = [b"1\r\n", b"x", b"\r\n"] * len(body)
+    pieces[1::3] = [body[at : at + 1] for at in range(len(body))]
+    told = exchange([http(b"", CHUNKED), *pieces, b"0\r\n\r\n"])
+    assert (told.answer.body, told.can_go_on) == (body, True)
+
+
+def test_what_is_packed_and_says_nothing_for_ever_comes_to_an_end() -> None:
+    parts = gzip.compress(b"") * 12_000
+    told = exchange([http(parts, b"Content-Encoding: gzip")])
+    assert isinstance(told.answer.broken, BrokenOff)
+    assert not told.can_go_on
+    blocks = b"\0\0\0\xff\xff" * 50_000
+    told = exchange([http(b"\x78\x9c", b"Content-Encoding: deflate"), *[blocks] * (2 * BODY_MAX // len(blocks) + 1)])
+    assert isinstance(told.result, TooLarge), told.result
+
+
+def test_many_small_pieces_take_no_more_room_than_what_they_hold() -> None:
+    body = b"ab" * 50_000
+    data = http(chunked(body, 2), CHUNKED)
+    tracemalloc.start()
+    try:
+        told = exchange([data[at : at + 65_536] for at in range(0, len(data), 65_536)])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert told.answer.body == body
+    # The pieces handed in are as long again as the chunks around them make them: seven bytes for two.
+    assert most < 10 * len(body)
+
+
+def test_a_trailer_is_no_header_of_this_answer_or_the_next() -> None:
+    async def work() -> None:
+        line = Line(asyncio.get_running_loop())
+        line.connection_made(Wire())
+        for data in (http(chunked(BODY)[:-2] + b"Retry-After: 9\r\n\r\n", CHUNKED), ENDING["a length"]):
+            asked = asyncio.ensure_future(line.ask(b"GET"))
+            await asyncio.sleep(0)
+            line.data_received(data)
+            answer = await asked
+            assert answer.body == BODY
+            assert [name for name, _ in answer.headers if name == b"retry-after"] == []
+
+    run_on("asyncio", work())
+
+
+def test_a_coding_of_the_transfer_that_marks_no_end_lasts_until_the_connection_ends() -> None:
+    told = exchange([http(BODY, b"Transfer-Encoding: identity")], ends=True)
+    assert (told.answer.body, told.answer.broken, told.can_go_on) == (BODY, None, False)
+
+
+def test_an_answer_that_came_before_the_request_was_out_ends_the_connection() -> None:
+    async def work() -> bool:
+        line, wire = Line(asyncio.get_running_loop()), Wire()
+        line.connection_made(wire)
+        asked = asyncio.ensure_future(line.ask(b"GET"))
+        await asyncio.sleep(0)
+        wire.unsent = 1
+        line.data_received(ENDING["a length"])
+        assert (await asked).body == BODY
+        return line.should_close
+
+    assert run_on("asyncio", work())
+
+
+def test_a_listener_that_fails_is_told_of_and_costs_no_answer() -> None:
+    told: list[BaseException] = []
+    heard: list[bytes] = []
+
+    def listen(data: bytes) -> None:
+        heard.append(data)
+        raise ValueError("not my words")
+
+    async def work() -> Answer:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        line = Line(loop)
+        line.connection_made(Wire())
+        asked = asyncio.ensure_future(line.ask(b"GET", listen))
+        await asyncio.sleep(0)
+        line.data_received(ENDING["chunks"])
+        return await asked
+
+    assert run_on("asyncio", work()).body == BODY
+    assert len(heard) == len(told) == 1
+    assert isinstance(told[0], ValueError)

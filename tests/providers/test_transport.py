@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from endpoints import CANARY, ask, endpoint, fault_in, text_of, transport
@@ -82,6 +83,23 @@ def test_a_connection_that_is_never_accepted_is_given_back_and_no_timeout(loop: 
     fault = fault_in(result)
     assert (fault.kind, fault.action, fault.quota, fault.is_billed_maybe) == ("connect", "retry", "refund", False)
     assert took < 0.6
+
+
+class Deaf(asyncio.SelectorEventLoop):
+    """Whoever asks it for an address waits for ever."""
+
+    async def getaddrinfo(self, *args: Any, **settings: Any) -> Any:
+        await asyncio.Event().wait()
+
+
+def test_a_name_that_nobody_answers_for_is_given_back_and_no_timeout() -> None:
+    async def scenario() -> Reply | Fault:
+        async with transport() as over:
+            return await ask(endpoint(over, "http://model.example/v1", timeout_s=0.4))
+
+    with asyncio.Runner(loop_factory=Deaf) as runner:
+        fault = fault_in(runner.run(scenario()))
+    assert (fault.kind, fault.action, fault.quota, fault.is_billed_maybe) == ("connect", "retry", "refund", False)
 
 
 # --- time ---
@@ -168,6 +186,34 @@ def test_a_bomb_is_dropped_long_before_it_is_unpacked(loop: str) -> None:
     assert took < 1
 
 
+@on_each_loop
+@pytest.mark.parametrize("header", ["Connection: close", "X: y"])
+def test_a_refusal_that_comes_while_the_request_still_goes_out_is_heard_and_its_connection_dropped(
+    header: str, loop: str
+) -> None:
+    refusal = http(b'{"error": {"message": "far too long"}}', header, status="413 Content Too Large")
+
+    async def handler(visit: Visit) -> None:
+        if visit.number == 1:
+            await visit.some()
+            await visit.send(refusal)
+            if header != "Connection: close":
+                await visit.hung_up()
+        elif await visit.request() is not None:
+            await visit.send(http(answer("A")))
+
+    async def scenario() -> tuple[Reply | Fault, Reply | Fault]:
+        async with RawServer(handler) as server, transport() as over:
+            at = endpoint(over, server.base_url)
+            return await ask(at, "x" * (12 << 20)), await ask(at)
+
+    first, second = run_on(loop, scenario())
+    fault = fault_in(first)
+    assert (fault.kind, fault.status) == ("rejected", 413)
+    assert "far too long" in fault.detail
+    assert text_of(second) == "A"
+
+
 # --- where a key goes ---
 
 
@@ -246,6 +292,54 @@ def test_a_cancelled_call_closes_its_connection_at_once(moment: str, loop: str) 
             return time.perf_counter() - began
 
     assert run_on(loop, scenario()) < 1
+
+
+@on_each_loop
+def test_a_call_that_is_cancelled_while_it_goes_out_leaves_nothing_behind(loop: str) -> None:
+    async def scenario() -> None:
+        arrived = asyncio.Event()
+
+        async def handler(visit: Visit) -> None:
+            await visit.some()
+            arrived.set()
+            await asyncio.sleep(0.05)
+            await visit.hung_up()
+
+        async with RawServer(handler) as server, transport() as over:
+            call = asyncio.create_task(ask(endpoint(over, server.base_url), "x" * (12 << 20)))
+            await arrived.wait()
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            assert call.cancelled()
+            await eventually(lambda: server.open == 0, 5)
+
+    run_on(loop, scenario())
+
+
+@on_each_loop
+def test_calls_that_fly_when_the_transport_closes_are_told_at_once(loop: str) -> None:
+    async def scenario() -> None:
+        arrived = asyncio.Event()
+
+        async def handler(visit: Visit) -> None:
+            await visit.request()
+            if visit.number == 8:
+                arrived.set()
+            await visit.hung_up()
+
+        async with RawServer(handler) as server, transport() as over:
+            before = open_files()
+            at = endpoint(over, server.base_url, timeout_s=60)
+            calls = [asyncio.create_task(ask(at)) for _ in range(8)]
+            await arrived.wait()
+            await over.close()
+            found = [fault_in(await call) for call in calls]
+            assert {(fault.kind, fault.is_billed_maybe) for fault in found} == {("disconnected", True)}
+            later = fault_in(await ask(at))
+            assert (later.kind, later.quota) == ("connect", "refund")
+            await eventually(lambda: server.open == 0 and open_files() <= before, 5)
+
+    run_on(loop, scenario())
 
 
 @on_each_loop

@@ -39,6 +39,10 @@ class Visit:
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
 
+    async def some(self) -> bytes:
+        """What has come of a request by now; waits for its first bytes."""
+        return await self._reader.read(65_536)
+
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
         await self.writer.drain()
