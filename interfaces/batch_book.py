@@ -87,7 +87,7 @@ class Book:
         self._last = last
         if not (place.folder / MANIFEST).exists():
             _refuse_what_is_there(place)
-        with ExitStack() as opened, _as_fault():
+        with ExitStack() as opened, _as_fault(place.out):
             self.folder = opened.enter_context(_folder(place, specification, retry=retry))
             # Before the first row: an output without a manifest beside it is somebody else's.
             self.folder.write_manifest()
@@ -136,6 +136,10 @@ class Book:
     def count(self, *, is_unchanged: bool = False) -> Ended:
         """How the rows on disk ended, as their notes have it; the cost is of all that was ever sent for them.
         `is_unchanged`: nothing was written since they were read."""
+        with _as_fault(self.place.out):
+            return self._counted(is_unchanged=is_unchanged)
+
+    def _counted(self, *, is_unchanged: bool) -> Ended:
         if not is_unchanged:
             self._noted, self.spent = self._read_notes()
             self.done, _ = self._read_rows(self._noted)
@@ -156,8 +160,9 @@ class Book:
 
     def put_in_order(self) -> None:
         """Rewrite the output in the input's order, if it is in another; its rows are whole either way."""
-        for path in self.place.files:
-            _put_in_order(path, self._tag, self._last)
+        with _as_fault(self.place.out):
+            for path in self.place.files:
+                _put_in_order(path, self._tag, self._last)
 
     def _open_rows(self) -> None:
         reserve = Reserve(self.folder.folder / ".reserve")
@@ -253,14 +258,13 @@ def count_note(ended: Ended, note: Note) -> None:
 
 
 @contextmanager
-def _as_fault() -> Iterator[None]:
+def _as_fault(out: Path) -> Iterator[None]:
     """What can't be read or written is told by its name."""
     try:
         yield
     except OSError as error:
-        raise LocalFault(
-            f"{error.filename} can't be used ({error.strerror}): mend that, or choose another OUT"
-        ) from error
+        said = f"{error.filename or out} can't be used ({error.strerror}): mend that, or choose another OUT"
+        raise LocalFault(said) from error
 
 
 def _folder(place: Place, specification: Mapping[str, Any], *, retry: bool) -> RunFolder:
