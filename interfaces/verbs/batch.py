@@ -13,8 +13,8 @@ from ..refusal import UsageError
 from ..values import Choice, ModelName, Text
 
 if TYPE_CHECKING:
-    from ..batch_book import Place
-    from ..batch_run import Batch, Result
+    from ..batch.book import Place
+    from ..batch.run import Batch, Result
 
 HELP = "ask an OpenAI Batch file of any provider, and write its answers in the same shape"
 _PIPE = "-"
@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _into_file(options: argparse.Namespace) -> Result:
-    from ..batch_input import InputFile
-    from ..batch_run import carry_out
+    from ..batch.input import InputFile
+    from ..batch.run import carry_out
 
     with InputFile(Path(options.input)) as source:
         place = _place(options)
@@ -76,8 +76,8 @@ def _into_file(options: argparse.Namespace) -> Result:
 def _through_pipes(options: argparse.Namespace) -> Result:
     from contextlib import ExitStack
 
-    from ..batch_input import InputFile
-    from ..batch_pipe import carry_out_through
+    from ..batch.input import InputFile
+    from ..batch.pipe import carry_out_through
 
     with ExitStack() as opened:
         source = None if options.input == _PIPE else opened.enter_context(InputFile(Path(options.input)))
@@ -97,7 +97,7 @@ def _refuse_for_pipes(options: argparse.Namespace) -> None:
 
 def _place(options: argparse.Namespace) -> Place:
     """Links are followed, so that one file is known by one name."""
-    from ..batch_book import Place
+    from ..batch.book import Place
 
     out = Path(os.path.realpath(os.path.expanduser(options.out)))
     errors = None if options.errors is None else Path(os.path.realpath(os.path.expanduser(options.errors)))
@@ -117,8 +117,8 @@ def _place(options: argparse.Namespace) -> Place:
 
 
 def _batch(options: argparse.Namespace, place: Place) -> Batch:
-    from ..batch_questions import check
-    from ..batch_run import Batch
+    from ..batch.questions import check
+    from ..batch.run import Batch
     from ..configuration import read_configuration
     from ..plugins.arguments import settings_of
 
@@ -146,7 +146,7 @@ def _batch(options: argparse.Namespace, place: Place) -> Batch:
 
 
 def _told(result: Result, options: argparse.Namespace) -> int:
-    from ..batch_summary import as_json, tell
+    from ..batch.summary import as_json, tell
 
     if options.json:
         say_json(as_json(result))

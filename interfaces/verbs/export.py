@@ -14,7 +14,7 @@ from ..values import Text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..export_rows import Source
+    from ..export.rows import Source
 
 HELP = "write the records of runs and batches as Parquet, for pandas, polars, DuckDB and others"
 _SUFFIX = ".parquet"
@@ -44,8 +44,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"--parquet needs pyarrow, which is not installed here ({error}): pip install 'millstream[parquet]'"
         ) from error
-    from ..export_parquet import export, refuse_what_is_there
-    from ..export_rows import sources_at
+    from ..export.parquet import export, refuse_what_is_there
+    from ..export.rows import sources_at
 
     try:
         sources = [source for place in options.places for source in sources_at(Path(place))]

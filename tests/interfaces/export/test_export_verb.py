@@ -28,7 +28,7 @@ from millstream.bench.chameleon.records import Record as Turn
 from millstream.bench.chameleon.records import encode
 from millstream.bench.millstone.grid import Item
 from millstream.engine.journal import sealed
-from millstream.interfaces.export_columns import RECORDS
+from millstream.interfaces.export.columns import RECORDS
 
 CommandLine = Callable[..., Done]
 NASTY = (

@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from millstream.engine.fault import DamagedJournal, RunHeld
-from millstream.interfaces.batch_book import Book, Place
-from millstream.interfaces.batch_requests import Broken
-from millstream.interfaces.batch_rows import Note, Written, row_id, row_of_broken
+from millstream.interfaces.batch.book import Book, Place
+from millstream.interfaces.batch.requests import Broken
+from millstream.interfaces.batch.rows import Note, Written, row_id, row_of_broken
 from millstream.interfaces.refusal import UsageError
 
 TAG = "0123456789abcdef"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.fault import LocalFault
-from millstream.interfaces.batch_digests import Digests
-from millstream.interfaces.batch_input import InputFile, Line, Splitter, lines_of_pipe
+from millstream.interfaces.batch.digests import Digests
+from millstream.interfaces.batch.input import InputFile, Line, Splitter, lines_of_pipe
 from millstream.interfaces.refusal import UsageError
 
 

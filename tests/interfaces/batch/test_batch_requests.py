@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.call import Message
-from millstream.interfaces.batch_input import Line
-from millstream.interfaces.batch_requests import Broken, Envelope, Request, envelope_of, gist_of, request_of
+from millstream.interfaces.batch.input import Line
+from millstream.interfaces.batch.requests import Broken, Envelope, Request, envelope_of, gist_of, request_of
 from millstream.interfaces.dialects.naming import model_named
 
 PROVIDERS = {"openai", "anthropic", "gemini", "sim"}

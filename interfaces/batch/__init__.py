@@ -1,0 +1,1 @@
+"""Batch files: many requests in, their answers out, whoever answers."""

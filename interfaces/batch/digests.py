@@ -1,0 +1,80 @@
+"""Numbers by what they were counted under, in a few bytes each: a million lines must not need a million objects.
+
+Owns the tables alone. What is counted, and under what, is the batch's own business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+
+_SHARDS = 256
+_LEAST = 8
+
+
+class Digests:
+    """A number for each text that was ever noted, known by eight bytes of its hash: of a million texts two are taken
+    for one once in thirty million files. Many small tables, so that none takes long to grow."""
+
+    def __init__(self) -> None:
+        self._shards = [_Shard() for _ in range(_SHARDS)]
+
+    def first(self, text: bytes, number: int) -> int:
+        """The number that the text was first noted with; 0: this is the first time."""
+        key = _key_of(text)
+        shard = self._shards[key % _SHARDS]
+        place = shard.place_of(key)
+        found = shard.numbers[place]
+        if not found:
+            shard.put(place, key, number)
+        return found
+
+    def add(self, text: bytes, count: int) -> int:
+        """How much was added under the text before."""
+        key = _key_of(text)
+        shard = self._shards[key % _SHARDS]
+        place = shard.place_of(key)
+        before = shard.numbers[place]
+        if shard.keys[place]:
+            shard.numbers[place] = before + count
+        else:
+            shard.put(place, key, count)
+        return before
+
+
+class _Shard:
+    """Open addressing: a key lies at the first free place from where its bits point."""
+
+    __slots__ = ("keys", "numbers", "used")
+
+    def __init__(self) -> None:
+        self.keys = array("Q", bytes(8 * _LEAST))
+        self.numbers = array("Q", bytes(8 * _LEAST))
+        self.used = 0
+
+    def place_of(self, key: int) -> int:
+        keys, mask = self.keys, len(self.keys) - 1
+        place = key // _SHARDS & mask
+        while keys[place] and keys[place] != key:
+            place = place + 1 & mask
+        return place
+
+    def put(self, place: int, key: int, number: int) -> None:
+        self.keys[place], self.numbers[place] = key, number
+        self.used += 1
+        if self.used * 3 > len(self.keys) * 2:
+            self._grow()
+
+    def _grow(self) -> None:
+        keys, numbers = self.keys, self.numbers
+        size = 2 * len(keys)
+        self.keys, self.numbers = array("Q", bytes(8 * size)), array("Q", bytes(8 * size))
+        for key, number in zip(keys, numbers, strict=True):
+            if key:
+                place = self.place_of(key)
+                self.keys[place], self.numbers[place] = key, number
+
+
+def _key_of(text: bytes) -> int:
+    # 0 marks a free place.
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") or 1

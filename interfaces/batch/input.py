@@ -1,0 +1,181 @@
+"""The input of a batch: bytes from a file or a pipe become numbered lines, however long the file and any line of it is.
+
+Owns the bound on a line, which lines are none (blank ones), and what a file is known by. Knows nothing of what a line
+says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import stat
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from ...engine.fault import LocalFault
+from ..refusal import UsageError
+
+# As much as an answer may have: what is larger is no request but a fault of whoever wrote the file.
+LINE_MAX = 16 << 20
+_PIECE = 1 << 20
+_MARK = b"\xef\xbb\xbf"
+
+
+class Line(NamedTuple):
+    """A line without its newline, numbered from 1 as editors do. `data` None: it was too long to be kept."""
+
+    number: int
+    data: bytes | None
+
+
+class Splitter:
+    """Pieces of any size, given one after the other, become lines. Blank ones are counted and passed over, and so is
+    the mark that some editors write before a file."""
+
+    def __init__(self, most: int = LINE_MAX) -> None:
+        self.number = 0
+        self._most = most
+        self._rest = bytearray()
+        self._is_too_long = False
+
+    def feed(self, piece: bytes) -> Iterator[Line]:
+        begin = 0
+        while (end := piece.find(b"\n", begin)) >= 0:
+            self._keep(piece[begin:end])
+            begin = end + 1
+            if (line := self._take()) is not None:
+                yield line
+        self._keep(piece[begin:])
+
+    def end(self) -> Iterator[Line]:
+        """What stands after the last newline."""
+        if (self._rest or self._is_too_long) and (line := self._take()) is not None:
+            yield line
+
+    def _keep(self, part: bytes) -> None:
+        if self._is_too_long:
+            return
+        if len(self._rest) + len(part) > self._most:
+            self._is_too_long = True
+            self._rest.clear()
+            return
+        self._rest += part
+
+    def _take(self) -> Line | None:
+        self.number += 1
+        data, is_too_long = bytes(self._rest), self._is_too_long
+        self._rest.clear()
+        self._is_too_long = False
+        if is_too_long:
+            return Line(self.number, None)
+        if self.number == 1:
+            data = data.removeprefix(_MARK)
+        return Line(self.number, data) if data.strip() else None
+
+
+class Survey(Struct, frozen=True):
+    """What a file is known by, how many requests it holds, and the number of its last line."""
+
+    digest: str
+    requests: int
+    last: int
+
+
+class InputFile:
+    """A file, read twice: once to know it, once for its requests. Use as a context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError as error:
+            raise UsageError(f"{path}: expected a readable file of requests, got: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(self._fd).st_mode):
+            os.close(self._fd)
+            raise UsageError(f"{path}: expected a file, got a folder, pipe or device: a pipe is read as `-`")
+
+    def __enter__(self) -> InputFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def survey(self) -> Survey:
+        digest, splitter, requests = hashlib.sha256(), Splitter(), 0
+        self._state = self._look()
+        for piece in self._pieces():
+            digest.update(piece)
+            requests += sum(1 for _ in splitter.feed(piece))
+        requests += sum(1 for _ in splitter.end())
+        return Survey(digest.hexdigest(), requests, splitter.number)
+
+    def read(self) -> Iterator[Line]:
+        splitter = Splitter()
+        for piece in self._pieces():
+            yield from splitter.feed(piece)
+        yield from splitter.end()
+
+    async def lines(self) -> AsyncIterator[Line]:
+        for line in self.read():
+            yield line
+        if self._look() != self._state:
+            raise LocalFault(
+                f"{self.path} was changed while it was read: what was answered is another input's: ask anew"
+            )
+
+    def _pieces(self) -> Iterator[bytes]:
+        """As much as there was when it was looked at: what somebody adds meanwhile has no end."""
+        place, size = 0, self._state[0]
+        while piece := self._read(place, min(_PIECE, size - place)):
+            place += len(piece)
+            yield piece
+
+    def _read(self, place: int, most: int) -> bytes:
+        try:
+            return os.pread(self._fd, most, place)
+        except OSError as error:
+            raise LocalFault(f"{self.path} can't be read ({error.strerror})") from error
+
+    def _look(self) -> tuple[int, int]:
+        found = os.fstat(self._fd)
+        return found.st_size, found.st_mtime_ns
+
+
+async def lines_of_pipe(fd: int) -> AsyncIterator[Line]:
+    """Lines as they come. A thread waits for them, since making the descriptor non-blocking would do the same to
+    whoever shares it: at a terminal, our own stdout."""
+    loop, may_read = asyncio.get_running_loop(), threading.Semaphore(0)
+    came: asyncio.Queue[bytes | OSError] = asyncio.Queue()
+
+    def read_on() -> None:
+        piece: bytes | OSError = b"."
+        while isinstance(piece, bytes) and piece:
+            may_read.acquire()
+            try:
+                piece = os.read(fd, _PIECE)
+            except OSError as error:
+                piece = error
+            try:
+                loop.call_soon_threadsafe(came.put_nowait, piece)
+            except RuntimeError:
+                return  # the loop has ended without waiting for more
+
+    # Nothing can end a read that nothing comes for: the thread must not hold up the end of the process.
+    threading.Thread(target=read_on, name="stdin", daemon=True).start()
+    splitter = Splitter()
+    while True:
+        may_read.release()
+        piece = await came.get()
+        if isinstance(piece, OSError):
+            raise LocalFault(f"stdin can't be read ({piece.strerror})") from piece
+        if not piece:
+            break
+        for line in splitter.feed(piece):
+            yield line
+    for line in splitter.end():
+        yield line

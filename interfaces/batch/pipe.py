@@ -1,0 +1,131 @@
+"""A batch through pipes: requests as they come, rows as they end, and nothing kept that could be gone on with.
+
+Owns that a slow reader slows the batch down instead of filling the memory, and what is said when it goes away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from ...engine.collector import calm_collector
+from ...engine.fault import LocalFault
+from ...engine.pairs import Ended
+from ...engine.run_folder import specification_hash
+from ..refusal import UsageError
+from .book import count_note
+from .input import InputFile, Line, lines_of_pipe
+from .rows import TAG_CHARS, Note, Written
+from .run import Batch, Result, send, sent_by
+from .sink import BatchSink
+
+STDIN, STDOUT = 0, 1
+_ROWS_MAX = 1_024
+_LOOK_EVERY_S = 0.01
+
+
+class Pipe:
+    """Where rows go out; `errors` None: all to one place. Use as a context manager."""
+
+    def __init__(self, out: Path | None, errors: Path | None) -> None:
+        self.fault: LocalFault | None = None
+        self.ended = Ended()
+        self._made: list[int] = []
+        self._waiting: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
+        self._out = STDOUT if out is None else self._make(out)
+        self._errors = self._out if errors is None else self._make(errors)
+        # A reader that takes its time must hold up no answer on its way.
+        self._writer = threading.Thread(target=self._write_on, name="rows", daemon=True)
+        self._writer.start()
+
+    def __enter__(self) -> Pipe:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiting.put(None)
+        self._writer.join()
+        for fd in self._made:
+            os.close(fd)
+
+    @property
+    def is_full(self) -> bool:
+        return self._waiting.qsize() > _ROWS_MAX
+
+    def keep(self, written: Written) -> None:
+        self.note(written.note)
+        fd = self._out if written.note.is_answer else self._errors
+        self._waiting.put((fd, written.row + b"\n"))
+        count_note(self.ended, written.note)
+
+    def note(self, note: Note) -> None:
+        if note.cost is not None:
+            self.ended.cost = (self.ended.cost or 0.0) + note.cost
+
+    def flush(self) -> None:
+        pass
+
+    def _make(self, path: Path) -> int:
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except FileExistsError:
+            raise UsageError(
+                f"{path} is there already, and what goes through a pipe can't be gone on with: choose another, or "
+                f"remove it"
+            ) from None
+        except OSError as error:
+            raise LocalFault(f"{path} can't be written ({error.strerror}): choose another") from error
+        self._made.append(fd)
+        return fd
+
+    def _write_on(self) -> None:
+        while (taken := self._waiting.get()) is not None:
+            fd, data = taken
+            try:
+                while data and self.fault is None:
+                    data = data[os.write(fd, data) :]
+            except OSError as error:
+                what = "stdout" if fd == STDOUT else "the output"
+                self.fault = LocalFault(
+                    f"{what} can't be written ({error.strerror}): nothing more is sent; what was answered stays in the "
+                    f"cache"
+                )
+
+
+def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, errors: Path | None) -> Result:
+    """`source` None: stdin; `out` None: stdout."""
+    began, total = time.monotonic(), None
+    tag = uuid.uuid4().hex[:TAG_CHARS]
+    if source is not None:
+        survey = source.survey()
+        tag, total = specification_hash({"input": survey.digest})[:TAG_CHARS], survey.requests
+    with Pipe(out, errors) as pipe, calm_collector():
+        sink = BatchSink(pipe, tag)
+        lines = _while_there_is_room(lines_of_pipe(STDIN) if source is None else source.lines(), pipe)
+        counts = (total, 0) if batch.show_progress and total is not None else None
+        sent = sent_by(send(batch, lines, sink, lambda line: False, None, counts))
+    # Once all is written: what stdout did not take is known by now.
+    sent.fault = sent.fault or pipe.fault
+    requests = sent.seen if total is None else total
+    seconds = time.monotonic() - began
+    return Result(
+        place=None,
+        ended=pipe.ended,
+        requests=requests,
+        sent=sent,
+        seconds=seconds,
+        maybe_billed_pending=sent.maybe_billed,
+    )
+
+
+async def _while_there_is_room(lines: AsyncIterator[Line], pipe: Pipe) -> AsyncIterator[Line]:
+    async for line in lines:
+        # The writer is a thread, which can set no event of the loop's without waking it for every row.
+        while pipe.is_full and pipe.fault is None:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_EVERY_S)
+        yield line

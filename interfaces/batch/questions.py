@@ -1,0 +1,162 @@
+"""A batch's lines as calls: read lazily, told apart where they repeat, broken ones written off at once.
+
+Owns trial numbers and which lines are asked. A line that is done is read all the same: how often its question was asked
+before decides which sample a later one gets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import lru_cache
+
+from msgspec import structs
+
+from ...engine.admission import Stop
+from ...engine.call import Call
+from ...providers.access import UnknownProvider, accesses
+from ...wiring import ConfigurationError, Settings, accesses_to, family_of
+from ..dialects.naming import model_named
+from .digests import Digests
+from .input import Line
+from .requests import Broken, Request, envelope_of, gist_of, request_of
+from .sink import Asking, BatchSink
+
+# Each has a lane with workers of its own: a file with a new name on every line is a mistake, and would need them all.
+MODELS_MAX = 256
+_LOOK_UP_EVERY = 64
+
+
+class Models:
+    """Which models a batch asks. `names`: those that somebody chose; `always`: the one that takes the place of what any
+    line says."""
+
+    def __init__(self, settings: Settings, names: Mapping[str, str], always: str | None = None) -> None:
+        self.stops: dict[str, Stop] = {}
+        self.reached: dict[str, str] = {}
+        self._settings = settings
+        self._names = names
+        self._always = always
+        self._is_provider = lru_cache(1024)(self._knows)
+
+    def named(self, word: str, family: str) -> str:
+        return self._always or model_named(word, family, self._names, self._is_provider)
+
+    def family_of(self, model: str) -> str:
+        found = self.reached.get(model)
+        return found if found is not None else family_of(model, self._settings)
+
+    def reach(self, model: str) -> bool:
+        """Whether calls to a model can be sent. Why not is kept, and what is meant for it stays pending; where no model
+        at all was reached before, that is a ConfigurationError."""
+        if model in self.reached:
+            return True
+        if model in self.stops:
+            return False
+        try:
+            check(model, self._settings)
+        except ConfigurationError as error:
+            if not self.reached:
+                raise
+            self.stops[model] = Stop(model, "dead_key", str(error))
+            return False
+        self.reached[model] = family_of(model, self._settings)
+        return True
+
+    def _knows(self, provider: str) -> bool:
+        try:
+            accesses(f"{provider}/any", structs.replace(self._settings.means, needs_keys=False))
+        except UnknownProvider:
+            return False
+        except ConfigurationError:
+            return True
+        return True
+
+
+def check(model: str, settings: Settings) -> None:
+    """Raises ConfigurationError where calls to a model can't be sent as it is asked."""
+    accesses_to(model, settings)
+    if settings.max_cost is not None and settings.price_table().get(model) is None:
+        raise ConfigurationError(
+            f'model {model} has no price, so --max-cost can\'t be kept: give it one under [prices."{model}"] in a '
+            f"--config file"
+        )
+
+
+def check_first(lines: Iterable[Line], models: Models) -> None:
+    """Raises ConfigurationError where the first line that can be asked is of a model that can't be: while nothing is
+    made or written yet."""
+    for line in lines:
+        envelope = envelope_of(line)
+        found = envelope if isinstance(envelope, Broken) else request_of(envelope, models.named, models.family_of)
+        if isinstance(found, Request):
+            models.reach(found.asked.call.model)
+            return
+
+
+class Questions:
+    """`is_done` tells of a line's number whether it has its row; `reached` is called with each new model's name."""
+
+    def __init__(
+        self,
+        lines: AsyncIterator[Line],
+        models: Models,
+        sink: BatchSink,
+        is_done: Callable[[int], bool],
+        *,
+        repeats_are_new: bool = True,
+        reached: Callable[[str], None] = lambda model: None,
+    ) -> None:
+        self.seen = 0
+        self._lines = lines
+        self._models = models
+        self._sink = sink
+        self._is_done = is_done
+        self._repeats_are_new = repeats_are_new
+        self._reached = reached
+        self._names = Digests()
+        self._asked = Digests()
+
+    async def calls(self) -> AsyncIterator[Call]:
+        async for line in self._lines:
+            self.seen += 1
+            if self.seen % _LOOK_UP_EVERY == 0:
+                # Thousands of lines may be done or broken, and no call lets the loop look at anything else meanwhile.
+                self._sink.flush()
+                await asyncio.sleep(0)
+            found = self._read(line)
+            trial = 0
+            if isinstance(found, Request) and self._repeats_are_new:
+                trial = self._asked.add(gist_of(found.asked.call), found.asked.count)
+            if self._is_done(line.number):
+                continue
+            if isinstance(found, Broken):
+                self._sink.write_broken(found)
+                continue
+            for call in self._calls_of(found, trial):
+                yield call
+        self._sink.flush()
+
+    def _read(self, line: Line) -> Request | Broken:
+        envelope = envelope_of(line)
+        custom_id = envelope.custom_id
+        if custom_id is not None and (before := self._names.first(custom_id.encode(), line.number)):
+            said = f"custom_id: expected one that no other line has, came that of line {before}"
+            return Broken(line.number, custom_id, "duplicate_custom_id", said, "custom_id")
+        if isinstance(envelope, Broken):
+            return envelope
+        return request_of(envelope, self._models.named, self._models.family_of)
+
+    def _calls_of(self, request: Request, trial: int) -> list[Call]:
+        models, call = self._models, request.asked.call
+        is_new = call.model not in models.reached
+        if is_new and len(models.reached) >= MODELS_MAX:
+            said = f"body: expected at most {MODELS_MAX} models in one batch, came another"
+            self._sink.write_broken(Broken(request.line, request.custom_id, "too_many_models", said, "model"))
+            return []
+        if not models.reach(call.model):
+            return []
+        if is_new:
+            self._reached(call.model)
+        asking = Asking(request)
+        return [structs.replace(call, trial=trial + nth, tag=asking) for nth in range(request.asked.count)]

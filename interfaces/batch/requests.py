@@ -1,0 +1,159 @@
+"""What a line of a batch asks: its request in the dialect of its URL, or what is wrong with it.
+
+Owns the shape of a line and the codes of broken ones, as OpenAI's Batch API names them. Pure: which models there are
+and what they speak is passed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import msgspec
+import orjson
+from msgspec import Struct, structs
+
+from ...engine.call import Call
+from ..dialects import anthropic_messages, gemini_generate, openai_chat, openai_responses
+from ..dialects.dialect import Asked, Dialect, Refused
+from ..dialects.naming import as_said_to
+from ..output import cut
+from .input import LINE_MAX, Line
+
+_SHOWN_MAX = 60
+_CODES = {"unknown_model": "model_not_found"}
+# Alike for two calls that ask the same, whatever the order of their fields was.
+_ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=dict)
+
+
+class Spoken(NamedTuple):
+    """A dialect, and the family of protocols that its words are of."""
+
+    dialect: Dialect
+    family: str
+
+
+_SPOKEN = {
+    "chat/completions": Spoken(openai_chat.DIALECT, "openai"),
+    "responses": Spoken(openai_responses.DIALECT, "openai-responses"),
+    "messages": Spoken(anthropic_messages.DIALECT, "anthropic"),
+}
+_GEMINI = Spoken(gemini_generate.DIALECT, "gemini")
+_PATH = re.compile(r"/?(?:v1/)?(chat/completions|responses|messages)/?")
+_GEMINI_PATH = re.compile(r"/?(?:v1|v1beta|v1beta1)/models/(.+):generateContent")
+URLS = "/v1/chat/completions, /v1/responses, /v1/messages or /v1beta/models/MODEL:generateContent"
+
+
+class Envelope(Struct, frozen=True):
+    """What stands around a request."""
+
+    line: int
+    custom_id: str
+    spoken: Spoken
+    body: dict[str, Any]
+
+
+class Request(Struct, frozen=True):
+    """A line that can be asked."""
+
+    line: int
+    custom_id: str
+    spoken: Spoken
+    asked: Asked
+
+
+class Broken(Struct, frozen=True):
+    """A line that can't be. `param`: what of it is wrong."""
+
+    line: int
+    custom_id: str | None
+    code: str
+    said: str
+    param: str | None = None
+
+
+def envelope_of(line: Line) -> Envelope | Broken:
+    number, data = line
+    if data is None:
+        return Broken(number, None, "line_too_long", f"expected at most {LINE_MAX >> 20} MiB, came more")
+    try:
+        row = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        return Broken(number, None, "invalid_json_line", _told_of_json(data, error))
+    if not isinstance(row, dict):
+        return Broken(number, None, "invalid_json_line", f"expected a JSON object, came {_shown(row)}")
+    if "custom_id" not in row:
+        return _missing(number, None, "custom_id")
+    custom_id = row["custom_id"]
+    if not isinstance(custom_id, str) or not custom_id:
+        said = f"custom_id: expected a text that is not empty, came {_shown(custom_id)}"
+        return Broken(number, None, "invalid_custom_id", said, "custom_id")
+    for name in ("method", "url", "body"):
+        if name not in row:
+            return _missing(number, custom_id, name)
+    if row["method"] != "POST":
+        return Broken(
+            number, custom_id, "invalid_method", f"method: expected POST, came {_shown(row['method'])}", "method"
+        )
+    body = row["body"]
+    if not isinstance(body, dict):
+        said = f"body: expected a JSON object, came {_shown(body)}"
+        return Broken(number, custom_id, "invalid_body", said, "body")
+    spoken = _spoken_at(row["url"], body)
+    if spoken is None:
+        return Broken(number, custom_id, "invalid_url", f"url: expected {URLS}, came {_shown(row['url'])}", "url")
+    return Envelope(number, custom_id, spoken, body)
+
+
+def request_of(
+    envelope: Envelope, named: Callable[[str, str], str], family_of: Callable[[str], str]
+) -> Request | Broken:
+    """`named`: which of our models a client's word means, said in a family's dialect."""
+    spoken = envelope.spoken
+    try:
+        asked = spoken.dialect.read(envelope.body, lambda word: named(word, spoken.family))
+        asked = as_said_to(asked, spoken.family, family_of(asked.call.model))
+    except Refused as refused:
+        problem = refused.problem
+        code = _CODES.get(problem.kind, "invalid_request")
+        return Broken(envelope.line, envelope.custom_id, code, f"body: {problem.message}", problem.param)
+    if asked.call.stream:
+        # A row of a file is whole.
+        asked = structs.replace(asked, call=structs.replace(asked.call, stream=False))
+    return Request(envelope.line, envelope.custom_id, spoken, asked)
+
+
+def gist_of(call: Call) -> bytes:
+    """Alike for calls that ask the same, and for these alone."""
+    return _ENCODER.encode(call)
+
+
+def _missing(number: int, custom_id: str | None, name: str) -> Broken:
+    said = f"{name}: expected one, came nothing: the field is missing"
+    return Broken(number, custom_id, "missing_required_parameter", said, name)
+
+
+def _spoken_at(url: object, body: dict[str, Any]) -> Spoken | None:
+    if not isinstance(url, str):
+        return None
+    if (path := _PATH.fullmatch(url)) is not None:
+        return _SPOKEN.get(path[1])
+    if (path := _GEMINI_PATH.fullmatch(url)) is not None:
+        # The dialect reads it from the body, as it can't see the address.
+        body["model"] = unquote(path[1])
+        return _GEMINI
+    return None
+
+
+def _told_of_json(data: bytes, error: orjson.JSONDecodeError) -> str:
+    try:
+        data.decode()
+    except UnicodeDecodeError as wrong:
+        return f"expected UTF-8, came byte 0x{data[wrong.start]:02x} at offset {wrong.start}"
+    return f"expected JSON, came something else at column {error.colno}: {error.msg}"
+
+
+def _shown(value: object) -> str:
+    return cut(orjson.dumps(value).decode(), _SHOWN_MAX)

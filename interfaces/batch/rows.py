@@ -1,0 +1,140 @@
+"""The rows of a batch's output as OpenAI's Batch API writes them, and the notes that are kept of each row beside it.
+
+Owns both shapes, and that a row's id tells the line it answers, so that an output is gone on with whatever order it is
+in. Pure.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import msgspec
+import orjson
+from msgspec import UNSET, Struct, UnsetType
+
+from ...engine.call import Outcome, Usage, known_sum
+from ..dialects.problems import problem_of_failure
+from .requests import Broken, Request
+
+_PREFIX = "batch_req_"
+TAG_CHARS = 16
+
+
+class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of a row beside the output: which line it answers, the row's checksum, and what it cost. `status` of
+    a broken line is its code. `row_crc` None: there is no row, as only some of the samples wanted have come."""
+
+    id: str | None
+    line: int
+    row_crc: int | None
+    status: str
+    model: str | None = None
+    temperature: float | None = None
+    trial: int = 0
+    keys: tuple[str, ...] = ()
+    truncated: bool = False
+    usage: Usage | None = None
+    cost: float | None = None
+    cached: bool = False
+    attempts: int = 0
+    maybe_billed: int = 0
+    latency_ms: float | None = None
+    error: str | UnsetType = UNSET
+
+    @property
+    def is_answer(self) -> bool:
+        return self.status in ("ok", "refused")
+
+
+class Written(Struct, frozen=True):
+    """A row, without its newline, and its note."""
+
+    row: bytes
+    note: Note
+
+
+class _Named(Struct):
+    id: str
+
+
+_DECODE_NAMED = msgspec.json.Decoder(_Named).decode
+
+
+def row_id(tag: str, line: int) -> str:
+    return f"{_PREFIX}{tag}{line:08x}"
+
+
+def line_of(row: bytes, tag: str) -> int | None:
+    """Which line of the input a row answers; None: it is no row of this batch."""
+    try:
+        named = _DECODE_NAMED(row).id
+        head, number = named[: len(_PREFIX) + TAG_CHARS], named[len(_PREFIX) + TAG_CHARS :]
+        return int(number, 16) if head == _PREFIX + tag else None
+    except (msgspec.MsgspecError, UnicodeError, ValueError):
+        return None
+
+
+def row_of_broken(wrong: Broken, tag: str) -> Written:
+    message = f"line {wrong.line}: {wrong.said}"
+    error = {"code": wrong.code, "message": message, "param": wrong.param, "line": wrong.line}
+    row = orjson.dumps({"id": row_id(tag, wrong.line), "custom_id": wrong.custom_id, "response": None, "error": error})
+    note = Note(id=wrong.custom_id, line=wrong.line, row_crc=zlib.crc32(row), status=wrong.code, error=wrong.said)
+    return Written(row, note)
+
+
+def row_of(request: Request, outcomes: Sequence[Outcome], tag: str) -> Written:
+    """The row of a request whose calls have all ended. One that failed fails it."""
+    dialect, asked = request.spoken.dialect, request.asked
+    failed = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
+    if failed is None:
+        status, body = 200, dialect.whole(asked, outcomes)
+    else:
+        problem = problem_of_failure(failed)
+        status, body = problem.status, dialect.problem(problem)
+    name = row_id(tag, request.line)
+    key = next((outcome.key for outcome in outcomes if outcome.key), "")
+    response = {
+        "status_code": status,
+        "request_id": f"req_{key[:32] or name.removeprefix(_PREFIX)}",
+        "body": orjson.Fragment(body),
+    }
+    row = orjson.dumps({"id": name, "custom_id": request.custom_id, "response": response, "error": None})
+    return Written(row, _note(request, outcomes, zlib.crc32(row)))
+
+
+def _note(request: Request, outcomes: Sequence[Outcome], row_crc: int | None) -> Note:
+    call = request.asked.call
+    failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
+    replies = [outcome.reply for outcome in outcomes if outcome.reply is not None]
+    usage: Usage | None = None
+    cost: float | None = None
+    for outcome in outcomes:
+        usage = known_sum(usage, outcome.reply.usage if outcome.reply is not None else None)
+        cost = known_sum(cost, outcome.cost)
+    took_ms = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
+    # The worst of several samples: a refusal among answers is one to look at.
+    status = failure.kind if failure is not None else max((each.status for each in outcomes), default="ok")
+    return Note(
+        id=request.custom_id,
+        line=request.line,
+        row_crc=row_crc,
+        status=status,
+        model=call.model,
+        temperature=call.temperature,
+        trial=min(outcome.call.trial for outcome in outcomes),
+        keys=tuple(outcome.key for outcome in outcomes if outcome.key),
+        truncated=any(reply.truncated for reply in replies),
+        usage=usage,
+        cost=cost,
+        cached=all(outcome.cached for outcome in outcomes),
+        attempts=sum(outcome.attempts for outcome in outcomes),
+        maybe_billed=sum(outcome.maybe_billed for outcome in outcomes),
+        latency_ms=max(took_ms, default=None),
+        error=failure.detail if failure is not None else UNSET,
+    )
+
+
+def note_of_rest(request: Request, outcomes: Sequence[Outcome]) -> Note:
+    """Of a request that is pending still, though some of its samples have come: what these cost."""
+    return _note(request, outcomes, None)

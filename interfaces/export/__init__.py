@@ -1,0 +1,1 @@
+"""Runs and batches as typed tables, for other tools."""

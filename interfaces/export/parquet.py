@@ -1,0 +1,97 @@
+"""Records into a Parquet file, by row groups, so that a million need no more memory than ten thousand.
+
+Owns the size of a row group and that a file appears whole or not at all. Needs pyarrow, as columns does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from msgspec import Struct
+
+from ...engine.fault import LocalFault
+from ..refusal import UsageError
+from .batch import rows_of_batch
+from .columns import decoder_of, schema_of, table_of
+from .rows import Source, records_of
+
+ROWS_MAX = 20_000
+# Of the texts in a row group: a few long answers must not need what many short ones do.
+_CHARS_MAX = 32 << 20
+_COMPRESSION = "zstd"
+
+
+class Exported(Struct, frozen=True):
+    source: Source
+    target: Path
+    statuses: Counter[str]
+
+    @property
+    def rows(self) -> int:
+        return self.statuses.total()
+
+
+def export(source: Source, target: Path) -> Exported:
+    """Write one run's table. Raises UsageError where the file is there already."""
+    refuse_what_is_there(target)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}.millstream-new")
+    statuses: Counter[str] = Counter()
+    try:
+        try:
+            _write(fresh, source, statuses)
+            with fresh.open("rb") as file:
+                os.fsync(file.fileno())
+            refuse_what_is_there(target)
+            fresh.replace(target)
+        finally:
+            fresh.unlink(missing_ok=True)
+    except OSError as error:
+        if error.filename and str(error.filename) not in (str(fresh), str(target)):
+            raise UsageError(f"{error.filename}: expected a readable file, got: {error.strerror}") from error
+        raise LocalFault(
+            f"{target} can't be written ({error.strerror or error}): make room, or choose another --out"
+        ) from error
+    return Exported(source, target, statuses)
+
+
+def refuse_what_is_there(target: Path) -> None:
+    if target.exists() or target.is_symlink():
+        raise UsageError(f"{target} is there already: remove it, or choose another with --out")
+
+
+def _write(path: Path, source: Source, statuses: Counter[str]) -> None:
+    schema = schema_of(source.benchmark, source.metadata)
+    with pq.ParquetWriter(path, schema, compression=_COMPRESSION) as writer:
+        for rows in _groups(_rows_of(source), statuses):
+            try:
+                table = table_of(rows, schema)
+            except (pa.ArrowException, OverflowError) as error:
+                raise UsageError(f"{source.place}: a record holds what no column can ({error})") from error
+            writer.write_table(table, row_group_size=len(rows))
+
+
+def _rows_of(source: Source) -> Iterator[dict[str, Any]]:
+    if source.benchmark == "batch":
+        return rows_of_batch(source.place, source.place.with_name(f"{source.place.name}.millstream"))
+    return records_of(source, decoder_of(source.benchmark).decode)
+
+
+def _groups(rows: Iterator[dict[str, Any]], statuses: Counter[str]) -> Iterator[list[dict[str, Any]]]:
+    group: list[dict[str, Any]] = []
+    chars = 0
+    for row in rows:
+        status = row.get("status")
+        statuses[status if isinstance(status, str) else "ok"] += 1
+        group.append(row)
+        chars += len(row.get("text") or "")
+        if len(group) >= ROWS_MAX or chars >= _CHARS_MAX:
+            yield group
+            group, chars = [], 0
+    if group:
+        yield group
