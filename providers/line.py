@@ -104,17 +104,20 @@ class Line(asyncio.Protocol):
     def is_connected(self) -> bool:
         return self.transport is not None and not self.transport.is_closing()
 
-    async def ask(self, request: bytes, tap: Tap | None = None) -> Answer:
-        """Send a request, and read its answer to the end. Raises ExchangeError. Whoever leaves before must close."""
+    def is_free(self) -> bool:
+        """Something may be asked on it."""
+        return not self.should_close and self.is_connected()
+
+    def ask(self, request: bytes, tap: Tap | None = None) -> asyncio.Future[Answer]:
+        """Send a request; its answer comes whole, or an ExchangeError. Whoever leaves before must close."""
+        asked: asyncio.Future[Answer] = self._loop.create_future()
         if self.transport is None or self.transport.is_closing():
-            raise NeverSent("the connection closed before anything was sent")
-        self._asked = self._loop.create_future()
+            asked.set_exception(NeverSent("the connection closed before anything was sent"))
+            return asked
+        self._asked = asked
         self._tap = tap
         self.transport.write(request)
-        try:
-            return await self._asked
-        finally:
-            self._asked = self._tap = None
+        return asked
 
     def close(self) -> None:
         if self.transport is not None:
@@ -196,6 +199,7 @@ class Line(asyncio.Protocol):
             self.should_close = True
         self._begin()
         self._asked.set_result(answer)
+        self._asked = self._tap = None
 
     def _fail(self, error: ExchangeError) -> None:
         self.should_close = True

@@ -80,12 +80,22 @@ class Transport:
             self._connector = None
 
 
-class Held(NamedTuple):
-    """A line, and aiohttp's own word for it, by which it is closed."""
+class Held:
+    """A line, and aiohttp's own word for it, by which it is closed. `since`: when it was last given back."""
 
-    line: Line
-    connection: Connection
-    since: float = 0.0
+    __slots__ = ("connection", "line", "since")
+
+    def __init__(self, line: Line, connection: Connection) -> None:
+        self.line = line
+        self.connection = connection
+        self.since = 0.0
+
+    def drop(self, asked: asyncio.Future[Answer]) -> None:
+        """Closed at once, not given back: what is still to come on it belongs to nobody."""
+        self.line.abort()
+        self.connection.close()
+        if asked.done() and not asked.cancelled():
+            asked.exception()  # whoever is cancelled in the same instant never looks at it
 
 
 class Pool:
@@ -105,13 +115,20 @@ class Pool:
         """Connections that wait, as far as nobody is known to have ended them."""
         return sum(held.line.is_connected() for held in self._idle)
 
-    async def take(self) -> Held:
-        fresh_since = time.monotonic() - KEEPALIVE_S
-        while self._idle:
-            held = self._idle.popleft()
-            if held.since > fresh_since and held.line.is_connected() and not held.line.should_close:
-                return held
-            held.connection.close()
+    def take(self) -> Held | None:
+        """One that waits."""
+        idle = self._idle
+        if idle:
+            fresh_since = time.monotonic() - KEEPALIVE_S
+            while idle:
+                held = idle.popleft()
+                if held.since > fresh_since and held.line.is_free():
+                    return held
+                held.connection.close()
+        return None
+
+    async def connect(self) -> Held:
+        """A new one."""
         try:
             connection = await self._connector.connect(self._request, [], self._timeout)
         except TimeoutError as error:
@@ -122,7 +139,8 @@ class Pool:
         if held.line.should_close:
             held.connection.close()
         else:
-            self._idle.append(Held(held.line, held.connection, time.monotonic()))
+            held.since = time.monotonic()
+            self._idle.append(held)
 
     def close(self) -> None:
         while self._idle:
@@ -154,31 +172,33 @@ class Channel:
     ) -> Response:
         """Send and read to the end. `headers` are this attempt's own; `tap` is told a sound answer's bytes as they
         come. Raises SendError where no response came whole."""
+        began = time.perf_counter()
+        head = self._head_of(request)
+        body = request.wire
+        wire = b"%b%d\r\n%b\r\n%b" % (head.data, len(body), _lines(headers) if headers else b"", body)
         try:
-            return await self._deadlines.within(self._exchange(request, headers, tap))
+            held = head.pool.take()
+            if held is None:
+                held, answer = await self._over_new_line(head.pool, wire, tap)
+            else:
+                asked = held.line.ask(wire, tap)
+                self._deadlines.watch(asked)
+                try:
+                    answer = await asked
+                except BaseException:
+                    held.drop(asked)
+                    raise
+                finally:
+                    self._deadlines.forget(asked)
+            head.pool.give_back(held)
+            # A stream may have said all it had to say before it was cut; its own marks tell. So does an error's status.
+            if answer.broken is not None and not request.stream and answer.status == 200:
+                raise answer.broken
         except (TimeoutError, aiohttp.ClientError, ExchangeError, OSError) as error:
             fault = _fault_of(error, self._timeout_s)
             if fault.kind == "disconnected" and request.stream:
                 self._hung_up_at[request.url] = time.monotonic()
             raise SendError(fault) from error
-
-    async def _exchange(self, request: Request, headers: Mapping[str, str], tap: Tap | None) -> Response:
-        began = time.perf_counter()
-        head = self._head_of(request)
-        held = await head.pool.take()
-        try:
-            own = _lines(headers) if headers else b""
-            wire = b"%b%d\r\n%b\r\n%b" % (head.data, len(request.wire), own, request.wire)
-            answer = await held.line.ask(wire, tap)
-            # A stream may have said all it had to say before it was cut; its own marks tell. So does an error's status.
-            if answer.broken is not None and not request.stream and answer.status == 200:
-                raise answer.broken
-        except BaseException:
-            # Closed at once, not given back: what is still to come on it belongs to nobody.
-            held.line.abort()
-            held.connection.close()
-            raise
-        head.pool.give_back(held)
         first_at = answer.first_byte_at
         return Response(
             answer.status,
@@ -187,13 +207,21 @@ class Channel:
             answer.broken is not None,
             (time.perf_counter() - began) * 1000,
             None if first_at is None else (first_at - began) * 1000,
-            self._headers_of(answer, began),
+            {} if answer.status == 200 and began < self._look_at else self._headers_of(answer, began),
         )
+
+    async def _over_new_line(self, pool: Pool, wire: bytes, tap: Tap | None) -> tuple[Held, Answer]:
+        async with asyncio.timeout(self._timeout_s):
+            held = await pool.connect()
+            asked = held.line.ask(wire, tap)
+            try:
+                return held, await asked
+            except BaseException:
+                held.drop(asked)
+                raise
 
     def _headers_of(self, answer: Answer, began: float) -> dict[str, str]:
         if answer.status == 200:
-            if began < self._look_at:
-                return {}
             self._look_at = began + LOOK_EVERY_S
         return _kept(answer.headers)
 

@@ -10,24 +10,34 @@ from virtual_time import run_virtually
 from millstream.providers.deadlines import Deadlines
 
 
-async def ended_at(work: asyncio.Task[None]) -> tuple[float, str]:
+def _come(wanted: asyncio.Future[None]) -> None:
+    if not wanted.done():
+        wanted.set_result(None)
+
+
+async def answered(deadlines: Deadlines, takes: float, *, starts: float = 0.0) -> tuple[float, str]:
+    """When what comes after so many seconds was had, or what came instead."""
+    await asyncio.sleep(starts)
+    loop = asyncio.get_running_loop()
+    wanted: asyncio.Future[None] = loop.create_future()
+    coming = loop.call_later(takes, _come, wanted)
+    deadlines.watch(wanted)
     try:
-        await work
+        await wanted
+        how = "done"
     except (TimeoutError, asyncio.CancelledError) as error:
-        return asyncio.get_running_loop().time(), type(error).__name__
-    return asyncio.get_running_loop().time(), "done"
+        how = type(error).__name__
+    finally:
+        deadlines.forget(wanted)
+        coming.cancel()
+    return loop.time(), how
 
 
 def test_each_call_ends_at_its_own_deadline_and_no_other() -> None:
     async def main() -> list[tuple[float, str]]:
         deadlines = Deadlines(10.0)
-
-        async def call(starts: float, takes: float) -> None:
-            await asyncio.sleep(starts)
-            await deadlines.within(asyncio.sleep(takes))
-
         plan = [(0.0, 3.0), (1.0, 30.0), (2.0, 9.0), (5.0, 11.0), (40.0, 50.0)]
-        found = await asyncio.gather(*(ended_at(asyncio.create_task(call(*row))) for row in plan))
+        found = await asyncio.gather(*(answered(deadlines, takes, starts=starts) for starts, takes in plan))
         assert repr(deadlines) == "<Deadlines [0 of 10 s]>"
         return found
 
@@ -38,38 +48,48 @@ def test_each_call_ends_at_its_own_deadline_and_no_other() -> None:
 
 def test_a_callers_own_cancellation_passes() -> None:
     async def main() -> tuple[float, str]:
-        deadlines = Deadlines(10.0)
-        task = asyncio.create_task(deadlines.within(asyncio.sleep(60)))
+        task = asyncio.create_task(answered(Deadlines(10.0), 60.0))
         asyncio.get_running_loop().call_later(4.0, task.cancel)
-        return await ended_at(task)
+        return await task
 
     at, how = run_virtually(main())
     assert (round(at, 3), how) == (4.0, "CancelledError")
 
 
-def test_a_cancellation_in_the_instant_of_the_deadline_is_not_swallowed() -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_cancellation_in_the_instant_of_the_deadline_is_not_swallowed(is_first: bool) -> None:
     async def main() -> tuple[float, str]:
-        deadlines = Deadlines(10.0)
-        task = asyncio.create_task(deadlines.within(asyncio.sleep(60)))
-        await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
+        deadlines, wanted = Deadlines(10.0), loop.create_future()
+
+        async def wait() -> None:
+            await wanted
+
+        task = asyncio.create_task(wait())
+        await asyncio.sleep(0)
         # Both before the task can run again.
-        loop.call_at(10.0, task.cancel)
-        loop.call_at(10.0, task.cancel)
-        return await ended_at(task)
+        if is_first:
+            loop.call_at(loop.time() + 10.0, task.cancel)
+        deadlines.watch(wanted)
+        if not is_first:
+            loop.call_at(loop.time() + 10.0, task.cancel)
+        await asyncio.wait([task])
+        wanted.cancelled() or wanted.exception()
+        return loop.time(), "CancelledError" if task.cancelled() else "else"
 
     assert run_virtually(main())[1] == "CancelledError"
 
 
+def test_what_came_in_the_instant_of_the_deadline_is_had() -> None:
+    async def main() -> tuple[float, str]:
+        return await answered(Deadlines(10.0), 10.0)
+
+    assert run_virtually(main())[1] == "done"
+
+
 def test_a_call_can_be_made_again_after_its_deadline() -> None:
     async def main() -> list[str]:
-        deadlines, found = Deadlines(1.0), []
-        for takes in (2.0, 0.5, 2.0):
-            try:
-                await deadlines.within(asyncio.sleep(takes))
-                found.append("done")
-            except TimeoutError:
-                found.append("timeout")
-        return found
+        deadlines = Deadlines(1.0)
+        return [(await answered(deadlines, takes))[1] for takes in (2.0, 0.5, 2.0)]
 
-    assert run_virtually(main()) == ["timeout", "done", "timeout"]
+    assert run_virtually(main()) == ["TimeoutError", "done", "TimeoutError"]
