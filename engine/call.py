@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from .addresses import host_of
-from .content import Content, Native, Part, Tool, ToolCall, checked_content, words_of, wrong_type
+from .content import Content, Native, Part, Tool, ToolCall, checked_content, unmarked, words_of, wrong_type
 
 WEB = "web"
 # What a cache and a journal can hold.
@@ -178,7 +178,7 @@ class Call(Struct, frozen=True):
             given = tuple(given)
             force_setattr(self, "tools", given)
         if given is not None and not (
-            isinstance(given, tuple) and all(isinstance(each, Tool | Native) for each in given)
+            isinstance(given, tuple) and all(isinstance(unmarked(each), Tool | Native) for each in given)
         ):
             raise wrong_type("tools", given, "a tuple of tools")
         if self.tool_choice is not None and not isinstance(self.tool_choice, str):

@@ -82,14 +82,21 @@ class ToolResult(Struct, frozen=True):
 class Native(Struct, frozen=True):
     """What only one wire protocol has words for, as it stood there: a thought with its signature, a document, a tool of
     the provider's own. `protocol` is the family: `openai`, `openai-responses`, `anthropic`, `gemini` or `bedrock`;
-    to any other it can't be said."""
+    to any other it can't be said.
+
+    `on` makes it a mark on that part or tool: `value` are fields beside its own that change no answer, as where a
+    prompt's cache may end. Anthropic is sent its own, others none; no mark is part of a key, and what it stands on is
+    said to everyone."""
 
     protocol: str
     value: Mapping[str, Any]
+    on: Part | Tool | None = None
 
     def __post_init__(self) -> None:
         _check_texts("a native part", (("protocol", self.protocol),))
         _check_json("a native part's value", self.value)
+        if self.on is not None and not isinstance(self.on, (*_PARTS, Tool)):
+            raise wrong_type("what a native part marks", self.on, "a part of a message, or a tool")
 
 
 class Tool(Struct, frozen=True):
@@ -120,9 +127,16 @@ def checked_content(given: Any) -> Content:
     if not isinstance(given, tuple | list):
         raise wrong_type("a message's content", given, wanted)
     for each in given:
-        if not isinstance(each, _PARTS):
+        if not isinstance(each, _PARTS) or isinstance(unmarked(each), Tool):
             raise wrong_type("a message's content", each, wanted, " in it")
     return tuple(given)
+
+
+def unmarked(part: Part | Tool) -> Part | Tool:
+    """What stands under all marks."""
+    while isinstance(part, Native) and part.on is not None:
+        part = part.on
+    return part
 
 
 def texts_in(content: Content) -> Iterable[str]:
@@ -130,7 +144,7 @@ def texts_in(content: Content) -> Iterable[str]:
     if isinstance(content, str):
         yield content
         return
-    for part in content:
+    for part in map(unmarked, content):
         match part:
             case str():
                 yield part
@@ -148,20 +162,24 @@ def texts_in(content: Content) -> Iterable[str]:
 def images_in(content: Content) -> int:
     if isinstance(content, str):
         return 0
-    inner = (part.content for part in content if isinstance(part, ToolResult))
-    return sum(isinstance(part, Image) for part in content) + sum(map(images_in, inner))
+    parts = tuple(map(unmarked, content))
+    inner = (part.content for part in parts if isinstance(part, ToolResult))
+    return sum(isinstance(part, Image) for part in parts) + sum(map(images_in, inner))
 
 
 def words_of(content: Content) -> str:
     """What is said in it, without tools, images and what only one protocol can say."""
-    return content if isinstance(content, str) else "".join(part for part in content if isinstance(part, str))
+    if isinstance(content, str):
+        return content
+    return "".join(part for part in map(unmarked, content) if isinstance(part, str))
 
 
 def texts_of_tools(tools: Iterable[Tool | Native]) -> Iterable[str]:
     """What a model reads of its tools."""
-    for tool in tools:
+    for tool in map(unmarked, tools):
         if isinstance(tool, Native):
             yield orjson.dumps(tool.value, default=str).decode()
+        if not isinstance(tool, Tool):
             continue
         yield tool.name
         yield tool.description

@@ -1,7 +1,7 @@
 """What the turns and the tools of a request to Anthropic Messages hold, as parts that every provider can be told.
 
-What only Anthropic has words for (thoughts, documents, its own tools) stays as it stood. cache_control is left out
-where the rest can be said to others: it says what shall be cheaper, and changes no answer. Pure.
+What only Anthropic has words for (thoughts, documents, its own tools) stays as it stood. cache_control is a mark on
+what it stands beside: it says what shall be cheaper, and changes no answer. Pure.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from .anthropic_fields import flag, holds_only, items, mapping, refuse, refuse_t
 
 FAMILY = "anthropic"
 _ROLES = ("user", "assistant", "system")
-_TEXT = frozenset({"type", "text", "cache_control"})
-_IMAGE = frozenset({"type", "source", "cache_control"})
+_MARK = "cache_control"
+_TEXT = frozenset({"type", "text"})
+_IMAGE = frozenset({"type", "source"})
 _SOURCES = {"base64": frozenset({"type", "media_type", "data"}), "url": frozenset({"type", "url"})}
-_TOOL_USE = frozenset({"type", "id", "name", "input", "cache_control"})
-_TOOL_RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_control"})
+_TOOL_USE = frozenset({"type", "id", "name", "input"})
+_TOOL_RESULT = frozenset({"type", "tool_use_id", "content", "is_error"})
 # The last asks only how a call of the tool is streamed.
-_TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming"})
+_TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "eager_input_streaming"})
 _DIRECT = {"type": "direct"}
 
 
@@ -66,7 +67,38 @@ def _content(given: Any, path: str, names: dict[str, str]) -> Content:
 
 
 def _part(given: Any, path: str, names: dict[str, str]) -> Part:
-    block = mapping(given, path)
+    block, mark = _unmarked(mapping(given, path), path)
+    if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+        block, inner = _unmarked_within(block, path)
+        mark = mark or inner
+    part = _said(block, path, names)
+    return part if mark is None else Native(FAMILY, mark, part)
+
+
+def _unmarked(block: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    if _MARK not in block:
+        return block, None
+    rest = {name: value for name, value in block.items() if name != _MARK}
+    if block[_MARK] is None:
+        return rest, None
+    where = f"{path}.{_MARK}"
+    mark = {_MARK: mapping(block[_MARK], where)}
+    written(mark, where)
+    return rest, mark
+
+
+def _unmarked_within(block: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    """A mark on what a result holds stands on the result: a cache that ends there holds the same and a little more."""
+    content, mark = [], None
+    for place, each in enumerate(block["content"]):
+        where = f"{path}.tool_result.content.{place}"
+        rest, inner = _unmarked(mapping(each, where), where)
+        content.append(rest)
+        mark = inner or mark
+    return {**block, "content": content}, mark
+
+
+def _said(block: Mapping[str, Any], path: str, names: dict[str, str]) -> Part:
     match text(block, "type", path):
         case "text":
             return _text(block, path)
@@ -161,8 +193,13 @@ def tools_of(body: Mapping[str, Any]) -> tuple[Tool | Native, ...] | None:
 
 
 def _tool(given: Any, path: str) -> Tool | Native:
+    tool, mark = _unmarked(mapping(given, path), path)
+    told = _told(tool, path)
+    return told if mark is None else Native(FAMILY, mark, told)
+
+
+def _told(tool: Mapping[str, Any], path: str) -> Tool | Native:
     """Tools of Anthropic's own have a type; so may the caller's, and may then be told more than others understand."""
-    tool = mapping(given, path)
     kind = tool.get("type")
     if kind is not None and not isinstance(kind, str):
         refuse_type(f"{path}.type", "a valid string", kind)

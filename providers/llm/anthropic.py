@@ -14,8 +14,9 @@ from typing import Any
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .anthropic_shapes import Gathered
-from .anthropic_turns import add_tools, prompt_of
+from .anthropic_turns import FAMILY, add_tools, prompt_of
 from .blocks import said_twice
+from .families import marked
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
 from .listening import listening, said_in_message
 from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of, schema_of
@@ -44,6 +45,10 @@ Told = Callable[[Response, Any], Reply | Fault]
 
 
 def encode(call: Call, target: Target) -> Request:
+    return marked(call, FAMILY, lambda told: _written(told, target))
+
+
+def _written(call: Call, target: Target) -> Request:
     version = version_of(target)
     params = params_of(call, target, version)
     params["model"] = target.model

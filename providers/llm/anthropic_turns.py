@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...engine.call import Call, Message
-from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, unmarked
 from ...engine.endpoint import EncodeError
-from .blocks import Turn, arguments_in, beside, data_of, own, schema_of_tool, spoken_parts, together, unsayable
+from .blocks import Turn, arguments_in, beside, data_of, own, schema_of_tool, together, turn_of, unsayable
 from .protocol import as_it_stands
+from .tool_ids import with_sound_ids
 
 FAMILY = "anthropic"
 _WORDS = "Anthropic's words"
@@ -23,48 +24,34 @@ def prompt_of(call: Call) -> dict[str, Any]:
     """System prompts before the first turn stand apart from the turns; one between them stays where it is."""
     if isinstance(call.input, str):
         return {"messages": [{"content": call.input, "role": "user"}]}
-    system: list[str | list[Any]] = []
+    system: list[Turn] = []
     turns: list[Turn] = []
-    for message in call.input:
-        is_system = message.role in _SYSTEM
-        content = _content(call, message, is_system=is_system)
-        if is_system and not turns:
-            system.append(content)
-        else:
-            turns.append(Turn(_role(message, is_system), content, _has_results(message)))
+    for message in with_sound_ids(call).messages():
+        turn = _turn(call, message)
+        (system if turn.role == "system" and not turns else turns).append(turn)
     if not turns:
         raise EncodeError(f"{call.model}: Anthropic wants at least one message of a user besides the system prompt")
     messages = [{"content": turn.content, "role": turn.role} for turn in together(turns, _text)]
-    if not system:
+    told = [turn.content for turn in system if turn.says_something]
+    if not told:
         return {"messages": messages}
-    if len(system) == 1:
-        return {"messages": messages, "system": system[0]}
-    blocks = [block for one in system for block in ([_text(one)] if isinstance(one, str) else one)]
+    if len(told) == 1:
+        return {"messages": messages, "system": told[0]}
+    blocks = [block for one in told for block in ([_text(one)] if isinstance(one, str) else one)]
     return {"messages": messages, "system": blocks}
 
 
-def _role(message: Message, is_system: bool) -> str:
+def _turn(call: Call, message: Message) -> Turn:
     """What tools have to say is said to the model by the user."""
-    if is_system:
-        return "system"
-    return "user" if message.role == "tool" and not isinstance(message.content, str) else message.role
-
-
-def _has_results(message: Message) -> bool:
-    return not isinstance(message.content, str) and any(
-        isinstance(part, ToolResult) or (isinstance(part, Native) and part.value.get("type") == "tool_result")
-        for part in message.content
-    )
-
-
-def _content(call: Call, message: Message, *, is_system: bool) -> str | list[Any]:
+    is_system = message.role in _SYSTEM
     if isinstance(message.content, str):
-        return message.content
+        return Turn("system" if is_system else message.role, message.content)
     if is_system:
         for part in message.content:
-            if not isinstance(part, str | Native):
+            if not isinstance(unmarked(part), str | Native):
                 raise unsayable(call, part, "a system prompt of Anthropic's")
-    return [_block(call, part) for part in spoken_parts(message)]
+    role = "system" if is_system else "user" if message.role == "tool" else message.role
+    return turn_of(role, message.content, lambda part: _block(call, part), "tool_result")
 
 
 def _block(call: Call, part: Part) -> Any:
@@ -79,7 +66,21 @@ def _block(call: Call, part: Part) -> Any:
         case ToolResult():
             return _result(call, part)
         case Native():
-            return own(call, part, FAMILY, _WORDS)
+            return _own(call, part)
+
+
+def _marked(call: Call, mark: Native) -> Any:
+    """The fields of a mark beside those of what it stands on."""
+    on = mark.on
+    if isinstance(on, Native):
+        own(call, on, FAMILY, _WORDS)
+        return _own(call, Native(FAMILY, {**mark.value, **on.value}, on.on))
+    fields = {name: as_it_stands(call, name, value) for name, value in mark.value.items()}
+    return fields | (_tool(call, on) if isinstance(on, Tool) else _block(call, on or ""))
+
+
+def _own(call: Call, part: Native) -> Any:
+    return own(call, part, FAMILY, _WORDS) if part.on is None else _marked(call, part)
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -119,7 +120,7 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
 
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
-        return own(call, tool, FAMILY, _WORDS)
+        return _own(call, tool)
     told = {"name": tool.name, "input_schema": schema_of_tool(call, tool)}
     if tool.description:
         told["description"] = tool.description

@@ -18,9 +18,10 @@ from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .bedrock_errors import bedrock_refusal_or_fault, name_within, told
 from .bedrock_shapes import Gathered, finish_of, usage_of
-from .bedrock_turns import prompt_of, tools_of
+from .bedrock_turns import FAMILY, prompt_of, tools_of
 from .blocks import finish_with
 from .event_stream import BrokenStream, messages_of
+from .families import told_to
 from .faults import bad_json, broken_answer, cut_stream, empty_answer
 from .listening import FrameListener
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, refuse_known, request_of, schema_of
@@ -58,6 +59,7 @@ _NO_ANSWER = "200 with JSON that is no answer of Converse's"
 
 
 def encode(call: Call, target: Target) -> Request:
+    call = told_to(call, FAMILY)
     # A name may be an ARN with slashes and colons: it is one part of the path.
     path = f"/model/{quote(target.model, safe='')}/converse"
     return request_of(
@@ -92,8 +94,8 @@ def _params_of(call: Call, target: Target) -> dict[str, Any]:
     extra: dict[str, Any] = {}
     add_extra(call, extra, _NOT_EXTRA)
     params = {name: value for name, value in extra.items() if name in _FIELDS}
-    own = {name: value for name, value in extra.items() if name not in _FIELDS}
-    tools = tools_of(call)
+    tools, asked = tools_of(call, target.model)
+    own = {**asked, **{name: value for name, value in extra.items() if name not in _FIELDS}}
     given = {
         "inferenceConfig": config,
         "outputConfig": output,

@@ -19,66 +19,62 @@ from .blocks import (
     own,
     refuse_one_at_a_time,
     schema_of_tool,
-    spoken_parts,
     together,
+    turn_of,
     unsayable,
 )
 from .protocol import as_it_stands
+from .tool_ids import with_sound_ids
 
 FAMILY = "bedrock"
 _WORDS = "Bedrock's words"
 _SYSTEM = ("system", "developer")
-_ROLES = ("user", "assistant")
+_ROLES = ("system", "user", "assistant")
+_CLAUDE = "anthropic.claude"
 _FORMATS = {"image/gif": "gif", "image/jpeg": "jpeg", "image/png": "png", "image/webp": "webp"}
 
 
 def prompt_of(call: Call) -> dict[str, Any]:
+    """Converse wants the turns of user and assistant to alternate."""
     if isinstance(call.input, str):
         return {"messages": [{"content": [_text(call.input)], "role": "user"}]}
     turns: list[Turn] = []
     system: list[Any] = []
-    for message in call.input:
-        if message.role in _SYSTEM:
-            system.extend(_system(call, message))
-        else:
-            turns.append(Turn(_role(call, message), _content(call, message), _has_results(message)))
+    for message in with_sound_ids(call).messages():
+        turn = _turn(call, message)
+        if turn.role != "system":
+            turns.append(turn)
+        elif turn.says_something:
+            system += _content(turn)
     if not turns:
         raise EncodeError(f"{call.model}: Bedrock wants at least one message of a user besides the system prompt")
-    messages = [{"content": turn.content, "role": turn.role} for turn in together(turns, _text)]
+    messages = [{"content": _content(turn), "role": turn.role} for turn in together(turns, _text, are_all=True)]
     return {"messages": messages, "system": system} if system else {"messages": messages}
 
 
-def _role(call: Call, message: Message) -> str:
+def _content(turn: Turn) -> list[Any]:
+    return [_text(turn.content)] if isinstance(turn.content, str) else turn.content
+
+
+def _turn(call: Call, message: Message) -> Turn:
     """What tools have to say is said to the model by the user."""
-    if message.role == "tool" and not isinstance(message.content, str):
-        return "user"
-    if message.role not in _ROLES:
+    role = "system" if message.role in _SYSTEM else message.role
+    if isinstance(message.content, str):
+        return Turn(_known(call, role), message.content)
+    if role == "system":
+        for part in message.content:
+            if not isinstance(part, str | Native):
+                raise unsayable(call, part, "a system prompt of Bedrock's")
+    role = _known(call, "user" if role == "tool" else role)
+    return turn_of(role, message.content, lambda part: _block(call, part), "toolResult")
+
+
+def _known(call: Call, role: str) -> str:
+    if role not in _ROLES:
         raise EncodeError(
-            f"{call.model}: Bedrock has no role {message.role!r}, only system, user and assistant: mend the messages"
+            f"{call.model}: Bedrock has no role {role!r}, only system, user and assistant: mend the messages"
         )
-    return message.role
-
-
-def _system(call: Call, message: Message) -> list[Any]:
-    if isinstance(message.content, str):
-        return [_text(message.content)]
-    for part in message.content:
-        if not isinstance(part, str | Native):
-            raise unsayable(call, part, "a system prompt of Bedrock's")
-    return [_block(call, part) for part in spoken_parts(message)]
-
-
-def _content(call: Call, message: Message) -> list[Any]:
-    if isinstance(message.content, str):
-        return [_text(message.content)]
-    return [_block(call, part) for part in spoken_parts(message)]
-
-
-def _has_results(message: Message) -> bool:
-    return not isinstance(message.content, str) and any(
-        isinstance(part, ToolResult) or (isinstance(part, Native) and "toolResult" in part.value)
-        for part in message.content
-    )
+    return role
 
 
 def _block(call: Call, part: Part) -> Any:
@@ -124,20 +120,23 @@ def _result(call: Call, result: ToolResult) -> dict[str, Any]:
     return {"toolResult": {**told, "status": "error"} if result.is_error else told}
 
 
-def tools_of(call: Call) -> Mapping[str, Any]:
-    """Converse has no way to forbid tools but not to name them."""
-    refuse_one_at_a_time(call, "Bedrock")
+def tools_of(call: Call, model: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Converse's own fields, and the model's. Converse has no way to forbid tools but not to name them, and none to ask
+    for one at a time; Claude has one of its own, which must then hold all of the choice."""
     choice = call.tool_choice
     if choice == "none":
         _refuse_hidden(call)
-        return {}
+        return {}, {}
     told: dict[str, Any] = {}
     if call.tools:
         told["tools"] = [_tool(call, tool) for tool in call.tools]
+    if call.tools and call.parallel_tools is False and choice in (None, "auto") and _CLAUDE in model:
+        return told, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+    refuse_one_at_a_time(call, "Bedrock")
     if choice is not None:
         known: Mapping[str, Any] = {"auto": {"auto": {}}, "required": {"any": {}}}
         told["toolChoice"] = known.get(choice, {"tool": {"name": choice}})
-    return told
+    return told, {}
 
 
 def _refuse_hidden(call: Call) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import orjson
 from msgspec import Struct
 
-from ...engine.call import Call, Message
-from ...engine.content import Image, Native, Part, Tool, ToolCall
+from ...engine.call import Call
+from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult, unmarked
 from ...engine.endpoint import EncodeError
 from .protocol import as_it_stands
 from .repair import mended
@@ -28,40 +28,65 @@ _SAID_MAX = 60
 
 
 class Turn(Struct):
-    """`content` is a text only where it was one in the call."""
+    """`content` is a text only where it was one in the call. So many `results` of tools stand first in it."""
 
     role: str
     content: str | list[Any]
-    has_results: bool = False
+    results: int = 0
+
+    @property
+    def says_something(self) -> bool:
+        return bool(self.content.strip() if isinstance(self.content, str) else self.content)
 
 
-def together(turns: Iterable[Turn], block_of: Callable[[str], Any]) -> Iterator[Turn]:
-    """The results of one turn's tools, and what the user says to them, are one turn; all others stay as they are."""
-    waiting: Turn | None = None
-    for turn in turns:
-        if waiting is None or not (turn.role == waiting.role == "user" and (waiting.has_results or turn.has_results)):
-            if waiting is not None:
-                yield waiting
-            waiting = turn
-            continue
-        content = [block for one in (waiting, turn) for block in _blocks(one, block_of)]
-        waiting = Turn("user", content, has_results=True)
-    if waiting is not None:
-        yield waiting
+def turn_of(role: str, parts: Sequence[Part], block: Callable[[Part], Any], own_result: str) -> Turn:
+    """Results of the user's tools go before what else is said: they are refused elsewhere. `own_result`: the name, or
+    the type, that one has which is the family's own. A blank text is refused too, and says nothing."""
+    said = [part for part in parts if not isinstance(part, str) or part.strip()]
+    if not said:
+        return Turn(role, "")
+    if role != "user":
+        return Turn(role, [block(part) for part in said])
+    results = [part for part in said if _is_result(part, own_result)]
+    others = [part for part in said if not _is_result(part, own_result)]
+    return Turn(role, [block(part) for part in (*results, *others)], len(results))
+
+
+def _is_result(part: Part, own_result: str) -> bool:
+    under = unmarked(part)
+    if isinstance(under, Native):
+        return own_result in under.value or under.value.get("type") == own_result
+    return isinstance(under, ToolResult)
+
+
+def together(turns: Sequence[Turn], block_of: Callable[[str], Any], *, are_all: bool = False) -> list[Turn]:
+    """The results of one turn's tools, and what the user says to them, are one turn; so are all turns of one role after
+    each other for who wants them to alternate. Turns that say nothing are left out, if any says something."""
+    said: list[Turn] = []
+    for turn in [turn for turn in turns if turn.says_something] or turns:
+        last = said[-1] if said else None
+        is_one = (
+            last is not None and last.role == turn.role and (are_all or (turn.role == "user" and _answer(last, turn)))
+        )
+        if last is not None and is_one:
+            said[-1] = _joined(last, turn, block_of)
+        else:
+            said.append(turn)
+    return said
+
+
+def _answer(one: Turn, other: Turn) -> bool:
+    return bool(one.results or other.results)
+
+
+def _joined(one: Turn, other: Turn, block_of: Callable[[str], Any]) -> Turn:
+    first, second = (_blocks(turn, block_of) for turn in (one, other))
+    results = first[: one.results] + second[: other.results]
+    return Turn(one.role, results + first[one.results :] + second[other.results :], len(results))
 
 
 def _blocks(turn: Turn, block_of: Callable[[str], Any]) -> list[Any]:
-    if not isinstance(turn.content, str):
-        return turn.content
-    return [block_of(turn.content)] if turn.content.strip() else []
-
-
-def spoken_parts(message: Message) -> Iterator[Part]:
-    """The parts of a turn. A blank text beside others is refused where texts are blocks, and says nothing."""
-    alone = len(message.content) == 1
-    for part in message.content:
-        if alone or not isinstance(part, str) or part.strip():
-            yield part
+    return [block_of(turn.content)] if isinstance(turn.content, str) else turn.content
 
 
 def own(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:
@@ -127,9 +152,14 @@ def said_twice(call: Call) -> tuple[str, ...]:
 
 
 def refuse_one_at_a_time(call: Call, words: str) -> None:
-    """That tools may be asked for together is how it is anyway."""
-    if call.parallel_tools is False:
-        raise EncodeError(f"{call.model}: {words} can't be asked for one tool at a time: leave parallel_tools out")
+    """That tools may be asked for together is how it is anyway, and where none may be asked for nothing is to be said.
+    To leave it out would bring two calls to a client that looks at one."""
+    if call.parallel_tools is False and call.tools and call.tool_choice != "none":
+        raise EncodeError(
+            f"{call.model}: {words} has no way to be asked for one tool call at a time, and may answer with several: "
+            "leave parallel_tool_calls (disable_parallel_tool_use, parallel_tools) out and take all that come, or "
+            "choose another model"
+        )
 
 
 # --- what is read ---

@@ -16,9 +16,10 @@ import orjson
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
 from .blocks import finish_with, said_twice
+from .families import told_to
 from .faults import bad_json, broken_answer, cut_stream, empty_answer
 from .gemini_shapes import Joined, joined
-from .gemini_turns import add_tools, prompt_of
+from .gemini_turns import FAMILY, add_tools, prompt_of
 from .google_errors import google_error_within, google_refusal_or_fault
 from .listening import listening, said_in_candidate
 from .protocol import Target, WireProtocol, add_extra, finite, refuse_known, request_of, schema_of
@@ -78,6 +79,7 @@ def version_of(target: Target, default: str) -> str:
 
 def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
     """The same for a model that has another path, and another name in keys of calls."""
+    call = told_to(call, FAMILY)
     return request_of(
         call,
         target,

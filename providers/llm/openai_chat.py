@@ -14,6 +14,7 @@ import msgspec
 from ...engine.call import Call, Citation, Reply, TokenLogprob
 from ...engine.content import Part
 from ...engine.endpoint import Fault, Request, Response
+from .families import told_to
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
 from .listening import listening, said_in_chat
 from .openai_parts import Said
@@ -29,7 +30,7 @@ from .openai_shapes import (
     logprobs_of,
     usage_of,
 )
-from .openai_turns import add_tools, turns_of
+from .openai_turns import FAMILY, add_tools, turns_of
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, put, refuse_known, request_of
 from .repair import is_strict, mended, object_of, parse_leniently
 from .sse import events_of
@@ -51,6 +52,7 @@ def encode(call: Call, target: Target) -> Request:
 
 def encode_to(call: Call, target: Target, path: str) -> Request:
     """The same for a server that has its chat completions elsewhere."""
+    call = told_to(call, FAMILY)
     params = params_of(call, target)
     messages: list[dict[str, Any]] = []
     for message in call.messages():

@@ -11,9 +11,10 @@ from typing import Any
 
 from ...engine.call import Call, Citation, Reply, TokenLogprob, Usage
 from ...engine.endpoint import EncodeError, Fault, Request, Response
+from .families import told_to
 from .faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
 from .listening import listening, said_in_response
-from .openai_items import add_tools, is_call, items_of, parts_of
+from .openai_items import FAMILY, add_tools, is_call, items_of, parts_of
 from .openai_shapes import citations_of, counted, logprobs_of
 from .protocol import Target, WireProtocol, add_extra, finite, named_schema, refuse_known, request_of
 from .repair import is_strict, mended, object_of, parse_leniently
@@ -28,6 +29,7 @@ _FINISHES = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 def encode(call: Call, target: Target) -> Request:
+    call = told_to(call, FAMILY)
     params = _params_of(call, target)
     items: list[Any] = []
     for message in call.messages():

@@ -15,7 +15,8 @@ from msgspec import structs
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Fault, Request, Response
 from . import anthropic
-from .anthropic_turns import prompt_of
+from .anthropic_turns import FAMILY, prompt_of
+from .families import marked
 from .faults import error_within, refusal_or_fault
 from .google_errors import google_error_within, google_refusal_or_fault
 from .listening import listening, said_in_message
@@ -35,6 +36,10 @@ def is_claude(model: str) -> bool:
 
 
 def encode(call: Call, target: Target) -> Request:
+    return marked(call, FAMILY, lambda told: _written(told, target))
+
+
+def _written(call: Call, target: Target) -> Request:
     version = anthropic.VERSION
     if target.version is not None and not _OF_PATHS.fullmatch(target.version):
         # Anthropic's version, not the one that paths begin with.

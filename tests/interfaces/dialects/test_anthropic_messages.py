@@ -118,11 +118,44 @@ def test_a_shape_under_its_older_name_is_read_and_one_of_another_kind_goes_on() 
     assert call_of(output_config=other).extra == {"output_config": other}
 
 
-def test_texts_in_a_list_are_texts_and_what_shall_be_cached_is_left_out() -> None:
-    cached = {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}
-    assert said(cached) == Message("user", "a")
-    assert said(cached, {"type": "text", "text": "b", "citations": []}) == Message("user", ("a", "b"))
-    assert call_of(system=[cached, cached]).input[0] == Message("system", ("a", "a"))
+def test_texts_in_a_list_are_texts_and_what_shall_be_cached_is_a_mark_on_them() -> None:
+    text = {"type": "text", "text": "a", "cache_control": None}
+    assert said(text) == Message("user", "a")
+    cached = {**text, "cache_control": {"type": "ephemeral"}}
+    mark = Native("anthropic", {"cache_control": {"type": "ephemeral"}}, "a")
+    assert said(cached) == Message("user", (mark,)) and said(cached).words == "a"
+    assert said(cached, {"type": "text", "text": "b", "citations": []}) == Message("user", (mark, "b"))
+    assert call_of(system=[cached, cached]).input[0] == Message("system", (mark, mark))
+
+
+def test_a_mark_within_a_result_stands_on_the_result() -> None:
+    first, last = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
+    inner = [
+        {"type": "text", "text": "a", "cache_control": first},
+        {"type": "text", "text": "b", "cache_control": last},
+        {"type": "text", "text": "c"},
+    ]
+    result = {"type": "tool_result", "tool_use_id": "t", "content": inner}
+    expected = ToolResult("t", ("a", "b", "c"))
+    assert said(result) == Message("user", (Native("anthropic", {"cache_control": last}, expected),))
+    outer = {**result, "cache_control": first}
+    assert said(outer) == Message("user", (Native("anthropic", {"cache_control": first}, expected),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"system": [{"type": "text", "text": "a", "cache_control": "x"}]}, "system.0.cache_control"),
+        ({"tools": [{"name": "f", "input_schema": {}, "cache_control": 1}]}, "tools.0.cache_control"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": []}]}]},
+            "messages.0.content.0.cache_control",
+        ),
+    ],
+)
+def test_a_mark_that_is_none_is_refused(changes: Any, path: str) -> None:
+    with pytest.raises(Refused, match=f"{path}: Input should be a valid dictionary; came"):
+        call_of(**changes)
 
 
 def test_images_are_read_from_their_bytes_and_their_address() -> None:

@@ -1,7 +1,7 @@
 """A request to Anthropic Messages, read and written again for Anthropic: the same, but for what is left out on purpose.
 
-Left out or written in another way: metadata and diagnostics; cache_control inside blocks and tools; that a tool is the
-caller's own (`type: custom`); a text in a list of its own; `null`, and a choice that says nothing.
+Left out or written in another way: metadata and diagnostics; that a tool is the caller's own (`type: custom`); a text
+in a list of its own; `null`, and a choice that says nothing. What shall be cached is said and is no part of a key.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ import pytest
 from anthropic import types
 from pydantic import TypeAdapter
 
+from millstream.engine.endpoint import Request
+from millstream.engine.estimate import bytes_of, chars_of
+from millstream.engine.key import key_of
 from millstream.interfaces.dialects.anthropic_messages import DIALECT
 from millstream.providers.llm.anthropic import OLDER_VERSION, PROTOCOL
-from millstream.providers.llm.protocol import Target
+from millstream.providers.llm.protocol import Target, WireProtocol
+from millstream.providers.llm.vertex_anthropic import PROTOCOL as VERTEX
 
 MODEL = "claude-sonnet-5-5"
 TARGET = Target("http://127.0.0.1:8000", "lab", MODEL, "anthropic", version=OLDER_VERSION)
@@ -102,6 +106,76 @@ SAME = {
 }
 
 
+MARKED = request(
+    cache_control=EPHEMERAL,
+    system=[text("Be brief.", cache_control=EPHEMERAL)],
+    messages=[
+        turn("user", text("Look:"), {**PICTURE, "cache_control": EPHEMERAL}),
+        turn("assistant", THOUGHT, text("I look."), {**USE, "cache_control": EPHEMERAL}),
+        turn("user", {**RESULT, "cache_control": EPHEMERAL}),
+        turn(
+            "user",
+            {
+                "type": "document",
+                "source": {"type": "text", "media_type": "text/plain", "data": "d"},
+                "cache_control": EPHEMERAL,
+            },
+            text("So?", cache_control={"type": "ephemeral"}),
+        ),
+    ],
+    tools=[
+        {"name": "weather", "description": "Tells.", "input_schema": SCHEMA, "cache_control": EPHEMERAL},
+        {"type": "web_search_20260209", "name": "web_search", "cache_control": EPHEMERAL},
+    ],
+)
+
+
+def unmarked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [unmarked(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: unmarked(one) for name, one in value.items() if name != "cache_control"}
+
+
+def asked(body: Any, protocol: WireProtocol = PROTOCOL, target: Target = TARGET) -> Request:
+    return protocol.encode(DIALECT.read(body, "anthropic/{}".format).call, target)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_what_shall_be_cached_is_said_to_anthropic_and_changes_no_key(is_streamed: bool) -> None:
+    given = {**MARKED, "stream": is_streamed}
+    sent, plain = asked(given), asked(unmarked(given))
+    expected = {**MARKED, **({"stream": True} if is_streamed else {})}
+    # What a result is followed by is said in its turn.
+    *turns, result, last = MARKED["messages"]
+    expected["messages"] = [*turns, turn("user", *result["content"], *last["content"])]
+    assert orjson.loads(sent.wire) == expected and b"cache_control" not in sent.body
+    assert sent.body == plain.body and key_of(sent, 0) == key_of(plain, 0)
+    assert (sent.prompt, sent.params) == (plain.prompt, plain.params)
+    assert orjson.loads(plain.wire) == {**unmarked(expected), "system": "Be brief."}
+
+
+def test_one_text_that_is_marked_has_the_key_of_that_text() -> None:
+    marked = request(
+        system=[text("s", cache_control=EPHEMERAL)], messages=[turn("user", text("x", cache_control=EPHEMERAL))]
+    )
+    sent = asked(marked)
+    assert sent.body == asked(request(system="s")).body and orjson.loads(sent.wire) == marked
+
+
+def test_claude_on_vertex_is_told_what_shall_be_cached() -> None:
+    target = Target("http://h", "h", MODEL, "vertex", version="vertex-2023-10-16")
+    sent = asked(MARKED, VERTEX, target)
+    assert sent.wire.count(b'"cache_control"') == orjson.dumps(MARKED).count(b'"cache_control"') == 9
+    assert b"cache_control" not in sent.body
+
+
+def test_marks_weigh_nothing_and_what_they_stand_on_weighs_once() -> None:
+    marked, plain = (DIALECT.read(body, "anthropic/{}".format).call for body in (MARKED, unmarked(MARKED)))
+    assert chars_of(marked) == chars_of(plain) and bytes_of(marked) == bytes_of(plain)
+
+
 @pytest.mark.parametrize("name", SAME)
 def test_what_a_client_asks_is_asked_of_anthropic(name: str) -> None:
     assert again(SAME[name]) == SAME[name]
@@ -113,16 +187,8 @@ def test_what_a_client_asks_is_asked_of_anthropic(name: str) -> None:
         (request(metadata={"user_id": "u"}, diagnostics={"previous_message_id": "m"}), request()),
         (request(temperature=None, system=None, tools=[]), request()),
         (
-            request(system=[text("a", cache_control=EPHEMERAL)], messages=[turn("user", text("x"))]),
-            request(system="a"),
-        ),
-        (
-            request(messages=[turn("user", text("x"), {**PICTURE, "cache_control": EPHEMERAL})]),
-            request(messages=[turn("user", text("x"), PICTURE)]),
-        ),
-        (
             request(tools=[{"type": "custom", "name": "n", "input_schema": SCHEMA, "cache_control": EPHEMERAL}]),
-            request(tools=[{"name": "n", "input_schema": SCHEMA}]),
+            request(tools=[{"name": "n", "input_schema": SCHEMA, "cache_control": EPHEMERAL}]),
         ),
         (
             request(output_format={"type": "json_schema", "schema": SCHEMA}),

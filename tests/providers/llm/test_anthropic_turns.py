@@ -38,13 +38,13 @@ PLAIN: dict[str, tuple[Any, dict[str, Any], bytes]] = {
         (Message("user", "a"), Message("user", "b"), Message("assistant", ""), Message("assistant", "c")),
         {},
         b'{"max_tokens":16384,"messages":[{"content":"a","role":"user"},{"content":"b","role":"user"},'
-        b'{"content":"","role":"assistant"},{"content":"c","role":"assistant"}],"model":"claude-sonnet-5-5"}',
+        b'{"content":"c","role":"assistant"}],"model":"claude-sonnet-5-5"}',
     ),
     "system prompts everywhere": (
-        (Message("developer", "a"), Message("system", ""), Message("user", " "), Message("developer", "b")),
+        (Message("developer", "a"), Message("system", "b"), Message("user", "c"), Message("developer", "d")),
         {"max_tokens": 9},
-        b'{"max_tokens":9,"messages":[{"content":" ","role":"user"},{"content":"b","role":"system"}],'
-        b'"model":"claude-sonnet-5-5","system":[{"text":"a","type":"text"},{"text":"","type":"text"}]}',
+        b'{"max_tokens":9,"messages":[{"content":"c","role":"user"},{"content":"d","role":"system"}],'
+        b'"model":"claude-sonnet-5-5","system":[{"text":"a","type":"text"},{"text":"b","type":"text"}]}',
     ),
     "tools that were always in extra": (
         "x",
@@ -106,12 +106,7 @@ def test_arguments_and_schemas_keep_the_order_of_their_names() -> None:
 
 def test_results_and_what_the_user_says_around_them_are_one_turn_and_no_other_turns_are() -> None:
     asked, result = Message("assistant", ASKED[:1]), Message("tool", RESULTS[:1])
-    own_result = {
-        "type": "tool_result",
-        "tool_use_id": "call_a1",
-        "content": "x",
-        "cache_control": {"type": "ephemeral"},
-    }
+    own_result = {"type": "tool_result", "tool_use_id": "call_b2", "content": "x", "extra": 1}
     told = turns(
         Message("user", "a"),
         Message("user", ("b",)),
@@ -119,7 +114,7 @@ def test_results_and_what_the_user_says_around_them_are_one_turn_and_no_other_tu
         result,
         Message("user", "  "),
         Message("user", (SHOWN, "d")),
-        asked,
+        Message("assistant", ASKED[1:]),
         Message("user", (Native("anthropic", own_result),)),
         Message("user", "e"),
         Message("system", "f"),
@@ -154,9 +149,11 @@ def test_an_image_goes_along_or_by_its_address() -> None:
     ]
 
 
-def test_a_blank_text_is_left_out_beside_others_and_stands_alone() -> None:
+def test_a_blank_text_is_left_out_beside_others_and_so_is_a_turn_that_says_nothing() -> None:
     assert blocks("", ASKED[0], " \n", "x", role="assistant")[1:] == [{"type": "text", "text": "x"}]
-    assert blocks("") == [{"type": "text", "text": ""}]
+    blank = Message("system", " "), Message("user", ("", " ")), Message("assistant", "")
+    assert body((*blank, Message("user", "a"))) == body((Message("user", "a"),))
+    assert turns(*blank[1:]) == [{"role": "user", "content": ""}, {"role": "assistant", "content": ""}]
 
 
 def test_parts_of_its_own_go_as_they_stand() -> None:
@@ -203,7 +200,7 @@ def test_a_tool_may_be_kept_to_strictly() -> None:
     ("call", "said"),
     [
         (
-            Call(MODEL, (Message("user", (Native("gemini", {"text": "x"}),)),)),
+            Call(MODEL, (Message("user", (Native("gemini", {"inlineData": {}}),)),)),
             "gemini's own can't be said in Anthropic's",
         ),
         (Call(MODEL, "x", tools=(Native("bedrock", {}),)), "bedrock's own can't be said in Anthropic's"),

@@ -33,17 +33,17 @@ def blocks(*parts: Part, role: str = "user") -> Any:
 
 
 PLAIN: dict[str, tuple[Any, dict[str, Any], bytes]] = {
-    "turns of one role after each other": (
-        (Message("user", "a"), Message("user", ""), Message("assistant", "b"), Message("assistant", " ")),
+    "turns": (
+        (Message("user", "a"), Message("assistant", "b"), Message("user", "c")),
         {},
-        b'{"messages":[{"content":[{"text":"a"}],"role":"user"},{"content":[{"text":""}],"role":"user"},'
-        b'{"content":[{"text":"b"}],"role":"assistant"},{"content":[{"text":" "}],"role":"assistant"}]}',
+        b'{"messages":[{"content":[{"text":"a"}],"role":"user"},{"content":[{"text":"b"}],"role":"assistant"},'
+        b'{"content":[{"text":"c"}],"role":"user"}]}',
     ),
     "system prompts everywhere": (
-        (Message("developer", "a"), Message("user", " "), Message("system", "")),
+        (Message("developer", "a"), Message("user", "b"), Message("system", "c")),
         {"max_tokens": 9},
-        b'{"inferenceConfig":{"maxTokens":9},"messages":[{"content":[{"text":" "}],"role":"user"}],'
-        b'"system":[{"text":"a"},{"text":""}]}',
+        b'{"inferenceConfig":{"maxTokens":9},"messages":[{"content":[{"text":"b"}],"role":"user"}],'
+        b'"system":[{"text":"a"},{"text":"c"}]}',
     ),
     "tools that were always in extra": (
         "x",
@@ -155,8 +155,8 @@ def test_a_tool_may_be_kept_to_strictly_and_be_asked_for_with_others_as_it_is_an
     ("call", "said"),
     [
         (
-            Call(MODEL, "x", parallel_tools=False),
-            "Bedrock can't be asked for one tool at a time: leave",
+            Call(MODEL, "x", tools=TOOLS, parallel_tools=False),
+            r"Bedrock has no way to be asked for one tool call at a time, .*: leave parallel_tool_calls \(",
         ),
         (
             Call(MODEL, (Message("user", (Native("anthropic", {"type": "x"}),)),)),
@@ -177,6 +177,41 @@ def test_a_tool_may_be_kept_to_strictly_and_be_asked_for_with_others_as_it_is_an
 def test_what_converse_has_no_words_for_is_refused_before_it_is_sent(call: Call, said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         encode(call, TARGET)
+
+
+ONE_AT_A_TIME = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+
+
+def test_claude_is_asked_for_one_tool_at_a_time_in_its_own_words() -> None:
+    claude = Target("http://a", "http://a", "eu.anthropic.claude-sonnet-5-5-v1:0", "bedrock")
+
+    def sent(**parameters: Any) -> Any:
+        return orjson.loads(encode(Call(MODEL, "x", tools=TOOLS, parallel_tools=False, **parameters), claude).body)
+
+    for parameters in ({}, {"tool_choice": "auto"}):
+        told = sent(**parameters)
+        assert told["additionalModelRequestFields"] == ONE_AT_A_TIME
+        assert "toolChoice" not in told["toolConfig"] and len(told["toolConfig"]["tools"]) == 2
+    assert sent(extra={"top_k": 3})["additionalModelRequestFields"] == {"top_k": 3, **ONE_AT_A_TIME}
+    with pytest.raises(EncodeError, match="one tool call at a time"):
+        sent(tool_choice="required")
+
+
+def test_that_tools_shall_be_asked_for_one_at_a_time_is_nothing_where_none_can_be() -> None:
+    assert body("x", parallel_tools=False) == body("x")
+    assert body("x", tools=TOOLS, tool_choice="none", parallel_tools=False) == body("x")
+
+
+def test_turns_of_one_role_are_one_since_roles_must_alternate() -> None:
+    told = turns(
+        Message("user", "a"), Message("system", "s"), Message("user", ("b", SHOWN)), Message("assistant", ""),
+        Message("assistant", "c"), Message("assistant", ("d", "")), Message("user", " "),
+    )  # fmt: skip
+    assert told == [
+        {"role": "user", "content": [{"text": "a"}, {"text": "b"}, IMAGE]},
+        {"role": "assistant", "content": [{"text": "c"}, {"text": "d"}]},
+    ]
+    assert turns(Message("user", "")) == [{"role": "user", "content": [{"text": ""}]}]
 
 
 def test_a_choice_without_tools_stands_beside_the_callers_own() -> None:

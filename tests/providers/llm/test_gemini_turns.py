@@ -238,6 +238,9 @@ def test_a_choice_of_tools_is_told_in_googles_words(choice: str, told: Any) -> N
 
 def test_tools_may_be_asked_for_together_as_they_are_anyway() -> None:
     assert body("x", tools=TOOLS, parallel_tools=True) == body("x", tools=TOOLS)
+    assert body("x", parallel_tools=False) == body("x")
+    forbidden = body("x", tools=TOOLS, tool_choice="none")
+    assert body("x", tools=TOOLS, tool_choice="none", parallel_tools=False) == forbidden
     assert "tools" not in body("x", tools=())
 
 
@@ -245,8 +248,8 @@ def test_tools_may_be_asked_for_together_as_they_are_anyway() -> None:
     ("call", "said"),
     [
         (
-            Call(MODEL, "x", parallel_tools=False),
-            "Gemini can't be asked for one tool at a time: leave",
+            Call(MODEL, "x", tools=TOOLS, parallel_tools=False),
+            r"Gemini has no way to be asked for one tool call at a time, .*: leave parallel_tool_calls \(",
         ),
         (
             Call(MODEL, (Message("user", (Native("anthropic", {"type": "x"}),)),)),

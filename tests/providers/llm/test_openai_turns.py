@@ -135,7 +135,7 @@ def test_parts_are_said_as_plainly_as_they_can_be(role: str, content: Content, s
     ("call", "said"),
     [
         (
-            Call(MODEL, (Message("user", (Native("anthropic", {"type": "thinking"}),)),)),
+            Call(MODEL, (Message("user", (Native("anthropic", {"type": "document"}),)),)),
             "anthropic's own can't be said",
         ),
         (Call(MODEL, (Message("user", (Native("openai-responses", {"type": "x"}),)),)), "openai-responses's own"),

@@ -1,0 +1,139 @@
+"""What one family of protocols alone has words for, told to another: marks and thoughts are left out, texts are plain.
+
+What is left a Native of another family after that can't be said, which each encoder refuses in its own words. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec import structs
+
+from ...engine.call import Call, Message
+from ...engine.content import Native, unmarked
+from ...engine.endpoint import Request
+
+# Beside a whole request: the same that stands as a mark on its parts.
+CACHE_CONTROL = "cache_control"
+_THINKING = ("thinking", "redacted_thinking", "reasoning")
+_SIGNED_TEXT = {"text", "thought", "thoughtSignature", "thought_signature"}
+_THOUGHTS_OF_CHAT = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+
+
+def told_to(call: Call, family: str) -> Call:
+    """The call as it can be told to a family: itself where nothing in it is another's, and nothing marked."""
+    return _without_marks(_kept(call, family))
+
+
+def marked(call: Call, family: str, written: Callable[[Call], Request]) -> Request:
+    """The request for a call: its marks are sent and are no part of the key, since they change no answer."""
+    call = _kept(call, family)
+    plain = _without_marks(call)
+    if plain.extra is not None and CACHE_CONTROL in plain.extra:
+        extra = {name: value for name, value in plain.extra.items() if name != CACHE_CONTROL}
+        plain = structs.replace(plain, extra=extra or None)
+    request = written(plain)
+    return request if plain is call else structs.replace(request, wire=written(call).wire)
+
+
+def _kept(call: Call, family: str) -> Call:
+    return _rewritten(call, lambda part: _told(part, family), lambda tool: _told(tool, family, is_tool=True))
+
+
+def _without_marks(call: Call) -> Call:
+    return _rewritten(call, _without_mark, _without_mark)
+
+
+def _rewritten(call: Call, told: Callable[[Any], Iterator[Any]], told_tool: Callable[[Any], Iterator[Any]]) -> Call:
+    if call.tools and any(isinstance(tool, Native) for tool in call.tools):
+        tools = tuple(one for tool in call.tools for one in told_tool(tool))
+        if not _is_same(tools, call.tools):
+            call = structs.replace(call, tools=tools)
+    if isinstance(call.input, str) or not any(map(_has_native, call.input)):
+        return call
+    messages = tuple(one for message in call.input for one in _turn(message, told))
+    return call if _is_same(messages, call.input) else structs.replace(call, input=messages)
+
+
+def _is_same(new: tuple[Any, ...], old: tuple[Any, ...]) -> bool:
+    return len(new) == len(old) and all(one is other for one, other in zip(new, old, strict=True))
+
+
+def _has_native(message: Message) -> bool:
+    return not isinstance(message.content, str) and any(isinstance(part, Native) for part in message.content)
+
+
+def _turn(message: Message, told: Callable[[Any], Iterator[Any]]) -> Iterator[Message]:
+    """A turn of which nothing can be told is left out, and one that is a text after all is that text."""
+    if not _has_native(message):
+        yield message
+        return
+    parts = tuple(one for part in message.content for one in told(part))
+    if _is_same(parts, tuple(message.content)):
+        yield message
+    elif parts:
+        content = parts[0] if len(parts) == 1 and isinstance(parts[0], str) else parts
+        yield Message(message.role, content)
+
+
+def _without_mark(part: Any) -> Iterator[Any]:
+    yield unmarked(part)
+
+
+def _told(part: Any, family: str, *, is_tool: bool = False) -> Iterator[Any]:
+    if not isinstance(part, Native):
+        yield part
+    elif part.on is not None:
+        for one in _told(part.on, family, is_tool=is_tool):
+            same = part if one is part.on else Native(part.protocol, part.value, one)
+            yield same if part.protocol == family else one
+    elif part.protocol == family or is_tool:
+        yield part
+    else:
+        yield from _translated(part)
+
+
+def _translated(part: Native) -> Iterator[str | Native]:
+    """In words that everyone has: thoughts are left out, for only who had them can look at them."""
+    value = part.value
+    match part.protocol, value.get("type"):
+        case "bedrock", _:
+            yield from _of_bedrock(part)
+        case "gemini", _ if value.get("thought") is True:
+            return
+        case "gemini", _ if value.keys() <= _SIGNED_TEXT:
+            yield value.get("text", "")
+        case "openai", None:
+            yield from _of_chat(part)
+        case _, kind if kind in _THINKING:
+            return
+        case ("anthropic", "text") | ("openai-responses", "output_text") if isinstance(value.get("text"), str):
+            yield value["text"]
+        case (("openai" | "openai-responses"), "refusal") if isinstance(value.get("refusal"), str):
+            yield value["refusal"]
+        case _:
+            yield part
+
+
+def _of_chat(part: Native) -> Iterator[str | Native]:
+    """Fields of a message: what remains beside thoughts is the message's own."""
+    rest = {name: value for name, value in part.value.items() if name not in _THOUGHTS_OF_CHAT}
+    if isinstance(rest.get("refusal"), str):
+        yield rest.pop("refusal")
+    if rest:
+        yield Native(part.protocol, rest)
+
+
+def _of_bedrock(part: Native) -> Iterator[str | Native]:
+    match part.value:
+        case {"reasoningContent": _}:
+            return
+        case {"citationsContent": {"content": [*said]}} if all(_is_text(one) for one in said):
+            yield "".join(one["text"] for one in said)
+        case _:
+            yield part
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, dict) and isinstance(block.get("text"), str)

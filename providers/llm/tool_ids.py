@@ -1,0 +1,96 @@
+"""Ids of tool calls as a provider takes them: whoever gave them, clients send them on to any other.
+
+What a provider takes is left as it is. The same id is written in the same way wherever it stands in one conversation,
+and in every later one that goes on with it: nobody has to remember it. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+
+from msgspec import structs
+
+from ...engine.call import Call, Message
+from ...engine.content import Native, Part, ToolCall, ToolResult
+
+_WRONG = re.compile(r"[^a-zA-Z0-9_-]")
+_MOST = 64
+_TAIL = 16
+# Where a part that is Anthropic's own names the call that it answers.
+_ANSWERED = "tool_use_id"
+
+
+def with_sound_ids(call: Call) -> Call:
+    """For who takes up to 64 letters, digits, `_` and `-`, and each id once, as Anthropic and Bedrock do."""
+    if isinstance(call.input, str) or all(isinstance(message.content, str) for message in call.input):
+        return call
+    ids = _Ids()
+    messages = tuple(ids.message(message) for message in call.input)
+    is_same = all(one is other for one, other in zip(messages, call.input, strict=True))
+    return call if is_same else structs.replace(call, input=messages)
+
+
+def sound(call_id: str) -> str:
+    """One that is not is told by its digest, so that no two become the same."""
+    if call_id and len(call_id) <= _MOST and not _WRONG.search(call_id):
+        return call_id
+    digest = sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:_TAIL]
+    return f"{_WRONG.sub('_', call_id)[: _MOST - _TAIL - 1]}_{digest}"
+
+
+class _Ids:
+    """Those of one conversation: an id that comes again is another call's, as where a server counts anew in every
+    answer, and what came of it goes to the first of these calls that has no result yet."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._open: dict[str, list[str]] = {}
+        self._last: dict[str, str] = {}
+
+    def message(self, message: Message) -> Message:
+        if isinstance(message.content, str):
+            return message
+        parts = tuple(self._part(part) for part in message.content)
+        is_same = all(one is other for one, other in zip(parts, message.content, strict=True))
+        return message if is_same else Message(message.role, parts)
+
+    def _part(self, part: Part) -> Part:
+        if isinstance(part, ToolCall):
+            told = self._called(part.id)
+            return part if told == part.id else structs.replace(part, id=told)
+        if isinstance(part, ToolResult):
+            told = self._answered(part.id)
+            return part if told == part.id else structs.replace(part, id=told)
+        if isinstance(part, Native):
+            return self._native(part)
+        return part
+
+    def _native(self, part: Native) -> Native:
+        if isinstance(part.on, str | ToolCall | ToolResult | Native):
+            on = self._part(part.on)
+            return part if on is part.on else Native(part.protocol, part.value, on)
+        given = part.value.get(_ANSWERED)
+        told = self._answered(given) if isinstance(given, str) and given in self._open else given
+        return part if told == given else Native(part.protocol, {**part.value, _ANSWERED: told})
+
+    def _called(self, call_id: str) -> str:
+        told = next(name for name in _others(sound(call_id)) if name not in self._taken)
+        self._taken.add(told)
+        self._open.setdefault(call_id, []).append(told)
+        return told
+
+    def _answered(self, call_id: str) -> str:
+        if waiting := self._open.get(call_id):
+            self._last[call_id] = waiting.pop(0)
+        return self._last.get(call_id) or sound(call_id)
+
+
+def _others(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        end = f"_{number}"
+        yield f"{name[: _MOST - len(end)]}{end}"
+        number += 1
