@@ -1,12 +1,11 @@
 """`millstream serve` as a process, for official clients that are told its address and nothing else.
 
 Behind it: the simulated provider, which speaks OpenAI's protocol; a mock that nobody here wrote, which speaks
-Anthropic's and Gemini's; a server in this process that writes down what it is sent; and a port where nobody listens.
+Anthropic's and Gemini's; and a server in this process that writes down what it is sent.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import time
@@ -28,6 +27,7 @@ from recorder import Recorder, Sent, recording
 
 # Callers by what bounds them, and what each sends as its key.
 TOKEN = "token-of-a-tester"
+PROVIDERS_KEY = "sk-lab-0123456789"
 CALLERS = {"tester": "", "poor": "max_cost = 0.000001", "narrow": 'models = ["lab/open"]', "slim": "concurrency = 1"}
 # Clients retry twice by themselves: each of these would be three requests.
 REQUESTS = re.compile(r"^millstream_(?:requests|refused)_total\S* (\S+)$", re.MULTILINE)
@@ -162,12 +162,11 @@ def configuration(provider: Provider, mock: str, recorder: Recorder) -> str:
         "recorded": ("openai", recorder.base_url),
         "recorded-claude": ("anthropic", recorder.origin),
         "recorded-gemini": ("gemini", f"{recorder.origin}/v1beta"),
-        "down": ("openai", f"http://127.0.0.1:{free_port()}/v1"),
     }
-    lines = ["[gateway.models]", '"claude-word" = "lab/steady"', '[prices."lab/steady"]', "input = 1.0", "output = 1.0"]
+    lines = ["[gateway.models]", '"claude-word" = "lab/steady"', '"azure-word" = "recorded/model"']
+    lines += ['[prices."lab/steady"]', "input = 1.0", "output = 1.0"]
     for name, bound in CALLERS.items():
         lines += [f"[gateway.callers.{name}]", f'token = "env:{name.upper()}_TOKEN"', bound]
-    lines += ['[lanes."down/*"]', "timeout = 1"]
     for name, (kind, base_url) in rows.items():
         lines += [f"[providers.{name}]", f'kind = "{kind}"', f'base_url = "{base_url}"', 'key = "env:LAB_KEY"']
     return "\n".join(lines) + "\n"
@@ -187,7 +186,7 @@ def serving(home: Path) -> Iterator[Served]:
         command += ["--config", str(home / "gateway.toml"), "--timeout", "60"]
         tokens = {f"{name.upper()}_TOKEN": f"token-of-a-{name}" for name in CALLERS}
         log = enter((home / "gateway.log").open("wb"))
-        variables = environment(home, LAB_KEY="sk-lab-0123456789", **tokens)
+        variables = environment(home, LAB_KEY=PROVIDERS_KEY, **tokens)
         process = enter(subprocess.Popen(command, cwd=home, env=variables, stdout=log, stderr=log))
         open_until_the_end.callback(process.terminate)
         deadline = time.monotonic() + 20
@@ -205,10 +204,3 @@ def react(sent: Sent) -> tuple[int, bytes]:
     if ":generateContent" in sent.path:
         return 200, gemini_shapes.whole()
     return 200, chat_shapes.whole()
-
-
-def cleared(variables: dict[str, str] | None = None) -> dict[str, str]:
-    """The environment of a client that nobody has told anything else."""
-    own = ("OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    return {**kept, **(variables or {})}
