@@ -64,6 +64,7 @@ tools:
 	$(if $(call stale,dev,requirements-dev.txt),$(call install,dev,requirements-dev.txt))
 	$(if $(metadata_stale),$(write_metadata))
 	$(if $(mock_stale),$(install_mock))
+	$(if $(clients_stale),$(install_clients))
 
 # A set-up is known by its lock and by this folder's place, which the scripts in .venv/bin have in their first line.
 key = "$$(cksum < $(1)) $$(pwd)"
@@ -101,6 +102,15 @@ define install_mock
 @set -e; echo "setting up $(mock) (once)" >&2; \
 npm ci --prefix tests/mock --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
 printf '%s\n' $(call key,tests/mock/package-lock.json) > $(mock)/ready
+endef
+
+# The official clients that are no Python, on the same terms.
+clients = tests/node/node_modules
+clients_stale = $(shell command -v npm >/dev/null && test "$$(cat $(clients)/ready 2>/dev/null)" != $(call key,tests/node/package-lock.json) && echo stale)
+define install_clients
+@set -e; echo "setting up $(clients) (once)" >&2; \
+npm ci --prefix tests/node --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
+printf '%s\n' $(call key,tests/node/package-lock.json) > $(clients)/ready
 endef
 
 # ensurepip is what Debian leaves out of python3; without it there is no venv.
