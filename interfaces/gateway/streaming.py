@@ -22,35 +22,50 @@ _OTHERWISE = Problem(
 
 class Saying:
     """What is heard of an answer, and what of it was said on. An attempt that begins anew is said on from where it goes
-    beyond what was said; one that says something else is not."""
+    beyond what was said; one that says something else is not. A piece costs its own length, however much came before."""
 
     def __init__(self) -> None:
-        self.said = ""
         self.is_news = asyncio.Event()
-        self._heard = ""
+        self._said: list[str] = []
+        self._news: list[str] = []
+        # What an attempt that begins anew has to say again before anything new, and how much of that it has said.
+        self._again = ""
+        self._repeated = 0
         self._is_same = True
+
+    @property
+    def said(self) -> str:
+        return "".join(self._said)
 
     def hear(self, piece: str | None) -> None:
         if piece is None:
-            self._heard, self._is_same = "", not self.said
-            return
-        self._heard += piece
-        if not self._is_same and len(self._heard) >= len(self.said):
-            self._is_same = self._heard.startswith(self.said)
-        if self._is_same and len(self._heard) > len(self.said):
-            self.is_news.set()
+            self._news.clear()
+            self._again, self._repeated, self._is_same = self.said, 0, True
+        elif self._is_same:
+            self._add(piece)
 
     def take(self) -> str:
         """What is new."""
         self.is_news.clear()
-        if not self._is_same or len(self._heard) <= len(self.said):
-            return ""
-        piece, self.said = self._heard[len(self.said) :], self._heard
+        piece = "".join(self._news)
+        self._news.clear()
+        if piece:
+            self._said.append(piece)
         return piece
 
     def is_begun_by(self, outcomes: Sequence[Outcome]) -> bool:
         reply = outcomes[0].reply
         return reply is not None and reply.text.startswith(self.said)
+
+    def _add(self, piece: str) -> None:
+        if self._repeated < len(self._again):
+            same = piece[: len(self._again) - self._repeated]
+            self._is_same = self._again.startswith(same, self._repeated)
+            self._repeated += len(same)
+            piece = piece[len(same) :]
+        if self._is_same and piece:
+            self._news.append(piece)
+            self.is_news.set()
 
 
 async def stream_out(
