@@ -22,7 +22,7 @@ _OTHERWISE = Problem(
 
 class Saying:
     """What is heard of an answer, and what of it was said on. An attempt that begins anew is said on from where it goes
-    beyond what was said; one that says something else is not. A piece costs its own length, however much came before."""
+    beyond what was said; one that says something else is not. A piece costs its own length, whatever came before."""
 
     def __init__(self) -> None:
         self.is_news = asyncio.Event()
