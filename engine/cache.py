@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -20,6 +20,7 @@ import lmdb
 from msgspec import Struct, structs
 
 from .call import Failure
+from .commit import Group, Row, Writing
 from .endpoint import Request, Response
 from .entries import BODY_APART, KEPT_AT, Failed, encode, entry_of, failed_of
 from .entries import Entry as Entry
@@ -27,6 +28,7 @@ from .entries import derived_key as derived_key
 from .entries import prompt_mark as prompt_mark
 from .fault import LocalFault
 from .pruning import Pruned, drop
+from .sink import Line
 from .store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, SpareRoom, close_store, is_sealed, open_store, sealed
 
 Mode = Literal["live", "record", "replay", "strict"]
@@ -61,22 +63,6 @@ class Piece(NamedTuple):
     value: bytes
 
 
-class _Group(NamedTuple):
-    """What one commit writes: rows with their database, key and future; bodies; what was made of them."""
-
-    rows: list[tuple[Any, bytes, bytes, asyncio.Future[None]]]
-    bodies: dict[bytes, bytes]
-    kept: dict[bytes, bytes]
-
-
-class _Writing(NamedTuple):
-    """A commit in the writer's thread."""
-
-    group: _Group
-    end: Future[LocalFault | None]
-    began: float
-
-
 class Cache:
     """An open cache. `scope` names a run in live mode: its entries are its own and go when it ends. With `spares_loop`
     small groups too are committed in a thread, which is for work that is not many small answers: the disk may let any
@@ -107,7 +93,7 @@ class Cache:
             DERIVED: self._derived,
         }
         self._db = self._private if scope else self._shared
-        self._waiting: list[tuple[Any, bytes, bytes, asyncio.Future[None]]] = []
+        self._waiting: list[Row] = []
         self._waiting_bodies: dict[bytes, bytes] = {}
         self._waiting_bytes = 0
         self._kept: dict[bytes, bytes] = {}
@@ -115,7 +101,7 @@ class Cache:
         self._commit_wait_s = _GROUP_WAIT_S
         self._timer: asyncio.Handle | None = None
         self._writer: ThreadPoolExecutor | None = None
-        self._writing: _Writing | None = None
+        self._writing: Writing | None = None
         self.is_faulty = False
 
     # Answers and failures
@@ -151,16 +137,24 @@ class Cache:
         return None if body is None else structs.replace(failed, response=structs.replace(failed.response, body=body))
 
     def put(
-        self, key: bytes, request: Request, sample: int, response: Response, *, is_last: bool = True, url: str = ""
+        self,
+        key: bytes,
+        request: Request,
+        sample: int,
+        response: Response,
+        *,
+        is_last: bool = True,
+        url: str = "",
+        line: Line | None = None,
     ) -> asyncio.Future[None]:
-        """Store an answer; the future is done when it is committed, or fails with a local fault. `is_last`: no other is
-        on its way that this one's commit could wait for."""
+        """Store an answer; the future is done when it is committed and then its `line` written, or fails with a local
+        fault. `is_last`: no other is on its way that this one's commit could wait for."""
         size, body_hash = len(response.body), b""
         if size >= BODY_APART:
             response, body_hash = self._apart(response)
         mark = prompt_mark(request)
         entry = Entry(request.identity, request.params, mark, sample, time.time(), response, body_hash, url)
-        return self._put(self._db, key, encode(entry), size, is_last=is_last)
+        return self._put(self._db, key, encode(entry), size, is_last=is_last, line=line)
 
     def put_failure(
         self, key: bytes, request: Request, failure: Failure, response: Response | None, *, url: str = ""
@@ -176,11 +170,13 @@ class Cache:
         """Done when the answer that waits for its commit has it; None where none waits."""
         return self._under_way.get(self.scope + key)
 
-    def _put(self, db: Any, key: bytes, value: bytes, size: int, *, is_last: bool) -> asyncio.Future[None]:
+    def _put(
+        self, db: Any, key: bytes, value: bytes, size: int, *, is_last: bool, line: Line | None = None
+    ) -> asyncio.Future[None]:
         key = self.scope + key
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._waiting.append((db, key, sealed(key, value), done))
+        self._waiting.append(Row(db, key, sealed(key, value), done, line))
         self._waiting_bytes += size
         self._under_way[key] = done
         if self._timer is None:
@@ -327,7 +323,7 @@ class Cache:
         self._timer = None
         if self._writing is not None or not (self._waiting or self._kept):
             return  # whoever writes now commits what waits afterwards
-        group, self._waiting = _Group(self._waiting, self._waiting_bodies, dict(self._kept)), []
+        group, self._waiting = Group(self._waiting, self._waiting_bodies, dict(self._kept)), []
         self._waiting_bodies = {}
         size, self._waiting_bytes = self._waiting_bytes, 0
         began = time.perf_counter()
@@ -336,7 +332,7 @@ class Cache:
             return
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "cache")
-        writing = self._writing = _Writing(group, self._writer.submit(self._write, group), began)
+        writing = self._writing = Writing(group, self._writer.submit(self._write, group), began)
         loop = asyncio.get_running_loop()
         # Told no more than that: a circle would keep the group's bodies until the collector comes.
         writing.end.add_done_callback(lambda _: _tell(loop, self._written))
@@ -348,19 +344,19 @@ class Cache:
             self._committed(writing.group, writing.end.result(), writing.began)
             self._commit()
 
-    def _write(self, group: _Group) -> LocalFault | None:
+    def _write(self, group: Group) -> LocalFault | None:
         fault = self._try_to_write(group)
         if fault is not None and self._spare.give_back():
             # The answers are saved; the fault is told all the same, so that nothing more is sent.
             self._try_to_write(group)
         return fault
 
-    def _try_to_write(self, group: _Group) -> LocalFault | None:
+    def _try_to_write(self, group: Group) -> LocalFault | None:
         try:
             with self._change() as transaction:
                 put = transaction.put
-                for db, key, stored, _ in group.rows:
-                    put(key, stored, db=db)
+                for row in group.rows:
+                    put(row.key, row.stored, db=row.db)
                 for key, body in group.bodies.items():
                     there = transaction.get(key, db=self._bodies)
                     if there is None or not is_sealed(key, there):
@@ -371,7 +367,7 @@ class Cache:
             return fault
         return None
 
-    def _committed(self, group: _Group, fault: LocalFault | None, began: float) -> None:
+    def _committed(self, group: Group, fault: LocalFault | None, began: float) -> None:
         took = time.perf_counter() - began
         self._commit_wait_s = min(_GROUP_WAIT_MAX_S, max(_GROUP_WAIT_S, took / _COMMIT_SHARE))
         for key, value in group.kept.items():
@@ -379,11 +375,11 @@ class Cache:
                 del self._kept[key]
         if not self._waiting:
             self._under_way.clear()
-        for _, key, _, done in group.rows:
-            if self._under_way and self._under_way.get(key) is done:
-                del self._under_way[key]
-            if not done.done():
-                done.set_exception(fault) if fault is not None else done.set_result(None)
+        if self._under_way:
+            for row in group.rows:
+                if self._under_way.get(row.key) is row.done:
+                    del self._under_way[row.key]
+        group.end(fault)
 
 
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:

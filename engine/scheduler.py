@@ -28,7 +28,7 @@ from .recall import Recall
 from .retry import RetryPolicy, Tries, told_to_wait
 from .routes import Route as Route
 from .routes import Routes
-from .sink import Sink
+from .sink import Line, Sink
 
 # Stops that are nothing of the host's: what was not sent stays pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
@@ -250,10 +250,10 @@ class Scheduler:
                     raise
                 if response is not None and isinstance(result, Reply):
                     self._settle(route, permit, call, result)
-                    await self._store(wanted, response)
                     tries.attempts += 1
                     outcome = self._success(wanted, result, response, tries)
-                    self._write(outcome, sink)
+                    await self._store(wanted, response, outcome, sink)
+                    self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
                 assert isinstance(result, Fault)
                 now = loop.time()
@@ -306,7 +306,8 @@ class Scheduler:
         cost = cost_of(usage, route.price)
         permit.lane.succeeded(permit, tokens, permit.cost if cost is None else cost)
 
-    async def _store(self, wanted: Wanted, response: Response) -> None:
+    async def _store(self, wanted: Wanted, response: Response, outcome: Outcome, sink: Sink | None) -> None:
+        """Into the cache, then into the journal: the line follows its commit, so that one write serves many."""
         if response.headers and not wanted.route.is_page:
             # What they tell is of this moment; a page's tell what it is.
             response = structs.replace(response, headers={})
@@ -314,13 +315,21 @@ class Scheduler:
             # With nothing else out there is nothing to wait for: a narrow lane pays no pause for each answer.
             is_last = self._out == 0
             url = wanted.request.url if wanted.route.is_page else ""
-            trial = wanted.call.trial
-            await self.cache.put(wanted.key, wanted.request, trial, response, is_last=is_last, url=url)
+            trial, line = wanted.call.trial, None if sink is None else Line(sink, outcome)
+            stored = self.cache.put(wanted.key, wanted.request, trial, response, is_last=is_last, url=url, line=line)
+        except _NOT_ENCODED:
+            # The answer reaches its caller, and whoever wants it next asks again.
+            self._write(outcome, sink)
+            return
+        try:
+            await stored
         except LocalFault as fault:
             # The answer still reaches the journal; nothing more is sent.
             self.halt("local_fault", str(fault))
-        except _NOT_ENCODED:
-            pass  # the answer reaches its caller, and whoever wants it next asks again
+            self._write(outcome, sink)
+            return
+        if sink is not None and sink.fault is not None:
+            self.halt("local_fault", str(sink.fault))
 
     async def _keep_failure(self, wanted: Wanted, failure: Failure, response: Response | None) -> None:
         """So that whoever goes on with a run meets the same pages."""
@@ -356,7 +365,6 @@ class Scheduler:
 
     def _success(self, wanted: Wanted, reply: Reply, response: Response, tries: Tries) -> Outcome:
         cost = cost_of(reply.usage, wanted.route.price)
-        self.events.tell("answered", wanted.call.model, response.latency_ms, "refused" if reply.refused else "ok")
         return Outcome(
             wanted.call,
             reply=reply,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from .call import Outcome
 from .fault import LocalFault
@@ -18,3 +18,10 @@ class Sink(Protocol):
     def write(self, outcome: Outcome) -> None: ...
 
     def flush(self) -> None: ...
+
+
+class Line(NamedTuple):
+    """An outcome on its way to a sink."""
+
+    sink: Sink
+    outcome: Outcome
