@@ -66,24 +66,36 @@ def prompt_of(call: Call, model: str) -> dict[str, Any]:
     system: list[Any] = []
     asked = _Asked()
     results: list[ToolResult] = []
-    for message in call.input:
+    for message in _said(call.input):
         if message.role in _SYSTEM:
             system.extend(_system(call, message))
             continue
         role = _role(call, message)
-        if only := _only_results(message):
+        answers, rest = _apart(message, role)
+        results.extend(answers)
+        if answers and not rest.content:
             # All of one turn's calls are answered in one turn.
-            results.extend(only)
             continue
-        if results:
-            contents.append(_answered(call, results, asked))
+        if results and not answers:
+            contents.append({"parts": _answered(call, results, asked), "role": "user"})
             results = []
-        contents.append({"parts": _parts(call, message, asked, model), "role": role})
+        contents.append({"parts": [*_answered(call, results, asked), *_parts(call, rest, asked, model)], "role": role})
+        results = []
     if results:
-        contents.append(_answered(call, results, asked))
+        contents.append({"parts": _answered(call, results, asked), "role": "user"})
     if not contents:
         raise EncodeError(f"{call.model}: Gemini wants at least one message of a user besides the system prompt")
     return {"contents": contents, "systemInstruction": {"parts": system}} if system else {"contents": contents}
+
+
+def _said(messages: tuple[Message, ...]) -> list[Message]:
+    """Turns that say nothing are refused, and left out if any says something."""
+    said = [message for message in messages if any(part != "" for part in _parts_of(message))]
+    return said if any(message.role not in _SYSTEM for message in said) else list(messages)
+
+
+def _parts_of(message: Message) -> tuple[Part, ...]:
+    return (message.content,) if isinstance(message.content, str) else message.content
 
 
 def _role(call: Call, message: Message) -> str:
@@ -109,18 +121,21 @@ def _system(call: Call, message: Message) -> Iterator[Any]:
             raise unsayable(call, part, "a system prompt of Gemini's")
 
 
-def _only_results(message: Message) -> list[ToolResult]:
-    """The results that a turn is, and nothing else."""
-    if isinstance(message.content, str):
-        return []
+def _apart(message: Message, role: str) -> tuple[list[ToolResult], Message]:
+    """What came of the user's tools, and what else the user says."""
+    if isinstance(message.content, str) or role != "user":
+        return [], message
     results = [part for part in message.content if isinstance(part, ToolResult)]
-    return results if len(results) == len(message.content) else []
+    if not results:
+        return [], message
+    rest = tuple(part for part in message.content if not isinstance(part, ToolResult) and part != "")
+    return results, Message(message.role, rest)
 
 
-def _answered(call: Call, results: list[ToolResult], asked: _Asked) -> dict[str, Any]:
+def _answered(call: Call, results: list[ToolResult], asked: _Asked) -> list[Any]:
     """In the order of the calls: without an id only the place tells two calls of one tool apart."""
     ordered = sorted(results, key=lambda one: asked.places.get(one.id, len(asked.places)))
-    return {"parts": [_result(call, one, asked.names) for one in ordered], "role": "user"}
+    return [_result(call, one, asked.names) for one in ordered]
 
 
 def _parts(call: Call, message: Message, asked: _Asked, model: str) -> list[Any]:

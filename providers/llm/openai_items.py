@@ -15,9 +15,11 @@ from .openai_parts import as_text, native_of
 from .openai_turns import function_of, own
 from .protocol import as_it_stands
 from .repair import mended
+from .tool_ids import shortened
 
 FAMILY = "openai-responses"
 _WORDS = "OpenAI Responses"
+_ID_MOST = 64
 _CALLS = ("function_call", "custom_tool_call")
 _OF_A_CALL = ("type", "call_id", "name", "arguments")
 
@@ -75,12 +77,13 @@ def _item(call: Call, part: Part, role: str) -> Any:
             if role != "assistant":
                 raise EncodeError(f"a call to {call.model}: a tool is called in a turn of `assistant`, not of `{role}`")
             beside = part.native.value if part.native is not None and part.native.protocol == FAMILY else {}
-            told = {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.arguments}
+            told = {"type": "function_call", "call_id": shortened(part.id, _ID_MOST)}
+            told |= {"name": part.name, "arguments": part.arguments}
             return {**beside, **told}
         case ToolResult():
             if role == "assistant":
                 raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
-            return {"type": "function_call_output", "call_id": part.id, "output": _output(part)}
+            return {"type": "function_call_output", "call_id": shortened(part.id, _ID_MOST), "output": _output(part)}
 
 
 def _output(result: ToolResult) -> Any:

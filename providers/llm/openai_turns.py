@@ -13,25 +13,23 @@ from ...engine.call import Call, Message
 from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from ...engine.endpoint import EncodeError
 from .protocol import as_it_stands
+from .tool_ids import shortened
 
 FAMILY = "openai"
+_ID_MOST = 40
 # What a native part of a turn can't set: the turn itself says it.
 _NOT_FIELDS = ("role", "content", "tool_calls", "tool_call_id")
 
 
 def turns_of(call: Call, message: Message) -> Iterator[dict[str, Any]]:
-    """The messages that one turn is: every result of a tool is one of its own, between what else is said."""
-    rest: list[Part] = []
-    for part in message.content:
-        if not isinstance(part, ToolResult):
-            rest.append(part)
-            continue
-        if message.role == "assistant":
-            raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
-        if rest:
-            yield _turn(call, message.role, rest)
-            rest = []
-        yield {"content": _result(part), "role": "tool", "tool_call_id": part.id}
+    """The messages that one turn is: every result of a tool is one of its own, before what else is said, since they
+    have to follow the calls."""
+    results = [part for part in message.content if isinstance(part, ToolResult)]
+    if results and message.role == "assistant":
+        raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
+    for result in results:
+        yield {"content": _result(result), "role": "tool", "tool_call_id": shortened(result.id, _ID_MOST)}
+    rest: list[Part] = [part for part in message.content if not isinstance(part, ToolResult)]
     if rest or not message.content:
         yield _turn(call, message.role, rest)
 
@@ -59,7 +57,8 @@ def _turn(call: Call, role: str, parts: Sequence[Part]) -> dict[str, Any]:
                     (tools if is_tool_call else content).append(as_it_stands(call, "a native part", value))
     if tools and role != "assistant":
         raise EncodeError(f"a call to {call.model}: a tool is called in a turn of `assistant`, not of `{role}`")
-    turn: dict[str, Any] = {"content": _content(content, role), "role": role}
+    is_silent = not (content or tools or fields)
+    turn: dict[str, Any] = {"content": "" if is_silent else _content(content, role), "role": role}
     return turn | ({"tool_calls": tools} if tools else {}) | fields
 
 
@@ -82,7 +81,7 @@ def _tool_call(asked: ToolCall) -> dict[str, Any]:
     """What another protocol said beside a tool call means nothing here."""
     beside = asked.native.value if asked.native is not None and asked.native.protocol == FAMILY else {}
     function = {"name": asked.name, "arguments": asked.arguments}
-    return {"id": asked.id, "type": "function", **beside, "function": function}
+    return {"id": shortened(asked.id, _ID_MOST), "type": "function", **beside, "function": function}
 
 
 def _result(result: ToolResult) -> str | list[dict[str, Any]]:

@@ -36,8 +36,17 @@ def sound(call_id: str) -> str:
     """One that is not is told by its digest, so that no two become the same."""
     if call_id and len(call_id) <= _MOST and not _WRONG.search(call_id):
         return call_id
+    return _digested(call_id, _WRONG.sub("_", call_id), _MOST)
+
+
+def shortened(call_id: str, most: int) -> str:
+    """For who takes any sign, and only so many."""
+    return call_id if len(call_id) <= most else _digested(call_id, call_id, most)
+
+
+def _digested(call_id: str, said: str, most: int) -> str:
     digest = sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()[:_TAIL]
-    return f"{_WRONG.sub('_', call_id)[: _MOST - _TAIL - 1]}_{digest}"
+    return f"{said[: most - _TAIL - 1]}_{digest}"
 
 
 class _Ids:

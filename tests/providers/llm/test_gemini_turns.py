@@ -44,16 +44,16 @@ def answered(name: str, response: Any, call_id: str | None = None) -> dict[str, 
 
 PLAIN: dict[str, tuple[Any, dict[str, Any], bytes]] = {
     "turns of one role after each other": (
-        (Message("user", "a"), Message("user", ""), Message("model", "b"), Message("assistant", "c")),
+        (Message("user", "a"), Message("user", " "), Message("model", "b"), Message("assistant", "c")),
         {},
-        b'{"contents":[{"parts":[{"text":"a"}],"role":"user"},{"parts":[{"text":""}],"role":"user"},'
+        b'{"contents":[{"parts":[{"text":"a"}],"role":"user"},{"parts":[{"text":" "}],"role":"user"},'
         b'{"parts":[{"text":"b"}],"role":"model"},{"parts":[{"text":"c"}],"role":"model"}]}',
     ),
     "system prompts everywhere": (
-        (Message("developer", "a"), Message("user", " "), Message("system", "")),
+        (Message("developer", "a"), Message("user", " "), Message("system", "b")),
         {"max_tokens": 9},
         b'{"contents":[{"parts":[{"text":" "}],"role":"user"}],"generationConfig":{"maxOutputTokens":9},'
-        b'"systemInstruction":{"parts":[{"text":"a"},{"text":""}]}}',
+        b'"systemInstruction":{"parts":[{"text":"a"},{"text":"b"}]}}',
     ),
     "tools that were always in extra": (
         "x",
@@ -126,6 +126,21 @@ def test_results_are_told_in_the_order_of_their_calls() -> None:
         assert [part["functionResponse"]["id"] for part in told] == ["call_a1", "call_b2"]
 
 
+def test_results_beside_what_the_user_says_are_told_first_and_in_the_order_of_their_calls() -> None:
+    """Without the ids, which Google did not give, only the order tells which is which."""
+    asked = Message("assistant", (ToolCall("call_0", "f"), ToolCall("call_1", "f")))
+    late, first = ToolResult("call_1", "b"), ToolResult("call_0", "a")
+    for turns in ((("and", late, first),), (("", late), (first, "and")), ((late,), "", (first, "and"))):
+        _, told = contents(asked, *(Message("user", turn) for turn in turns))
+        assert told["parts"] == [answered("f", {"output": "a"}), answered("f", {"output": "b"}), {"text": "and"}]
+
+
+def test_a_turn_that_says_nothing_is_left_out_unless_there_is_no_other() -> None:
+    blank = Message("system", ""), Message("user", ("", "")), Message("assistant", "")
+    assert body((*blank, Message("user", "a"))) == body((Message("user", "a"),))
+    assert [turn["role"] for turn in contents(*blank)] == ["user", "model"]
+
+
 def test_ids_that_google_did_not_give_are_not_sent() -> None:
     asked = (ToolCall("call_0", "f"), ToolCall("call_1", "f"), ToolCall("", "g"))
     results = (ToolResult("call_1", "b"), ToolResult("call_0", "a"), ToolResult("", "c"))
@@ -143,9 +158,9 @@ def test_a_result_has_its_tools_name_from_itself_or_from_the_last_call_of_its_id
         Message("tool", (ToolResult("x", "3", "h"), "and")),
     )
     assert [content["parts"][0].get("functionResponse", {}).get("name") for content in told] == [
-        None, "f", None, "g", "h",
+        None, "f", None, "g",
     ]  # fmt: skip
-    assert told[4]["parts"][1] == {"text": "and"}
+    assert told[3]["parts"][1:] == [answered("h", {"output": "3"}, "x"), {"text": "and"}]
     with pytest.raises(EncodeError, match="wants the name of the tool whose result 'y' is: give it, or the turn"):
         parts(ToolResult("y", "4"), role="tool")
 

@@ -105,6 +105,28 @@ def test_a_conversation_with_tools_is_sent_in_its_order() -> None:
     ]
 
 
+def test_results_go_before_what_else_is_said_since_they_follow_the_calls() -> None:
+    told = turns_of(Message("user", ("And now?", ToolResult("c1", "rain"), ToolResult("c2", "late"))))
+    assert told == [
+        {"content": "rain", "role": "tool", "tool_call_id": "c1"},
+        {"content": "late", "role": "tool", "tool_call_id": "c2"},
+        {"content": "And now?", "role": "user"},
+    ]
+
+
+def test_an_id_of_more_than_40_signs_is_shortened_wherever_it_stands() -> None:
+    ids = ["a:" * 20, "b" * 41, "b" * 42]
+    calls = Message("assistant", tuple(ToolCall(one, "f") for one in ids))
+    asked, *answered = turns_of(calls, Message("tool", tuple(ToolResult(one, "x") for one in ids)))
+    sent = [call["id"] for call in asked["tool_calls"]]
+    assert sent == [turn["tool_call_id"] for turn in answered] and sent[0] == ids[0]
+    assert len(set(sent)) == 3 and all(len(one) == 40 for one in sent)
+
+
+def test_an_assistant_that_says_nothing_says_an_empty_text() -> None:
+    assert turns_of(Message("user", "x"), Message("assistant", ()))[1] == {"content": "", "role": "assistant"}
+
+
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}
 CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "grammar", "input": "x = 1"}}
 
