@@ -134,6 +134,15 @@ def test_an_answer_of_a_given_shape_is_parsed(client: anthropic.Anthropic, behin
     assert parsed == KOELN
 
 
+@in_each
+def test_the_clients_beta_reads_the_same(client: anthropic.Anthropic, behind: Behind) -> None:
+    given: Any = {"model": behind.chat, "max_tokens": 200, "messages": TALK[:1], "betas": ["some-beta-2026-01-01"]}
+    whole = client.beta.messages.create(**given)
+    with client.beta.messages.stream(**given) as events:
+        streamed = events.get_final_message()
+    assert [text_of(whole), text_of(streamed)] == [behind.says(HELLO)] * 2
+
+
 @pytest.mark.parametrize("provider", ["recorded", "recorded-claude", "recorded-gemini"])
 def test_an_image_comes_to_the_provider_byte_for_byte(
     gateway: Served, client: anthropic.Anthropic, provider: str

@@ -79,8 +79,8 @@ def test_a_provider_that_is_down_is_a_servers_error_and_asked_for_once(
     async def scenario() -> Any:
         async with gateway_before(f"http://127.0.0.1:{free_port()}/v1", tmp_path) as running:
             error = await error_of(CLIENTS[name], running.port, streamed)
-            assert running.metrics.requests == 1
-            return error
+        assert running.metrics.requests == 1
+        return error
 
     error = asyncio.run(asyncio.wait_for(scenario(), 60))
     assert isinstance(error, openai.InternalServerError | anthropic.InternalServerError | errors.ServerError)
@@ -94,8 +94,8 @@ def test_a_stream_that_breaks_off_for_good_ends_in_an_error_and_not_in_half_an_a
     async def scenario() -> int:
         async with gateway(tmp_path, None, Options(faults=("stream_cut=before",))) as both:
             await error_of(CLIENTS[name], both.port, True)
-            assert both.running.metrics.requests == 1
-            return both.calls
+        assert both.running.metrics.requests == 1
+        return both.calls
 
     assert asyncio.run(asyncio.wait_for(scenario(), 60)) > 1
 

@@ -177,7 +177,7 @@ def test_a_client_that_runs_out_of_time_tries_again_by_itself_and_gets_the_sampl
 ) -> None:
     faults("silence=60,at=1")
     asked: Any = talk("answered at the second try")
-    with openai.OpenAI(api_key=TOKEN, base_url=gateway.base_url, timeout=1.0) as client:
+    with openai.OpenAI(api_key=TOKEN, base_url=gateway.base_url, timeout=2.0) as client:
         raw = client.chat.completions.with_raw_response.create(model=MODEL, messages=asked)
     assert (raw.headers["x-millstream-trial"], raw.headers["x-millstream-cached"]) == ("0", "false")
     assert (raw.retries_taken, gateway.provider.calls()) == (1, 2)

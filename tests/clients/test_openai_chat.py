@@ -11,6 +11,7 @@ import chat_shapes
 import openai
 import pytest
 from openai.types.chat import ChatCompletion
+from recorder import EVENTS, JSON
 from served import (
     AGAIN,
     ASKED,
@@ -151,23 +152,37 @@ def test_an_image_comes_to_the_provider_byte_for_byte(gateway: Served, client: o
     assert part == wanted[provider]
 
 
-def test_log_probabilities_come_as_the_provider_told_them(gateway: Served, client: openai.OpenAI) -> None:
+@both_ways
+def test_log_probabilities_come_as_the_provider_told_them(
+    gateway: Served, client: openai.OpenAI, streamed: bool
+) -> None:
     top = [{"token": "A", "logprob": -0.25, "bytes": [65]}, {"token": "B", "logprob": -1.5, "bytes": [66]}]
     told = {"content": [{**top[0], "top_logprobs": top}], "refusal": None}
-    gateway.recorder.react = lambda _: (200, chat_shapes.whole(choices=chat_shapes.choice(logprobs=told)))
+    pieces = [chat_shapes.event(one) for one in pieces_of({"content": "A"}, logprobs=told)]
+    answer = b"".join([*pieces, b"data: [DONE]\n\n"])
+    recorder = gateway.recorder
+    recorder.react = lambda _: (
+        200,
+        answer if streamed else chat_shapes.whole(choices=chat_shapes.choice(logprobs=told)),
+    )
+    recorder.content_type = EVENTS if streamed else JSON
+    talk: list[Any] = [{"role": "user", "content": "A or B?"}]
     try:
-        answer = client.chat.completions.create(
-            model="recorded/model", messages=[{"role": "user", "content": "A or B?"}], logprobs=True, top_logprobs=2
-        )
+        got = asked(client, streamed, model="recorded/model", messages=talk, logprobs=True, top_logprobs=2)
     finally:
-        gateway.recorder.react = react
-    assert {name: gateway.recorder.last.json[name] for name in ("logprobs", "top_logprobs")} == {
-        "logprobs": True,
-        "top_logprobs": 2,
-    }
-    read = answer.choices[0].logprobs
+        recorder.react, recorder.content_type = react, JSON
+    assert (recorder.last.json["logprobs"], recorder.last.json["top_logprobs"]) == (True, 2)
+    read = got.choices[0].logprobs
     assert read is not None and read.content is not None
     assert [(one.token, one.logprob) for one in read.content[0].top_logprobs] == [("A", -0.25), ("B", -1.5)]
+
+
+def pieces_of(delta: dict[str, Any], **more: Any) -> Iterator[dict[str, Any]]:
+    """An answer of one piece as a stream."""
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1741569952, "model": "model"}
+    yield {**head, "choices": [{"index": 0, "delta": {"role": "assistant", **delta}, "finish_reason": None, **more}]}
+    yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    yield {**head, "choices": [], "usage": {"prompt_tokens": 4, "completion_tokens": 1, "total_tokens": 5}}
 
 
 def test_parameters_of_its_own_protocol_go_through_and_caller_and_notes_do_not(
