@@ -18,6 +18,8 @@ OWN_PROVIDERS: Mapping[str, str] = MappingProxyType(
     {"openai": "openai", "openai-responses": "openai-responses", "anthropic": "anthropic", "gemini": "gemini"}
 )
 _NO_MODELS = (WEB, "search")
+# Some providers have the model in their path, where these would lead to something else.
+_PLACES = frozenset({".", ".."})
 _SHOWN_MAX = 80
 
 
@@ -31,6 +33,8 @@ def model_named(word: str, family: str, names: Mapping[str, str], is_provider: C
         raise _unknown(word, "expected a model as provider/model, or a name without spaces")
     if family == "gemini":
         word = word.removeprefix("models/")
+    if not _PLACES.isdisjoint(word.split("/")):
+        raise _unknown(word, "no part of a model's name is . or ..")
     provider, slash, model = word.partition("/")
     if not slash:
         return f"{own}/{word}"

@@ -49,6 +49,13 @@ def test_what_is_no_model_is_refused_as_one_that_is_not_there(word: str) -> None
     assert (problem.status, problem.kind, problem.param) == (404, "unknown_model", "model")
 
 
+@pytest.mark.parametrize("word", ["gemini/a/../b", "gemini/..", "gemini/./a", "..", ".", "models/../b", "mylab/a/.."])
+def test_no_name_leads_to_another_place_of_a_providers(word: str) -> None:
+    with pytest.raises(Refused, match=r"no part of a model's name is \. or \.\."):
+        named(word, "gemini")
+    assert named("mylab/v1..2/.hidden...") == "mylab/v1..2/.hidden..."
+
+
 def test_a_model_whose_own_name_holds_a_slash_is_told_how_it_is_written() -> None:
     with pytest.raises(Refused, match="openai/meta-llama/Llama-3"):
         named("meta-llama/Llama-3")
