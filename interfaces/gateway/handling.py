@@ -116,15 +116,16 @@ class Handling:
         transport = request.transport
         local = "" if transport is None else str(transport.get_extra_info("sockname")[0])
         judged = judge(Seen(request.method, target, headers, request.remote or "", local), self.rules)
-        first = {name: given[0] for name, given in headers.items()}
-        way = way_of(request.method, target, first)
-        name = way.dialect if way is not None else dialect_of(target.partition("?")[0], first)
+        # As HTTP reads a header that came twice: so none of its values is taken for the only one.
+        told = {name: ", ".join(given) for name, given in headers.items()}
+        way = way_of(request.method, target, told)
+        name = way.dialect if way is not None else dialect_of(target.partition("?")[0], told)
         if isinstance(judged, Problem):
             self._metrics.refused(judged)
             return refusal(judged, DIALECTS[name], name, request_id)
         if way is None or (way.kind == "ask") != (request.method == "POST"):
             return refusal(_astray(request.method, target, way), DIALECTS[name], name, request_id)
-        exchange = Exchange(request, request_id, way, self._callers[judged], first)
+        exchange = Exchange(request, request_id, way, self._callers[judged], told)
         if way.kind != "ask":
             return self._look(exchange)
         if self.is_draining:

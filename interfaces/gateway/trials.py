@@ -21,12 +21,12 @@ _SIZE = 16
 class Taken:
     """The numbers of one request, and of those that are the same request again (`holders`)."""
 
-    __slots__ = ("body", "holders", "is_answered", "name", "numbers", "question")
+    __slots__ = ("asked", "holders", "is_answered", "name", "numbers", "question")
 
-    def __init__(self, numbers: tuple[int, ...], question: bytes = b"", body: bytes = b"", name: bytes = b"") -> None:
+    def __init__(self, numbers: tuple[int, ...], question: bytes = b"", asked: bytes = b"", name: bytes = b"") -> None:
         self.numbers = numbers
         self.question = question
-        self.body = body
+        self.asked = asked
         self.name = name
         self.holders = 1
         self.is_answered = False
@@ -53,16 +53,18 @@ class Trials:
         """Numbers for one request. `scope`: caller and run; `key`: the question's; `body`: what came. Nothing awaits
         here, so no two requests are counted as one."""
         name = _digest(scope, idempotency.encode("utf-8", "surrogateescape"), b"name") if idempotency else b""
+        # Some clients name the model in the path: the same body may be another question.
+        asked = hashlib.sha256(key + b"\0" + body).digest() if idempotency else b""
         if name and (known := self._repeated.get(name)) is not None:
-            if known.body != hashlib.sha256(body).digest():
+            if known.asked != asked:
                 raise Refused(
-                    "this Idempotency-Key came with another body before: use a new one", None, "conflict", 422
+                    "this Idempotency-Key came with another body or model before: use a new one", None, "conflict", 422
                 )
             known.holders += 1
             return known
         taken = self._counted(scope, key, count)
         if name:
-            taken.name, taken.body = name, hashlib.sha256(body).digest()
+            taken.name, taken.asked = name, asked
             self._repeated[name] = taken
             self._forget_oldest()
         return taken
@@ -105,18 +107,12 @@ class Trials:
         return Taken(tuple(numbers), question)
 
     def _give_back(self, taken: Taken) -> None:
-        """The highest shrink the count; others wait for who asks next."""
-        upcoming = self._next[taken.question]
-        returned = self._returned.pop(taken.question, [])
-        free = sorted({*returned, *taken.numbers})
-        while free and free[-1] == upcoming - 1:
-            upcoming = free.pop()
-        if upcoming:
-            self._next[taken.question] = upcoming
-        else:
-            del self._next[taken.question]
-        if free:
-            self._returned[taken.question] = free
+        """They wait for who asks next. A question of which all came back is as if it had never been asked."""
+        returned = self._returned.setdefault(taken.question, [])
+        for number in taken.numbers:
+            heapq.heappush(returned, number)
+        if len(returned) == self._next[taken.question]:
+            del self._next[taken.question], self._returned[taken.question]
 
     def _forget_oldest(self) -> None:
         """Beyond its bound a name is forgotten: who uses it again asks a new question, never gets another's answer."""

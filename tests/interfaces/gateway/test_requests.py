@@ -145,6 +145,19 @@ def test_a_trial_that_is_no_number_is_refused(tmp_path: Path, said: str) -> None
     run(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("name", ["X-Millstream-Trial", "X-Millstream-Run"])
+def test_a_header_that_came_twice_is_not_read_as_its_first(tmp_path: Path, name: str) -> None:
+    async def scenario(both: Both) -> None:
+        async with Client(both.port) as client:
+            body = json.dumps(question()).encode()
+            lines = [("Host", f"127.0.0.1:{both.port}"), ("Content-Type", "application/json"), (name, "1"), (name, "2")]
+            client.send(request("POST", CHAT, lines, body))
+            answer = await client.answer()
+        assert (answer.status, answer.json["error"]["param"], both.calls) == (400, name, 0)
+
+    run(tmp_path, scenario)
+
+
 BODIES = {
     b"": 400,
     b"{": 400,

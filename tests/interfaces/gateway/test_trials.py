@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,26 @@ def test_a_named_request_keeps_its_number_until_all_who_share_it_failed() -> Non
     trials.end(second, is_answered=False)
     assert take(trials).numbers == (0,)
     assert trials.take("ann", b"key", 1, b"{}", "name").numbers == (2,)
+
+
+def test_the_same_body_may_be_another_question_where_the_path_says_the_model() -> None:
+    trials = Trials()
+    trials.end(trials.take("ann", b"of one model", 1, b"{}", "name"), is_answered=True)
+    with pytest.raises(Refused) as refused:
+        trials.take("ann", b"of another", 1, b"{}", "name")
+    assert (refused.value.problem.status, refused.value.problem.kind) == (422, "conflict")
+    assert take(trials, b"of another").numbers == (0,)
+
+
+def test_ten_thousand_that_hang_up_at_once_are_given_back_at_once() -> None:
+    trials = Trials()
+    gone, answered = [take(trials) for _ in range(20_000)], take(trials)
+    began = time.process_time()
+    for taken in gone:
+        trials.end(taken, is_answered=False)
+    assert time.process_time() - began < 2
+    trials.end(answered, is_answered=True)
+    assert [take(trials).numbers[0] for _ in range(3)] == [0, 1, 2]
 
 
 def test_the_oldest_names_are_forgotten_and_give_nobody_anothers_number() -> None:
