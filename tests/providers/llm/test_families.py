@@ -1,4 +1,4 @@
-"""What one family's own parts are to every other: left out, plain text, or refused; and marks, which others never see."""
+"""What one family's own parts are to every other: left out, plain text, or refused; and marks, seen by none of them."""
 
 from __future__ import annotations
 
