@@ -16,6 +16,7 @@ from ...engine.admission import Permit
 from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.events import Event
+from ...engine.fault import LocalFault
 from ...engine.limits import Tokens
 from ...engine.money import worst_cost
 from ...engine.scheduler import Wanted
@@ -30,13 +31,14 @@ MODELS_MAX = 1_000
 _NO_LIMIT = 1e12
 
 
-class _RunOut(Exception):
-    """The budget that carried a call can't bear another attempt: whoever else waits for it asks anew."""
+class _NotCarried(Exception):
+    """The budget that carried a call can't bear another attempt, or can't be written down: `why` is for its caller;
+    whoever else waits for the call asks anew."""
 
-    def __init__(self, caller: Caller, most: float) -> None:
+    def __init__(self, caller: Caller, why: Refused | LocalFault) -> None:
         super().__init__(caller.settings.name)
         self.caller = caller
-        self.most = most
+        self.why = why
 
 
 class _Turn:
@@ -48,18 +50,22 @@ class _Turn:
         self.most = 0.0
         self.mark: str | None = None
         self.has_begun = False
-        self.has_run_out = False
+        self.why_not: Refused | LocalFault | None = None
         self._permit = permit
 
     def begin_attempt(self) -> None:
-        """Each is reserved before it is sent. Cancels the call where the budget can't bear one more."""
+        """Each is reserved before it is sent. Cancels the call where that can't be."""
         self.has_begun = True
         spending = self.caller.spending
         if spending is None or self.mark is not None:
             return
-        self.mark = spending.reserve(self.most)
-        if self.mark is None:
-            self.has_run_out = True
+        try:
+            self.mark = spending.reserve(self.most)
+        except LocalFault as fault:
+            self.why_not = fault
+        else:
+            self.why_not = None if self.mark is not None else self.caller.over_budget(self.most)
+        if self.why_not is not None:
             raise asyncio.CancelledError
 
     def pay(self, cost: float) -> None:
@@ -118,9 +124,9 @@ class Asking:
                 else:
                     carry = partial(self._send, wanted, None, is_heard=hear is not None)
                     outcome = await self._flights.join(wanted.key, carry, hear)
-            except _RunOut as error:
+            except _NotCarried as error:
                 if error.caller is caller:
-                    raise caller.over_budget(error.most) from error
+                    raise error.why from error
                 found = self.look_up(wanted.call)
                 if isinstance(found, Outcome):
                     return found
@@ -176,8 +182,8 @@ class Asking:
         try:
             return await self._engine.scheduler.fetch(wanted, None)
         except asyncio.CancelledError:
-            if turn is not None and turn.has_run_out:
-                raise _RunOut(turn.caller, turn.most) from None
+            if turn is not None and turn.why_not is not None:
+                raise _NotCarried(turn.caller, turn.why_not) from None
             raise
         finally:
             self._turns.pop(task, None)

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...engine.admission import Admission, Permit
 from ...engine.endpoint import Fault
 from ...engine.events import Events
+from ...engine.fault import LocalFault
 from ...engine.group import LaneGroup
 from ...engine.lane import CONCURRENCY_DEFAULT, Lane
 from ...engine.ledger import Ledger
@@ -19,6 +20,7 @@ from ...engine.limits import Tokens, declared_quota
 from ...engine.money import Purse
 from ...engine.retry import RetryPolicy
 from ..dialects.dialect import Refused
+from ..output import note
 from .settings import CallerSettings
 from .spending import Spending
 
@@ -36,6 +38,7 @@ class Caller:
         self.spending: Spending | None = None
         self._lane: LaneGroup | None = None
         self._settled = asyncio.Event()
+        self._is_told = False
         if settings.max_cost is not None:
             self.spending = Spending(folder / f"{settings.name}.spent", settings.max_cost)
         if settings.rpm is not None or settings.tpm is not None or settings.concurrency is not None:
@@ -85,8 +88,17 @@ class Caller:
         return mark
 
     def settle(self, mark: str, cost: float) -> None:
+        """What can't be written down stays reserved, at its worst, and takes no answer away from who paid for it: the
+        next reservation is refused if the file is still no good."""
         assert self.spending is not None
-        self.spending.settle(mark, cost)
+        try:
+            self.spending.settle(mark, cost)
+        except LocalFault as fault:
+            if not self._is_told:
+                note(f"millstream serve: {fault}")
+            self._is_told = True
+        else:
+            self._is_told = False
         self._settled.set()
 
     def over_budget(self, most: float) -> Refused:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import resource
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from gateways import ANN, BOB, MODEL, Both, Client, gateway, get, post, question, until
 
 from millstream import Lane
@@ -94,6 +98,45 @@ def test_an_attempt_that_may_have_been_billed_counts_and_the_next_must_fit_too(
         assert 0.0001 < spending.settled <= spending.limit and spending.is_idle and spending.reserved == 0
 
     run(tmp_path, scenario, ann(max_cost=0.0002), options=Options(faults=("truncated_json",)))
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """As on a full disk: what is written beyond fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_an_answer_whose_cost_can_not_be_written_down_is_kept_and_counts_at_its_worst(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The caller's file is the longest there is, and has room for what is reserved but not for what it cost."""
+    file = tmp_path / "cache" / "gateway" / "ann.spent"
+    file.parent.mkdir(parents=True)
+    told = [f"= earlier-{number} 0.0" for number in range(20_000)]
+    file.write_text("".join(f"{line} {zlib.crc32(line.encode()):08x}\n" for line in told))
+
+    async def scenario(both: Both) -> None:
+        ann_now = both.running.callers["ann"]
+        assert ann_now.spending is not None
+        with files_of_at_most(file.stat().st_size + 60):
+            answers = [await post(both.port, question(), **AS_ANN) for _ in range(2)]
+            assert [answer.status for answer in answers] == [200, 500]
+            assert "can't be written" in answers[1].json["error"]["message"]
+            assert (ann_now.in_flight, both.calls) == (0, 1)
+            assert ann_now.spending.settled == 0 and ann_now.spending.reserved > 0.0001
+        again = await post(both.port, question(), X_Millstream_Trial="0", **AS_ANN)
+        assert (again.status, again.is_cached) == (200, True)
+        later = await post(both.port, question(), **AS_ANN)
+        assert (later.status, later.trial) == (200, 1) and ann_now.spending.settled > 0
+
+    run(tmp_path, scenario, ann(max_cost=1.0, concurrency=1))
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "ann.spent can't be written" in said and not caplog.records
 
 
 def test_a_model_without_a_price_is_refused_to_who_has_a_budget(tmp_path: Path) -> None:
