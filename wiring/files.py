@@ -1,4 +1,4 @@
-"""How many files this process may open, and how many calls may be in flight because of it.
+"""How many files this process may open, and how many calls in flight and clients there may be because of it.
 
 Raises the soft limit to what an engine can use and never lowers it. Knows no call and no provider.
 """
@@ -23,6 +23,13 @@ def raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         except (ValueError, OSError):
             return  # then lanes stay below the limit there is
+
+
+def connections_max() -> int:
+    """How many clients may be connected at once: each may need a connection of ours to a provider."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = FILES_WANTED if soft == resource.RLIM_INFINITY else soft
+    return max(1, (files - FILES_SPARED) // 2)
 
 
 def capped_by_files(lane: Lane, keys: int = 1) -> Lane:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 from msgspec import structs
 
 from ...engine.fault import LocalFault
+from ...wiring.files import connections_max
 from ..dialects.dialect import Problem
 from ..output import note
 from .answers import refusal
@@ -23,6 +27,8 @@ from .paths import CHAT
 
 # A connection on which nothing comes is closed after so long, one that never brought a whole head too.
 IDLE_S = 75.0
+# One whose client takes nothing of what waits for it is closed after so long: a person may look at something else.
+TAKING_S = 120.0
 _BACKLOG = 1_024
 
 
@@ -39,9 +45,39 @@ class _Connection(RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("the answer had begun")
         said = "the gateway failed at this request" if status >= 500 else "this is no HTTP request that can be read"
+        if isinstance(exc, LineTooLong):
+            said = "a line of the request's head is too long: cut the path or the header"
         made = refusal(Problem(status, "local_fault" if status >= 500 else "invalid", said), DIALECTS[CHAT], CHAT, "")
         made.force_close()
         return made
+
+
+class _Connections(web.Server):
+    """How many are open, and for how long a client may take nothing."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.open = 0
+        self.taking_s = TAKING_S
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self.open += 1
+        # The system tells of a client that is gone, or that stands still; writing would wait for it for ever.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            taken_by = transport.get_extra_info("socket")
+            taken_by.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self.taking_s * 1_000))
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self.open -= 1
+
+
+class _NoRoom(asyncio.Protocol):
+    """One connection too many: closed at once, so that those there are can be answered."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
 
 
 class Listener:
@@ -53,16 +89,24 @@ class Listener:
         self._asked_port = port
         self._rules = rules
         self._server: asyncio.Server | None = None
-        self._web: web.Server | None = None
+        self._web: _Connections | None = None
         self.port = port
+        self.connections_max = connections_max()
+
+    @property
+    def connections(self) -> _Connections:
+        assert self._web is not None
+        return self._web
 
     async def __aenter__(self) -> Listener:
         loop = asyncio.get_running_loop()
         silent = logging.Logger("millstream.gateway")
         silent.addHandler(logging.NullHandler())
-        served = self._web = web.Server(self._handling.handle, handler_cancellation=True, access_log=None)
+        served = self._web = _Connections(self._handling.handle, handler_cancellation=True, access_log=None)
 
-        def connected() -> _Connection:
+        def connected() -> asyncio.Protocol:
+            if served.open >= self.connections_max:
+                return _NoRoom()
             return _Connection(served, loop=loop, access_log=None, logger=silent, keepalive_timeout=IDLE_S)  # type: ignore[arg-type]
 
         try:
