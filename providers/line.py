@@ -57,11 +57,11 @@ class TooLarge(ExchangeError):
 
 
 class Answer(NamedTuple):
-    """`broken`: why the body is not whole, where the caller may want what there is of it. `first_byte_at` is by
-    time.perf_counter."""
+    """`headers`: by their names as these were written; of one that came twice, the last. `broken`: why the body is not
+    whole, where the caller may want what there is of it. `first_byte_at` is by time.perf_counter."""
 
     status: int
-    headers: list[tuple[bytes, bytes]]
+    headers: dict[bytes, bytes]
     body: bytes
     first_byte_at: float | None
     broken: ExchangeError | None = None
@@ -77,6 +77,9 @@ class Line(asyncio.Protocol):
         self.should_close = False
         self._loop = loop
         self._asked: asyncio.Future[Answer] | None = None
+        # The parser fills it by itself: there may be thirty headers, and hardly one of them is ever looked at.
+        self._heads: dict[bytes, bytes] = {}
+        self.on_header = self._heads.__setitem__
         self._parser = httptools.HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
@@ -90,14 +93,15 @@ class Line(asyncio.Protocol):
 
     def _begin(self) -> None:
         self._status = 0
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers: dict[bytes, bytes] = {}
         self._beside = 0  # bytes that came outside of the body
         self._taken = 0  # and in it
         self._body: bytes | bytearray = b""
         self._first_byte_at: float | None = None
         self._unpacking: Unpacking | None = None
         self._fault: ExchangeError | None = None
-        self._is_interim = self._has_head = self._is_framed = self._is_whole = False
+        self._is_interim = self._has_head = self._is_whole = False
+        self._heads.clear()
 
     # What is asked of it
 
@@ -165,13 +169,12 @@ class Line(asyncio.Protocol):
             self._beside += len(data)
             if self._beside > HEAD_MAX + _FRAME_MAX * taken:
                 self._fault = self._fault or NoHttp(f"it has more than {HEAD_MAX >> 10} KiB that are no body")
-        if isinstance(self._fault, BrokenOff):
-            self._finish(self._fault)
-            self.abort()
-        elif self._fault is not None:
+        if self._fault is not None:
             self._fail(self._fault)
         elif self._is_whole:
             self._finish(None)
+        elif self._has_head:
+            self._heads.clear()  # what comes behind the body is no head of anything
 
     def _ended(self, error: Exception | None) -> None:
         """The server sends nothing more."""
@@ -179,31 +182,41 @@ class Line(asyncio.Protocol):
             return
         if not self._has_head:
             self._fail(HungUp(f"the server closed before it answered ({error or 'it hung up'})"))
-        elif not self._is_framed and error is None:
-            self._finish(self._broken())
+        elif error is None and not self._is_framed():
+            self._finish(None)
         else:
             self._finish(BrokenOff(str(error or "the connection closed")))
 
-    def _broken(self) -> ExchangeError | None:
-        if self._unpacking is not None and self._first_byte_at is not None and not self._unpacking.is_whole:
-            return BrokenOff("what is compressed ends in the middle")
-        return None
+    def _is_framed(self) -> bool:
+        """Whether its end is told by something else than the connection's."""
+        for name, value in self._headers.items():
+            match name.lower():
+                case b"content-length":
+                    return True
+                case b"transfer-encoding" if _last_of(value) == b"chunked":
+                    return True
+        return False
 
     def _finish(self, broken: ExchangeError | None) -> None:
-        if self._asked is None or self._asked.done():
+        asked = self._asked
+        if asked is None or asked.done():
             return
-        body, broken = bytes(self._body), broken or self._broken()
-        answer = Answer(self._status, self._headers, body, self._first_byte_at, broken)
+        unpacking = self._unpacking
+        if broken is None and unpacking is not None and self._taken and not unpacking.is_whole:
+            broken = BrokenOff("what is compressed ends in the middle")
+        answer = Answer(self._status, self._headers, bytes(self._body), self._first_byte_at, broken)
         if not self._is_whole or self.transport is None or self.transport.get_write_buffer_size():
             # Answered before all of the request was out: what is still to go would stand before the next one.
             self.should_close = True
         self._begin()
-        self._asked.set_result(answer)
         self._asked = self._tap = None
+        asked.set_result(answer)
 
     def _fail(self, error: ExchangeError) -> None:
         self.should_close = True
-        if self._asked is not None and not self._asked.done():
+        if isinstance(error, BrokenOff):
+            self._finish(error)  # its status may be worth more than its body
+        elif self._asked is not None and not self._asked.done():
             self._asked.set_exception(error)
         self.abort()
 
@@ -213,10 +226,6 @@ class Line(asyncio.Protocol):
         if self._is_whole:
             self.should_close = True  # another answer, which nobody asked for
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._has_head:  # what comes behind the body is no head of anything
-            self._headers.append((name.lower(), value))
-
     def on_headers_complete(self) -> None:
         if self._is_whole:
             return
@@ -225,14 +234,11 @@ class Line(asyncio.Protocol):
         if self._is_interim:
             return
         self._has_head = True
-        for name, value in self._headers:
-            if name == b"content-length":
-                self._is_framed = True
-            elif name == b"transfer-encoding":
-                # Anything else lasts until the connection ends.
-                self._is_framed = self._is_framed or _last_of(value) == b"chunked"
-            elif name == b"content-encoding":
-                self._unpack(value.strip().lower())
+        self._headers = self._heads.copy()
+        if b"content-encoding" in b" ".join(self._headers).lower():
+            for name, value in self._headers.items():
+                if name.lower() == b"content-encoding":
+                    self._unpack(value.strip().lower())
 
     def _unpack(self, coding: bytes) -> None:
         if coding in CODINGS:
@@ -278,7 +284,7 @@ class Line(asyncio.Protocol):
         if self._is_interim:
             # One that says "go on" or gives early hints is not the answer yet.
             self._is_interim = False
-            self._headers = []
+            self._heads.clear()
             return
         if not self._is_whole:
             self._is_whole = True

@@ -13,7 +13,7 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 import aiohttp
@@ -261,11 +261,11 @@ def _lines(headers: Mapping[str, str]) -> bytes:
     return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
 
 
-def _kept(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Those that mean something, by their names in lower case; where one comes twice, the first."""
+def _kept(headers: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Those that mean something, by their names in lower case."""
     found: dict[str, str] = {}
-    for name_bytes, value in headers:
-        name = name_bytes.decode("latin-1")
+    for name_bytes, value in headers.items():
+        name = name_bytes.decode("latin-1").lower()
         if name in _HEADERS_KEPT or is_told_in(name):
             found.setdefault(name, value.decode("utf-8", "surrogateescape"))
     return found
