@@ -157,10 +157,11 @@ class Admission:
         return Hold(wait, why)
 
     def _give_up(self) -> Hold:
-        minutes = self._policy.patience_s / 60
+        patience = self._policy.patience_s
+        length = f"{patience:.2g} s" if patience < 60 else f"{patience / 60:.2g} min"
         what = "gave no valid answer" if self.breaker.is_open else "kept refusing calls"
         said = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
-        detail = f"{self.lane.model} {what} for {minutes:.2g} min (--patience): try again when it is back{said}"
+        detail = f"{self.lane.model} {what} for {length} (--patience): try again when it is back{said}"
         self.stop("patience", detail)
         return STOPPED
 

@@ -169,7 +169,7 @@ def test_why_a_lane_stopped_is_told_with_what_to_do(cli: CommandLine, provider: 
     # Nobody answers at this port, and that is the news.
     away = cli(*GRID, "--model", "sim/open", "--base-url", "http://127.0.0.1:9", "--out", "away", "--patience", "2s")
     assert away.code == 4
-    assert re.search(r"gave no valid answer for 0\.033 min .*; the latest: connect: .*127\.0\.0\.1", away.out)
+    assert re.search(r"gave no valid answer for 2 s .*; the latest: connect: .*127\.0\.0\.1", away.out)
     assert re.search(r"asks for a pause of 0\.01 min after \S+ min without a valid answer, more than", throttled.out)
 
 
