@@ -68,7 +68,7 @@ class Journal:
         self._must_be_sealed = must_be_sealed
         _mend_tail(path)
         if set_aside:
-            _set_damaged_aside(path, must_be_sealed=must_be_sealed)
+            set_damaged_aside(path, must_be_sealed=must_be_sealed)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._pending: list[bytes] = []
         self._is_dirty = False
@@ -191,7 +191,7 @@ def _end_of_last_line(fd: int, size: int) -> int:
     return 0
 
 
-def _set_damaged_aside(path: Path, *, must_be_sealed: bool) -> None:
+def set_damaged_aside(path: Path, *, must_be_sealed: bool) -> None:
     """Move every damaged line to a file beside the journal; the rest stays in its order."""
     bad = [line for line in read_lines(path) if not is_intact(line, must_be_sealed=must_be_sealed)]
     if not bad:

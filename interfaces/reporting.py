@@ -18,6 +18,7 @@ from ..engine.collector import calm_collector
 from ..engine.fault import LocalFault
 from ..engine.run_folder import MANIFEST, RECORDS, read_manifest, write_whole
 from . import chameleon_report, millstone_report
+from .batch.place import refuse_batch
 from .chameleon_report import ConversationFolder
 from .refusal import UsageError
 from .which import benchmark_of
@@ -64,6 +65,7 @@ def distinct(folders: Sequence[str]) -> list[Path]:
     found = {Path(folder).resolve(): Path(folder).absolute() for folder in folders}
     for path in found.values():
         if not (path / RECORDS).is_file() and not (path / MANIFEST).is_file():
+            refuse_batch(path)
             inside = sorted({each.parent.name for each in path.glob(f"*/{RECORDS}")}) if path.is_dir() else []
             if inside:
                 several = " ".join(f"{path}/{name}" for name in inside[:3])

@@ -6,7 +6,6 @@ believe, and a kill at any instant leaves every line either done or to be asked.
 
 from __future__ import annotations
 
-import os
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping
@@ -16,33 +15,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
-from msgspec import Struct
 
 from ...engine.fault import DamagedJournal, LocalFault
-from ...engine.journal import Journal, Reserve, read_lines
+from ...engine.journal import Journal, Reserve, is_intact, read_lines, set_damaged_aside
 from ...engine.pairs import Ended
 from ...engine.run_folder import MANIFEST, RunFolder, WrongSpecification
 from ..refusal import UsageError
+from .output import Output
+from .place import Place
 from .rows import Note, Written, line_of
 
-_KINDS = _ANSWERED, _FAILED, _RETIRED = 0, 1, 2
 REPLACED = "replaced.jsonl"
-
-
-class Place(Struct, frozen=True):
-    """Where a batch writes: `errors` None: into the output too."""
-
-    out: Path
-    errors: Path | None = None
-
-    @property
-    def folder(self) -> Path:
-        """What is kept beside the output: its lock, which input it is of, and what its rows cost."""
-        return self.out.with_name(f"{self.out.name}.millstream")
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return (self.out,) if self.errors is None else (self.out, self.errors)
+DAMAGED = "damaged.jsonl"
+_SET_ASIDE = "with --set-aside-damaged the same command moves such lines away and asks for them again"
 
 
 class Rows(Journal):
@@ -52,18 +37,24 @@ class Rows(Journal):
         self._pending.append(row + b"\n")
 
 
-class _Noted:
+class Noted:
     """The checksums of every line's row, by what its note says it is: a kill between note and row leaves a note alone,
     and the line may end otherwise when it is asked again. Fifteen bytes a line."""
 
+    KINDS = ANSWERED, FAILED, RETIRED = 0, 1, 2
+
     def __init__(self, last: int) -> None:
-        self._sums = [array("I", bytes(4 * (last + 1))) for _ in _KINDS]
-        self._known = [bytearray(last + 1) for _ in _KINDS]
+        self._sums = [array("I", bytes(4 * (last + 1))) for _ in self.KINDS]
+        self._known = [bytearray(last + 1) for _ in self.KINDS]
 
     def add(self, kind: int, note: Note) -> None:
         if note.row_crc is not None and note.line < len(self._known[kind]):
             self._sums[kind][note.line] = note.row_crc
             self._known[kind][note.line] = True
+
+    def kind_of(self, line: int, row_crc: int) -> int | None:
+        """None: no note tells of this row."""
+        return next((kind for kind in self.KINDS if self.has(kind, line, row_crc)), None)
 
     def has(self, kind: int, line: int, row_crc: int) -> bool:
         return bool(self._known[kind][line]) and self._sums[kind][line] == row_crc
@@ -77,28 +68,40 @@ class _Noted:
 
 class Book:
     """The output of one batch, held by this process. Use as a context manager. `tag` begins the id of every row; `last`
-    is the number of the input's last line."""
+    is the number of the input's last line. `set_aside`: what is not what was written is moved away."""
 
     def __init__(
-        self, place: Place, specification: Mapping[str, Any], tag: str, last: int, *, retry: bool = False
+        self,
+        place: Place,
+        specification: Mapping[str, Any],
+        tag: str,
+        last: int,
+        *,
+        retry: bool = False,
+        set_aside: bool = False,
     ) -> None:
         self.place = place
         self._tag = tag
         self._last = last
-        if not (place.folder / MANIFEST).exists():
+        self._may_set_aside = set_aside
+        is_new = not (place.folder / MANIFEST).exists()
+        if is_new:
             _refuse_what_is_there(place)
         with ExitStack() as opened, _as_fault(place.out):
-            self.folder = opened.enter_context(_folder(place, specification, retry=retry))
+            self.folder = opened.enter_context(_folder(place, specification, retry=retry, set_aside=set_aside))
+            self._outputs = [_held(path, opened) for path in place.files]
+            if is_new:
+                _refuse_what_is_there(place)  # what another batch wrote meanwhile
             # Before the first row: an output without a manifest beside it is somebody else's.
             self.folder.write_manifest()
             self._files = opened.enter_context(ExitStack())
             self._rows: dict[Path, Rows] = {}
             self._open_rows()
             self._noted, self.spent = self._read_notes()
-            self.done, dropped = self._read_rows(self._noted)
-            if dropped:
+            self.done, taken_out = self._read_rows(self._noted)
+            if taken_out:
                 self._files.close()
-                self._drop(self._noted)
+                self._take_out(self._noted)
                 self._open_rows()
             self._opened = opened.pop_all()
 
@@ -161,85 +164,92 @@ class Book:
     def put_in_order(self) -> None:
         """Rewrite the output in the input's order, if it is in another; its rows are whole either way."""
         with _as_fault(self.place.out):
-            for path in self.place.files:
-                _put_in_order(path, self._tag, self._last)
+            for output in self._outputs:
+                output.put_in_order(self._tag, self._last)
 
     def _open_rows(self) -> None:
         reserve = Reserve(self.folder.folder / ".reserve")
         for path in self.place.files:
-            try:
-                rows = Rows(path, reserve)
-            except OSError as error:
-                raise LocalFault(f"{path} can't be written ({error.strerror}): choose another OUT") from error
-            self._rows[path] = rows
+            self._rows[path] = rows = Rows(path, reserve)
             self._files.callback(rows.close)
 
     def _notes(self) -> Iterator[tuple[int, Note]]:
         decode = msgspec.json.Decoder(Note).decode
-        for kind, journal in ((_ANSWERED, self.folder.records), (_FAILED, self.folder.failures)):
+        for kind, journal in ((Noted.ANSWERED, self.folder.records), (Noted.FAILED, self.folder.failures)):
             try:
                 for line in journal.read():
                     yield kind, decode(line)
             except DamagedJournal as error:
-                said = str(error).partition(":")[0]
-                raise DamagedJournal(f"{said}: take that line out, and its request is asked again") from error
+                raise DamagedJournal(f"{str(error).partition(':')[0]}: {_SET_ASIDE}") from error
             except (msgspec.MsgspecError, UnicodeError) as error:
                 raise DamagedJournal(f"{journal.path} has a line that is no note ({error}): take it out") from error
 
     def _retired(self) -> Iterator[Note]:
         """Of failures that were asked again."""
         decode = msgspec.json.Decoder(Note).decode
-        for path in sorted(self.folder.folder.glob("failures-*.jsonl"), key=lambda path: path.stat().st_mtime_ns):
-            try:
-                yield from map(decode, read_lines(path))
-            except (msgspec.MsgspecError, UnicodeError) as error:
-                raise DamagedJournal(f"{path} has a line that is no note ({error}): take it out") from error
+        for path in self.place.retired:
+            if self._may_set_aside:
+                set_damaged_aside(path, must_be_sealed=True)
+            for number, line in enumerate(read_lines(path), 1):
+                if not is_intact(line, must_be_sealed=True):
+                    raise DamagedJournal(f"{path} line {number} is damaged: {_SET_ASIDE}")
+                yield decode(line)
 
-    def _read_notes(self) -> tuple[_Noted, float | None]:
+    def _read_notes(self) -> tuple[Noted, float | None]:
         """What is known of every row, and what all calls cost; None: nothing has a price."""
-        noted, cost, is_priced = _Noted(self._last), 0.0, False
-        for kind, note in chain(self._notes(), ((_RETIRED, note) for note in self._retired())):
+        noted, cost, is_priced = Noted(self._last), 0.0, False
+        for kind, note in chain(self._notes(), ((Noted.RETIRED, note) for note in self._retired())):
             noted.add(kind, note)
             if note.cost is not None:
                 cost, is_priced = cost + note.cost, True
         return noted, cost if is_priced else None
 
-    def _read_rows(self, noted: _Noted) -> tuple[bytearray, int]:
-        """Which lines are done, and how many rows are to be dropped."""
-        done, dropped = bytearray(self._last + 1), 0
+    def _read_rows(self, noted: Noted) -> tuple[bytearray, int]:
+        """Which lines are done, and how many rows are to be taken out."""
+        done, taken_out = bytearray(self._last + 1), 0
         for path in self.place.files:
-            for _, is_kept in self._judged(path, noted, done):
-                dropped += not is_kept
-        return done, dropped
+            for _, aside in self._judged(path, noted, done):
+                taken_out += aside is not None
+        return done, taken_out
 
-    def _judged(self, path: Path, noted: _Noted, done: bytearray) -> Iterator[tuple[bytes, bool]]:
-        """Every row, and whether it is kept; its line is marked in `done` then, by one more than the note's kind."""
+    def _judged(self, path: Path, noted: Noted, done: bytearray) -> Iterator[tuple[bytes, str | None]]:
+        """Every row, and the file that it is moved to, None: it stays; its line is marked in `done` then, by one more
+        than the note's kind."""
         for number, row in enumerate(read_lines(path), 1):
             line, row_crc = line_of(row, self._tag), zlib.crc32(row)
             if line is None or not 0 < line <= self._last:
-                raise DamagedJournal(f"{path} line {number} is no row of this batch: take it out, then ask again")
-            kind = next((kind for kind in _KINDS if noted.has(kind, line, row_crc)), None)
+                yield row, self._damaged(f"{path} line {number} is no row of this batch")
+                continue
+            kind = noted.kind_of(line, row_crc)
             if kind is None and noted.is_known(line):
-                raise DamagedJournal(f"{path} line {number} was changed: take it out, and its request is asked again")
-            is_kept = kind in (_ANSWERED, _FAILED) and not done[line]
-            if is_kept and kind is not None:
+                yield row, self._damaged(f"{path} line {number} was changed")
+            elif kind in (None, Noted.RETIRED) or done[line]:
+                yield row, REPLACED
+            else:
                 done[line] = kind + 1
-            yield row, is_kept
+                yield row, None
 
-    def _drop(self, noted: _Noted) -> None:
-        """Take out the rows that are asked again: failures of a retry, and what a power cut left without its note."""
+    def _damaged(self, what: str) -> str:
+        if not self._may_set_aside:
+            raise DamagedJournal(f"{what}: {_SET_ASIDE}")
+        return DAMAGED
+
+    def _take_out(self, noted: Noted) -> None:
+        """The rows that are asked again: failures of a retry, what a power cut left without its note, and damage."""
         self.done = bytearray(self._last + 1)
-        for path in self.place.files:
-            with (self.folder.folder / REPLACED).open("ab") as aside:
-                _rewrite(path, _kept(self._judged(path, noted, self.done), aside))
+        for output in self._outputs:
+            output.rewrite(self._kept(self._judged(output.path, noted, self.done)))
 
-
-def _kept(judged: Iterator[tuple[bytes, bool]], aside: BinaryIO) -> Iterator[bytes]:
-    for row, is_kept in judged:
-        if is_kept:
-            yield row + b"\n"
-        else:
-            aside.write(row + b"\n")
+    def _kept(self, judged: Iterator[tuple[bytes, str | None]]) -> Iterator[bytes]:
+        with ExitStack() as opened:
+            moved: dict[str, BinaryIO] = {}
+            for row, aside in judged:
+                if aside is None:
+                    yield row + b"\n"
+                    continue
+                if aside not in moved:
+                    moved[aside] = opened.enter_context((self.folder.folder / aside).open("ab"))
+                moved[aside].write(row + b"\n")
 
 
 def count_note(ended: Ended, note: Note) -> None:
@@ -267,9 +277,15 @@ def _as_fault(out: Path) -> Iterator[None]:
         raise LocalFault(said) from error
 
 
-def _folder(place: Place, specification: Mapping[str, Any], *, retry: bool) -> RunFolder:
+def _held(path: Path, opened: ExitStack) -> Output:
+    output = Output(path)
+    opened.callback(output.close)
+    return output
+
+
+def _folder(place: Place, specification: Mapping[str, Any], *, retry: bool, set_aside: bool) -> RunFolder:
     try:
-        return RunFolder(place.folder, specification, retry=retry)
+        return RunFolder(place.folder, specification, retry=retry, set_aside=set_aside)
     except WrongSpecification as error:
         told = str(error).partition("(")[2].rpartition(")")[0]
         raise UsageError(
@@ -289,36 +305,3 @@ def _refuse_what_is_there(place: Place) -> None:
                 f"{path} is there already and was not written by this batch ({place.folder.name} is missing): choose "
                 f"another, or remove it"
             )
-
-
-def _put_in_order(path: Path, tag: str, last: int) -> None:
-    places, sizes = array("Q", bytes(8 * (last + 1))), array("Q", bytes(8 * (last + 1)))
-    place, before, is_in_order = 0, 0, True
-    for row in read_lines(path):
-        line = line_of(row, tag)
-        if line is not None:  # what was written was looked at when it was counted
-            places[line], sizes[line] = place, len(row) + 1
-            is_in_order, before = is_in_order and line > before, line
-        place += len(row) + 1
-    if is_in_order:
-        return
-    with path.open("rb") as file:
-        fd = file.fileno()
-        _rewrite(path, (os.pread(fd, sizes[line], places[line]) for line in range(last + 1) if sizes[line]))
-
-
-def _rewrite(path: Path, rows: Iterator[bytes]) -> None:
-    """Replace a file at once: a kill leaves the old one or the new one."""
-    fresh = path.with_name(f".{path.name}.millstream-new")
-    try:
-        with fresh.open("wb", buffering=1 << 20) as file:
-            file.writelines(rows)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise LocalFault(
-            f"{path} can't be rewritten ({error.strerror}): what it holds is whole; make room, then the same "
-            f"command goes on"
-        ) from error

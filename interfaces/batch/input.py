@@ -24,6 +24,7 @@ from ..refusal import UsageError
 LINE_MAX = 16 << 20
 _PIECE = 1 << 20
 _MARK = b"\xef\xbb\xbf"
+_PACKED = b"\x1f\x8b"
 
 
 class Line(NamedTuple):
@@ -98,6 +99,9 @@ class InputFile:
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):
             os.close(self._fd)
             raise UsageError(f"{path}: expected a file, got a folder, pipe or device: a pipe is read as `-`")
+        if os.pread(self._fd, len(_PACKED), 0) == _PACKED:
+            os.close(self._fd)
+            raise UsageError(f"{path}: expected lines of JSON, got a gzip file: unpack it, or pipe it unpacked to `-`")
 
     def __enter__(self) -> InputFile:
         return self

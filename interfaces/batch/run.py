@@ -26,8 +26,9 @@ from ...wiring import Engine, Settings
 from .. import refusal
 from ..output import note
 from ..signals import DRAIN_S, Interruption
-from .book import Book, Place
+from .book import Book
 from .input import InputFile, Line, Survey
+from .place import Place
 from .questions import Models, Questions, check_first
 from .rows import TAG_CHARS
 from .sink import BatchSink
@@ -43,6 +44,7 @@ class Batch(Struct, frozen=True, kw_only=True):
     repeats_are_new: bool = True
     in_order: bool = False
     retry: bool = False
+    set_aside: bool = False
     show_progress: bool = True
     said: dict[str, Any] = {}
 
@@ -93,9 +95,10 @@ def carry_out(batch: Batch, source: InputFile, place: Place) -> Result:
     tag = survey.digest[:TAG_CHARS]
     check_first(source.read(), Models(batch.settings, batch.names, batch.model))
     specification = {"benchmark": "batch", "input": survey.digest, **batch.said}
-    with Book(place, specification, tag, survey.last, retry=batch.retry) as book, calm_collector():
+    retry, set_aside = batch.retry, batch.set_aside
+    with Book(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as book, calm_collector():
         already, sent = book.already, Sent()
-        batch = structs.replace(batch, settings=_settings(batch, book, is_done=already >= survey.requests))
+        batch = structs.replace(batch, settings=_settings(batch, book, survey, is_done=already >= survey.requests))
         if already < survey.requests:
             sink = BatchSink(book, tag)
             progress = (survey.requests, already) if batch.show_progress else None
@@ -119,7 +122,7 @@ def _loop_factory() -> Any:
     return uvloop.new_event_loop
 
 
-def _settings(batch: Batch, book: Book, *, is_done: bool) -> Settings:
+def _settings(batch: Batch, book: Book, survey: Survey, *, is_done: bool) -> Settings:
     """Those of an engine that goes on with what was begun."""
     manifest = book.folder.manifest
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
@@ -133,6 +136,8 @@ def _settings(batch: Batch, book: Book, *, is_done: bool) -> Settings:
         started=manifest.get("started") or _now(),
         ended=manifest.get("ended") if is_done else None,
         versions={"millstream": __version__},
+        lines=survey.last,
+        requests=survey.requests,
     )
     spent = book.spent or 0.0
     # What calls in flight at kills may have cost, at the mean of what is known: a hard limit must not forget them.
@@ -219,7 +224,8 @@ def _conclude(batch: Batch, book: Book, survey: Survey, sent: Sent, *, is_unchan
         manifest = book.folder.manifest
         unsure = manifest["maybe_billed_pending"] + sent.maybe_billed
         result.maybe_billed_pending, result.in_flight_at_kills = unsure, manifest["in_flight_at_kills"]
-        _note(book, ended=_now(), requests=survey.requests, maybe_billed_pending=unsure)
+        counts = {"answered": result.ended.answered, "failed": result.ended.failures}
+        _note(book, ended=_now(), counts=counts, maybe_billed_pending=unsure)
     except LocalFault as fault:
         sent.fault = sent.fault or fault
     return result

@@ -19,6 +19,7 @@ from msgspec import UNSET
 from ...engine.fault import DamagedJournal
 from ...engine.journal import is_intact, read_lines
 from ...engine.run_folder import FAILURES, RECORDS
+from ..batch.place import Place
 from ..batch.rows import TAG_CHARS, Note, line_of
 from ..record_lines import record_lines
 from ..refusal import UsageError
@@ -26,13 +27,15 @@ from ..refusal import UsageError
 _PREFIX_CHARS = len("batch_req_")
 
 
-def rows_of_batch(out: Path, beside: Path) -> Iterator[dict[str, Any]]:
+def rows_of_batch(place: Place) -> Iterator[dict[str, Any]]:
     """Rows of the output, then those of errors apart, where the folder beside it tells of such. A row whose folder is
     gone has what the output itself says."""
-    notes = _Notes(beside)
+    # A note is written before its row: what is added while we read may have one that we have not.
+    sizes = {path: path.stat().st_size for path in place.files if path == place.out or path.exists()}
+    notes = _Notes(place.folder)
     try:
-        for path in (out, *_errors_apart(out, beside)):
-            for number, row in enumerate(record_lines(path), 1):
+        for path, size in sizes.items():
+            for number, row in enumerate(record_lines(path, size), 1):
                 if row.strip():
                     yield _record_of(row, notes, f"{path} line {number}")
     finally:
@@ -63,12 +66,18 @@ class _Notes:
             self._places.append((os.open(path, os.O_RDONLY | os.O_CLOEXEC), places))
         self._decode = decode
 
-    def of(self, line: int, row_crc: int) -> Note | None:
+    def of(self, line: int, row_crc: int, where: str) -> Note | None:
+        is_known = False
         for fd, places in self._places:
             if line < len(places) and places[line]:
-                note = self._decode(_line_at(fd, places[line] - 1))
+                note, is_known = self._decode(_line_at(fd, places[line] - 1)), True
                 if note.row_crc == row_crc:
                     return note
+        if is_known:
+            raise DamagedJournal(
+                f"{where} was changed: the same batch with --set-aside-damaged moves such lines away and asks for them "
+                f"again"
+            )
         return None
 
     def close(self) -> None:
@@ -81,15 +90,6 @@ def _line_at(fd: int, place: int) -> bytes:
     while b"\n" not in data:
         data += os.pread(fd, 1 << 12, place + len(data))
     return data[: data.index(b"\n")]
-
-
-def _errors_apart(out: Path, beside: Path) -> list[Path]:
-    try:
-        name = orjson.loads((beside / "manifest.json").read_bytes())["specification"]["errors"]
-    except (OSError, ValueError, KeyError):
-        return []
-    path = out.parent / str(name)
-    return [path] if name is not None and path.is_file() else []
 
 
 def _record_of(row: bytes, notes: _Notes, where: str) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _record_of(row: bytes, notes: _Notes, where: str) -> dict[str, Any]:
         "choices": choices,
         "error": error,
     }
-    note = notes.of(line, zlib.crc32(row)) if line is not None else None
+    note = notes.of(line, zlib.crc32(row), where) if line is not None else None
     if note is not None:
         kept = {name: getattr(note, name) for name in Note.__struct_fields__ if name not in _NOT_KEPT}
         record |= {name: None if value is UNSET else value for name, value in kept.items()}

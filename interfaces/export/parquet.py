@@ -5,17 +5,21 @@ Owns the size of a row group and that a file appears whole or not at all. Needs 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import glob
 import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from msgspec import Struct
 
 from ...engine.fault import LocalFault
+from ..batch.place import Place
 from ..refusal import UsageError
 from .batch import rows_of_batch
 from .columns import decoder_of, schema_of, table_of
@@ -25,6 +29,7 @@ ROWS_MAX = 20_000
 # Of the texts in a row group: a few long answers must not need what many short ones do.
 _CHARS_MAX = 32 << 20
 _COMPRESSION = "zstd"
+_FRESH = ".millstream-new"
 
 
 class Exported(Struct, frozen=True):
@@ -40,15 +45,17 @@ class Exported(Struct, frozen=True):
 def export(source: Source, target: Path) -> Exported:
     """Write one run's table. Raises UsageError where the file is there already."""
     refuse_what_is_there(target)
-    fresh = target.with_name(f".{target.name}.{os.getpid()}.millstream-new")
+    _remove_what_kills_left(target)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}{_FRESH}")
     statuses: Counter[str] = Counter()
     try:
         try:
-            _write(fresh, source, statuses)
-            with fresh.open("rb") as file:
+            with fresh.open("xb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                _write(file, source, statuses)
+                file.flush()
                 os.fsync(file.fileno())
-            refuse_what_is_there(target)
-            fresh.replace(target)
+                _name(fresh, target)
         finally:
             fresh.unlink(missing_ok=True)
     except OSError as error:
@@ -62,12 +69,35 @@ def export(source: Source, target: Path) -> Exported:
 
 def refuse_what_is_there(target: Path) -> None:
     if target.exists() or target.is_symlink():
-        raise UsageError(f"{target} is there already: remove it, or choose another with --out")
+        raise _taken(target)
 
 
-def _write(path: Path, source: Source, statuses: Counter[str]) -> None:
+def _taken(target: Path) -> UsageError:
+    return UsageError(f"{target} is there already: remove it, or choose another with --out")
+
+
+def _name(fresh: Path, target: Path) -> None:
+    """Give a whole file its name, unless another export was quicker."""
+    try:
+        os.link(fresh, target)
+    except FileExistsError:
+        raise _taken(target) from None
+    except OSError:  # a file system without links
+        refuse_what_is_there(target)
+        fresh.replace(target)
+
+
+def _remove_what_kills_left(target: Path) -> None:
+    """Whoever still writes such a file holds its lock."""
+    for left in target.parent.glob(f".{glob.escape(target.name)}.*{_FRESH}"):
+        with contextlib.suppress(OSError), left.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+
+
+def _write(file: BinaryIO, source: Source, statuses: Counter[str]) -> None:
     schema = schema_of(source.benchmark, source.metadata)
-    with pq.ParquetWriter(path, schema, compression=_COMPRESSION) as writer:
+    with pq.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for rows in _groups(_rows_of(source), statuses):
             try:
                 table = table_of(rows, schema)
@@ -78,7 +108,7 @@ def _write(path: Path, source: Source, statuses: Counter[str]) -> None:
 
 def _rows_of(source: Source) -> Iterator[dict[str, Any]]:
     if source.benchmark == "batch":
-        return rows_of_batch(source.place, source.place.with_name(f"{source.place.name}.millstream"))
+        return rows_of_batch(Place(source.place, source.errors))
     return records_of(source, decoder_of(source.benchmark).decode)
 
 

@@ -15,19 +15,20 @@ import orjson
 from msgspec import Struct
 
 from ...engine.run_folder import FAILURES, MANIFEST, RECORDS, read_manifest
+from ..batch.place import BESIDE, Place, place_at
 from ..record_lines import record_lines
 from ..refusal import UsageError
 from ..which import benchmark_of
 
-_BESIDE = ".millstream"
-
 
 class Source(Struct, frozen=True):
-    """One run. `place`: its folder, or a batch's output. `manifest` None: another program's records."""
+    """One run. `place`: its folder, or a batch's output. `manifest` None: another program's records. `errors`: those
+    of a batch, where they lie apart."""
 
     place: Path
     benchmark: str
     manifest: dict[str, Any] | None
+    errors: Path | None = None
 
     @property
     def name(self) -> str:
@@ -61,32 +62,27 @@ class Source(Struct, frozen=True):
 
 def sources_at(place: Path) -> list[Source]:
     """The run of a folder, those of a sweep's folder, or the batch that a file is the output of."""
-    if place.is_file():
-        return [_batch(place)]
+    batch = place_at(place)
+    if place.is_file() or (batch is not None and batch.out.is_file()):
+        return [_batch(batch or Place(place))]
     if not place.is_dir():
         raise UsageError(f"{place}: expected a run's folder or a batch's output, got nothing there")
-    if place.name.endswith(_BESIDE) and (out := place.with_name(place.name.removesuffix(_BESIDE))).is_file():
-        return [_batch(out)]
     if (place / MANIFEST).exists() or (place / RECORDS).exists():
         return [_run(place)]
-    inside = [path for path in sorted(place.iterdir()) if (path / RECORDS).is_file() and path.suffix != _BESIDE]
+    inside = [path for path in sorted(place.iterdir()) if (path / RECORDS).is_file() and path.suffix != BESIDE]
     if not inside:
         raise UsageError(f"{place}: expected a run's folder, or one that holds such, got neither: no {RECORDS} there")
     return [_run(path) for path in inside]
 
 
 def _run(folder: Path) -> Source:
-    if (folder / MANIFEST).exists():
-        return Source(folder, benchmark_of(folder), read_manifest(folder))
-    first = next((line for line in record_lines(folder / RECORDS) if line.strip()), b"{}")
-    shown = _mended(first)
-    is_turn = b'"conversation":' in shown or b'"retrieved":' in shown
-    return Source(folder, "chameleon" if is_turn else "millstone", None)
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    return Source(folder, benchmark_of(folder), manifest)
 
 
-def _batch(out: Path) -> Source:
-    beside = out.with_name(out.name + _BESIDE)
-    return Source(out, "batch", read_manifest(beside) if (beside / MANIFEST).exists() else None)
+def _batch(place: Place) -> Source:
+    manifest = read_manifest(place.folder) if (place.folder / MANIFEST).exists() else None
+    return Source(place.out, "batch", manifest, place.errors)
 
 
 def records_of(source: Source, decode: Callable[[bytes], Any]) -> Iterator[dict[str, Any]]:

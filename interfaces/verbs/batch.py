@@ -13,7 +13,7 @@ from ..refusal import UsageError
 from ..values import Choice, ModelName, Text
 
 if TYPE_CHECKING:
-    from ..batch.book import Place
+    from ..batch.place import Place
     from ..batch.run import Batch, Result
 
 HELP = "ask an OpenAI Batch file of any provider, and write its answers in the same shape"
@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--errors", type=flag(Text("a file")), metavar="FILE", help="errors into a file of their own, not into OUT"
     )
     parser.add_argument("--retry", action="store_true", help="ask failed lines again, and replace their rows")
+    parser.add_argument(
+        "--set-aside-damaged",
+        action="store_true",
+        help="move rows that are not what was written into the folder beside OUT, and ask their lines again",
+    )
     parser.add_argument(
         "--repeats",
         type=flag(Choice(("new", "same"))),
@@ -88,7 +93,7 @@ def _through_pipes(options: argparse.Namespace) -> Result:
 
 
 def _refuse_for_pipes(options: argparse.Namespace) -> None:
-    for name in ("in_order", "retry"):
+    for name in ("in_order", "retry", "set_aside_damaged"):
         if getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')}: expected IN and OUT to be files, got - for one of them")
     if options.json and options.out == _PIPE:
@@ -97,8 +102,10 @@ def _refuse_for_pipes(options: argparse.Namespace) -> None:
 
 def _place(options: argparse.Namespace) -> Place:
     """Links are followed, so that one file is known by one name."""
-    from ..batch.book import Place
+    from ..batch.place import BESIDE, Place
 
+    if options.errors == _PIPE:
+        raise UsageError(f"--errors: expected a file, got {_PIPE}: only answers go to stdout")
     out = Path(os.path.realpath(os.path.expanduser(options.out)))
     errors = None if options.errors is None else Path(os.path.realpath(os.path.expanduser(options.errors)))
     named = [("OUT", out)] if options.out != _PIPE else []
@@ -107,6 +114,8 @@ def _place(options: argparse.Namespace) -> Place:
         try:
             if not path.parent.is_dir():
                 raise UsageError(f"{name}: expected a file in a folder that exists, got {path}")
+            if any(part.endswith(BESIDE) for part in path.parts):
+                raise UsageError(f"{name}: expected a file outside of what is kept beside an output, got {path}")
             if options.input != _PIPE and path.exists() and path.samefile(options.input):
                 raise UsageError(f"{name}: expected another file than IN, got {path}")
         except OSError as error:
@@ -140,6 +149,7 @@ def _batch(options: argparse.Namespace, place: Place) -> Batch:
         repeats_are_new=options.repeats == "new",
         in_order=options.in_order,
         retry=options.retry,
+        set_aside=options.set_aside_damaged,
         show_progress=not options.no_progress,
         said=said,
     )

@@ -41,11 +41,13 @@ def prepared_of(folder: Path, options: argparse.Namespace) -> Prepared:
     """The run of a folder, as its manifest says. What may change (quotas, keys, cache, mode) may be given anew."""
     from msgspec import structs
 
+    from ..batch.place import refuse_batch
     from ..benchmarks import options_of, prepare
     from ..configuration import Configuration, configuration_of
     from ..documents import Document
     from ..preparation import in_sweep
 
+    refuse_batch(folder)
     manifest = manifest_of(folder)
     try:
         run, kept = options_of(manifest)

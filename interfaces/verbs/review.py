@@ -91,8 +91,11 @@ def run(options: argparse.Namespace) -> int:
 def _manifest_of(folder: Path) -> dict[str, Any] | None:
     """The manifest; None where another program wrote the records."""
     from ...engine.run_folder import MANIFEST, RECORDS
+    from ..batch.place import refuse_batch
     from ..which import benchmark_of
     from .resume import manifest_of
+
+    refuse_batch(folder)
 
     has_records, has_manifest = (folder / RECORDS).is_file(), (folder / MANIFEST).exists()
     if not has_records and not has_manifest and not any(folder.glob(f"*/{MANIFEST}")):

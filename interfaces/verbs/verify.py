@@ -12,23 +12,27 @@ from .resume import manifest_of
 
 if TYPE_CHECKING:
     from ...bench.millstone.dataset import Dataset
+    from ..batch.place import Place
 
-HELP = "prove that nothing of a run is missing, double or changed"
+HELP = "prove that nothing of a run or batch is missing, double or changed"
 SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", help="the run's folder")
+    parser.add_argument("folder", metavar="DIR", help="the run's folder, or the OUT of a batch")
     parser.add_argument("--json", action="store_true", help="the findings as one JSON object on stdout")
 
 
 def run(options: argparse.Namespace) -> int:
     from msgspec import to_builtins
 
+    from ..batch.place import place_at
+
     folder = Path(options.folder)
-    manifest = manifest_of(folder)
+    place = place_at(folder)
+    manifest = {} if place is not None else manifest_of(folder)
     try:
-        proof = _prove(folder, manifest)
+        proof = _prove(folder, manifest) if place is None else _prove_batch(place)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"{folder}: its manifest.json is none of ours ({error!r})") from error
     is_proven = not proof.wrongs
@@ -58,6 +62,12 @@ def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
     from ...bench.millstone import proof as of_millstone
 
     return of_millstone.prove(folder, manifest, _dataset(manifest))
+
+
+def _prove_batch(place: Place) -> Any:
+    from ..batch.proof import prove
+
+    return prove(place)
 
 
 def _dataset(manifest: dict[str, Any]) -> Dataset | None:

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from millstream.engine.fault import DamagedJournal, RunHeld
-from millstream.interfaces.batch.book import Book, Place
+from millstream.interfaces.batch.book import Book
+from millstream.interfaces.batch.place import Place
 from millstream.interfaces.batch.requests import Broken
 from millstream.interfaces.batch.rows import Note, Written, row_id, row_of_broken
 from millstream.interfaces.refusal import UsageError

@@ -187,7 +187,7 @@ def test_a_row_without_its_note_is_not_believed(provider: Provider, tmp_path: Pa
 
 
 @pytest.mark.parametrize("damage", [(b'"role"', b'"rule"'), (b'"id":"batch_req_', b'"id":"batch_REQ_')])
-def test_a_changed_row_stops_the_start_and_is_asked_again_once_it_is_taken_out(
+def test_a_changed_row_stops_the_start_and_is_asked_again_once_it_is_set_aside(
     provider: Provider, tmp_path: Path, damage: tuple[bytes, bytes]
 ) -> None:
     write_sound(tmp_path / "in.jsonl", 20)
@@ -197,20 +197,49 @@ def test_a_changed_row_stops_the_start_and_is_asked_again_once_it_is_taken_out(
     rows[4] = rows[4].replace(*damage)
     out.write_bytes(b"".join(rows))
     done = finish(start(tmp_path, *command(provider)))
-    assert done.code == 5 and "out.jsonl line 5 " in done.err and "take it out" in done.err
+    assert done.code == 5 and "out.jsonl line 5 " in done.err and "--set-aside-damaged" in done.err
     assert out.read_bytes() == b"".join(rows)
-    out.write_bytes(b"".join(rows[:4] + rows[5:]))
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert finish(start(tmp_path, *command(provider, "--set-aside-damaged"))).code == 0
     assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
-
-
-def test_a_changed_note_stops_the_start(provider: Provider, tmp_path: Path) -> None:
-    write_sound(tmp_path / "in.jsonl", 5)
+    assert (tmp_path / "out.jsonl.millstream/damaged.jsonl").read_bytes() == rows[4]
     assert finish(start(tmp_path, *command(provider))).code == 0
-    notes = tmp_path / "out.jsonl.millstream/records.jsonl"
-    notes.write_bytes(notes.read_bytes().replace(b'"line":3', b'"line":4', 1))
+
+
+@pytest.mark.parametrize("journal", ["records.jsonl", "failures-1.jsonl"])
+def test_a_changed_note_stops_the_start_until_it_is_set_aside(provider: Provider, tmp_path: Path, journal: str) -> None:
+    write_sound(tmp_path / "in.jsonl", 5)
+    provider.set_faults("rejected=400,at=2-2")
+    assert finish(start(tmp_path, *command(provider))).code == 3
+    provider.set_faults()
+    assert finish(start(tmp_path, *command(provider, "--retry"))).code == 0
+    notes = tmp_path / "out.jsonl.millstream" / journal
+    damaged = re.sub(rb'"attempts":1', b'"attempts":2', notes.read_bytes(), count=1)
+    assert damaged != notes.read_bytes()
+    notes.write_bytes(damaged)
     done = finish(start(tmp_path, *command(provider)))
-    assert done.code == 5 and "records.jsonl line" in done.err and "take that line out" in done.err
+    assert done.code == 5 and f"{journal} line 1 is damaged" in done.err and "--set-aside-damaged" in done.err
+    assert finish(start(tmp_path, *command(provider, "--set-aside-damaged"))).code == 0
+    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert sorted(ids_of(tmp_path / "out.jsonl")) == wanted(5) and provider.calls() == 6
+
+
+def test_two_batches_never_share_a_file_of_errors(provider: Provider, tmp_path: Path) -> None:
+    write_sound(tmp_path / "in.jsonl", 60)
+    provider.set_faults("slow_body=0.2")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--concurrency", "2", *APART)
+    first = start(tmp_path, "batch", "in.jsonl", "one.jsonl", *where)
+    provider.await_calls(2)
+    for words in (("two.jsonl", *where), ("errors.jsonl", *where[:-2])):
+        other = finish(start(tmp_path, "batch", "in.jsonl", *words))
+        assert other.code == 5 and "errors.jsonl is being written by another batch" in other.err, other
+    provider.set_faults("rejected=400")
+    assert finish(first).code == 3
+    failed = rows_of(tmp_path / "errors.jsonl")
+    assert len(rows_of(tmp_path / "one.jsonl")) + len(failed) == 60 and failed
+    # Nor one after the other.
+    other = finish(start(tmp_path, "batch", "in.jsonl", "two.jsonl", *where))
+    assert other.code == 2 and "errors.jsonl is there already" in other.err
+    assert rows_of(tmp_path / "errors.jsonl") == failed
 
 
 def test_a_full_disk_stops_the_batch_and_loses_no_answer(provider: Provider, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -235,6 +236,10 @@ def test_an_output_of_another_input_or_of_nobody_is_never_overwritten(
         (("batch", "in.jsonl", "no/out.jsonl"), "OUT: expected a file in a folder that exists"),
         (("batch", "in.jsonl", "out.jsonl", "--errors", "out.jsonl"), "--errors: expected another file than OUT"),
         (("batch", "in.jsonl", "out.jsonl", "--errors", "in.jsonl"), "--errors: expected another file than IN"),
+        (("batch", "in.jsonl", "out.jsonl", "--errors", "-"), "--errors: expected a file, got -"),
+        (("batch", "in.jsonl", "out.jsonl", "--errors", "out.jsonl.millstream"), "--errors: expected a file outside"),
+        (("batch", "packed.gz", "out.jsonl"), "packed.gz: expected lines of JSON, got a gzip file"),
+        (("batch", "-", "out.jsonl", "--set-aside-damaged"), "--set-aside-damaged: expected IN and OUT to be files"),
         (("batch", "in.jsonl", "."), "expected a file to write"),
         (("batch", "in.jsonl", "x" * 300), "OUT: expected a file that can be written, got: File name too long"),
         (("batch", "in.jsonl", "-", "--in-order"), "--in-order: expected IN and OUT to be files"),
@@ -251,6 +256,7 @@ def test_wrong_usage_is_one_line_and_touches_nothing(
     cli: CommandLine, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
     write_sound(tmp_path / "in.jsonl", 1)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(b"{}"))
     before = sorted(path.name for path in tmp_path.iterdir())
     done = cli(*words)
     assert done.code == 2 and said in done.err and done.err.count("\n") == 1, done

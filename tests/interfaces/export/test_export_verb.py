@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -20,7 +21,7 @@ import pytest
 from answered_run import ANSWERS, answered_run
 from batches import request, rows_of, write_mixed
 from chameleon_records import run_records, turn_record
-from command_line import COMMAND, Done, Provider, environment
+from command_line import COMMAND, Done, Provider, environment, finish, start
 from places import small_disk
 from watched_memory import run_watched
 
@@ -188,13 +189,14 @@ def test_columns_are_typed_and_the_file_says_which_run_it_is_of(
 def test_records_of_another_program_need_only_the_documented_fields(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "talks").mkdir()
     # Half a character may stand there as an escape, and the last line may end without a newline.
-    texts = ("half \ud83d and \x00 nothing", "whole")
+    texts = ("half \ud83d and \x00 nothing", "whole", "and \udc00 half")
     rows = [json.dumps(turn_record(turn=at, text=text)) for at, text in enumerate(texts, 1)]
     (tmp_path / "talks/records.jsonl").write_text("\n\n".join(rows))
     assert cli("export", "talks", "--parquet").code == 0
     found = read_by("polars", tmp_path / "talks/records.parquet")
-    assert [row["turn"] for row in found] == [1, 2]
-    assert found[0]["text"] == "half ? and \x00 nothing" and found[0]["judge"] is None
+    assert [row["turn"] for row in found] == [1, 2, 3]
+    assert (found[0]["text"], found[2]["text"]) == ("half ? and \x00 nothing", "and ? half")
+    assert found[0]["judge"] is None
 
 
 def test_a_batch_is_exported_with_its_notes_whatever_words_its_lines_are_in(
@@ -226,6 +228,35 @@ def test_a_batch_is_exported_with_its_notes_whatever_words_its_lines_are_in(
     assert done.code == 0 and read_by("pyarrow", tmp_path / "again.parquet") == read_by(
         "pyarrow", tmp_path / "out.jsonl.parquet"
     )
+
+
+def test_a_batch_that_is_still_written_has_a_note_for_each_of_its_rows(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    write_mixed(tmp_path / "in.jsonl", 2_000)
+    provider.set_faults("slow_body=0.01")
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--concurrency", "4")
+    batch = start(tmp_path, "batch", "in.jsonl", "out.jsonl", *where)
+    counts = []
+    for number in range(3):
+        provider.await_calls(provider.calls() + 40)
+        assert cli("export", "out.jsonl", "--parquet", "--out", f"{number}.parquet").code == 0
+        rows = read_by("pyarrow", tmp_path / f"{number}.parquet")
+        assert all(row["model"] and row["attempts"] == 1 for row in rows if row["status"] == "ok")
+        counts.append(len(rows))
+    batch.kill()
+    finish(batch)
+    assert 0 < counts[0] < counts[2]
+
+
+def test_a_changed_row_of_a_batch_refuses(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    write_mixed(tmp_path / "in.jsonl", 5)
+    cli("batch", "in.jsonl", "out.jsonl", "--base-url", provider.base_url, "--cache", "cache", "--no-progress")
+    out = tmp_path / "out.jsonl"
+    out.write_bytes(out.read_bytes().replace(b'"role"', b'"rule"', 1))
+    done = cli("export", "out.jsonl", "--parquet")
+    assert done.code == 5 and "out.jsonl line 1 was changed" in done.err and done.err.count("\n") == 1
+    assert not (tmp_path / "out.jsonl.parquet").exists()
 
 
 def test_a_batch_whose_folder_is_gone_tells_what_its_rows_do(
@@ -265,6 +296,13 @@ def test_nothing_is_overwritten_and_nothing_half_written_is_left(
     done = cli("export", "bad", "--parquet")
     assert done.code == 2 and f"line {ANSWERS + 1}" in done.err
     assert [path.name for path in (tmp_path / "bad").iterdir()] == ["records.jsonl"]
+    # What a kill left goes with the next export; what somebody else still writes does not.
+    left, held = (tmp_path / f".table.parquet.{pid}.millstream-new" for pid in (7, 8))
+    left.write_text("")
+    with held.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert cli("export", str(millstone), "--parquet", "--out", "table.parquet").code == 0
+        assert held.exists() and not left.exists()
     with small_disk(tmp_path / "disk", 4 << 10) as disk:
         done = cli("export", str(millstone), "--parquet", "--out", str(disk / "table.parquet"))
         assert done.code == 5 and "can't be written" in done.err and not list(disk.iterdir())

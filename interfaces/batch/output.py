@@ -1,0 +1,83 @@
+"""One file of rows that a batch has to itself: its lock, and how it is replaced as a whole.
+
+Two batches may name one file, most likely for their errors: the second is refused. Knows a row's id, not who writes
+rows.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from array import array
+from collections.abc import Iterable
+from pathlib import Path
+
+from ...engine.fault import LocalFault, RunHeld
+from ...engine.journal import read_lines
+from .rows import line_of
+
+
+class Output:
+    """Held from when it is made until it is closed; made where it is missing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = _held(path)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def rewrite(self, rows: Iterable[bytes]) -> None:
+        """Replace it at once by these, newlines included: a kill leaves the old one or the new one."""
+        fresh = self.path.with_name(f".{self.path.name}.millstream-new")
+        try:
+            # Held before it bears the name, so that nobody can come in between.
+            fd = _held(fresh)
+            try:
+                with open(fd, "wb", buffering=1 << 20, closefd=False) as file:
+                    file.truncate()
+                    file.writelines(rows)
+                    file.flush()
+                    os.fsync(fd)
+                fresh.replace(self.path)
+            except BaseException:
+                os.close(fd)
+                raise
+        except OSError as error:
+            fresh.unlink(missing_ok=True)
+            raise LocalFault(
+                f"{self.path} can't be rewritten ({error.strerror}): what it holds is whole; make room, then the same "
+                f"command goes on"
+            ) from error
+        os.close(self._fd)
+        self._fd = fd
+
+    def put_in_order(self, tag: str, last: int) -> None:
+        """Rewrite it in the order of the lines that its rows answer, if it is in another."""
+        places, sizes = array("Q", bytes(8 * (last + 1))), array("Q", bytes(8 * (last + 1)))
+        place, before, is_in_order = 0, 0, True
+        for row in read_lines(self.path):
+            line = line_of(row, tag)
+            if line is not None:  # what was written was looked at when it was counted
+                places[line], sizes[line] = place, len(row) + 1
+                is_in_order, before = is_in_order and line > before, line
+            place += len(row) + 1
+        if not is_in_order:
+            fd = self._fd
+            self.rewrite(os.pread(fd, sizes[line], places[line]) for line in range(last + 1) if sizes[line])
+
+
+def _held(path: Path) -> int:
+    while True:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Else it was replaced between the two.
+            if os.path.samestat(os.fstat(fd), path.stat()):
+                return fd
+        except BlockingIOError as error:
+            os.close(fd)
+            raise RunHeld(f"{path} is being written by another batch: wait for it, or choose another file") from error
+        except FileNotFoundError:
+            pass
+        os.close(fd)

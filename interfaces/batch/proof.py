@@ -1,0 +1,83 @@
+"""The proof of a batch: manifest, notes and rows against each other.
+
+Every note intact, every row the one that its note tells of, none twice, the hashes and counts as noted. Finds and
+tells; mends nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import msgspec
+
+from ...engine.journal import has_torn_tail, is_intact, read_lines
+from ...engine.proof import Proof, proof_of
+from ...engine.run_folder import FAILURES, RECORDS, read_manifest
+from .book import Noted
+from .place import Place
+from .rows import TAG_CHARS, Note, line_of
+
+
+def prove(place: Place) -> Proof:
+    manifest = read_manifest(place.folder)
+    proof = proof_of(manifest, None)
+    proof.unproven = ["input: not looked at; with another one the same command refuses"]
+    last = int(manifest.get("lines", 0))
+    noted = Noted(last)
+    for path in (*(place.folder / name for name in (RECORDS, FAILURES)), *place.retired):
+        _look_at_notes(path, noted, proof)
+    tag, done = manifest["specification"]["input"][:TAG_CHARS], bytearray(last + 1)
+    for path in place.files:
+        _look_at_rows(path, tag, noted, done, proof)
+    proof.pending = manifest.get("requests", 0) - proof.records - proof.failures
+    counts = manifest.get("counts")
+    if manifest.get("ended") is None or counts is None:
+        proof.unproven.append("counts: the batch has not ended, so the manifest has none")
+    elif (counts["answered"], counts["failed"]) != (proof.records, proof.failures):
+        proof.add(
+            f"manifest.json: counts {counts['answered']:,} answers and {counts['failed']:,} failures; the rows are "
+            f"{proof.records:,} and {proof.failures:,}"
+        )
+    return proof
+
+
+def _look_at_notes(path: Path, noted: Noted, proof: Proof) -> None:
+    decode = msgspec.json.Decoder(Note).decode
+    kind = Noted.ANSWERED if path.name == RECORDS else Noted.FAILED if path.name == FAILURES else Noted.RETIRED
+    for number, line in enumerate(read_lines(path), 1):
+        if not is_intact(line, must_be_sealed=True):
+            proof.add(f"{path.name} line {number}: damaged: its checksum is missing or wrong")
+            continue
+        try:
+            noted.add(kind, decode(line))
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            proof.add(f"{path.name} line {number}: no note of a batch: {error}")
+    _look_at_tail(path, proof)
+
+
+def _look_at_rows(path: Path, tag: str, noted: Noted, done: bytearray, proof: Proof) -> None:
+    if not path.exists():
+        proof.add(f"{path}: missing")
+    for number, row in enumerate(read_lines(path), 1):
+        line, here = line_of(row, tag), f"{path.name} line {number}"
+        if line is None or not 0 < line < len(done):
+            proof.add(f"{here}: no row of this batch")
+            continue
+        kind = noted.kind_of(line, zlib.crc32(row))
+        if done[line]:
+            proof.add(f"{here}: a second row for line {line} of the input")
+        elif kind in (Noted.ANSWERED, Noted.FAILED):
+            done[line] = True
+            proof.records += kind == Noted.ANSWERED
+            proof.failures += kind == Noted.FAILED
+        elif kind == Noted.RETIRED or not noted.is_known(line):
+            proof.torn.append(f"{here}: its line is asked again by the next start")
+        else:
+            proof.add(f"{here}: changed: its checksum is not the one noted for line {line} of the input")
+    _look_at_tail(path, proof)
+
+
+def _look_at_tail(path: Path, proof: Proof) -> None:
+    if has_torn_tail(path):
+        proof.torn.append(f"{path.name}: its last line is torn, as a kill leaves it; the next start sets it aside")

@@ -1,0 +1,35 @@
+"""Which benchmark records are of, where no manifest says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from chameleon_records import turn_record
+
+from millstream.interfaces.which import benchmark_of
+
+TURN = json.dumps(turn_record())
+
+
+@pytest.mark.parametrize(
+    ("first", "benchmark"),
+    [
+        (TURN, "chameleon"),
+        ("\n\n" + TURN, "chameleon"),
+        (json.dumps(turn_record(text="half \ud83d")), "chameleon"),
+        ('{"retrieved": []}', "chameleon"),
+        ('{"id": "i/1/baseline/0", "text": "\\"conversation\\": half \\ud83d"}', "millstone"),
+        ("", "millstone"),
+        ("[]", "millstone"),
+        ('{"conversation": ', "millstone"),
+        ("[" * 100_000, "millstone"),
+        ("\xff", "millstone"),
+    ],
+)
+def test_the_first_record_shows_the_benchmark_whatever_its_texts_hold(
+    tmp_path: Path, first: str, benchmark: str
+) -> None:
+    (tmp_path / "records.jsonl").write_text(first, encoding="latin-1")
+    assert benchmark_of(tmp_path) == benchmark
