@@ -25,8 +25,9 @@ from ..dialects.dialect import Refused
 from .callers import Caller
 from .flights import Flights
 
-# Every model has a lane with files of its own, and a name costs whoever asks nothing.
-MODELS_MAX = 1_000
+# Every model has a lane with files of its own that stay open, and a name costs whoever asks nothing. Those that are
+# declared or have a price are not counted.
+MODELS_MAX = 256
 # With no budget of its own the engine would not reckon what an attempt may cost.
 _NO_LIMIT = 1e12
 
@@ -88,6 +89,8 @@ class Asking:
         self._flights = Flights()
         # By the task that carries a call: the engine tells in it what an attempt cost.
         self._turns: dict[asyncio.Task[object] | None, _Turn] = {}
+        settings = engine.settings
+        self._known = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
         self._unsubscribe: Callable[[], None] | None = None
         if has_budgets:
             self._unsubscribe = engine.events.subscribe(self._hear_event)
@@ -103,11 +106,15 @@ class Asking:
 
     def look_up(self, call: Call) -> Outcome | Wanted:
         """What needs no sending, or what does. Raises ConfigurationError for a model that can't be reached."""
-        scheduler = self._engine.scheduler
-        if call.model not in scheduler.routes and len(scheduler.routes) >= MODELS_MAX:
-            said = f"{MODELS_MAX:,} models have been asked, and no more can be: start the gateway again"
-            raise Refused(said, "model", "unknown_model", 503)
-        return scheduler.look_up(call)
+        return self._engine.scheduler.look_up(call)
+
+    def refuse_one_model_too_many(self, model: str) -> None:
+        """Before anything is asked of the engine about it: even a call's key needs the model's lane."""
+        routes = self._engine.scheduler.routes
+        if model in routes or model in self._known or len(routes.keys() - self._known) < MODELS_MAX:
+            return
+        said = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
+        raise Refused(f"{said}: name {model} under [lanes], and start the gateway again", "model", "unknown_model", 503)
 
     def is_under_way(self, wanted: Wanted) -> bool:
         return wanted.key in self._flights

@@ -199,6 +199,7 @@ class Handling:
         call = asked.call
         if not exchange.caller.may_ask(call.model):
             raise _refused(_not_allowed(call.model))
+        self.asking.refuse_one_model_too_many(call.model)
         if call.extra:
             asked = as_said_to(asked, FAMILIES[way.dialect], self._engine.family_of(call.model))
             call = asked.call

@@ -13,6 +13,7 @@ import pytest
 from gateways import CHAT, MODEL, Answer, Both, Client, gateway, get, post, question, request
 
 from millstream.fixtures.provider import Latency, Options
+from millstream.interfaces.gateway.asking import MODELS_MAX
 from millstream.interfaces.gateway.settings import GatewaySettings
 
 Scenario = Callable[[Both], Awaitable[None]]
@@ -298,6 +299,24 @@ def test_no_request_chooses_an_address_a_key_or_a_file(tmp_path: Path) -> None:
         }
         assert (await post(both.port, question(), **headers)).status == 200
         assert both.calls == len(names) + 1
+
+    run(tmp_path, scenario)
+
+
+def test_names_of_models_that_somebody_makes_up_open_no_lanes_without_end(tmp_path: Path) -> None:
+    async def scenario(both: Both) -> None:
+        async with Client(both.port) as client:
+            statuses = []
+            for number in range(MODELS_MAX + 10):
+                client.post({**question(), "model": f"lab/no-{number}"})
+                statuses.append((await client.answer()).status)
+        assert statuses == [404] * MODELS_MAX + [503] * 10
+        assert len(both.running.engine.scheduler.routes) == MODELS_MAX
+        for trial in ({}, {"X_Millstream_Trial": "0"}):
+            assert (await post(both.port, {**question(), "model": "lab/new"}, **trial)).status == 503
+        # One with a price is none that somebody made up, nor is one that was asked before.
+        assert (await post(both.port, question())).status == 200
+        assert (await post(both.port, {**question(), "model": "lab/no-0"})).status == 404
 
     run(tmp_path, scenario)
 
