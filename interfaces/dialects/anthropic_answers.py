@@ -13,6 +13,7 @@ import orjson
 
 from ...engine.call import Outcome, Reply, Usage
 from ...engine.content import Native, Part, ToolCall
+from ...providers.llm.families import parts_told_to
 from .anthropic_turns import FAMILY
 from .dialect import Asked
 from .openai_answers import digest, reply_of
@@ -49,7 +50,7 @@ def message(
 
 def parts_of(reply: Reply) -> list[Part]:
     """What can be told of it. Clients look at the first block, so that there is one, if only an empty text."""
-    kept = [part for part in reply.parts if _is_told(part)]
+    kept = [part for part in parts_told_to(reply.parts, FAMILY) if _is_told(part)]
     if not kept or (reply.text and not any(isinstance(part, ToolCall) or text_of(part) for part in kept)):
         kept.append(reply.text)
     return kept

@@ -13,6 +13,7 @@ import orjson
 
 from ...engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
 from ...engine.content import Image, Native, Part, ToolCall
+from ...providers.llm.families import parts_told_to
 from .anthropic_answers import arguments_of, as_it_stands
 from .dialect import Asked, Listed, Problem
 from .gemini_turns import FAMILY
@@ -82,7 +83,7 @@ def _parts(reply: Reply, said: int) -> list[Any]:
     """Clients look at the first part, so that there is one, if only an empty text."""
     told: list[Any] = []
     has_text = False
-    for part in reply.parts:
+    for part in parts_told_to(reply.parts, FAMILY):
         text = _text_of(part)
         if text is None:
             told += _part(part)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...engine.call import Citation, Outcome, Reply, Usage
 from ...engine.content import Native, Part, ToolCall
+from ...providers.llm.families import parts_told_to
 from .dialect import Asked
 from .openai_answers import digest, is_refusal, logprobs, reply_of
 from .openai_items import FAMILY
@@ -104,11 +105,12 @@ def items_of(reply: Reply, name: str, *, is_text_first: bool = False) -> Iterato
 
 
 def _grouped(reply: Reply, is_text_first: bool) -> list[str | ToolCall | Native]:
-    others = [part for part in reply.parts if not isinstance(part, str) and _is_item(part)]
+    parts = parts_told_to(reply.parts, FAMILY)
+    others = [part for part in parts if not isinstance(part, str) and _is_item(part)]
     if not others or is_text_first:
         return [reply.text, *(part for part in others if isinstance(part, ToolCall | Native))]
     said: list[str | ToolCall | Native] = []
-    for part in reply.parts:
+    for part in parts:
         if isinstance(part, str) and said and isinstance(said[-1], str):
             said[-1] += part
         elif isinstance(part, str | ToolCall) or (isinstance(part, Native) and _is_item(part)):

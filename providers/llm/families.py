@@ -5,13 +5,13 @@ What is left a Native of another family after that can't be said, which each enc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import structs
 
 from ...engine.call import Call, Message
-from ...engine.content import Native, unmarked
+from ...engine.content import Native, Part, unmarked
 from ...engine.endpoint import Request
 
 # Beside a whole request: the same that stands as a mark on its parts.
@@ -24,6 +24,11 @@ _THOUGHTS_OF_CHAT = frozenset({"reasoning_content", "reasoning", "reasoning_deta
 def told_to(call: Call, family: str) -> Call:
     """The call as it can be told to a family: itself where nothing in it is another's, and nothing marked."""
     return _without_marks(_kept(call, family))
+
+
+def parts_told_to(parts: Sequence[Part], family: str) -> tuple[Part, ...]:
+    """An answer's parts as a client of the family can be told them, but for what is another's own."""
+    return tuple(one for part in parts for one in _told(part, family))
 
 
 def marked(call: Call, family: str, written: Callable[[Call], Request]) -> Request:

@@ -249,13 +249,7 @@ def test_whatever_was_said_early_the_whole_is_the_same(texts: list[str], cut: in
     assert (read.text, read.tool_calls) == (reply.text, reply.tool_calls)
 
 
-def test_citations_are_told_where_anthropic_made_them_and_none_is_made_up() -> None:
+def test_no_citation_is_made_up() -> None:
     """Anthropic's client is told the passage and an index of Anthropic's own: nobody else has these."""
     found = (Citation("https://one.example/a", "A"),)
     assert whole(Reply(TEXT, USAGE, "stop", citations=found))["content"] == [{"type": "text", "text": TEXT}]
-    told = {"type": "web_search_result_location", "url": found[0].url, "title": "A", "cited_text": "a"}
-    block = {"type": "text", "text": TEXT, "citations": [{**told, "encrypted_index": "EqQB"}]}
-    reply = Reply(TEXT, USAGE, "stop", citations=found, parts=(Native("anthropic", block),))
-    assert whole(reply)["content"] == [block]
-    again = decoded(json.dumps(whole(reply)).encode())
-    assert isinstance(again, Reply) and again.citations == found and again.parts == reply.parts

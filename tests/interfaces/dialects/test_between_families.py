@@ -20,8 +20,11 @@ from family_talks import IMAGE, ODD, TALKS, THOUGHT, Asked, Got, Turn, in_chat, 
 from google.genai import types as google
 from pydantic import TypeAdapter
 
+from millstream.engine.call import Call, Outcome, Reply
+from millstream.engine.content import Native, ToolCall
 from millstream.engine.endpoint import EncodeError
-from millstream.interfaces.dialects import anthropic_messages, gemini_generate, openai_chat
+from millstream.interfaces.dialects import anthropic_messages, gemini_generate, openai_chat, openai_responses
+from millstream.interfaces.dialects.dialect import Asked as Read
 from millstream.interfaces.dialects.dialect import Dialect
 from millstream.interfaces.dialects.naming import as_said_to
 from millstream.providers.llm import anthropic as messages
@@ -44,6 +47,7 @@ PROVIDERS: dict[str, WireProtocol] = {
     "gemini": gemini.PROTOCOL,
     "bedrock": bedrock.PROTOCOL,
 }
+ANSWERING = (openai_chat.DIALECT, openai_responses.DIALECT, anthropic_messages.DIALECT, gemini_generate.DIALECT)
 # A text, a call (its id, its place) or a result (its id, its text): what is told, in whose words ever.
 Event = tuple[str, ...]
 
@@ -286,6 +290,19 @@ def test_one_tool_at_a_time_is_asked_for_wherever_there_is_a_word_and_else_refus
     for provider in ("gemini", "bedrock"):
         with pytest.raises(EncodeError, match="no way to be asked for one tool call at a time"):
             sent(client, provider, one_at_a_time(client))
+
+
+def test_a_text_that_is_signed_is_told_to_clients_of_others_in_its_place() -> None:
+    signed = Native("gemini", {"text": "world", "thoughtSignature": "Eu4B"})
+    reply = Reply("Hello world", None, "tool_calls", parts=("Hello ", signed, ToolCall("t", "f")))
+    asked = Read(Call("gemini/m", "x"), "m")
+    read = {dialect.name: orjson.loads(dialect.whole(asked, [Outcome(asked.call, reply)])) for dialect in ANSWERING}
+    assert [block.get("text") for block in read["anthropic-messages"]["content"]] == ["Hello ", "world", None]
+    message, call = read["openai-responses"]["output"]
+    assert message["content"][0]["text"] == "Hello world" and call["type"] == "function_call"
+    assert read["openai-chat"]["choices"][0]["message"]["content"] == "Hello world"
+    parts = read["gemini-generate"]["candidates"][0]["content"]["parts"]
+    assert parts[:2] == [{"text": "Hello "}, signed.value]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
