@@ -124,7 +124,11 @@ class Line(asyncio.Protocol):
         return asked
 
     def close(self) -> None:
-        if self.transport is not None:
+        if self.transport is None:
+            return
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # closing would wait until a server that may never read has taken the rest
+        else:
             self.transport.close()
 
     def abort(self) -> None:

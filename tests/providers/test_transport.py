@@ -214,6 +214,28 @@ def test_a_refusal_that_comes_while_the_request_still_goes_out_is_heard_and_its_
     assert text_of(second) == "A"
 
 
+@on_each_loop
+def test_a_server_that_refuses_and_reads_no_further_keeps_no_connection_of_ours(loop: str) -> None:
+    async def scenario() -> None:
+        is_over = asyncio.Event()
+
+        async def handler(visit: Visit) -> None:
+            await visit.some()
+            visit.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            await visit.send(http(b"{}", status="413 Content Too Large"))
+            await is_over.wait()
+
+        async with RawServer(handler) as server, transport() as over:
+            at = endpoint(over, server.base_url)
+            before = open_files()
+            assert fault_in(await ask(at, "x" * (12 << 20))).status == 413
+            # The server's end of it stays.
+            await eventually(lambda: open_files() <= before + 1, 5)
+            is_over.set()
+
+    run_on(loop, scenario())
+
+
 # --- where a key goes ---
 
 
