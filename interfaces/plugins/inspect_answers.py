@@ -29,6 +29,7 @@ from inspect_ai.tool import ToolInfo
 
 from ...engine.call import Outcome, Reply, TokenLogprob
 from ...engine.content import Native
+from ...providers.llm.families import parts_told_to
 from .inspect_asking import OURS
 
 _STOP_REASONS: Mapping[str, StopReason] = {
@@ -116,7 +117,7 @@ def _content_of(reply: Reply) -> str | list[Content]:
     for call in reply.tool_calls:
         if call.native is not None:
             contents.append(ContentData(data={OURS: {**_whole(call.native), "tool_call": call.id}}))
-    if all(isinstance(content, ContentText) for content in contents):
+    if all(isinstance(content, ContentText) and content.internal is None for content in contents):
         return reply.text
     return contents
 
@@ -127,9 +128,12 @@ def _whole(native: Native) -> dict[str, Any]:
 
 def _kept(native: Native) -> Content:
     thought = _thought_in(native.value)
-    if thought is None:
-        return ContentData(data={OURS: _whole(native)})
-    return ContentReasoning(reasoning=thought, redacted=not thought, internal={OURS: _whole(native)})
+    if thought is not None:
+        return ContentReasoning(reasoning=thought, redacted=not thought, internal={OURS: _whole(native)})
+    words = "".join(part for part in parts_told_to((native,), "") if isinstance(part, str))
+    if words:
+        return ContentText(text=words, internal={OURS: _whole(native)})
+    return ContentData(data={OURS: _whole(native)})
 
 
 def _thought_in(value: Mapping[str, Any]) -> str | None:

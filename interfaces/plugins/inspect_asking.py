@@ -109,7 +109,7 @@ def _parts(contents: Iterable[Content], family: str, model: str) -> Iterable[Par
     for content in contents:
         match content:
             case ContentText():
-                yield content.text
+                yield _native_of(content.internal, family) or content.text
             case ContentImage():
                 yield _image_of(content)
             case ContentReasoning():

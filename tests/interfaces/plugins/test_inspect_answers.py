@@ -9,7 +9,7 @@ from inspect_ai.model import ChatMessageAssistant, ContentReasoning, ContentText
 from inspect_ai.tool import ToolInfo, ToolParams
 from inspect_ai.util import JSONSchema
 
-from millstream.engine.call import Call, Failure, Outcome, Reply, TokenLogprob, Usage
+from millstream.engine.call import Call, Failure, Message, Outcome, Reply, TokenLogprob, Usage
 from millstream.engine.content import Native, Part, ToolCall
 from millstream.interfaces.plugins.inspect_answers import CallFailed, output_of, record_of
 from millstream.interfaces.plugins.inspect_asking import call_of
@@ -157,3 +157,12 @@ def test_the_log_tells_how_a_call_was_made() -> None:
     assert (call["key"], call["trial"], call["cached"], call["attempts"], call["cost"]) == ("81f0", 0, False, 2, 0.5)
     assert record_of([fresh]).time == 0.25
     assert record_of([stored]).time is None
+
+
+@pytest.mark.parametrize(("family", "again"), [("gemini", None), ("openai", "world")])
+def test_words_that_a_provider_signed_are_read_as_words_and_go_back_signed(family: str, again: str | None) -> None:
+    signed = Native("gemini", {"text": "world", "thoughtSignature": "c2ln"})
+    message = answered("Hello world", parts=("Hello ", signed)).message
+    assert "".join(message.text.split("\n")) == "Hello world"
+    [turn] = call_of("lab/model", family, [message], (), "auto", GenerateConfig()).messages()
+    assert turn == Message("assistant", ("Hello ", again or signed))
