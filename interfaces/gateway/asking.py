@@ -116,9 +116,6 @@ class Asking:
         said = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
         raise Refused(f"{said}: name {model} under [lanes], and start the gateway again", "model", "unknown_model", 503)
 
-    def is_under_way(self, wanted: Wanted) -> bool:
-        return wanted.key in self._flights
-
     async def fetch(self, caller: Caller, wanted: Wanted, hear: Hear | None) -> Outcome:
         """The outcome of a call that has to be sent, or is under way already. Raises LaneStopped, Refused."""
         self._refuse_what_no_budget_bears(caller, wanted)
@@ -127,6 +124,7 @@ class Asking:
             try:
                 if caller.is_limited and not is_joining:
                     key = (caller.settings.name, wanted.key)
+                    is_joining = key in self._in_turn
                     outcome = await self._in_turn.join(key, partial(self._wait_for_turn, caller, wanted), hear)
                 else:
                     carry = partial(self._send, wanted, None, is_heard=hear is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
@@ -188,6 +189,15 @@ def test_a_callers_identical_requests_take_one_place_in_its_lane(tmp_path: Path)
         asked = (post(both.port, question(), x_millstream_trial="0", **AS_ANN) for _ in range(100))
         answers = await asyncio.gather(*asked)
         assert {answer.status for answer in answers} == {200} and both.calls == 1
+        # Nor are they paid for more than once.
+        assert sum(not answer.is_cached for answer in answers) == 1
+        spending = both.running.callers["ann"].spending
+        assert spending is not None
+        costs = sum(float(answer.headers["x-millstream-cost"]) for answer in answers)
+        assert costs == pytest.approx(spending.settled)
+        told = (await get(both.port, "/metrics", **AS_ANN)).body.decode()
+        (cost,) = re.findall(r'^millstream_cost_dollars_total{caller="ann"} (.*)$', told, re.MULTILINE)
+        assert float(cost) == pytest.approx(spending.settled)
 
     run(tmp_path, scenario, ann(rpm=1, max_cost=0.0002), options=Options(latency=Latency(a=0.1)))
 
