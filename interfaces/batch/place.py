@@ -5,7 +5,6 @@ Owns their names, and what other verbs are told of them. Knows nothing of what t
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -40,7 +39,8 @@ class Place(Struct, frozen=True):
 
 def place_at(path: Path) -> Place | None:
     """The batch whose output, or folder beside it, lies there; None: neither does."""
-    out = Path(os.path.realpath(path))
+    # A batch knows its output by the name behind all links.
+    out = path.resolve() if path.is_symlink() else path
     if out.is_dir():
         if not out.name.endswith(BESIDE):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,10 @@ def _refuse_for_pipes(options: argparse.Namespace) -> None:
     for name in ("in_order", "retry", "set_aside_damaged"):
         if getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')}: expected IN and OUT to be files, got - for one of them")
+    for name, given, stream in (("IN", options.input, sys.stdin), ("OUT", options.out, sys.stdout)):
+        if given == _PIPE and stream is None:
+            # What is opened next has its number.
+            raise UsageError(f"{name}: expected - to be open, got {'stdin' if name == 'IN' else 'stdout'} closed")
     if options.json and options.out == _PIPE:
         raise UsageError("--json: expected OUT to be a file, as stdout is where the answers go")
 

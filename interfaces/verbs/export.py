@@ -78,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _targets(sources: Sequence[Source], out: str | None) -> list[Path]:
+    folder = None
     if out is None:
         targets = [source.default_target for source in sources]
     elif out.endswith(_SUFFIX) and not Path(out).is_dir():
@@ -91,10 +92,11 @@ def _targets(sources: Sequence[Source], out: str | None) -> list[Path]:
         if folder.exists() and not folder.is_dir():
             raise UsageError(f"--out: expected a file that ends in {_SUFFIX}, or a folder, got the file {out}")
         targets = [folder / f"{source.place.resolve().name}{_SUFFIX}" for source in sources]
-        _make(folder)
     twice = next((target for target in targets if targets.count(target) > 1), None)
     if twice is not None:
         raise UsageError(f"{twice}: two runs would be written there: export them one by one, each with its own --out")
+    if folder is not None:
+        _make(folder)
     return targets
 
 

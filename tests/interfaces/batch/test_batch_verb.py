@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shlex
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -317,3 +318,16 @@ def test_a_reader_of_stdout_that_goes_away_ends_the_batch(provider: Provider, tm
     process.stderr.close()
     assert code == 5 and "stdout can't be written (Broken pipe)" in err and "Traceback" not in err
     assert provider.calls() < 400
+
+
+@pytest.mark.parametrize(("words", "closed"), [(("-", "out.jsonl"), "<&-"), (("in.jsonl", "-"), ">&-")])
+def test_a_stream_that_is_closed_is_refused_before_a_file_has_its_number(
+    provider: Provider, tmp_path: Path, words: tuple[str, str], closed: str
+) -> None:
+    write_sound(tmp_path / "in.jsonl", 3)
+    command = shlex.join([*COMMAND, "batch", *words, "--base-url", provider.base_url, "--cache", "cache"])
+    done = subprocess.run(
+        f"{command} {closed}", shell=True, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 2 and "expected - to be open, got std" in done.stderr and done.stderr.count("\n") == 1
+    assert os.listdir(tmp_path) == ["in.jsonl"] and provider.calls() == 0
