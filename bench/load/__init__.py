@@ -1,0 +1,1 @@
+"""Load tests that tell the truth about time, and what a provider really allows."""
