@@ -33,6 +33,7 @@ from .refusal import nearest
 
 TABLES = ("lanes", "providers", "searches", "prices", "gateway", "run")
 _ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
+_ANY = "any/model"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -285,3 +286,12 @@ def settings_for(
         )
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
+
+
+def settings_for_any(sending: Sending, configuration: Configuration) -> Settings:
+    """An engine for whatever models are asked: flags of quotas hold for those too that the file does not declare."""
+    lanes = [lane.model for lane in configuration.lanes]
+    declared = tuple(model for model in lanes if not is_page(model) and not is_search(model))
+    settings = settings_for((*declared, _ANY), sending, configuration)
+    own = {lane.model: lane for lane in settings.lanes}
+    return structs.replace(settings, lanes=tuple(own[model] for model in declared), default_lane=own[_ANY])

@@ -15,7 +15,8 @@ from msgspec import Struct, structs
 from ..engine.fault import LocalFault
 from ..engine.snapshot import DamagedSnapshot, digest_of
 from ..providers.pages.guard import parse_allowed
-from ..wiring import Settings
+from ..wiring import ConfigurationError, Settings, accesses_to
+from .configuration import read_configuration, settings_for_any
 from .options import Sending
 from .refusal import UsageError
 from .work import Work
@@ -37,6 +38,23 @@ class Prepared(Struct, frozen=True, kw_only=True):
     def total(self) -> int:
         """Items of all pairs."""
         return self.work.items * len(self.work.pairs())
+
+
+def settings_of(sending: Sending) -> Settings:
+    """What an engine for whatever models are asked is built from. A lane of the file whose key is missing is left out:
+    it is only missed once its model is asked for."""
+    settings = settings_for_any(sending, read_configuration(sending.config))
+    return structs.replace(
+        settings, lanes=tuple(lane for lane in settings.lanes if _is_reachable(lane.model, settings))
+    )
+
+
+def _is_reachable(model: str, settings: Settings) -> bool:
+    try:
+        accesses_to(model, settings)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def refuse_what_has_no_price(lanes: Iterable[str], settings: Settings) -> None:

@@ -17,6 +17,8 @@ from ...engine.call import Call
 from ...providers.access import UnknownProvider, accesses
 from ...wiring import ConfigurationError, Settings, accesses_to, family_of
 from ..dialects.naming import model_named
+from ..preparation import refuse_what_has_no_price
+from ..refusal import UsageError
 from .digests import Digests
 from .input import Line
 from .requests import Broken, Request, envelope_of, gist_of, request_of
@@ -48,14 +50,14 @@ class Models:
 
     def reach(self, model: str) -> bool:
         """Whether calls to a model can be sent. Why not is kept, and what is meant for it stays pending; where no model
-        at all was reached before, that is a ConfigurationError."""
+        at all was reached before, that is an error."""
         if model in self.reached:
             return True
         if model in self.stops:
             return False
         try:
             check(model, self._settings)
-        except ConfigurationError as error:
+        except (ConfigurationError, UsageError) as error:
             if not self.reached:
                 raise
             self.stops[model] = Stop(model, "dead_key", str(error))
@@ -74,17 +76,13 @@ class Models:
 
 
 def check(model: str, settings: Settings) -> None:
-    """Raises ConfigurationError where calls to a model can't be sent as it is asked."""
+    """Raises ConfigurationError or UsageError where calls to a model can't be sent as it is asked."""
     accesses_to(model, settings)
-    if settings.max_cost is not None and settings.price_table().get(model) is None:
-        raise ConfigurationError(
-            f'model {model} has no price, so --max-cost can\'t be kept: give it one under [prices."{model}"] in a '
-            f"--config file"
-        )
+    refuse_what_has_no_price((model,), settings)
 
 
 def check_first(lines: Iterable[Line], models: Models) -> None:
-    """Raises ConfigurationError where the first line that can be asked is of a model that can't be: while nothing is
+    """Raises what `check` does where the first line that can be asked is of a model that can't be: while nothing is
     made or written yet."""
     for line in lines:
         envelope = envelope_of(line)

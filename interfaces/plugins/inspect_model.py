@@ -20,8 +20,9 @@ from msgspec import structs
 from ...engine.call import Call, Outcome
 from ...engine.fault import LocalFault, Stopped
 from ...wiring import ConfigurationError, family_of
+from ..preparation import settings_of
 from ..refusal import UsageError
-from .arguments import check_model, sending_of, settings_of
+from .arguments import check_model, sending_of
 from .inspect_answers import CallFailed, output_of, record_of
 from .inspect_asking import call_of
 from .inspect_engine import LoopEngines, SharedEngine

@@ -22,8 +22,9 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from ...engine.call import Call, Failure, Reply
 from ...wiring import family_of
 from ..blocking import SyncEngine
+from ..preparation import settings_of
 from ..refusal import UsageError
-from .arguments import check_model, sending_of, settings_of
+from .arguments import check_model, sending_of
 from .lm_eval_asking import ChatPrompt, Generation, generation_of, weighing_of
 from .lm_eval_scoring import CantScore, Score, score
 from .trials import digest_of

@@ -134,7 +134,7 @@ def _batch(options: argparse.Namespace, place: Place) -> Batch:
     from ..batch.questions import check
     from ..batch.run import Batch
     from ..configuration import read_configuration
-    from ..plugins.arguments import settings_of
+    from ..preparation import settings_of
 
     sending = sending_from(options)
     settings = settings_of(sending)

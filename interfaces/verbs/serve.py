@@ -17,9 +17,6 @@ from ..values import Choice, Text, Whole
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...wiring import Settings
-    from ..configuration import Configuration
-    from ..options import Sending
 
 HELP = "the gateway: OpenAI's, Anthropic's and Gemini's clients through our cache and quotas"
 HOST = "127.0.0.1"
@@ -56,12 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ..configuration import read_configuration
+    from ..configuration import read_configuration, settings_for_any
     from ..gateway.serving import Place, serve
 
     sending = sending_from(options)
     configuration = read_configuration(sending.config)
-    settings = settings_of(sending, configuration)
+    settings = settings_for_any(sending, configuration)
     port_file = None if options.port_file is None else Path(options.port_file)
     place = Place(options.host, options.port, port_file, options.repeats == "count")
     ended = _run(serve(settings, configuration.gateway, place, note if options.json else say))
@@ -73,25 +70,6 @@ def run(options: argparse.Namespace) -> int:
         note("millstream serve: requests under way were cut off; what had come is in the cache")
         return SIGNAL + (ended.signal or 0)
     return DONE
-
-
-def settings_of(sending: Sending, configuration: Configuration) -> Settings:
-    """An engine for whatever models are asked: flags of quotas hold for each that the file does not declare too."""
-    from msgspec import structs
-
-    from ...engine.lane import Lane
-    from ...providers.retrieval import is_page
-    from ...providers.search.access import is_search
-    from ..configuration import settings_for
-
-    declared = tuple(
-        lane.model for lane in configuration.lanes if not is_page(lane.model) and not is_search(lane.model)
-    )
-    any_lane = Lane("any/model")
-    settings = settings_for((*declared, any_lane.model), sending, configuration)
-    default = next(lane for lane in settings.lanes if lane.model == any_lane.model)
-    own = tuple(lane for lane in settings.lanes if lane.model in declared)
-    return structs.replace(settings, lanes=own, default_lane=default, key_variables=configuration.key_variables)
 
 
 def told(summary: Mapping[str, Any]) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from millstream.interfaces.options import Sending
-from millstream.interfaces.plugins.arguments import check_model, sending_of, settings_of
+from millstream.interfaces.plugins.arguments import check_model, sending_of
+from millstream.interfaces.preparation import settings_of
 from millstream.interfaces.refusal import UsageError
 from millstream.wiring import ConfigurationError
 
