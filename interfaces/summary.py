@@ -5,16 +5,15 @@ Pure functions of results. Says what to do about everything that is missing.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from typing import Any
 
 from ..engine.pairs import Pair, failures_of
 from . import refusal
+from .endings import ending_as_json, failures_as_json, kinds_of, meaning_of, reasons_of, remarks_of, why
 from .execution import SCORES, Result, counts_of
-from .output import cut, table
+from .output import table
 
-SAID_MAX = 240
 _ELSEWHERE = "to ask in another way, start again with another --out (answers stay in the cache)"
 _AT_ITS_ADDRESS = "the address, or the base_url behind its identity, is right"
 _COLUMNS = ("answers", "refused", "failed", "pending", "from cache", "cost")
@@ -61,22 +60,12 @@ def _remarks(result: Result) -> list[str]:
     lines += result.counted.remarks
     if result.pending:
         items = f"{result.pending:,} {result.prepared.work.item}s"
-        lines.append(f"{items} are pending: {_why(result)}; {_how_to_go_on(result)}")
+        lines.append(f"{items} are pending: {why(result.fault, result.stops, result.signal)}; {_how_to_go_on(result)}")
     elif result.fault is not None:
         lines.append(f"{result.fault}")
-    for key, stop in result.lost_keys:
-        lines.append(f"{key} was left out of {stop.lane} ({stop.reason}): {stop.detail}")
     unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
-    if unsure:
-        lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
-    if result.in_flight_at_kills:
-        lines.append(
-            f"this run was killed before: at most {result.in_flight_at_kills:,} calls in flight then may have been "
-            f"billed as well"
-        )
-    code = result.exit_code
-    if code:
-        lines.append(f"exit code {code}: {_meaning(result)}")
+    lines += remarks_of("run", result.lost_keys, unsure, result.in_flight_at_kills)
+    lines += meaning_of(result.exit_code, result.signal)
     return lines
 
 
@@ -100,7 +89,6 @@ def _failures(result: Result) -> list[str]:
     failed, out = failures_of(map(result.counted.of, result.pairs())), result.prepared.out
     if not failed:
         return []
-    kinds = ", ".join(f"{kind} {count:,}" for kind, (count, _) in failed.items())
     again = f"ask them again: millstream retry {out}"
     if set(failed) == {"rejected"}:
         again = "as they are, they would be rejected again"
@@ -108,12 +96,7 @@ def _failures(result: Result) -> list[str]:
             again += f"; {_once_mended('the model takes them', f'millstream retry {out}')}"
     elif set(failed) == {"redirect"}:
         again = _once_mended(_AT_ITS_ADDRESS, f"millstream resume {out}")
-    lines = [f"failed: {kinds} (failures.jsonl says why of each); {again}"]
-    for kind, (count, reason) in failed.items():
-        if reason is not None:
-            alike = f"{reason.count:,} of {count:,}" if reason.count < count else f"all {count:,}" if count > 1 else "1"
-            lines.append(f"  {kind}, {alike}: {cut(reason.said, SAID_MAX)}")
-    return lines
+    return [f"failed: {kinds_of(failed)} (failures.jsonl says why of each); {again}", *reasons_of(failed)]
 
 
 def _answers(result: Result) -> str:
@@ -126,27 +109,6 @@ def _answers(result: Result) -> str:
         return f"{told}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
     before = f", {result.already:,} items were there before" if result.already else ""
     return f"{told}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
-
-
-def _why(result: Result) -> str:
-    if result.fault is not None:
-        return str(result.fault)
-    if result.stops:
-        return "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in result.stops))
-    if result.signal is not None:
-        return f"interrupted by {signal.Signals(result.signal).name}"
-    return "not asked yet"
-
-
-def _meaning(result: Result) -> str:
-    if result.signal is not None:
-        return f"interrupted by {signal.Signals(result.signal).name}"
-    meanings = {
-        refusal.LOCAL_FAULT: "a local folder, store or disk can't be used",
-        refusal.RESUMABLE: "stopped before the end, and can be resumed",
-        refusal.WITH_FAILURES: "finished, with failures",
-    }
-    return meanings[result.exit_code]
 
 
 def as_json(results: Sequence[Result]) -> dict[str, Any]:
@@ -167,21 +129,9 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         "in_flight_at_kills": result.in_flight_at_kills,
         "seconds": round(result.seconds, 3),
         "counts": counts_of(result),
-        "failures": {
-            kind: {
-                "count": count,
-                "commonest": None if reason is None else {"detail": reason.said, "count": reason.count},
-            }
-            for kind, (count, reason) in failures_of(map(result.counted.of, result.pairs())).items()
-        },
+        "failures": failures_as_json(failures_of(map(result.counted.of, result.pairs()))),
         **({"details": result.counted.details} if result.counted.details else {}),
         "scores": result.counted.scores,
-        "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in result.stops],
-        "lost_keys": [
-            {"key": key, "lane": stop.lane, "reason": stop.reason, "detail": stop.detail}
-            for key, stop in result.lost_keys
-        ],
-        "fault": None if result.fault is None else str(result.fault),
-        "signal": result.signal,
+        **ending_as_json(result.fault, result.stops, result.lost_keys, result.signal),
         "files": {name: str(out / file) for name, file in files.items()},
     }

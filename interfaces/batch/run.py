@@ -24,6 +24,7 @@ from ...engine.fault import LocalFault, Stopped
 from ...engine.pairs import Ended
 from ...wiring import Engine, Settings
 from .. import refusal
+from ..event_loop import loop_factory
 from ..output import note
 from ..signals import DRAIN_S, Interruption
 from .book import Book
@@ -110,16 +111,8 @@ def carry_out(batch: Batch, source: InputFile, place: Place) -> Result:
 
 
 def sent_by(sending: Coroutine[None, None, Sent]) -> Sent:
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(sending)
-
-
-def _loop_factory() -> Any:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 def _settings(batch: Batch, book: Book, survey: Survey, *, is_done: bool) -> Settings:

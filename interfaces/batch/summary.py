@@ -5,22 +5,13 @@ Pure functions of results. Says what to do about everything that is missing.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterable
 from typing import Any, get_args
 
 from ...engine.call import FailureKind
 from ...engine.pairs import failures_of
-from .. import refusal
-from ..output import cut
+from ..endings import ending_as_json, failures_as_json, kinds_of, meaning_of, reasons_of, remarks_of, why
 from .run import Result
-
-_SAID_MAX = 240
-_MEANINGS = {
-    refusal.LOCAL_FAULT: "a local file, store or disk can't be used",
-    refusal.RESUMABLE: "stopped before the end, and can be gone on with",
-    refusal.WITH_FAILURES: "finished, with failures",
-}
 
 
 def tell(result: Result) -> str:
@@ -28,20 +19,12 @@ def tell(result: Result) -> str:
     if result.pending or (result.place is None and result.sent.stops):
         how = "go on: the same command" if result.place is not None else "ask again: what was answered is in the cache"
         what = f"{result.pending:,} requests are" if result.pending else "what was not read is"
-        lines.append(f"{what} pending: {_why(result)}; {how}")
+        lines.append(f"{what} pending: {why(result.sent.fault, result.sent.stops, result.sent.signal)}; {how}")
     elif result.sent.fault is not None:
         lines.append(str(result.sent.fault))
-    for key, stop in result.sent.lost_keys:
-        lines.append(f"{key} was left out of {stop.lane} ({stop.reason}): {stop.detail}")
-    if unsure := result.ended.maybe_billed + result.maybe_billed_pending:
-        lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
-    if result.in_flight_at_kills:
-        lines.append(
-            f"this batch was killed before: at most {result.in_flight_at_kills:,} calls in flight then may have been "
-            f"billed as well"
-        )
-    if code := result.exit_code:
-        lines.append(f"exit code {code}: {_meaning(result)}")
+    unsure = result.ended.maybe_billed + result.maybe_billed_pending
+    lines += remarks_of("batch", result.sent.lost_keys, unsure, result.in_flight_at_kills)
+    lines += meaning_of(result.exit_code, result.sent.signal)
     return "\n".join(lines)
 
 
@@ -71,13 +54,7 @@ def _failures(result: Result) -> list[str]:
     failed = failures_of([result.ended])
     if not failed:
         return []
-    kinds = ", ".join(f"{kind} {count:,}" for kind, (count, _) in failed.items())
-    lines = [f"failed: {kinds}{_again(result, failed.keys())}"]
-    for kind, (count, reason) in failed.items():
-        if reason is not None:
-            alike = f"{reason.count:,} of {count:,}" if reason.count < count else f"all {count:,}" if count > 1 else "1"
-            lines.append(f"  {kind}, {alike}: {cut(reason.said, _SAID_MAX)}")
-    return lines
+    return [f"failed: {kinds_of(failed)}{_again(result, failed.keys())}", *reasons_of(failed)]
 
 
 def _again(result: Result, failed: Iterable[str]) -> str:
@@ -86,23 +63,6 @@ def _again(result: Result, failed: Iterable[str]) -> str:
     if not sent:
         return "; such lines are never sent: mend them in a file of their own"
     return f"; to ask {', '.join(sent)} again: the same command with --retry" if result.place is not None else ""
-
-
-def _why(result: Result) -> str:
-    sent = result.sent
-    if sent.fault is not None:
-        return str(sent.fault)
-    if sent.stops:
-        return "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in sent.stops))
-    if sent.signal is not None:
-        return f"interrupted by {signal.Signals(sent.signal).name}"
-    return "not asked yet"
-
-
-def _meaning(result: Result) -> str:
-    if result.sent.signal is not None:
-        return f"interrupted by {signal.Signals(result.sent.signal).name}"
-    return _MEANINGS[result.exit_code]
 
 
 def as_json(result: Result) -> dict[str, Any]:
@@ -125,18 +85,6 @@ def as_json(result: Result) -> dict[str, Any]:
         "maybe_billed_pending": result.maybe_billed_pending,
         "in_flight_at_kills": result.in_flight_at_kills,
         "seconds": round(result.seconds, 3),
-        "failures": {
-            kind: {
-                "count": count,
-                "commonest": None if reason is None else {"detail": reason.said, "count": reason.count},
-            }
-            for kind, (count, reason) in failures_of([ended]).items()
-        },
-        "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in sent.stops],
-        "lost_keys": [
-            {"key": key, "lane": stop.lane, "reason": stop.reason, "detail": stop.detail}
-            for key, stop in sent.lost_keys
-        ],
-        "fault": None if sent.fault is None else str(sent.fault),
-        "signal": sent.signal,
+        "failures": failures_as_json(failures_of([ended])),
+        **ending_as_json(sent.fault, sent.stops, sent.lost_keys, sent.signal),
     }
