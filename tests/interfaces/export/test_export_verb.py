@@ -6,6 +6,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -371,3 +372,10 @@ def test_many_records_are_written_by_row_groups_in_the_memory_of_few(tmp_path: P
         assert table.metadata.num_rows == 60 * times
         assert max(table.metadata.row_group(n).num_rows for n in range(table.num_row_groups)) <= 20_000
     assert peaks[1] < peaks[0] + 40, peaks
+
+
+def test_every_column_of_a_batch_is_documented() -> None:
+    told = (Path(__file__).parents[3] / "docs/using.md").read_text()
+    (entry,) = re.findall(r"^- A batch has `id`.*?(?=^- )", told, re.MULTILINE | re.DOTALL)
+    inner = {"finish_reason", "tool_calls", "code", "message", "param"}
+    assert set(re.findall(r"`(\w+)`", entry)) - inner == set(RECORDS["batch"].__struct_fields__)
