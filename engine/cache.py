@@ -332,7 +332,12 @@ class Cache:
             return
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, "cache")
-        writing = self._writing = Writing(group, self._writer.submit(self._write, group), began)
+        try:
+            end = self._writer.submit(self._write, group)
+        except RuntimeError:  # the program is ending, and no thread takes anything more
+            self._committed(group, self._write(group), began)
+            return
+        writing = self._writing = Writing(group, end, began)
         loop = asyncio.get_running_loop()
         # Told no more than that: a circle would keep the group's bodies until the collector comes.
         writing.end.add_done_callback(lambda _: _tell(loop, self._written))

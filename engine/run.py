@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable
-from operator import attrgetter
 
 from .admission import Stop
 from .call import WEB, Call, Outcome
@@ -50,7 +49,7 @@ class Run:
     def __init__(self, scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None) -> None:
         self._scheduler = scheduler
         self._sink = sink
-        self._intake = Intake(calls, attrgetter("lane"), self._begin_lane, is_host)
+        self._intake = Intake(calls, _lane_of, self._begin_lane, is_host)
         self._at_hosts: dict[str, int] = {}
         self._is_reading = False
         self._outlet: deque[Outcome] = deque()
@@ -201,3 +200,10 @@ class Run:
             if not room.done():
                 room.set_result(None)
                 return
+
+
+def _lane_of(call: Call) -> str:
+    try:
+        return call.lane
+    except AttributeError as error:
+        raise TypeError(f"calls must be millstream.Call, came a {type(call).__name__}") from error

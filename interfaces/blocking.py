@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -197,7 +198,14 @@ class SyncEngine:
     def _live(self, opened: Future[None]) -> None:
         try:
             with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(self._serve(opened))
+                loop = runner.get_loop()
+                serving = loop.create_task(self._serve(opened))
+                while not serving.done():
+                    # A SystemExit in somebody's sink or listener leaves the loop. Whoever waits for the task that it
+                    # ended is raised it, and the loop goes on for everyone else.
+                    with suppress(KeyboardInterrupt, SystemExit):
+                        loop.run_until_complete(serving)
+                serving.result()
         except BaseException as error:  # noqa: BLE001  (it ends this thread, and is raised in the caller's)
             self._trouble = error
             if not opened.done():

@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import cast
 
 from ..engine.call import Call, Outcome
+from ..engine.fault import LocalFault
 from ..engine.sink import Sink
 from ..wiring import Engine
 
@@ -36,6 +37,39 @@ _HUNGRY, _ENDED = _Sign(), _Sign()
 
 class Cut(Exception):
     """The loop's side was ended from elsewhere."""
+
+
+class _Carried(Exception):
+    """What would end a program, on its way to the thread that takes the outcomes: raised in the loop's own thread, it
+    would leave everyone else there without an end."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(repr(error))
+        self.error = error
+
+
+class _Contained:
+    """A sink whose SystemExit and the like are the run's error, as whatever else it raises."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    @property
+    def fault(self) -> LocalFault | None:
+        return self._sink.fault
+
+    def write(self, outcome: Outcome) -> None:
+        _contain(lambda: self._sink.write(outcome))
+
+    def flush(self) -> None:
+        _contain(self._sink.flush)
+
+
+def _contain(do: Callable[[], None]) -> None:
+    try:
+        do()
+    except (KeyboardInterrupt, SystemExit) as error:
+        raise _Carried(error) from error
 
 
 class Flow:
@@ -110,7 +144,7 @@ class Flow:
     # In the loop's thread
 
     def begin(self, engine: Engine, sink: Sink | None) -> asyncio.Task[None]:
-        self._task = self._loop.create_task(self._pump(engine, sink))
+        self._task = self._loop.create_task(self._pump(engine, None if sink is None else _Contained(sink)))
         # A task that is cancelled before its first step never runs: its end is told from outside.
         self._task.add_done_callback(self._end)
         return self._task
@@ -121,7 +155,8 @@ class Flow:
 
     def _end(self, task: asyncio.Task[None]) -> None:
         """What went wrong is told to the taker alone."""
-        self._error = Cut() if task.cancelled() else task.exception()
+        error = None if task.cancelled() else task.exception()
+        self._error = Cut() if task.cancelled() else error.error if isinstance(error, _Carried) else error
         self._outcomes.put(_ENDED)
         self.ended.set()
 

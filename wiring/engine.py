@@ -35,6 +35,7 @@ from ..providers.retrieval import Retrieval, is_page
 from ..providers.search.access import is_search
 from ..providers.search.joined import COUNT, Found, search
 from .files import raise_file_limit
+from .listening import Listening
 from .routing import Routing
 from .settings import Settings
 from .sinks import InTurn, OpenedSink, opened_sink
@@ -44,6 +45,12 @@ from .ways import accesses_to, family_of
 # Of the disk that the cache lies on: more than calls in flight bring at once.
 _SPARE_BYTES = 16 << 20
 _CLOSED = "the engine is closed: use it inside `async with Engine(...) as engine`"
+_OPEN = "the engine is open already: use this one from all tasks of its loop, or open another one"
+_NO_LOOP = "no loop of asyncio is running here: without one, and beside other kinds of loops, use SyncEngine"
+_OTHER_LOOP = (
+    "the engine was opened in another event loop: use it there, open one in this loop, or use SyncEngine, which serves "
+    "all threads"
+)
 
 
 class Engine:
@@ -67,6 +74,8 @@ class Engine:
         self.settings = settings
         self.events = Events()
         self.purse = Purse(settings.max_cost, settings.spent)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
         self._cache: Cache | None = None
         self._snapshot: Snapshot | None = None
         self._scheduler: Scheduler | None = None
@@ -83,6 +92,9 @@ class Engine:
         return f"<Engine {self._scheduler or 'closed'} {self.purse}>"
 
     async def __aenter__(self) -> Engine:
+        if self._loop is not None:
+            raise RuntimeError(_OPEN)
+        self._loop, self._process = _loop_here(), os.getpid()
         try:
             await self._open()
         except BaseException:
@@ -119,7 +131,12 @@ class Engine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._reader = None
+        if self._loop is not None and self._process != os.getpid():
+            return  # what a fork has is its parent's, who goes on
+        # Nobody uses it any more in a loop that is closed: then it may be closed from anywhere.
+        if self._loop is not None and not self._loop.is_closed():
+            self._refuse_other_loops()
+        self._reader = self._loop = None
         if self._scheduler is not None:
             await self._scheduler.end_runs()
         await self._extraction.close()
@@ -156,14 +173,24 @@ class Engine:
 
     async def ask(self, call: Call, *, hear: Hear | None = None) -> Outcome:
         """One call to its end. Raises Stopped where its lane sends nothing more. `hear` is told pieces of the text as
-        they come, where the call is sent and streamed."""
-        return await self.scheduler.ask(call, self._sink, hear)
+        they come, where the call is sent and streamed; what it raises is raised here once the answer is stored."""
+        if not isinstance(call, Call):
+            raise TypeError(f"expected a millstream.Call, came a {type(call).__name__}")
+        self._refuse_other_loops()
+        if hear is None:
+            return await self.scheduler.ask(call, self._sink)
+        listening = Listening(hear)
+        outcome = await self.scheduler.ask(call, self._sink, listening)
+        if listening.error is not None:
+            raise listening.error
+        return outcome
 
     def run(
         self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None
     ) -> AsyncGenerator[Outcome, None]:
         """Outcomes as they finish, each safe in `sink` before it is seen; `calls` is read lazily, and no further while
         nobody takes what is finished. Raises Stopped at the end where a lane stopped."""
+        self._refuse_other_loops()
         if self._sink is not None:
             sink = self._sink if sink is None else InTurn(sink, self._sink)
         return run_calls(self.scheduler, calls, sink)
@@ -175,6 +202,7 @@ class Engine:
 
     async def read(self, url: str) -> Page:
         """A page's text: robots.txt obeyed, redirects followed. It never fails, it says why it gave nothing."""
+        self._refuse_other_loops()
         if self._reader is None:
             raise RuntimeError(_CLOSED)
         return await self._reader.read(url)
@@ -205,7 +233,24 @@ class Engine:
         if self._cache is not None:
             self._cache.drop_scope()
 
+    def _refuse_other_loops(self) -> None:
+        if self._loop is None:
+            return
+        if self._process != os.getpid():
+            raise RuntimeError(
+                f"the engine was opened in process {self._process}, and this is a fork of it: open one in this process"
+            )
+        if _loop_here() is not self._loop:
+            raise RuntimeError(_OTHER_LOOP)
+
     def _spare_loop(self) -> None:
         """Pages are long: they are committed beside the loop."""
         if self._cache is not None:
             self._cache.spares_loop = True
+
+
+def _loop_here() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError as error:
+        raise RuntimeError(_NO_LOOP) from error

@@ -77,7 +77,7 @@ class OpenedSink:
         try:
             do()
             found = self._sink.fault
-        except Exception as error:  # noqa: BLE001  (others' code, which may raise whatever it likes)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (others' code, which may raise whatever it likes)
             found = LocalFault(_told(error))
         if found is not None and self.fault is None:
             self.fault = LocalFault(
@@ -109,5 +109,5 @@ class InTurn:
         self._second.flush()
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
