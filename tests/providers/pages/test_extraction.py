@@ -242,7 +242,7 @@ def test_large_pages_do_not_hold_up_the_loop() -> None:
         (b"User-agent: *\nCrawl-delay: 4.5\n", "/", RobotsVerdict(True, 4.5)),
         (b"<html>Not found, but 200</html>", "/", RobotsVerdict(True)),
         (b"\xff\xfe\0\x01", "/", RobotsVerdict(True)),
-        (gzip.compress(b"User-agent: *\nDisallow: /"), "/", RobotsVerdict(True)),
+        (gzip.compress(b"User-agent: *\nDisallow: /", mtime=0), "/", RobotsVerdict(True)),
         (b"#" * (600 << 10) + b"\nUser-agent: *\nDisallow: /", "/", RobotsVerdict(True)),
     ],
 )
