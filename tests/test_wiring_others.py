@@ -39,7 +39,7 @@ class Rows:
 
     def write(self, outcome):
         if os.environ.get("BREAK_AT") and len(self.rows) == int(os.environ["BREAK_AT"]):
-            raise OSError("the table is locked")
+            raise OSError("the table\\nis locked")
         kept = sum(1 for _ in open("run/records.jsonl"))
         self.rows.append(outcome)
         self.file.write(json.dumps([outcome.key, outcome.status, kept]) + "\\n")
@@ -136,7 +136,8 @@ def test_the_models_of_others_are_listed_with_what_is_wrong_with_them(home: Home
 ODD = {
     "import nothing_of_the_kind": "can't be loaded (ModuleNotFoundError: No module named 'nothing_of_the_kind')",
     "raise SystemError('out of order')": "can't be loaded (SystemError: out of order)",
-    "OTHER = 1": "can't be loaded (AttributeError: module 'odd_lab_2' has no attribute 'PROVIDER')",
+    "import sys\nsys.exit('not on\\nthis machine')": "can't be loaded (SystemExit: not on this machine)",
+    "OTHER = 1": "can't be loaded (AttributeError: module 'odd_lab_3' has no attribute 'PROVIDER')",
     "PROVIDER = 'http://lab'": "is of type str; it must be a millstream.Provider",
     "PROVIDER = None": "is None; it must be a millstream.Provider",
     "import millstream\nPROVIDER = millstream.Provider('http://h', kind='odd')": "has the kind 'odd'; known are",
@@ -144,7 +145,7 @@ ODD = {
 REFUSED = """
 import millstream as ms
 
-for number in range(6):
+for number in range(7):
     try:
         ms.Engine(ms.Lane(f"lab{number}/m"))
     except ms.ConfigurationError as error:

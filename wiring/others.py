@@ -129,13 +129,19 @@ class Others:
     def _loaded_from(point: EntryPoint) -> object:
         try:
             made = point.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ConfigurationError(
-                f"{_named(point)} can't be loaded ({type(error).__name__}: {error}): mend or remove that package"
+                f"{_named(point)} can't be loaded ({in_one_line(error)}): mend or remove that package"
             ) from error
         if made is None:
             raise ConfigurationError(f"{_named(point)} is None; it must be {_WANTED[point.group]}")
         return made
+
+
+def in_one_line(error: BaseException) -> str:
+    """What others' code raised may say anything, at any length."""
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said:.300}" if said else type(error).__name__
 
 
 def _package_of(point: EntryPoint) -> str:

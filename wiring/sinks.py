@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..engine.call import Outcome
 from ..engine.fault import LocalFault
 from ..engine.sink import Sink
-from .others import SINKS, Others
+from .others import SINKS, Others, in_one_line
 
 
 def open_sink(told: str) -> OpenedSink:
@@ -29,7 +29,9 @@ def opened_sink(told: str, others: Others) -> OpenedSink:
         if not hasattr(sink, "fault"):
             lacking.append("fault")
     except Exception as error:
-        raise LocalFault(f"{whose} can't be opened with {argument!r} ({_told(error)}): mend what it names") from error
+        raise LocalFault(
+            f"{whose} can't be opened with {argument!r} ({in_one_line(error)}): mend what it names"
+        ) from error
     if lacking:
         raise LocalFault(f"{whose} gave a {type(sink).__name__}, which has no {', '.join(lacking)}: it is no Sink")
     return OpenedSink(whose, sink)
@@ -78,10 +80,11 @@ class OpenedSink:
             do()
             found = self._sink.fault
         except (Exception, SystemExit) as error:  # noqa: BLE001  (others' code, which may raise whatever it likes)
-            found = LocalFault(_told(error))
+            found = LocalFault(in_one_line(error))
         if found is not None and self.fault is None:
             self.fault = LocalFault(
-                f"{self._whose}: {found}; the run's own folder and the cache are whole: mend it, then resume"
+                f"{self._whose}: {found}; the run's own folder and the cache are whole: mend it, then resume, or run "
+                f"into another folder, where it is given everything, out of the cache"
             )
 
 
@@ -103,11 +106,9 @@ class InTurn:
 
     def flush(self) -> None:
         self._first.flush()
+        if self._first.fault is not None:
+            return
         taken, self._taken = self._taken, []
         for outcome in taken:
             self._second.write(outcome)
         self._second.flush()
-
-
-def _told(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
