@@ -44,13 +44,14 @@ class Endable(Protocol):
 
 
 class Wanted(Struct):
-    """A call that the cache did not hold, ready to be sent."""
+    """A call that the cache did not hold, ready to be sent. `answered` is told its outcome before that is stored."""
 
     call: Call
     route: Route
     request: Request
     key: bytes
     tokens: Tokens
+    answered: Callable[[Outcome], None] | None = None
 
 
 class Scheduler:
@@ -252,6 +253,8 @@ class Scheduler:
                     self._settle(route, permit, call, result)
                     tries.attempts += 1
                     outcome = self._success(wanted, result, response, tries)
+                    if wanted.answered is not None:
+                        wanted.answered(outcome)
                     await self._store(wanted, response, outcome, sink)
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
@@ -364,14 +367,13 @@ class Scheduler:
         return fault.action == "stop" and fault.kind != "redirect"
 
     def _success(self, wanted: Wanted, reply: Reply, response: Response, tries: Tries) -> Outcome:
-        cost = cost_of(reply.usage, wanted.route.price)
         return Outcome(
             wanted.call,
             reply=reply,
             key=wanted.key.hex(),
             attempts=tries.sent,
             maybe_billed=tries.maybe_billed,
-            cost=cost,
+            cost=cost_of(reply.usage, wanted.route.price),
             latency_ms=response.latency_ms,
         )
 

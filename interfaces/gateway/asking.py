@@ -23,7 +23,7 @@ from ...engine.scheduler import Wanted
 from ...wiring import Engine
 from ..dialects.dialect import Refused
 from .callers import Caller
-from .flights import Flights
+from .flights import Flight, Flights
 
 # Every model has a lane with files of its own that stay open, and a name costs whoever asks nothing. Those that are
 # declared or have a price are not counted.
@@ -106,7 +106,10 @@ class Asking:
 
     def look_up(self, call: Call) -> Outcome | Wanted:
         """What needs no sending, or what does. Raises ConfigurationError for a model that can't be reached."""
-        return self._engine.scheduler.look_up(call)
+        found = self._engine.scheduler.look_up(call)
+        if isinstance(found, Outcome) or (known := self._flights.known(found.key)) is None:
+            return found
+        return _shared(structs.replace(known, call=call))
 
     def refuse_one_model_too_many(self, model: str) -> None:
         """Before anything is asked of the engine about it: even a call's key needs the model's lane."""
@@ -145,15 +148,15 @@ class Asking:
         if self._unsubscribe is not None:
             self._unsubscribe()
 
-    async def _wait_for_turn(self, caller: Caller, wanted: Wanted, hear: Hear) -> Outcome:
+    async def _wait_for_turn(self, caller: Caller, wanted: Wanted, own: Flight) -> Outcome:
         """One for all of a caller's identical requests, so that these take one place in its lane."""
         turn = _Turn(caller, await caller.admit(wanted.tokens))
         is_sent = False
 
-        def send(told: Hear) -> Coroutine[Any, Any, Outcome]:
+        def send(flight: Flight) -> Coroutine[Any, Any, Outcome]:
             nonlocal is_sent
             is_sent = True
-            return self._send(wanted, turn, told, is_heard=True)
+            return self._send(wanted, turn, flight, is_heard=True)
 
         def landed(task: asyncio.Task[Outcome]) -> None:
             turn.end(_used(wanted, None if task.cancelled() or task.exception() else task.result()))
@@ -166,19 +169,20 @@ class Asking:
             found = self.look_up(wanted.call)
             if isinstance(found, Outcome):
                 return found
-            outcome = await self._flights.join(wanted.key, send, hear, landed)
+            outcome = await self._flights.join(wanted.key, send, own.hear, landed)
             return outcome if is_sent else _shared(outcome)
         finally:
             # Once it is sent the turn belongs to the call, which may outlive this caller.
             if not is_sent:
                 turn.end(Tokens())
 
-    async def _send(self, wanted: Wanted, turn: _Turn | None, hear: Hear, *, is_heard: bool) -> Outcome:
+    async def _send(self, wanted: Wanted, turn: _Turn | None, flight: Flight, *, is_heard: bool) -> Outcome:
         def hear_attempt(piece: str | None) -> None:
             if piece is None and turn is not None:
                 turn.begin_attempt()
-            hear(piece)
+            flight.hear(piece)
 
+        wanted.answered = flight.tell
         if is_heard:
             wanted.request = structs.replace(wanted.request, hear=hear_attempt)
         task = asyncio.current_task()

@@ -13,16 +13,16 @@ from typing import Any
 from ...engine.call import Outcome
 from ...engine.endpoint import Hear
 
-Carry = Callable[[Hear], Coroutine[Any, Any, Outcome]]
 Landed = Callable[[asyncio.Task[Outcome]], None]
 
 
-class _Flight:
-    """One call under way, and what was said of its answer so far."""
+class Flight:
+    """One call under way, what was said of its answer so far, and its outcome, known before it is stored."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[Outcome] | None = None
-        self.waiters = 0
+        self.outcome: Outcome | None = None
+        self.waiters: set[asyncio.Future[Outcome]] = set()
         self._said: list[str] = []
         self._listeners: list[Hear] = []
 
@@ -43,21 +43,47 @@ class _Flight:
     def leave(self, listener: Hear) -> None:
         self._listeners.remove(listener)
 
+    def tell(self, outcome: Outcome) -> None:
+        """From now on the call goes on to its end, whoever leaves."""
+        self.outcome = outcome
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(outcome)
+
+    def ended(self, task: asyncio.Task[Outcome]) -> None:
+        """Whoever has not been told yet is now."""
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            self.tell(task.result())
+            return
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.cancel() if isinstance(error, asyncio.CancelledError) else waiter.set_exception(error)
+
+
+Carry = Callable[[Flight], Coroutine[Any, Any, Outcome]]
+
 
 class Flights:
     """`repr` tells how many are under way."""
 
     def __init__(self) -> None:
-        self._flying: dict[Hashable, _Flight] = {}
+        self._flying: dict[Hashable, Flight] = {}
 
     def __repr__(self) -> str:
-        return f"<Flights [{len(self._flying)} under way, {sum(f.waiters for f in self._flying.values())} waiting]>"
+        waiting = sum(len(flight.waiters) for flight in self._flying.values())
+        return f"<Flights [{len(self._flying)} under way, {waiting} waiting]>"
 
     def __len__(self) -> int:
         return len(self._flying)
 
     def __contains__(self, key: object) -> bool:
         return key in self._flying
+
+    def known(self, key: Hashable) -> Outcome | None:
+        """An outcome that is only being stored."""
+        flight = self._flying.get(key)
+        return None if flight is None else flight.outcome
 
     async def join(
         self, key: Hashable, carry: Carry, hear: Hear | None = None, landed: Landed | None = None
@@ -66,37 +92,47 @@ class Flights:
         told when that one has ended, however it did, be it before its first step."""
         flight = self._flying.get(key)
         if flight is None:
-            flight = self._flying[key] = _Flight()
-            # No await between the look and this: nobody else begins the same.
-            flight.task = asyncio.create_task(carry(flight.hear))
-            flight.task.add_done_callback(lambda _: self._land(key, flight))
-            if landed is not None:
-                flight.task.add_done_callback(landed)
-        task = flight.task
-        assert task is not None
-        flight.waiters += 1
+            flight = self._begin(key, carry, landed)
+        if flight.outcome is not None:
+            return flight.outcome  # it is only being stored
+        # One future a waiter, with nothing between it and the flight: an answer is on its way before its commit begins.
+        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        flight.waiters.add(waiter)
         if hear is not None:
             flight.listen(hear)
         try:
-            return await asyncio.shield(task)
+            return await waiter
         finally:
-            flight.waiters -= 1
+            flight.waiters.discard(waiter)
             if hear is not None:
                 flight.leave(hear)
-            if not flight.waiters and not task.done():
+            if not flight.waiters and flight.outcome is None and flight.task is not None and not flight.task.done():
                 # Who wants it from now on begins anew.
                 self._land(key, flight)
-                task.cancel()
+                flight.task.cancel()
 
     async def close(self) -> None:
-        """End what is under way, and wait until it has ended."""
+        """End what is under way but for what is only being stored, and wait until all has ended."""
         tasks = [flight.task for flight in self._flying.values() if flight.task is not None]
-        for task in tasks:
-            task.cancel()
+        for flight in self._flying.values():
+            if flight.task is not None and flight.outcome is None:
+                flight.task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _land(self, key: Hashable, flight: _Flight) -> None:
+    def _begin(self, key: Hashable, carry: Carry, landed: Landed | None) -> Flight:
+        # No await between the look and this: nobody else begins the same.
+        flight = self._flying[key] = Flight()
+        task = flight.task = asyncio.create_task(carry(flight))
+
+        def ended(task: asyncio.Task[Outcome]) -> None:
+            self._land(key, flight)
+            flight.ended(task)
+
+        task.add_done_callback(ended)
+        if landed is not None:
+            task.add_done_callback(landed)
+        return flight
+
+    def _land(self, key: Hashable, flight: Flight) -> None:
         if self._flying.get(key) is flight:
             del self._flying[key]
-        if flight.task is not None and flight.task.done() and not flight.task.cancelled():
-            flight.task.exception()  # known to whoever waited; if nobody did, nobody need be told

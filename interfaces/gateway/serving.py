@@ -70,6 +70,8 @@ class Running:
         async with contextlib.AsyncExitStack() as opening:
             settings, place = self.engine.settings, self.place
             await opening.enter_async_context(self.engine)
+            # A commit may take the disk long, and others wait for answers that need none.
+            self.engine.scheduler.cache.spares_loop = True
             folder = settings.cache_folder() / FOLDER
             for one in (*self._gateway.callers, CallerSettings(ANYONE, "")):
                 caller = self.callers[one.name] = Caller(one, folder)

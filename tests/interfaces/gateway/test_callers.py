@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import resource
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from gateways import ANN, BOB, MODEL, Both, Client, gateway, get, post, question, until
+from gateways import ANN, BOB, MODEL, Both, Client, files_of_at_most, gateway, get, post, question, until
 
 from millstream import Lane
 from millstream.fixtures.provider import Latency, Options
@@ -101,17 +99,6 @@ def test_an_attempt_that_may_have_been_billed_counts_and_the_next_must_fit_too(
     run(tmp_path, scenario, ann(max_cost=0.0002), options=Options(faults=("truncated_json",)))
 
 
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """As on a full disk: what is written beyond fails."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 def test_an_answer_whose_cost_can_not_be_written_down_is_kept_and_counts_at_its_worst(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -159,7 +146,7 @@ def test_what_waits_in_a_callers_lane_holds_nothing_of_the_providers(tmp_path: P
         assert (await post(both.port, question("bob"), **AS_BOB)).status == 200
         assert not mine[-1].done()
         assert {answer.status for answer in await asyncio.gather(*mine)} == {200}
-        assert both.running.callers["ann"].in_flight == 0
+        await until(lambda: both.running.callers["ann"].in_flight == 0)
 
     run(
         tmp_path,
@@ -214,7 +201,7 @@ def test_a_caller_that_hangs_up_leaves_the_call_to_another_and_its_own_budget_pa
         answer = await other
         assert (answer.status, both.calls) == (200, 1)
         assert mine.reserved == 0 and 0 < mine.settled < 0.0001
-        assert both.running.callers["ann"].in_flight == 0
+        await until(lambda: both.running.callers["ann"].in_flight == 0)
 
     run(tmp_path, scenario, ann(max_cost=1.0, concurrency=3), BOTH, options=Options(latency=Latency(a=0.5)))
 
