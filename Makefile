@@ -71,13 +71,13 @@ key = "$$(cksum < $(1)) $$(pwd)"
 stale = $(shell test "$$(cat .venv/ready-$(1) 2>/dev/null)" = $(call key,$(2)) && test -e .types/millstream/Makefile || echo stale)
 
 # $(1): level, $(2): lock. The marks go first and come back last, so that an interrupted set-up starts again from nothing;
-# a set-up of the first level that is whole is built upon.
+# a set-up of the first level that is whole is built upon. The locks are whole too: with --no-deps pip chooses nothing.
 define install
 @set -e; \
 test -z '$(call stale,run,requirements.txt)' || '$(or $(base_python),$(error $(no_python)))' -m venv --clear .venv; \
 rm -f .venv/ready-*; \
 echo "setting up .venv from $(2) (once)" >&2; \
-.venv/bin/python -m pip install -qq --no-compile --no-input --disable-pip-version-check --require-hashes -r $(2); \
+.venv/bin/python -m pip install -qq --no-compile --no-input --disable-pip-version-check --no-deps --require-hashes -r $(2); \
 mkdir -p .types; ln -sfn .. .types/millstream; \
 printf '../../../../.types\n' > "$$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/millstream.pth"; \
 printf '#!/bin/sh\nexec "%s/.venv/bin/python" -P -m millstream "$$@"\n' "$$(pwd)" > .venv/bin/millstream; \
