@@ -234,14 +234,17 @@ class Engine:
             self._cache.drop_scope()
 
     def _refuse_other_loops(self) -> None:
-        if self._loop is None:
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None  # as in a fork
+        if self._loop is None or here is self._loop:
             return
         if self._process != os.getpid():
             raise RuntimeError(
                 f"the engine was opened in process {self._process}, and this is a fork of it: open one in this process"
             )
-        if _loop_here() is not self._loop:
-            raise RuntimeError(_OTHER_LOOP)
+        raise RuntimeError(_NO_LOOP if here is None else _OTHER_LOOP)
 
     def _spare_loop(self) -> None:
         """Pages are long: they are committed beside the loop."""
