@@ -1,0 +1,168 @@
+"""When calls are due: lazy streams of seconds since the start, drawn from a random source that is passed in.
+
+Every open process is one of unit rate, mapped through the inverse of the expected number of arrivals: so ramps and
+steps are exact for all of them. A closed loop has no times, only a number in flight. Knows no clock and no server.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate, count
+from random import Random
+from typing import Literal
+
+from msgspec import Struct
+
+Process = Literal["constant", "poisson", "gamma"]
+
+RATE_MAX = 1_000_000.0
+
+
+class Stretch(Struct, frozen=True):
+    """`seconds` at `rate` calls a second, rising or falling evenly to `rate_end` (None: the same rate throughout)."""
+
+    seconds: float
+    rate: float
+    rate_end: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise ValueError(f"a stretch of {self.seconds:g} s must be > 0 s long")
+        for name, rate in (("rate", self.rate), ("rate_end", self.last_rate)):
+            if not 0 <= rate <= RATE_MAX:
+                raise ValueError(f"{name} ({rate:g} calls/s) must be >= 0 and <= {RATE_MAX:,.0f}")
+        if self.rate == self.last_rate == 0 and math.isinf(self.seconds):
+            raise ValueError("a rate of 0 calls/s for ever sends nothing: give a rate > 0")
+        if self.rate != self.last_rate and math.isinf(self.seconds):
+            raise ValueError(f"a ramp from {self.rate:g} to {self.last_rate:g} calls/s must say how long it takes")
+
+    @property
+    def last_rate(self) -> float:
+        return self.rate if self.rate_end is None else self.rate_end
+
+    @property
+    def expected(self) -> float:
+        """Arrivals in all of it."""
+        return self.seconds * (self.rate + self.last_rate) / 2
+
+    def when(self, arrivals: float) -> float:
+        """Seconds into the stretch until so many are expected: the root of `rate t + slope t² / 2 = arrivals`."""
+        slope = 0.0 if self.rate == self.last_rate else (self.last_rate - self.rate) / self.seconds
+        if slope == 0:
+            return arrivals / self.rate
+        # This form of the root loses no digits where the slope is slight.
+        under = max(0.0, self.rate**2 + 2 * slope * arrivals)
+        return min(self.seconds, 2 * arrivals / (self.rate + math.sqrt(under))) if arrivals > 0 else 0.0
+
+
+class Open(Struct, frozen=True):
+    """Calls that are due whatever the server does. `process`: `constant` gaps, `poisson` ones, or `gamma` ones whose
+    variance is `burstiness` times that of a Poisson process (1 is one, above it come bursts)."""
+
+    stretches: tuple[Stretch, ...]
+    process: Process = "poisson"
+    burstiness: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.stretches:
+            raise ValueError("an open loop needs a rate: 0 stretches came, at least 1 is wanted")
+        if any(math.isinf(each.seconds) for each in self.stretches[:-1]):
+            raise ValueError(f"only the last of {len(self.stretches)} stretches may go on for ever")
+        if self.process not in ("constant", "poisson", "gamma"):
+            raise ValueError(f"process ({self.process!r}) must be constant, poisson or gamma")
+        if not 0.01 <= self.burstiness <= 1_000:
+            raise ValueError(f"burstiness ({self.burstiness:g}) must be >= 0.01 and <= 1,000")
+        if self.process != "gamma" and self.burstiness != 1:
+            raise ValueError(f"burstiness ({self.burstiness:g}) is for gamma: a {self.process} process has its own")
+
+    @property
+    def seconds(self) -> float:
+        return sum(each.seconds for each in self.stretches)
+
+    def times(self, random: Random) -> Iterator[float]:
+        """Seconds since the start, ascending; without an end where the last stretch has none."""
+        expected = list(accumulate(each.expected for each in self.stretches))
+        begins = [0.0, *accumulate(each.seconds for each in self.stretches[:-1])]
+        for arrivals in self._of_unit_rate(random):
+            number = bisect_right(expected, arrivals)
+            if number == len(expected):
+                return
+            before = expected[number - 1] if number else 0.0
+            yield begins[number] + self.stretches[number].when(arrivals - before)
+
+    def _of_unit_rate(self, random: Random) -> Iterator[float]:
+        if self.process == "constant":
+            # Counted, not added up: a million rounding errors would shift the rate.
+            yield from count(0.0)
+            return
+        at = 0.0
+        while True:
+            if self.process == "poisson":
+                at += random.expovariate(1.0)
+            else:
+                at += random.gammavariate(1 / self.burstiness, self.burstiness)
+            yield at
+
+    def step_of(self, at: float) -> int:
+        """The number of the stretch that a time falls into."""
+        ends = list(accumulate(each.seconds for each in self.stretches))
+        return min(bisect_right(ends, at), len(ends) - 1)
+
+
+class Replay(Struct, frozen=True):
+    """The time stamps of a trace, in seconds of any beginning. At `speed` 2 the trace takes half its time."""
+
+    stamps: tuple[float, ...]
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.stamps:
+            raise ValueError("a trace must have at least 1 time stamp, came 0")
+        if not (0 < self.speed < math.inf):
+            raise ValueError(f"speed ({self.speed:g}) must be > 0: 2 replays the trace in half its time")
+        before = -math.inf
+        for number, stamp in enumerate(self.stamps, 1):
+            if not math.isfinite(stamp) or stamp < before:
+                raise ValueError(f"time stamp {number} ({stamp:g} s) must be >= the one before it ({before:g} s)")
+            before = stamp
+
+    @property
+    def seconds(self) -> float:
+        return (self.stamps[-1] - self.stamps[0]) / self.speed
+
+    def times(self, random: Random) -> Iterator[float]:
+        """Nothing is left to chance here."""
+        first = self.stamps[0]
+        return ((stamp - first) / self.speed for stamp in self.stamps)
+
+    def step_of(self, at: float) -> int:
+        return 0
+
+
+class Closed(Struct, frozen=True):
+    """So many calls in flight at any time: each is due when the one before it has ended. It slows down with the
+    server, so its latencies tell nothing of what would have happened at a rate."""
+
+    in_flight: int
+
+    def __post_init__(self) -> None:
+        if self.in_flight < 1:
+            raise ValueError(f"in_flight ({self.in_flight}) must be >= 1")
+
+
+Arrivals = Open | Replay | Closed
+
+
+def at_rate(rate: float, process: Process = "poisson", burstiness: float = 1.0) -> Open:
+    """One rate without an end."""
+    return Open((Stretch(math.inf, rate),), process, burstiness)
+
+
+def in_steps(low: float, high: float, steps: int, seconds: float, process: Process = "poisson") -> Open:
+    """Even steps from one rate to another, each `seconds` long."""
+    if steps < 2:
+        raise ValueError(f"steps ({steps}) must be >= 2: for one rate give that rate")
+    rise = (high - low) / (steps - 1)
+    return Open(tuple(Stretch(seconds, low + number * rise) for number in range(steps)), process)

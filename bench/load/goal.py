@@ -1,0 +1,174 @@
+"""The highest rate at which a goal is kept: steps up until it is missed, then bisection between the two.
+
+A step is decided by its intervals, not by its figures: where they don't decide, more calls are sent at that rate. Given
+a way to run a step; knows no engine and no clock.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from msgspec import Struct
+
+from .histogram import ALPHA, Histogram, share_interval
+from .meter import Meter
+from .watch import Verdict
+
+Of = Literal["latency", "first token", "token", "gap"]
+Standing = Literal["kept", "missed", "open"]
+
+_TERM = re.compile(r"p(\d+(?:\.\d+)?)\s+(latency|first token|token|gap)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)")
+_ERRORS = re.compile(r"errors\s*<=?\s*(\d+(?:\.\d+)?)\s*%")
+# Beyond the least that an interval needs, so that it is narrow enough to decide near the goal too.
+_AMPLE = 2.0
+
+
+class Goal(Struct, frozen=True):
+    """`percent` of the answers take at most `most_s`, and at most `errors_most` of the calls (a share) fail."""
+
+    of: Of
+    percent: float
+    most_s: float
+    errors_most: float = 0.001
+
+    def __post_init__(self) -> None:
+        if not 50 <= self.percent <= 99.99:
+            raise ValueError(f"the goal's percentile ({self.percent:g}) must be >= 50 and <= 99.99")
+        if not self.most_s > 0:
+            raise ValueError(f"the goal's time ({self.most_s:g} s) must be > 0")
+        if not 0 < self.errors_most < 1:
+            raise ValueError(f"the goal's errors ({100 * self.errors_most:g}%) must be > 0% and < 100%")
+
+    @property
+    def calls_least(self) -> int:
+        """So few can show that the goal is kept: the percentile's interval has both ends, and no error at all is
+        enough to bound the errors."""
+        tail = math.log(ALPHA / 2) / math.log(self.percent / 100)
+        return math.ceil(_AMPLE * max(tail, math.log(ALPHA) / math.log1p(-self.errors_most)))
+
+    def histogram(self, meter: Meter) -> Histogram:
+        match self.of:
+            case "latency":
+                return meter.latency
+            case "first token":
+                return meter.first_token
+            case "token":
+                return meter.token
+            case "gap":
+                return meter.gap
+
+    def standing(self, meter: Meter) -> Standing:
+        """`open`: the calls so far don't tell."""
+        errors_low, errors_high = share_interval(meter.errors, meter.calls)
+        found = self.histogram(meter).percentile(self.percent)
+        if errors_low > self.errors_most:
+            return "missed"
+        if found is None:
+            return "open"
+        if found.low_s is not None and found.low_s > self.most_s:
+            return "missed"
+        if found.high_s is not None and found.high_s <= self.most_s and errors_high <= self.errors_most:
+            return "kept"
+        return "open"
+
+
+def parse_goal(text: str) -> Goal:
+    """Read `p99 first token <= 2 s and errors <= 0.1%`; the errors may be left out."""
+    term, _, rest = text.strip().partition(" and ")
+    found, errors = _TERM.fullmatch(term.strip()), _ERRORS.fullmatch(rest.strip())
+    if found is None or (rest and errors is None):
+        raise ValueError(f"goal {text!r} is not understood: write it as 'p99 first token <= 2 s and errors <= 0.1%'")
+    percent, of, amount, unit = found.groups()
+    seconds = float(amount) / (1000 if unit == "ms" else 1)
+    share = Goal.__struct_defaults__[0] if errors is None else float(errors.group(1)) / 100
+    return Goal(of, float(percent), seconds, share)  # type: ignore[arg-type]
+
+
+class Step(Struct, frozen=True):
+    """A rate that was tried, with all that was measured at it. `standing` open: even the most calls did not decide."""
+
+    rate: float
+    meter: Meter
+    standing: Standing
+    verdict: Verdict
+
+
+class Search(Struct, frozen=True):
+    """From `low` to `high` calls a second, until what was kept and what was missed differ by no more than `precision`.
+    A step that does not decide is repeated, each time with twice the calls, up to `repeats_max` times."""
+
+    low: float
+    high: float
+    precision: float = 0.05
+    growth: float = 2.0
+    repeats_max: int = 2
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low <= self.high:
+            raise ValueError(f"high ({self.high:g} calls/s) must be >= low ({self.low:g}) > 0")
+        if not 0.001 <= self.precision <= 0.5:
+            raise ValueError(f"precision ({self.precision:g}) must be >= 0.001 and <= 0.5")
+        if not self.growth > 1:
+            raise ValueError(f"growth ({self.growth:g}) must be > 1: each step is so many times the one before it")
+        if self.repeats_max < 0:
+            raise ValueError(f"repeats_max ({self.repeats_max}) must be >= 0")
+
+
+class Found(Struct, frozen=True):
+    """`kept`: the highest rate that kept the goal; None: not even the lowest did. `missed`: the lowest that did not;
+    None: the highest that was to be tried kept it. `client_at`: the rate at which the client was the bottleneck, so
+    that the server may bear more. `steps` in the order they were run."""
+
+    kept: float | None
+    missed: float | None
+    client_at: float | None
+    steps: tuple[Step, ...]
+
+
+Run = Callable[[float, int], Awaitable[tuple[Meter, Verdict]]]
+"""Run one step: calls a second, and how many calls."""
+
+
+async def highest_rate(goal: Goal, search: Search, run: Run) -> Found:
+    """What does not decide counts as missed: a rate is named only where its calls show that it is kept."""
+    steps: list[Step] = []
+    kept: float | None = None
+    missed: float | None = None
+    client_at: float | None = None
+    rate: float | None = search.low
+    while rate is not None:
+        step = await _decided(goal, search, run, rate)
+        steps.append(step)
+        if step.standing == "kept":
+            kept = rate
+        elif step.verdict.is_client_bound:
+            # Where we fell behind ourselves, a miss says nothing of the server.
+            client_at = rate
+            break
+        else:
+            missed = rate
+        rate = _next_rate(search, kept, missed)
+    return Found(kept, missed, client_at, tuple(steps))
+
+
+def _next_rate(search: Search, kept: float | None, missed: float | None) -> float | None:
+    if kept is None:
+        return None
+    if missed is None:
+        return None if kept >= search.high else min(search.high, kept * search.growth)
+    return None if missed <= kept * (1 + search.precision) else math.sqrt(kept * missed)
+
+
+async def _decided(goal: Goal, search: Search, run: Run, rate: float) -> Step:
+    calls = goal.calls_least
+    meter, verdict = await run(rate, calls)
+    for _ in range(search.repeats_max):
+        if verdict.is_client_bound or goal.standing(meter) != "open":
+            break
+        calls *= 2
+        more, verdict = await run(rate, calls)
+        meter.merge(more)
+    return Step(rate, meter, goal.standing(meter), verdict)

@@ -1,0 +1,125 @@
+"""Times in a histogram of fixed size, and their percentiles with intervals.
+
+The buckets are HdrHistogram's, three digits from a microsecond to an hour. An interval is that of order statistics: it
+holds for any distribution, and where there are too few calls for it, it has no end. Knows no call.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
+from msgspec import Struct
+
+MICROSECONDS = 1_000_000
+LONGEST_S = 3_600.0
+ALPHA = 0.05
+
+
+class Percentile(Struct, frozen=True):
+    """A percentile in seconds with its 95% interval. `low` or `high` None: so few calls don't tell."""
+
+    percent: float
+    value_s: float
+    low_s: float | None
+    high_s: float | None
+
+
+class Histogram:
+    """Seconds. `digits`: how many of them are kept apart. What is longer than an hour counts as one, and is counted."""
+
+    def __init__(self, digits: int = 3) -> None:
+        self._digits = digits
+        self._buckets = HdrHistogram(1, round(LONGEST_S * MICROSECONDS), digits)
+        self._sum_s = 0.0
+        self.longest_s = 0.0
+        self.beyond = 0
+
+    def __repr__(self) -> str:
+        return f"<Histogram [{self.count} times, {self.beyond} beyond {LONGEST_S:g} s]>"
+
+    @property
+    def count(self) -> int:
+        return int(self._buckets.total_count)
+
+    @property
+    def mean_s(self) -> float:
+        return self._sum_s / self.count if self.count else 0.0
+
+    def record(self, seconds: float) -> None:
+        if seconds > LONGEST_S:
+            self.beyond += 1
+            seconds = LONGEST_S
+        self._sum_s += max(0.0, seconds)
+        self.longest_s = max(self.longest_s, seconds)
+        self._buckets.record_value(max(0, round(seconds * MICROSECONDS)))
+
+    def merge(self, other: Histogram) -> None:
+        if other._digits != self._digits:
+            raise ValueError(f"a histogram of {self._digits} digits can't take in one of {other._digits}")
+        self._buckets.add(other._buckets)
+        self._sum_s += other._sum_s
+        self.longest_s = max(self.longest_s, other.longest_s)
+        self.beyond += other.beyond
+
+    def percentile(self, percent: float) -> Percentile | None:
+        """None where nothing was recorded."""
+        if not 0 < percent < 100:
+            raise ValueError(f"percentile ({percent:g}) must be > 0 and < 100")
+        if not self.count:
+            return None
+        share = percent / 100
+        low, high = interval_ranks(self.count, share)
+        reached = np.cumsum(np.frombuffer(self._buckets.counts, dtype=np.int64))
+        return Percentile(
+            percent,
+            self._at_rank(reached, max(1, math.ceil(share * self.count - 1e-9))),
+            None if low < 1 else self._at_rank(reached, low),
+            None if high > self.count else self._at_rank(reached, high),
+        )
+
+    def share_within(self, seconds: float) -> float:
+        """Of the times, how many are at most so long; 0.0 of none."""
+        if not self.count:
+            return 0.0
+        last = self._buckets.get_counts_array_index(min(round(LONGEST_S * MICROSECONDS), round(seconds * MICROSECONDS)))
+        return float(np.frombuffer(self._buckets.counts, dtype=np.int64)[: last + 1].sum()) / self.count
+
+    def _at_rank(self, reached: np.ndarray[tuple[int], np.dtype[np.int64]], rank: int) -> float:
+        index = int(np.searchsorted(reached, rank))
+        value = self._buckets.get_highest_equivalent_value(self._buckets.get_value_from_index(index))
+        # A bucket's end may lie beyond what was ever recorded.
+        return min(float(value) / MICROSECONDS, self.longest_s)
+
+
+def interval_ranks(count: int, share: float, alpha: float = ALPHA) -> tuple[int, int]:
+    """Ranks, counted from 1, of the two order statistics between which the quantile lies in 1 - alpha of all samples.
+    A rank of 0 or of count + 1: the sample doesn't reach that far."""
+    # The binomial law within ten standard deviations of its mean, so that millions of calls take no longer.
+    spread = 10 * math.sqrt(count * share * (1 - share)) + 10
+    first, last = max(0, int(count * share - spread)), min(count, int(count * share + spread))
+    successes = np.arange(first, last + 1)
+    log_choose = math.lgamma(count + 1) - np.array([math.lgamma(k + 1) + math.lgamma(count - k + 1) for k in successes])
+    at_most = np.cumsum(np.exp(log_choose + successes * math.log(share) + (count - successes) * math.log1p(-share)))
+    # The quantile lies below the r-th with P(fewer than r succeed).
+    low = first + int(np.searchsorted(at_most, alpha / 2, side="right"))
+    high = first + int(np.searchsorted(at_most, 1 - alpha / 2)) + 1
+    return low, min(high, count + 1)
+
+
+def share_interval(hits: int, count: int) -> tuple[float, float]:
+    """Between what a share may lie of which `hits` in `count` were seen: Wilson's interval, and for none or all of them
+    the exact end."""
+    if not count:
+        return 0.0, 1.0
+    z, seen = 1.959963984540054, hits / count
+    middle = (seen + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(seen * (1 - seen) / count + z * z / (4 * count * count))
+    low = 0.0 if hits == 0 else middle - half
+    high = 1.0 if hits == count else middle + half
+    if hits == 0:
+        high = 1 - ALPHA ** (1 / count)
+    elif hits == count:
+        low = ALPHA ** (1 / count)
+    return low, high

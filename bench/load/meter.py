@@ -1,0 +1,171 @@
+"""What a load test measured of one model: histograms of its times, failures by kind, tokens, goodput.
+
+Of fixed size however many calls come: slices of time grow wider instead of more. Takes finished calls; knows no clock,
+no engine, and not when the test began.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+
+from .histogram import Histogram
+from .timing import Timed
+
+SLICES_MAX = 128
+_SUMS = ("calls", "answered", "kept", "attempts", "retries", "retry_s", "cached", "input_tokens", "output_tokens")
+
+
+class Promise(Struct, frozen=True):
+    """What a good answer keeps to; None: it doesn't matter. Goodput counts the answers that keep all of it."""
+
+    first_token_s: float | None = None
+    latency_s: float | None = None
+    token_s: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [(name, getattr(self, name)) for name in ("first_token_s", "latency_s", "token_s")]
+        if all(value is None for _, value in given):
+            raise ValueError("a promise must name at least 1 time: first_token_s, latency_s or token_s")
+        for name, value in given:
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} ({value:g} s) must be > 0")
+
+    def is_kept(self, call: Timed) -> bool:
+        """A time that was promised and can't be told was not kept."""
+        if not call.is_answered:
+            return False
+        if self.latency_s is not None and call.latency_s > self.latency_s:
+            return False
+        first = call.first_token_s
+        if self.first_token_s is not None and (first is None or first > self.first_token_s):
+            return False
+        # An answer of one token has no time between tokens.
+        return self.token_s is None or call.output_tokens < 2 or (call.token_s or 0.0) <= self.token_s
+
+
+class Part:
+    """The calls that were due in a slice of time, or in a step of the rate."""
+
+    def __init__(self, begins_s: float, digits: int = 2) -> None:
+        self.begins_s = begins_s
+        self.calls = 0
+        self.errors = 0
+        self.latency = Histogram(digits)
+        self.first_token = Histogram(digits)
+
+    def take(self, call: Timed) -> None:
+        self.calls += 1
+        if not call.is_answered:
+            self.errors += 1
+            return
+        self.latency.record(call.latency_s)
+        if call.first_token_s is not None:
+            self.first_token.record(call.first_token_s)
+
+    def merge(self, other: Part) -> None:
+        self.begins_s = min(self.begins_s, other.begins_s)
+        self.calls += other.calls
+        self.errors += other.errors
+        self.latency.merge(other.latency)
+        self.first_token.merge(other.first_token)
+
+
+class Meter:
+    """Latency, first token and goodput count from when a call was due, `service` from when it was sent. Times are
+    those of answers; what was not answered is counted by its kind."""
+
+    def __init__(self, promise: Promise | None = None, slice_s: float = 1.0) -> None:
+        if not slice_s > 0:
+            raise ValueError(f"slice_s ({slice_s:g} s) must be > 0")
+        self.promise = promise
+        self.slice_s = slice_s
+        self.latency = Histogram()
+        self.service = Histogram()
+        self.first_token = Histogram()
+        self.token = Histogram()
+        self.gap = Histogram()
+        self.own_delay = Histogram()
+        self.held = Histogram()
+        self.calls = 0
+        self.answered = 0
+        self.kept = 0
+        self.attempts = 0
+        self.retries = 0
+        self.retry_s = 0.0
+        self.cached = 0
+        self.input_tokens = 0
+        self.output_tokens = 0
+        self.failures: Counter[str] = Counter()
+        self.slices: dict[int, Part] = {}
+        self.steps: dict[int, Part] = {}
+
+    def __repr__(self) -> str:
+        return f"<Meter [{self.calls} calls, {self.errors} errors, {len(self.slices)} slices of {self.slice_s:g} s]>"
+
+    @property
+    def errors(self) -> int:
+        return self.calls - self.answered
+
+    def take(self, call: Timed, step: int = 0) -> None:
+        self.calls += 1
+        self.attempts += call.attempts
+        self.retries += max(0, call.attempts - 1)
+        self.retry_s += call.retry_s
+        self.own_delay.record(call.own_delay_s)
+        self.held.record(call.held_s)
+        self.steps.setdefault(step, Part(call.due, digits=3)).take(call)
+        self._slice_of(call.due).take(call)
+        if not call.is_answered:
+            self.failures[call.status] += 1
+            return
+        self.answered += 1
+        self.cached += call.cached
+        self.input_tokens += call.input_tokens
+        self.output_tokens += call.output_tokens
+        if self.promise is not None:
+            self.kept += self.promise.is_kept(call)
+        self.latency.record(call.latency_s)
+        for histogram, seconds in (
+            (self.service, call.service_s),
+            (self.first_token, call.first_token_s),
+            (self.token, call.token_s),
+        ):
+            if seconds is not None:
+                histogram.record(seconds)
+        for gap in call.gaps:
+            self.gap.record(gap)
+
+    def merge(self, other: Meter) -> None:
+        """Take in what another one measured under the same promise. Slices stay with those of the same time."""
+        if other.promise != self.promise:
+            raise ValueError(f"promises differ: {self.promise} and {other.promise}; merge what was measured alike")
+        for name in ("latency", "service", "first_token", "token", "gap", "own_delay", "held"):
+            getattr(self, name).merge(getattr(other, name))
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.failures.update(other.failures)
+        for part in other.slices.values():
+            self._slice_of(part.begins_s).merge(part)
+        for number, part in other.steps.items():
+            self.steps.setdefault(number, Part(part.begins_s, digits=3)).merge(part)
+
+    def _slice_of(self, at: float) -> Part:
+        while (number := int(at / self.slice_s)) >= SLICES_MAX:
+            self._widen()
+        part = self.slices.get(number)
+        if part is None:
+            part = self.slices[number] = Part(number * self.slice_s)
+        return part
+
+    def _widen(self) -> None:
+        """Each two neighbours become one."""
+        narrow, self.slices = self.slices, {}
+        self.slice_s *= 2
+        for number, part in sorted(narrow.items()):
+            if (wide := self.slices.get(number // 2)) is None:
+                part.begins_s = number // 2 * self.slice_s
+                self.slices[number // 2] = part
+            else:
+                wide.merge(part)

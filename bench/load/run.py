@@ -1,0 +1,265 @@
+"""A load test from its first call to its last: an open loop that never slows down with the server, or a closed one.
+
+Begins each call when it is due, a task a call, and hands what became of it to the meter. Calls go out through an `ask`
+that is passed in, with its quotas and its retries; arrivals, texts, prices and the clock are passed in too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import takewhile
+from random import Random
+from typing import Protocol
+
+from msgspec import Struct
+
+from ...engine.call import Call, Outcome
+from ...engine.endpoint import Hear
+from ...engine.fault import Stopped
+from ...engine.money import Price
+from .arrivals import Closed, Open, Replay
+from .budget import Budget, Ending
+from .meter import Meter
+from .plan import Plan
+from .timing import Clock, Stopwatch
+from .watch import Verdict, Watch
+
+# Timers are no finer than a millisecond: a call goes at the nearer end of it, and was then due when it went.
+EARLY_S = 0.0005
+# Of what is due within the test nothing is begun later than this after its end.
+LATE_MOST_S = 1.0
+
+
+class Ask(Protocol):
+    """One call to its end, as `millstream.Engine.ask`. Each call must be sent, so the engine's mode is `live`."""
+
+    async def __call__(self, call: Call, *, hear: Hear | None = None) -> Outcome: ...
+
+
+class Measured(Struct):
+    """One model's part. `begun` counts all calls, the meter those that are measured. `held`: calls that were due while
+    no place in flight was free, the longest for `hold_max_s`. Calls that were due and never begun: `unsent_held`, for
+    want of a place; `unsent_late`, since our own loop came too late."""
+
+    meter: Meter
+    begun: int = 0
+    held: int = 0
+    hold_max_s: float = 0.0
+    unsent_held: int = 0
+    unsent_late: int = 0
+    in_flight_max: int = 0
+
+
+class Result(Struct, frozen=True):
+    """`seconds`: the part of the test that was measured, without its drain."""
+
+    models: Mapping[str, Measured]
+    verdicts: Mapping[str, Verdict]
+    ending: Ending
+    spent: float
+    seconds: float
+
+    @property
+    def is_client_bound(self) -> bool:
+        return any(verdict.is_client_bound for verdict in self.verdicts.values())
+
+    def rate(self, model: str) -> float:
+        """Measured calls a second."""
+        return self.models[model].meter.calls / self.seconds if self.seconds > 0 else 0.0
+
+    def tokens_per_second(self, model: str) -> float:
+        return self.models[model].meter.output_tokens / self.seconds if self.seconds > 0 else 0.0
+
+    def goodput(self, model: str) -> float:
+        """Answers a second that kept the promise."""
+        return self.models[model].meter.kept / self.seconds if self.seconds > 0 else 0.0
+
+
+async def run_load(
+    plan: Plan,
+    calls: Mapping[str, Iterator[Call]],
+    ask: Ask,
+    *,
+    prices: Mapping[str, Price | None],
+    clock: Clock = time.perf_counter,
+    cpu: Callable[[], float] = time.process_time,
+) -> Result:
+    """`calls` has the models, each with calls enough. Raises what `ask` raised; Stopped just ends the test."""
+    if not calls:
+        raise ValueError("a load test needs a model: 0 came, at least 1 is wanted")
+    budget = Budget(plan.limits, calls, prices)
+    began = clock()
+
+    def since() -> float:
+        return clock() - began
+
+    watch = Watch(since, cpu)
+    lines = {model: _Line(plan, model, own, ask, budget, since) for model, own in calls.items()}
+    watch.begin()
+    try:
+        await _together([line.run() for line in lines.values()])
+        ended_s = since()
+        await _together([line.drain() for line in lines.values()])
+    finally:
+        await watch.end()
+        for line in lines.values():
+            await line.cancel()
+    if budget.error is not None:
+        raise budget.error
+    models = {model: line.measured for model, line in lines.items()}
+    verdicts = {
+        model: watch.verdict(own.meter.own_delay, own.meter.latency, due=own.begun + own.unsent_late, begun=own.begun)
+        for model, own in models.items()
+    }
+    ending = budget.ending or Ending("arrivals")
+    if ending.reason == "duration" or (ending.reason == "arrivals" and plan.ends_s is not None):
+        ended_s = plan.ends_s or ended_s
+    seconds = max(0.0, ended_s - plan.warm_up_s - plan.cool_down_s)
+    return Result(models, verdicts, ending, budget.purse.spent, seconds)
+
+
+async def _together(works: Iterable[Coroutine[None, None, None]]) -> None:
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work)
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+
+
+class _Line:
+    """One model's calls."""
+
+    def __init__(self, plan: Plan, model: str, calls: Iterator[Call], ask: Ask, budget: Budget, clock: Clock) -> None:
+        self._plan = plan
+        self._model = model
+        self._calls = calls
+        self._ask = ask
+        self._budget = budget
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._place = asyncio.Event()
+        budget.on_end.append(self._place.set)
+        # When the latest hold ended: what was due before has waited for a place.
+        self._free = 0.0
+        self.measured = Measured(Meter(plan.promise))
+
+    async def run(self) -> None:
+        """Until nothing more is to be begun."""
+        if isinstance(self._plan.arrivals, Closed):
+            await self._run_closed(self._plan.arrivals.in_flight)
+        else:
+            await self._run_open(self._plan.arrivals)
+
+    async def _run_open(self, arrivals: Open | Replay) -> None:
+        ends = self._plan.limits.duration_s
+        times = arrivals.times(Random(f"{self._plan.seed} {self._model}"))
+        for due in times:
+            if ends is not None and due >= ends:
+                await self._until(ends)
+                self._budget.end("duration")
+                return
+            await self._until(due)
+            if self._budget.over.is_set():
+                return
+            if len(self._tasks) >= self._plan.limits.in_flight:
+                await self._until_place()
+                if self._budget.over.is_set():
+                    return
+            if ends is not None and self._clock() > ends + LATE_MOST_S:
+                self._count_unsent(due, times, ends)
+                self._budget.end("duration")
+                return
+            if not self._begin(due):
+                return
+
+    def _count_unsent(self, due: float, times: Iterator[float], ends: float) -> None:
+        """This one, and those that were due after it."""
+        left = 1 + sum(1 for _ in takewhile(lambda at: at < ends, times))
+        if due < self._free or len(self._tasks) >= self._plan.limits.in_flight:
+            self.measured.unsent_held += left
+        else:
+            self.measured.unsent_late += left
+
+    async def _run_closed(self, in_flight: int) -> None:
+        ends = self._plan.limits.duration_s
+        while not self._budget.over.is_set():
+            if ends is not None and self._clock() >= ends:
+                self._budget.end("duration")
+            elif len(self._tasks) >= in_flight:
+                await self._until_place()
+            elif not self._begin(None):
+                return
+
+    async def _until(self, due: float) -> None:
+        """Let others have the loop at least once, so that calls which are late don't shut out their answers."""
+        await asyncio.sleep(0)
+        over = self._budget.over
+        while (left := due - self._clock()) > EARLY_S and not over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await over.wait()
+
+    async def _until_place(self) -> None:
+        """Until a call has ended, or nothing may be begun any more."""
+        ends = self._plan.limits.duration_s
+        self._place.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if ends is None else max(0.0, ends + LATE_MOST_S - self._clock())):
+                await self._place.wait()
+        self._free = self._clock()
+
+    def _begin(self, due: float | None) -> bool:
+        """Whether the test goes on. `due` None: now."""
+        call = next(self._calls, None)
+        if call is None:
+            self._budget.end("prompts", f"{self._model} had no more prompts after {self.measured.begun:,}")
+            return False
+        worst = self._budget.take(call)
+        if worst is None:
+            return False
+        measured = self.measured
+        measured.begun += 1
+        if due is not None and due < self._free:
+            measured.held += 1
+            measured.hold_max_s = max(measured.hold_max_s, self._free - due)
+        task = asyncio.create_task(self._carry(call, due, self._free, worst))
+        self._tasks.add(task)
+        measured.in_flight_max = max(measured.in_flight_max, len(self._tasks))
+        task.add_done_callback(self._done)
+        return True
+
+    async def _carry(self, call: Call, due: float | None, free: float, worst: float) -> None:
+        watch = Stopwatch(self._clock() if due is None else due, self._clock, 0.0 if due is None else free)
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._ask(call, hear=watch)
+        except Stopped as error:
+            self._budget.end("stopped", str(error))
+        finally:
+            self._budget.settle(call, worst, outcome, was_sent=watch.sent is not None)
+            timed = watch.given_up() if outcome is None else watch.stopped(outcome)
+            if self._plan.counts(timed.due):
+                self.measured.meter.take(timed, self._plan.step_of(timed.due))
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._place.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._budget.fail(error)
+
+    async def drain(self) -> None:
+        """Give what is in flight its time; what is not finished then is counted as such."""
+        await asyncio.sleep(0)  # a task that never ran would not be counted
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._plan.limits.drain_s)
+        await self.cancel()
+
+    async def cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)

@@ -1,0 +1,115 @@
+"""Whether the client itself was the bottleneck: its loop's lag, its share of a core, and how late it began calls.
+
+Samples while a test runs and judges at its end. Waiting for the server, for a lane or for a free place in flight is no
+fault of the client's, and is not counted as one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from .histogram import Histogram
+from .timing import Clock
+
+SAMPLE_S = 0.02
+CPU_WINDOW_S = 1.0
+# Beyond these a latency can't be told to 2% + 1 ms any more; `allowed_delay_s` has that figure.
+LAG_P99_MOST_S = 0.020
+CPU_MOST = 0.90
+RATE_LEAST = 0.99
+ERROR_SHARE, ERROR_S = 0.02, 0.001
+# At the 99th percentile one round of the loop more is allowed.
+ROUND_S = 0.010
+
+
+class Verdict(Struct, frozen=True):
+    """`reasons` say what was measured and what was allowed; none: the figures are the server's."""
+
+    lag_p99_s: float
+    cpu_peak: float
+    cpu_mean: float
+    reasons: tuple[str, ...]
+
+    @property
+    def is_client_bound(self) -> bool:
+        return bool(self.reasons)
+
+
+class Watch:
+    """Samples from `begin` to `end`. `clock` and `cpu` are passed in: seconds that passed, and seconds of the
+    processor that this process had."""
+
+    def __init__(self, clock: Clock, cpu: Callable[[], float] = time.process_time) -> None:
+        self._clock = clock
+        self._cpu = cpu
+        self.lag = Histogram()
+        self.cpu_peak = 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._began = (0.0, 0.0)
+        self._ended = (0.0, 0.0)
+
+    def begin(self) -> None:
+        self._began = self._ended = (self._clock(), self._cpu())
+        self._task = asyncio.create_task(self._sample(), name="load watch")
+
+    async def end(self) -> None:
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        self._task = None
+        self._note_cpu(self._ended)
+        self._ended = (self._clock(), self._cpu())
+
+    @property
+    def cpu_mean(self) -> float:
+        passed = self._ended[0] - self._began[0]
+        return (self._ended[1] - self._began[1]) / passed if passed > 0 else 0.0
+
+    async def _sample(self) -> None:
+        window = self._began
+        while True:
+            asked = self._clock()
+            await asyncio.sleep(SAMPLE_S)
+            now = self._clock()
+            self.lag.record(max(0.0, now - asked - SAMPLE_S))
+            self._ended = (now, self._cpu())
+            if now - window[0] >= CPU_WINDOW_S:
+                self.cpu_peak = max(self.cpu_peak, (self._ended[1] - window[1]) / (now - window[0]))
+                window = self._ended
+
+    def _note_cpu(self, last: tuple[float, float]) -> None:
+        """A test shorter than a window has its mean alone."""
+        if last[0] - self._began[0] < CPU_WINDOW_S:
+            self.cpu_peak = max(self.cpu_peak, self.cpu_mean)
+
+    def verdict(self, own_delay: Histogram, latency: Histogram, *, due: int, begun: int) -> Verdict:
+        """`own_delay`: how late calls were begun by our own doing. `due` and `begun`: calls that had a free place, and
+        those of them that were begun."""
+        lag = self.lag.percentile(99)
+        lag_s = 0.0 if lag is None else lag.value_s
+        reasons = []
+        if lag_s > LAG_P99_MOST_S:
+            reasons.append(f"the loop's lag was {1000 * lag_s:.1f} ms at p99, more than {1000 * LAG_P99_MOST_S:g} ms")
+        if self.cpu_peak > CPU_MOST:
+            reasons.append(f"this process took {self.cpu_peak:.0%} of a core, more than {CPU_MOST:.0%}")
+        for percent, more_s in ((50.0, 0.0), (99.0, ROUND_S)):
+            late, whole = own_delay.percentile(percent), latency.percentile(percent)
+            allowed_s = allowed_delay_s(0.0 if whole is None else whole.value_s) + more_s
+            if late is not None and late.value_s > allowed_s:
+                reasons.append(
+                    f"calls were begun {1000 * late.value_s:.1f} ms late at p{percent:g}, "
+                    f"more than {1000 * allowed_s:.1f} ms"
+                )
+        if due and begun < RATE_LEAST * due:
+            reasons.append(f"{begun:,} of {due:,} calls were begun, fewer than {RATE_LEAST:.0%}")
+        return Verdict(lag_s, self.cpu_peak, self.cpu_mean, tuple(reasons))
+
+
+def allowed_delay_s(latency_s: float) -> float:
+    """What may be missing from a latency that is told: 2% and a millisecond."""
+    return ERROR_SHARE * latency_s + ERROR_S

@@ -1,0 +1,153 @@
+"""The search for the highest rate that keeps a goal, against servers whose limit is known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+from load_server import LoadServer
+from virtual_time import run_virtually
+
+from millstream.bench.load.arrivals import at_rate
+from millstream.bench.load.goal import Found, Goal, Search, highest_rate, parse_goal
+from millstream.bench.load.lengths import Fixed
+from millstream.bench.load.meter import Meter
+from millstream.bench.load.plan import Limits, Plan
+from millstream.bench.load.prompts import Wanted, by_length, calls
+from millstream.bench.load.run import run_load
+from millstream.bench.load.timing import Timed
+from millstream.bench.load.watch import Verdict
+
+IDLE = Verdict(0.0, 0.1, 0.1, ())
+BUSY = Verdict(0.0, 0.99, 0.99, ("this process took 99% of a core",))
+
+
+def meter_of(count: int, latency_s: Callable[[int], float], failed: Callable[[int], bool] = lambda n: False) -> Meter:
+    meter = Meter()
+    for number in range(count):
+        ended, status = latency_s(number), "server_error" if failed(number) else "ok"
+        meter.take(Timed(0.0, 0.0, 0.0, 0.0, 0.0, None, None, ended, (), status, 1))
+    return meter
+
+
+def searched(
+    run: Callable[[float, int], Awaitable[tuple[Meter, Verdict]]], search: Search, goal: Goal | None = None
+) -> Found:
+    return run_virtually(_awaited(highest_rate(goal or Goal("latency", 99, 1.0, 0.01), search, run)))
+
+
+async def _awaited(found: Awaitable[Found]) -> Found:
+    return await found
+
+
+def test_the_limit_of_a_server_with_ten_places_is_found() -> None:
+    """Ten places of 100 ms: 100 calls a second go through, a few less with p99 below half a second."""
+
+    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+        server = LoadServer(lambda: 0.1, places=10)
+        own = {"sim/m": calls("sim/m", by_length(Fixed(8), Random(1)), Wanted(stream=False), Random(1))}
+        clock = asyncio.get_running_loop().time
+        result = await run_load(
+            Plan(at_rate(rate), Limits(calls=count)), own, server.ask, prices={}, clock=clock, cpu=lambda: 0.0
+        )
+        return result.models["sim/m"].meter, result.verdicts["sim/m"]
+
+    found = searched(run, Search(20.0, 1_000.0, precision=0.1), Goal("latency", 95, 0.5, 0.01))
+    assert found.kept is not None and found.missed is not None and found.client_at is None
+    assert 80 < found.kept < 105 and found.kept < found.missed <= 1.1 * found.kept
+    rates = [step.rate for step in found.steps]
+    assert rates[:3] == [20.0, 40.0, 80.0]
+
+
+@pytest.mark.parametrize("limit", [11.0, 50.0, 333.0])
+def test_the_bracket_holds_the_limit_to_the_precision(limit: float) -> None:
+    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+        return meter_of(count, lambda n: 0.5 if rate <= limit else 2.0), IDLE
+
+    found = searched(run, Search(10.0, 1_000.0, precision=0.02))
+    assert found.kept is not None and found.missed is not None
+    assert found.kept <= limit < found.missed <= 1.02 * found.kept
+
+
+def test_errors_miss_the_goal_whatever_the_times() -> None:
+    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+        return meter_of(count, lambda n: 0.1, lambda n: rate > 30 and n % 20 == 0), IDLE
+
+    found = searched(run, Search(10.0, 100.0))
+    assert found.kept is not None and found.missed is not None and found.kept <= 30 < found.missed
+
+
+def test_the_ends_of_the_search_are_told_as_such() -> None:
+    async def good(rate: float, count: int) -> tuple[Meter, Verdict]:
+        return meter_of(count, lambda n: 0.1), IDLE
+
+    async def bad(rate: float, count: int) -> tuple[Meter, Verdict]:
+        return meter_of(count, lambda n: 5.0), IDLE
+
+    kept, missed = searched(good, Search(10.0, 70.0)), searched(bad, Search(10.0, 70.0))
+    assert (kept.kept, kept.missed, [step.rate for step in kept.steps]) == (70.0, None, [10.0, 20.0, 40.0, 70.0])
+    assert (missed.kept, missed.missed, len(missed.steps)) == (None, 10.0, 1)
+
+
+def test_a_busy_client_ends_the_search_and_blames_no_server() -> None:
+    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+        return (meter_of(count, lambda n: 0.1), IDLE) if rate < 40 else (meter_of(count, lambda n: 9.0), BUSY)
+
+    found = searched(run, Search(10.0, 1_000.0))
+    assert (found.kept, found.missed, found.client_at) == (20.0, None, 40.0)
+
+
+def test_a_step_that_does_not_decide_gets_more_calls_and_then_counts_as_missed() -> None:
+    asked: list[int] = []
+
+    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+        asked.append(count)
+        return meter_of(count, lambda n: 2.0 if n % 100 == 50 else 0.5), IDLE
+
+    goal = Goal("latency", 99, 1.0, 0.01)
+    found = searched(run, Search(10.0, 100.0), goal)
+    assert asked == [goal.calls_least, 2 * goal.calls_least, 4 * goal.calls_least]
+    assert found.steps[0].standing == "open" and (found.kept, found.missed) == (None, 10.0)
+
+
+@pytest.mark.parametrize("goal", [Goal("latency", 99, 1.0, 0.001), Goal("latency", 99.9, 1.0, 0.05)])
+def test_the_least_calls_can_show_that_a_goal_is_kept_and_a_third_of_them_can_not(goal: Goal) -> None:
+    assert goal.standing(meter_of(goal.calls_least, lambda n: 0.1)) == "kept"
+    assert goal.standing(meter_of(goal.calls_least // 3, lambda n: 0.1)) == "open"
+    assert goal.standing(Meter()) == "open"
+
+
+def test_a_goal_reads_as_it_is_written() -> None:
+    assert parse_goal("p99 first token <= 2 s and errors <= 0.1%") == Goal("first token", 99, 2.0, 0.001)
+    assert parse_goal("p99.9 latency <= 250 ms") == Goal("latency", 99.9, 0.25, 0.001)
+    assert parse_goal("p50 gap <= 30ms and errors <= 2 %") == Goal("gap", 50, 0.03, 0.02)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "p99", "p99 speed <= 2 s", "p99 latency >= 2 s", "p99 latency <= 2 s and", "p99 latency <= 2 s or x"]
+)
+def test_a_goal_that_is_not_understood_is_answered_with_one_that_is(text: str) -> None:
+    if text.endswith("and"):
+        text += " errors"
+    with pytest.raises(ValueError, match=r"write it as 'p99 first token <= 2 s and errors <= 0\.1%'"):
+        parse_goal(text)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Goal("latency", 10, 1.0), r"percentile \(10\) must be >= 50"),
+        (lambda: Goal("latency", 99, 0.0), r"time \(0 s\) must be > 0"),
+        (lambda: Goal("latency", 99, 1.0, 0.0), r"errors \(0%\) must be > 0%"),
+        (lambda: Search(5, 4), r"high \(4 calls/s\) must be >= low \(5\)"),
+        (lambda: Search(1, 4, precision=0), r"precision \(0\) must be >= 0.001"),
+        (lambda: Search(1, 4, growth=1), r"growth \(1\) must be > 1"),
+        (lambda: Search(1, 4, repeats_max=-1), r"repeats_max \(-1\) must be >= 0"),
+    ],
+)
+def test_an_impossible_search_is_refused_with_the_numbers(make: object, message: str) -> None:
+    assert callable(make)
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,90 @@
+"""The meter: what it counts, that merging changes nothing, and that it does not grow."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.bench.load.meter import SLICES_MAX, Meter, Promise
+from millstream.bench.load.timing import Timed
+
+
+def timed(due: float, latency_s: float = 0.1, status: str = "ok", first_s: float = 0.05, tokens: int = 6) -> Timed:
+    ended = due + latency_s
+    return Timed(
+        due=due,
+        free=0.0,
+        begun=due,
+        sent=due,
+        retry_s=0.0,
+        first=due + first_s,
+        last=ended,
+        ended=ended,
+        gaps=(latency_s - first_s,),
+        status=status,
+        attempts=1,
+        input_tokens=10,
+        output_tokens=tokens,
+    )
+
+
+def test_slices_grow_wider_and_never_more_and_lose_no_call() -> None:
+    meter = Meter(slice_s=1.0)
+    for second in range(5_000):
+        meter.take(timed(float(second)))
+    assert len(meter.slices) <= SLICES_MAX and meter.slice_s == 64.0
+    assert sum(part.calls for part in meter.slices.values()) == meter.calls == 5_000
+    assert [part.begins_s for _, part in sorted(meter.slices.items())] == [64.0 * n for n in range(79)]
+    assert meter.slices[3].latency.count == 64
+
+
+def test_merged_meters_are_one_that_took_all() -> None:
+    promise = Promise(latency_s=0.3)
+    whole, first, second = Meter(promise), Meter(promise), Meter(promise)
+    for number in range(600):
+        call = timed(number / 2, 0.1 + number / 2_000, "ok" if number % 10 else "timeout")
+        whole.take(call, number % 3)
+        (first if number % 2 else second).take(call, number % 3)
+    first.merge(second)
+    for name in ("calls", "answered", "kept", "errors", "attempts", "output_tokens", "failures", "slice_s"):
+        assert getattr(first, name) == getattr(whole, name), name
+    for name in ("latency", "service", "first_token", "token", "gap"):
+        assert getattr(first, name).percentile(95) == getattr(whole, name).percentile(95), name
+    assert {n: part.calls for n, part in first.slices.items()} == {n: part.calls for n, part in whole.slices.items()}
+    assert {n: part.errors for n, part in first.steps.items()} == {n: part.errors for n, part in whole.steps.items()}
+
+
+def test_meters_of_different_promises_are_not_merged() -> None:
+    with pytest.raises(ValueError, match="promises differ"):
+        Meter(Promise(latency_s=1.0)).merge(Meter())
+
+
+@pytest.mark.parametrize(
+    ("promise", "kept"),
+    [
+        (Promise(latency_s=0.1000001), True),
+        (Promise(latency_s=0.09), False),
+        (Promise(first_token_s=0.06), True),
+        (Promise(first_token_s=0.04), False),
+        (Promise(token_s=0.011), True),
+        (Promise(token_s=0.009), False),
+        (Promise(first_token_s=0.06, token_s=0.009), False),
+    ],
+)
+def test_goodput_counts_the_answers_that_keep_all_of_the_promise(promise: Promise, kept: bool) -> None:
+    meter = Meter(promise)
+    meter.take(timed(0.0))
+    meter.take(timed(0.0, status="timeout"))
+    assert meter.kept == int(kept)
+
+
+def test_an_answer_of_one_token_keeps_a_promise_on_tokens() -> None:
+    assert Promise(token_s=0.001).is_kept(timed(0.0, tokens=1))
+
+
+def test_a_promise_of_nothing_or_of_no_time_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1 time"):
+        Promise()
+    with pytest.raises(ValueError, match=r"latency_s \(0 s\) must be > 0"):
+        Promise(latency_s=0)
+    with pytest.raises(ValueError, match=r"slice_s \(0 s\) must be > 0"):
+        Meter(slice_s=0)

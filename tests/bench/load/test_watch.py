@@ -1,0 +1,74 @@
+"""The verdict on the client, by clocks that the test sets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from virtual_time import run_virtually
+
+from millstream.bench.load.histogram import Histogram
+from millstream.bench.load.watch import Verdict, Watch
+
+
+def times(*seconds: float) -> Histogram:
+    histogram = Histogram()
+    for each in seconds:
+        histogram.record(each)
+    return histogram
+
+
+def watched(cpu: Callable[[float], float], stalls_s: float = 0.0, late_s: float = 0.0, begun: int = 100) -> Verdict:
+    """Ten seconds over answers of 100 ms. The clock jumps by `stalls_s` once in each second."""
+
+    async def scenario() -> Verdict:
+        loop = asyncio.get_running_loop()
+
+        def clock() -> float:
+            return loop.time() + stalls_s * int(loop.time() * 20)
+
+        watch = Watch(clock, lambda: cpu(clock()))
+        watch.begin()
+        await asyncio.sleep(10.0)
+        await watch.end()
+        return watch.verdict(times(*[late_s] * 100), times(*[0.1] * 100), due=100, begun=begun)
+
+    return run_virtually(scenario())
+
+
+def test_an_idle_client_is_no_bottleneck() -> None:
+    verdict = watched(lambda now: 0.3 * now, late_s=0.002)
+    assert not verdict.is_client_bound
+    assert (verdict.cpu_peak, verdict.cpu_mean) == pytest.approx((0.3, 0.3)) and verdict.lag_p99_s < 0.001
+
+
+@pytest.mark.parametrize(
+    ("cpu", "stalls_s", "late_s", "begun", "reason"),
+    [
+        (0.95, 0.0, 0.0, 100, "took 95% of a core, more than 90%"),
+        (0.1, 0.05, 0.0, 100, "lag was 50"),
+        (0.1, 0.0, 0.004, 100, r"begun 4.0 ms late at p50, more than 3.0 ms"),
+        (0.1, 0.0, 0.0, 98, "98 of 100 calls were begun, fewer than 99%"),
+    ],
+)
+def test_a_busy_or_late_client_is_told_with_its_figures(
+    cpu: float, stalls_s: float, late_s: float, begun: int, reason: str
+) -> None:
+    verdict = watched(lambda now: cpu * now, stalls_s, late_s, begun)
+    assert len(verdict.reasons) == 1
+    assert reason in verdict.reasons[0]
+
+
+def test_one_busy_second_among_ten_is_seen() -> None:
+    verdict = watched(lambda now: 0.1 * now + min(1.0, max(0.0, now - 4.0)) * 0.9)
+    assert verdict.cpu_peak > 0.9 > verdict.cpu_mean and verdict.is_client_bound
+
+
+def test_a_watch_that_never_began_ends_in_peace() -> None:
+    async def scenario() -> float:
+        watch = Watch(asyncio.get_running_loop().time)
+        await watch.end()
+        return watch.cpu_mean
+
+    assert run_virtually(scenario()) == 0.0
