@@ -21,7 +21,9 @@ _KINDS_MAX = 64
 
 
 class RetryPolicy(Struct, frozen=True):
-    """Every figure of FAULTS.md that concerns sending again, with its default."""
+    """Every figure of FAULTS.md that concerns sending again, with its default. `rejections_max` None: no number of
+    rejections alike stops a lane. `reopened_s`: a model's lane that trouble stopped is opened anew when it is asked for
+    after so long; None: never."""
 
     attempts_max: int = 6
     billed_repeats_max: int = 2
@@ -32,7 +34,8 @@ class RetryPolicy(Struct, frozen=True):
     probe_every_s: float = 10.0
     budget_share: float = 0.1
     budget_floor: float = 20.0
-    rejections_max: int = 20
+    rejections_max: int | None = 20
+    reopened_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.attempts_max < 1:

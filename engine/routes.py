@@ -25,6 +25,8 @@ HOSTS_KEPT = 1000
 # A host that was given up is tried again after so long: a run may last for days.
 FORGIVEN_S = 300.0
 _LOOKED_AT = 16
+# What a provider or a key may have got over meanwhile.
+_REOPENED: tuple[StopReason, ...] = ("dead_key", "empty_account", "redirect", "patience")
 _HOST = f"{WEB}/"
 
 
@@ -55,14 +57,16 @@ class Route(Struct):
 
 
 class Routes:
-    """`build` makes the route of a lane. `lasting` are those that are never forgotten."""
+    """`build` makes the route of a lane. `lasting` are those that are not forgotten while they work; `reopened_s` as in
+    RetryPolicy."""
 
-    def __init__(self, build: Callable[[str], Route]) -> None:
+    def __init__(self, build: Callable[[str], Route], reopened_s: float | None = None) -> None:
         self.lasting: dict[str, Route] = {}
         self.hosts: OrderedDict[str, Route] = OrderedDict()
         self._resting: OrderedDict[str, float] = OrderedDict()
         self.halted: tuple[StopReason, str] | None = None
         self._build = build
+        self._reopened_s = reopened_s
 
     def __iter__(self) -> Iterator[Route]:
         yield from self.lasting.values()
@@ -70,8 +74,11 @@ class Routes:
 
     def of(self, lane: str) -> Route:
         route = self.lasting.get(lane)
-        if route is not None:
+        if route is not None and (route.lane.stopped is None or not self._is_reopened(route)):
             return route
+        if route is not None:
+            route.lane.close()
+            del self.lasting[lane]
         if is_host(lane):
             return self._of_host(lane)
         route = self.lasting[lane] = self._built(lane)
@@ -82,9 +89,17 @@ class Routes:
         for route in self:
             route.lane.stop(reason, detail)
 
+    def resume(self) -> None:
+        """What halted everything is over: each lane is opened anew when it is asked for."""
+        self.halted = None
+        for lane, route in tuple(self.lasting.items()):
+            if route.lane.stopped is not None and not route.under_way:
+                route.lane.close()
+                del self.lasting[lane]
+
     @staticmethod
     def note_stop(route: Route) -> None:
-        """A host has been given up."""
+        """A lane has stopped: told by the first call that it ended."""
         if route.stopped_at is None:
             route.stopped_at = asyncio.get_running_loop().time()
 
@@ -113,6 +128,20 @@ class Routes:
             route.lane.keys[0].learn((Limit("requests", wait_s, remaining=0, reset_s=wait_s),), now)
         self._forget_idle(now)
         return route
+
+    def reopens_in_s(self, lane: str) -> float | None:
+        """How long until a lane that stopped may be opened anew; None where it won't be."""
+        route = self.lasting.get(lane)
+        if route is None or route.lane.stopped is None or route.lane.stopped.reason not in _REOPENED:
+            return None
+        if self._reopened_s is None or self.halted is not None:
+            return None
+        self.note_stop(route)
+        now = asyncio.get_running_loop().time()
+        return max(0.0, self._reopened_s - (now - (route.stopped_at or now)))
+
+    def _is_reopened(self, route: Route) -> bool:
+        return not route.under_way and self.reopens_in_s(route.lane.lane.model) == 0
 
     def _is_forgiven(self, route: Route, now: float) -> bool:
         if route.stopped_at is None or route.under_way or self.halted is not None:

@@ -71,10 +71,10 @@ class Scheduler:
         self.events = events
         self.cache = cache
         self.recall = recall if recall is not None else Recall(cache, mode)
-        self._routes = Routes(route)
+        self.ways = Routes(route, policy.reopened_s)
         # Those of models and searches, by lane; those of hosts come and go.
-        self.routes: Mapping[str, Route] = self._routes.lasting
-        self.hosts: Mapping[str, Route] = self._routes.hosts
+        self.routes: Mapping[str, Route] = self.ways.lasting
+        self.hosts: Mapping[str, Route] = self.ways.hosts
         self._mode = mode
         self._policy = policy
         self._random = random
@@ -85,16 +85,16 @@ class Scheduler:
         self.runs: set[Endable] = set()
 
     def __repr__(self) -> str:
-        in_flight = sum(route.lane.in_flight for route in self._routes)
-        hosts = f"{len(self._routes.hosts)} hosts, " if self._routes.hosts else ""
+        in_flight = sum(route.lane.in_flight for route in self.ways)
+        hosts = f"{len(self.ways.hosts)} hosts, " if self.ways.hosts else ""
         return f"<Scheduler [{len(self.routes)} lanes, {hosts}{in_flight} in flight, mode {self._mode}]>"
 
     @property
     def halted(self) -> tuple[StopReason, str] | None:
-        return self._routes.halted
+        return self.ways.halted
 
     def route_of(self, lane: str) -> Route:
-        return self._routes.of(lane)
+        return self.ways.of(lane)
 
     async def end_runs(self) -> None:
         """Those that somebody left in the middle, or waits for: the engine is about to be closed."""
@@ -102,7 +102,7 @@ class Scheduler:
             await run.abandon()
 
     def close(self) -> None:
-        self._routes.close()
+        self.ways.close()
 
     async def ask(self, call: Call, sink: Sink | None = None, hear: Hear | None = None) -> Outcome:
         """One call to its end. Raises Stopped where its lane sends nothing more. `hear` is told of a call that is sent
@@ -120,14 +120,14 @@ class Scheduler:
 
     def halt(self, reason: StopReason, detail: str) -> None:
         """Send nothing more on any lane; what is in flight is finished."""
-        self._routes.halt(reason, detail)
+        self.ways.halt(reason, detail)
         for listener in tuple(self.on_halt):
             listener()
 
     def look_up(self, call: Call) -> Outcome | Wanted:
         """What needs no sending: a stored answer, or a call that can't be sent at all."""
         # A lane that lasts has its model's name: the shortest way for what is asked most.
-        route = self.routes.get(call.model) or self._routes.of(call.lane)
+        route = self.routes.get(call.model) or self.ways.of(call.lane)
         try:
             request = route.endpoint.encode(call)
         except EncodeError as error:
@@ -190,6 +190,7 @@ class Scheduler:
             try:
                 outcome = await self._send_until_final(wanted, tries, sink)
             except LaneStopped as error:
+                self.ways.note_stop(wanted.route)
                 if not wanted.route.is_page or error.stop.reason in _OUR_OWN:
                     raise
                 outcome = await self._given_up(wanted, error.stop, tries, sink)
@@ -224,7 +225,6 @@ class Scheduler:
 
     async def _given_up(self, wanted: Wanted, stop: Stop, tries: Tries, sink: Sink | None) -> Outcome:
         """One host has stopped: that is the end of its pages, and of nothing else."""
-        self._routes.note_stop(wanted.route)
         fault = wanted.route.latest_fault
         failure = Failure("connect", stop.detail)
         if fault is not None:

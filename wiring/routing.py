@@ -44,6 +44,7 @@ class Routing:
         self._prices = settings.price_table()
         self._transport = Transport()
         self._authorizers: dict[object, Authorizer] = {}
+        self._routed: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<Routing by {self._settings}>"
@@ -56,6 +57,10 @@ class Routing:
 
     def _model_route(self, model: str) -> Route:
         settings, is_engine = self._settings, is_search(model)
+        if model in self._routed:
+            # Opened anew: what was wrong with its credentials may have been mended, in a file of theirs too.
+            self._authorizers.clear()
+        self._routed.add(model)
         accesses = accesses_to(model, settings)
         lane = capped_by_files(settings.lane_of(model), len(accesses))
         price = self._prices.get(model)

@@ -34,12 +34,11 @@ _SOME_DAY = "1970-01-01T00:00:00Z"
 
 
 def problem(given: Problem) -> bytes:
-    """Which request it was stands in the answer's headers, where there is a number for it."""
     kind = _OF_KINDS.get(given.kind) or _OF_STATUSES.get(given.status, "api_error")
     error: dict[str, Any] = {"type": kind, "message": given.message}
     if given.param == THREAD:
         error["details"] = _NO_THREADS
-    return dumps({"type": "error", "error": error, "request_id": None})
+    return dumps({"type": "error", "error": error, "request_id": given.request_id})
 
 
 def listing(models: Sequence[Listed]) -> bytes:

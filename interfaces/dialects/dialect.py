@@ -29,12 +29,15 @@ class Asked(Struct, frozen=True):
 class Problem(Struct, frozen=True):
     """Why there is no answer. `kind`: our own word (a failure's kind, a stop's reason, or `invalid`, `unknown_model`,
     `unauthorized`, `forbidden`, `not_found`, `conflict`, `too_large`, `over_budget`); `param`: what of the
-    request it is about."""
+    request it is about; `retry_after_s`: asked again after so long, there may be an answer; `request_id`: the
+    request's own, for dialects whose errors repeat it."""
 
     status: int
     kind: str
     message: str
     param: str | None = None
+    retry_after_s: int | None = None
+    request_id: str | None = None
 
 
 class Refused(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aiohttp import web
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...engine.call import Outcome
 from ..dialects.dialect import Dialect, Problem
@@ -64,7 +64,8 @@ def refusal(problem: Problem, dialect: Dialect, name: str, request_id: str, told
     status = problem.status
     if problem.kind == "over_budget" and name == MESSAGES:
         status = _PAYMENT_REQUIRED
-    made = answer(dialect.problem(problem), told or Told(False), request_id, status=status)
+    body = dialect.problem(structs.replace(problem, request_id=request_id or None))
+    made = answer(body, told or Told(False), request_id, status=status)
     made.headers["x-should-retry"] = "false"
     if name == MESSAGES:
         made.headers["request-id"] = request_id
@@ -72,8 +73,8 @@ def refusal(problem: Problem, dialect: Dialect, name: str, request_id: str, told
         made.headers["WWW-Authenticate"] = "Bearer"
     elif status == 405:
         made.headers["Allow"] = _ALLOWED
-    elif problem.kind == "interrupted":
-        made.headers["Retry-After"] = str(DRAIN_S)
+    if problem.retry_after_s is not None:
+        made.headers["Retry-After"] = str(problem.retry_after_s)
     return made
 
 

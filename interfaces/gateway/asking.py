@@ -6,13 +6,14 @@ Owns the order of these steps and whose money an attempt costs. Knows no HTTP an
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 from msgspec import structs
 
-from ...engine.admission import Permit
+from ...engine.admission import Permit, Stop
 from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.events import Event
@@ -23,6 +24,7 @@ from ...engine.scheduler import Wanted
 from ...wiring import Engine
 from ..dialects.dialect import Refused
 from .callers import Caller
+from .disk import has_room
 from .flights import Flight, Flights
 
 # Every model has a lane with files of its own that stay open, and a name costs whoever asks nothing. Those that are
@@ -81,21 +83,30 @@ class _Turn:
 
 
 class Asking:
-    """The engine as callers share it. `has_budgets`: some caller's."""
+    """The engine as callers share it. `has_budgets`: some caller's. `spent` is told what callers' attempts cost, and
+    `used` each answer that was sent for, both by the name of who had it sent, whoever gets the answer."""
 
-    def __init__(self, engine: Engine, *, has_budgets: bool = False) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        has_budgets: bool,
+        spent: Callable[[str, float], None],
+        used: Callable[[str, Outcome], None],
+    ) -> None:
         self._engine = engine
         self._in_turn = Flights()
         self._flights = Flights()
+        self._spent = spent
+        self._used = used
         # By the task that carries a call: the engine tells in it what an attempt cost.
-        self._turns: dict[asyncio.Task[object] | None, _Turn] = {}
+        self._payers: dict[asyncio.Task[object] | None, tuple[str, _Turn | None]] = {}
+        self._next_look = 0.0
         settings = engine.settings
         self._known = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
-        self._unsubscribe: Callable[[], None] | None = None
-        if has_budgets:
-            self._unsubscribe = engine.events.subscribe(self._hear_event)
-            if engine.purse.limit is None:
-                engine.purse.limit = _NO_LIMIT
+        self._unsubscribe = engine.events.subscribe(self._hear_event)
+        if has_budgets and engine.purse.limit is None:
+            engine.purse.limit = _NO_LIMIT
 
     def __repr__(self) -> str:
         return f"<Asking {self._flights}>"
@@ -106,7 +117,9 @@ class Asking:
 
     def look_up(self, call: Call) -> Outcome | Wanted:
         """What needs no sending, or what does. Raises ConfigurationError for a model that can't be reached."""
-        found = self._engine.scheduler.look_up(call)
+        scheduler = self._engine.scheduler
+        scheduler.route_of(call.model)  # opened anew where it is time
+        found = scheduler.look_up(call)
         if isinstance(found, Outcome) or (known := self._flights.known(found.key)) is None:
             return found
         return _shared(structs.replace(known, call=call))
@@ -130,7 +143,7 @@ class Asking:
                     is_joining = key in self._in_turn
                     outcome = await self._in_turn.join(key, partial(self._wait_for_turn, caller, wanted), hear)
                 else:
-                    carry = partial(self._send, wanted, None, is_heard=hear is not None)
+                    carry = partial(self._send, wanted, caller, None, is_heard=hear is not None)
                     outcome = await self._flights.join(wanted.key, carry, hear)
             except _NotCarried as error:
                 if error.caller is caller:
@@ -145,8 +158,24 @@ class Asking:
     async def close(self) -> None:
         await self._in_turn.close()
         await self._flights.close()
-        if self._unsubscribe is not None:
-            self._unsubscribe()
+        self._unsubscribe()
+
+    def reopens_in_s(self, stop: Stop) -> int | None:
+        """When a model that stopped is tried again, in whole seconds."""
+        left = self._engine.scheduler.ways.reopens_in_s(stop.lane)
+        return None if left is None else math.ceil(left)
+
+    async def resume(self) -> None:
+        """Where a disk that took nothing more had halted everything, see now and then whether it takes something."""
+        scheduler = self._engine.scheduler
+        if scheduler.halted is None or scheduler.halted[0] != "local_fault":
+            return
+        now = asyncio.get_running_loop().time()
+        if now < self._next_look:
+            return
+        self._next_look = now + (self._engine.settings.policy.reopened_s or 0.0)
+        if await asyncio.to_thread(has_room, scheduler.cache.folder):
+            scheduler.ways.resume()
 
     async def _wait_for_turn(self, caller: Caller, wanted: Wanted, own: Flight) -> Outcome:
         """One for all of a caller's identical requests, so that these take one place in its lane."""
@@ -156,7 +185,7 @@ class Asking:
         def send(flight: Flight) -> Coroutine[Any, Any, Outcome]:
             nonlocal is_sent
             is_sent = True
-            return self._send(wanted, turn, flight, is_heard=True)
+            return self._send(wanted, caller, turn, flight, is_heard=True)
 
         def landed(task: asyncio.Task[Outcome]) -> None:
             turn.end(_used(wanted, None if task.cancelled() or task.exception() else task.result()))
@@ -169,6 +198,7 @@ class Asking:
             found = self.look_up(wanted.call)
             if isinstance(found, Outcome):
                 return found
+            wanted = found
             outcome = await self._flights.join(wanted.key, send, own.hear, landed)
             return outcome if is_sent else _shared(outcome)
         finally:
@@ -176,18 +206,25 @@ class Asking:
             if not is_sent:
                 turn.end(Tokens())
 
-    async def _send(self, wanted: Wanted, turn: _Turn | None, flight: Flight, *, is_heard: bool) -> Outcome:
+    async def _send(
+        self, wanted: Wanted, caller: Caller, turn: _Turn | None, flight: Flight, *, is_heard: bool
+    ) -> Outcome:
+        name = caller.settings.name
+
         def hear_attempt(piece: str | None) -> None:
             if piece is None and turn is not None:
                 turn.begin_attempt()
             flight.hear(piece)
 
-        wanted.answered = flight.tell
+        def answered(outcome: Outcome) -> None:
+            self._used(name, outcome)
+            flight.tell(outcome)
+
+        wanted.answered = answered
         if is_heard:
             wanted.request = structs.replace(wanted.request, hear=hear_attempt)
         task = asyncio.current_task()
-        if turn is not None:
-            self._turns[task] = turn
+        self._payers[task] = name, turn
         try:
             return await self._engine.scheduler.fetch(wanted, None)
         except asyncio.CancelledError:
@@ -195,13 +232,15 @@ class Asking:
                 raise _NotCarried(turn.caller, turn.why_not) from None
             raise
         finally:
-            self._turns.pop(task, None)
+            del self._payers[task]
 
     def _hear_event(self, event: Event) -> None:
-        if event.kind == "spent" and self._turns:
-            turn = self._turns.get(asyncio.current_task())
-            if turn is not None:
-                turn.pay(event.value)
+        if event.kind != "spent" or (payer := self._payers.get(asyncio.current_task())) is None:
+            return
+        name, turn = payer
+        self._spent(name, event.value)
+        if turn is not None:
+            turn.pay(event.value)
 
     def _most(self, wanted: Wanted) -> float:
         price = wanted.route.price

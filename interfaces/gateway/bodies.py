@@ -15,10 +15,15 @@ from ..dialects.dialect import Refused
 
 BODY_BYTES_MAX = 16 << 20
 BODY_S = 60.0
+_PACKED = ("", "identity", "gzip", "deflate")
+PACKED_OTHERWISE = "the body is packed in a way that is not read here: send it as it is, or in gzip"
 
 
 async def body_of(request: web.BaseRequest, *, within_s: float) -> bytes:
     """The bytes, unpacked where they came packed."""
+    packed = request.headers.get("Content-Encoding", "").strip().lower()
+    if packed not in _PACKED:
+        raise Refused(PACKED_OTHERWISE, status=415)
     too_large = Refused(f"the body is larger than {BODY_BYTES_MAX >> 20} MiB: cut it", None, "too_large", 413)
     if (request.content_length or 0) > BODY_BYTES_MAX:
         raise too_large

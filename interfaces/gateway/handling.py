@@ -16,6 +16,7 @@ import orjson
 from aiohttp import web
 from msgspec import Struct, structs
 
+from ...engine.admission import Stop
 from ...engine.call import TRIAL_MAX, Call, Outcome
 from ...engine.fault import LocalFault
 from ...engine.group import LaneStopped
@@ -26,7 +27,7 @@ from ..dialects import anthropic_messages, gemini_generate, openai_chat, openai_
 from ..dialects.dialect import Asked, Dialect, Listed, Problem, Refused
 from ..dialects.naming import as_said_to, model_named
 from ..dialects.problems import problem_of_failure, problem_of_stop
-from .answers import Told, answer, refusal, stream_head, told_of
+from .answers import DRAIN_S, Told, answer, refusal, stream_head, told_of
 from .asking import Asking
 from .bodies import BODY_S, body_of, object_of
 from .callers import Caller
@@ -34,6 +35,7 @@ from .guard import Rules, Seen, judge
 from .listing import models_for
 from .metrics import Metrics
 from .paths import CHAT, GENERATE, MESSAGES, OFFERED, RESPONSES, RUN_NAME, Way, dialect_of, way_of
+from .reach import refuse_unreached, unreached
 from .settings import GatewaySettings
 from .streaming import PING_S, Saying, stream_out
 from .trials import Taken, Trials
@@ -51,7 +53,10 @@ FAMILIES: Mapping[str, str] = MappingProxyType(
 )
 # What nobody was told: the client had hung up.
 _GONE = 499
-_DRAINING = Problem(503, "interrupted", "the gateway is stopping: ask again when it is back")
+_DRAINING = Problem(503, "interrupted", "the gateway is stopping: ask again when it is back", retry_after_s=DRAIN_S)
+# What the engine tells whoever has a run, and what there is to do here.
+_RESUMED = ", then resume"
+_LATER = "; the gateway goes on by itself when there is room"
 
 
 class Exchange(Struct):
@@ -94,7 +99,9 @@ class Handling:
         self.under_way = 0
         self.is_idle = asyncio.Event()
         self.is_idle.set()
-        self.asking = Asking(engine, has_budgets=any(caller.spending is not None for caller in callers.values()))
+        has_budgets = any(caller.spending is not None for caller in callers.values())
+        self.asking = Asking(engine, has_budgets=has_budgets, spent=metrics.spent, used=metrics.used)
+        self.unreached = unreached(engine.settings, settings)
         self._engine = engine
         self._settings = settings
         self._callers = callers
@@ -150,7 +157,7 @@ class Handling:
             body, media_type = self._metrics.page()
             return answer(body, told, exchange.id, media_type)
         if way.kind == "models":
-            listed = models_for(exchange.caller, self._settings, self._engine)
+            listed = models_for(exchange.caller, self._settings, self._engine, self.unreached)
             return answer(exchange.dialect.listing(listed), told, exchange.id)
         try:
             model = self._named(exchange)(way.model)
@@ -167,6 +174,7 @@ class Handling:
         taken, is_answered, status = None, False, _GONE
         outcomes: tuple[Outcome, ...] = ()
         try:
+            await self.asking.resume()
             question = self._question(exchange, await body_of(exchange.request, within_s=self.body_s))
             taken = question.taken
             found = [self.asking.look_up(call) for call in question.calls]
@@ -236,11 +244,17 @@ class Handling:
                 work = [self._outcome(caller, first, hear), *(self._outcome(caller, one, None) for one in others)]
                 outcomes = await asyncio.gather(*work)
         except LaneStopped as error:
-            raise _refused(problem_of_stop(error.stop)) from error
+            raise _refused(self._stopped(error.stop)) from error
         failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
         if failure is not None:
             raise _refused(problem_of_failure(failure))
         return tuple(outcomes)
+
+    def _stopped(self, stop: Stop) -> Problem:
+        problem = problem_of_stop(stop)
+        if stop.reason == "local_fault":
+            return structs.replace(problem, message=f"{stop.detail.removesuffix(_RESUMED)}{_LATER}")
+        return structs.replace(problem, retry_after_s=self.asking.reopens_in_s(stop))
 
     async def _outcome(
         self, caller: Caller, found: Outcome | Wanted, hear: Callable[[str | None], None] | None
@@ -273,7 +287,9 @@ class Handling:
         family, names = FAMILIES[exchange.way.dialect], self._settings.models
 
         def named(word: str) -> str:
-            return model_named(word, family, names, self._is_provider)
+            model = model_named(word, family, names, self._is_provider)
+            refuse_unreached(word, model, self.unreached)
+            return model
 
         return named
 
@@ -312,4 +328,6 @@ def _problem_of(error: Exception) -> Problem:
 
 
 def _refused(problem: Problem) -> Refused:
-    return Refused(problem.message, problem.param, problem.kind, problem.status)
+    refused = Refused(problem.message)
+    refused.problem = problem
+    return refused

@@ -5,7 +5,7 @@ What somebody declared comes first, then what has a price. Sends nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from ...providers.retrieval import is_page
 from ...providers.search.access import is_search
@@ -15,12 +15,14 @@ from .callers import Caller
 from .settings import GatewaySettings
 
 
-def models_for(caller: Caller, settings: GatewaySettings, engine: Engine) -> list[Listed]:
+def models_for(caller: Caller, settings: GatewaySettings, engine: Engine, unreached: Container[str]) -> list[Listed]:
     """Each once, in order: names of the gateway's own, declared lanes, models with a price whose provider can be
-    reached."""
+    reached and is not `unreached`."""
     listed = {name: Listed(name, model.partition("/")[0]) for name, model in settings.models.items()}
     listed = {name: one for name, one in listed.items() if caller.may_ask(settings.models[name])}
     for model in _known(engine):
+        if model.partition("/")[0] in unreached:
+            continue
         if model not in listed and caller.may_ask(model):
             listed[model] = Listed(model, model.partition("/")[0])
     return list(listed.values())

@@ -78,9 +78,6 @@ class Metrics(Collector):
         if durations is None:
             durations = self._durations[dialect, cached] = _Durations()
         durations.add(seconds)
-        if not is_cached:
-            for outcome in outcomes:
-                self._spend(outcome, name)
 
     def page(self) -> tuple[bytes, str]:
         return generate_latest(self._registry), MEDIA_TYPE
@@ -116,11 +113,11 @@ class Metrics(Collector):
             family.add_metric(labels, buckets, durations.sum_s)
         return family
 
-    def _spend(self, outcome: Outcome, name: str) -> None:
-        if outcome.cached:
-            return
-        if outcome.cost is not None:
-            self._cost[(name,)] = self._cost.get((name,), 0.0) + outcome.cost
+    def spent(self, name: str, cost: float) -> None:
+        """One attempt of a caller's, whoever gets its answer."""
+        self._cost[(name,)] = self._cost.get((name,), 0.0) + cost
+
+    def used(self, name: str, outcome: Outcome) -> None:
         if outcome.reply is not None and outcome.reply.usage is not None:
             self._tokens["input", name] += outcome.reply.usage.input
             self._tokens["output", name] += outcome.reply.usage.output

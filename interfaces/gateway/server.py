@@ -12,7 +12,7 @@ import socket
 from typing import Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import ContentEncodingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler
 from msgspec import structs
 
@@ -21,6 +21,7 @@ from ...wiring.files import connections_max
 from ..dialects.dialect import Problem
 from ..output import note
 from .answers import refusal
+from .bodies import PACKED_OTHERWISE
 from .guard import Rules
 from .handling import DIALECTS, Handling
 from .paths import CHAT
@@ -30,12 +31,31 @@ IDLE_S = 75.0
 # One whose client takes nothing of what waits for it is closed after so long: a person may look at something else.
 TAKING_S = 120.0
 _BACKLOG = 1_024
+_LOOK_EVERY_S = 0.02
 
 
 class _Connection(RequestHandler):
     """Says in our words what aiohttp would say in its own, and logs nothing: a defect is one line on stderr."""
 
-    __slots__ = ()
+    __slots__ = ("is_finishing",)
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.is_finishing = False
+
+    @property
+    def is_writing(self) -> bool:
+        """Something of an answer has not left this process."""
+        return self.is_finishing or (self.transport is not None and self.transport.get_write_buffer_size() > 0)
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        self.is_finishing = True
+        try:
+            return await super().finish_response(request, resp, start_time)
+        finally:
+            self.is_finishing = False
 
     def handle_error(
         self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
@@ -47,6 +67,8 @@ class _Connection(RequestHandler):
         said = "the gateway failed at this request" if status >= 500 else "this is no HTTP request that can be read"
         if isinstance(exc, LineTooLong):
             said = "a line of the request's head is too long: cut the path or the header"
+        elif isinstance(exc, ContentEncodingError):
+            status, said = 415, PACKED_OTHERWISE
         made = refusal(Problem(status, "local_fault" if status >= 500 else "invalid", said), DIALECTS[CHAT], CHAT, "")
         made.force_close()
         return made
@@ -59,6 +81,10 @@ class _Connections(web.Server):
         super().__init__(*given, **more)
         self.open = 0
         self.taking_s = TAKING_S
+
+    @property
+    def is_writing(self) -> bool:
+        return any(isinstance(one, _Connection) and one.is_writing for one in self.connections)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
@@ -107,7 +133,7 @@ class Listener:
         def connected() -> asyncio.Protocol:
             if served.open >= self.connections_max:
                 return _NoRoom()
-            return _Connection(served, loop=loop, access_log=None, logger=silent, keepalive_timeout=IDLE_S)  # type: ignore[arg-type]
+            return _Connection(served, loop=loop, access_log=None, logger=silent, keepalive_timeout=IDLE_S)
 
         try:
             self._server = await loop.create_server(connected, self._host, self._asked_port, backlog=_BACKLOG)
@@ -128,8 +154,10 @@ class Listener:
         await self._web.shutdown(1.0)
 
     async def drain(self) -> None:
-        """Take no new connection, and wait until all that is under way is answered."""
+        """Take no new connection, and wait until all that is under way is answered, and the answers have left."""
         assert self._server is not None
         self._handling.is_draining = True
         self._server.close()
         await self._handling.is_idle.wait()
+        while self.connections.is_writing:  # noqa: ASYNC110 (nobody tells)
+            await asyncio.sleep(_LOOK_EVERY_S)

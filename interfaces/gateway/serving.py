@@ -31,6 +31,8 @@ from .trials import Trials
 
 # Short enough to guess is no token.
 _TOKEN_CHARS_LEAST = 8
+# A model whose lane stopped is tried again after so long.
+REOPENED_S = 60.0
 
 
 class Place(Struct, frozen=True):
@@ -54,6 +56,10 @@ class Running:
     """A gateway that listens while it is entered. Raises UsageError, ConfigurationError, LocalFault before it does."""
 
     def __init__(self, settings: Settings, gateway: GatewaySettings, place: Place) -> None:
+        policy = settings.policy
+        reopened_s = REOPENED_S if policy.reopened_s is None else policy.reopened_s
+        # What one client does wrong must not end a model for all.
+        settings = structs.replace(settings, policy=structs.replace(policy, rejections_max=None, reopened_s=reopened_s))
         self._rules = rules_of(gateway, place, settings.variables)
         refuse_own_upstream(settings, place.host, place.port)
         self.place = place

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from aiohttp import web
+from msgspec import structs
 
 from ...engine.call import Outcome
 from ..dialects.dialect import Problem, Refused, Stream
@@ -106,6 +107,8 @@ async def stream_out(
         problem = None if saying.is_begun_by(outcomes) else _OTHERWISE
     except Refused as refused:
         problem = refused.problem
+    if problem is not None:
+        problem = structs.replace(problem, request_id=head.headers["x-request-id"])
     await head.write(stream.end(outcomes) if problem is None else stream.fail(problem))
     await head.write_eof()
     return problem

@@ -329,3 +329,26 @@ def test_an_error_of_the_provider_reaches_the_client_with_its_status(tmp_path: P
             assert (answer.status, answer.headers["x-should-retry"], answer.is_cached) == (status, "false", False)
 
         run(tmp_path / fault, scenario, None, fault)
+
+
+@pytest.mark.parametrize("packed", ["br", "zstd", "x", "gzip, gzip"])
+def test_a_body_packed_otherwise_is_refused_in_one_line(tmp_path: Path, packed: str) -> None:
+    async def scenario() -> None:
+        async with gateway(tmp_path) as both:
+            refused = await post(both.port, question(), Content_Encoding=packed)
+            assert refused.status == 415 and "in gzip" in refused.json["error"]["message"] and both.calls == 0
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_anthropics_errors_repeat_the_requests_id(tmp_path: Path, is_streamed: bool) -> None:
+    async def scenario() -> None:
+        async with gateway(tmp_path, options=Options(faults=("rejected=422",))) as both:
+            refused = await post(
+                both.port, question(stream=is_streamed), "/v1/messages", anthropic_version="2023-06-01"
+            )
+            assert refused.status == 422
+            assert refused.json["request_id"] == refused.headers["request-id"] == refused.headers["x-request-id"]
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))

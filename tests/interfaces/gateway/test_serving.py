@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from command_line import Done, Provider, finish, start
-from gateways import CHAT, Client, get, post
+from gateways import CHAT, Client, get, post, request
+from raw_server import RawServer, Visit, answer, http
 
 TURN = [{"role": "user", "content": "hello"}]
 ASKED = {"model": "sim/open", "max_tokens": 100, "messages": TURN}
@@ -98,6 +99,34 @@ def test_what_is_under_way_is_answered_before_it_ends(tmp_path: Path, provider: 
         asyncio.run(asyncio.wait_for(scenario(process, port), 30))
         done = finish(process)
     assert done.code == 0 and "1 requests" in done.out
+
+
+def test_a_large_answer_to_a_slow_client_comes_whole_after_a_signal(tmp_path: Path) -> None:
+    """The client takes nothing for longer than connections get to be closed, then all of it."""
+    text = "x" * (12 << 20)
+
+    async def answering(visit: Visit) -> None:
+        while await visit.request():
+            await visit.send(http(answer(text)))
+
+    async def scenario() -> Done:
+        async with RawServer(answering) as server:
+            with serving(tmp_path, "--base-url", server.base_url) as (process, port):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
+                body = json.dumps(ASKED).encode()
+                lines = [("Host", f"127.0.0.1:{port}"), ("Content-Type", "application/json")]
+                writer.write(request("POST", CHAT, lines, body))
+                head = await reader.readuntil(b"\r\n\r\n")
+                process.send_signal(signal.SIGTERM)
+                await asyncio.sleep(2.0)
+                length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+                whole = json.loads(await reader.readexactly(length))
+                assert whole["choices"][0]["message"]["content"] == text
+                writer.close()
+                return await asyncio.to_thread(finish, process)
+
+    done = asyncio.run(asyncio.wait_for(scenario(), 50))
+    assert done.code == 0 and done.err == ""
 
 
 def test_a_second_signal_cuts_off(tmp_path: Path, provider: Provider) -> None:
