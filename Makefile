@@ -15,7 +15,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench conversations conversations-full torture pages lock runtime tools
+.PHONY: help run test check bench gateway conversations conversations-full torture pages lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ check: tools ## style, types, the floors of the house, known vulnerabilities
 bench: tools ## our speed beside the peers', measured in one run
 	@sh bench/speed/install-servers.sh
 	@$(PY) -m millstream.bench.speed
+
+gateway: tools ## the gateway's speed: stored answers a second, and what it adds to a call (some 2 minutes)
+	@$(PY) -m millstream.bench.speed.gateway
 
 conversations: tools ## 60 conversations over 5,000 simulated pages: the lanes' rate, the loop's stalls, memory (some 3 minutes)
 	@$(PY) -m millstream.bench.speed.conversations
