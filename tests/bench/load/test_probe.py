@@ -1,0 +1,162 @@
+"""A probe finds quotas it was not told: the simulated provider's own rules, in virtual time."""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from probed_provider import Manners, ProbedProvider
+from virtual_time import run_virtually
+
+from millstream.bench.load.probe_result import Probed
+from millstream.bench.load.probe_run import Bounds, Probe, plan
+from millstream.fixtures.provider.quotas import RULES, Quota
+from millstream.interfaces.configuration import read_configuration
+
+MODEL = "mylab/m"
+WIDE = Bounds(max_calls=60_000, max_cost=1_000.0)
+
+
+def probed(provider: ProbedProvider, bounds: Bounds = WIDE) -> Probed:
+    async def main() -> Probed:
+        return await Probe(provider, bounds).run([MODEL])
+
+    return run_virtually(main())
+
+
+def drawn(seed: int) -> tuple[Quota, Manners]:
+    draw = random.Random(seed)
+    rule = RULES[seed % 3]
+    # A bucket's rate is read from the times of single calls: below 60 a minute three windows hold too few of these.
+    rpm = draw.choice(
+        [60, 100, 350, 1_000, 3_500, 10_000] if rule == "bucket" else [6, 8, 10, 25, 60, 500, 3_000, 10_000]
+    )
+    burst = draw.choice([1.0, 0.5]) if rule == "bucket" else 1.0
+    ceiling = None if rule == "bucket" or rpm < 60 else draw.choice([None, rpm // 8])
+    manners = Manners(
+        told=draw.choice([0.0, 1.0, 1.0, 0.5, 2.0]),
+        retry_after=draw.choice(["none", "exact", "seconds", "short"]),
+        latency_s=draw.choice([0.1, 0.4, 1.0]),
+        starts_at_s=draw.uniform(0, 60),
+    )
+    return Quota(requests=rpm, rule=rule, burst=burst, max_in_flight=ceiling), manners
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_requests_burst_and_kind_of_window_are_found_in_fewer_calls_than_three_windows_hold(seed: int) -> None:
+    quota, manners = drawn(seed)
+    provider = ProbedProvider(quota, manners, seed)
+    result = probed(provider)
+    lane, rpm = result.as_json()["lanes"][MODEL], quota.requests
+    assert rpm is not None
+    assert lane["window"] == quota.rule
+    assert 0.97 * rpm <= lane["rpm"] <= rpm
+    assert 0.97 * rpm * quota.burst <= lane["burst"] <= rpm * quota.burst
+    assert result.calls == provider.calls < 3 * rpm
+    assert provider.too_early == 0
+
+
+@pytest.mark.parametrize("told", [0.0, 1.0, 2.0, 0.5])
+@pytest.mark.parametrize("rule", ["fixed", "sliding"])
+def test_tokens_a_minute_are_found_from_below_whatever_headers_say(rule: Any, told: float) -> None:
+    provider = ProbedProvider(Quota(requests=500, tokens=150_000, rule=rule), Manners(told=told))
+    result = probed(provider)
+    tpm = result.lanes[MODEL].tpm
+    assert tpm is not None
+    assert 0.97 * 150_000 <= tpm <= 150_000
+    assert result.calls < 3 * 500
+
+
+def test_tokens_of_a_bucket_are_its_rate_and_not_what_it_holds() -> None:
+    provider = ProbedProvider(Quota(requests=3_500, tokens=2_000_000, rule="bucket", burst=0.5))
+    tpm = probed(provider).lanes[MODEL].tpm
+    assert tpm is not None
+    assert 0.97 * 2_000_000 <= tpm <= 2_000_000
+
+
+def test_a_ceiling_on_calls_in_flight_is_told_from_a_quota() -> None:
+    found = probed(ProbedProvider(Quota(requests=1_000, max_in_flight=24))).lanes[MODEL]
+    assert (found.concurrency, found.rpm) == (24, 1_000)
+
+
+def test_a_provider_that_never_limits_is_null_and_says_how_far_it_was_tested() -> None:
+    bounds = Bounds(max_calls=5_000, max_cost=100.0, requests=800, tokens_a_call=1_000, in_flight=100)
+    found = probed(ProbedProvider(Quota(), Manners(told=0.0)), bounds).lanes[MODEL]
+    assert set(found.as_lane().values()) == {None}
+    assert found.tested_rpm == 800
+    assert "requests a minute: not found; 800 at once or within a minute were admitted" in found.lines()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_probe_passes_its_caps(seed: int) -> None:
+    draw = random.Random(seed)
+    bounds = Bounds(max_calls=draw.randrange(1, 400), max_cost=draw.choice([0.0, 0.001, 0.01, 0.5]))
+    provider = ProbedProvider(Quota(requests=300, tokens=100_000, rule=RULES[seed % 3]), seed=seed)
+    result = probed(provider, bounds)
+    assert provider.calls == result.calls <= bounds.max_calls
+    assert provider.cost == pytest.approx(result.cost)
+    assert provider.cost <= bounds.max_cost
+    assert "raise --max-" in result.lanes[MODEL].ended
+
+
+def test_a_dead_key_ends_a_probe_in_one_line_after_one_call() -> None:
+    provider = ProbedProvider(Quota(requests=60), Manners(dies_after=0))
+    found = probed(provider).lanes[MODEL]
+    assert found.ended == f"{MODEL}: the key is refused (401): give another"
+    assert provider.calls == 1
+
+
+def test_what_was_found_before_a_failure_is_kept() -> None:
+    whole = ProbedProvider(Quota(requests=60, tokens=50_000))
+    probed(whole)
+    provider = ProbedProvider(Quota(requests=60, tokens=50_000), Manners(dies_after=whole.calls - 1))
+    found = probed(provider).lanes[MODEL]
+    assert (found.rpm, found.window, found.tpm) == (60, "sliding", None)
+    assert found.ended
+
+
+def test_a_provider_that_fails_now_and_then_ends_no_probe_and_one_that_always_fails_ends_it() -> None:
+    assert probed(ProbedProvider(Quota(requests=200), Manners(fails=0.05), seed=3)).lanes[MODEL].ended == ""
+    provider = ProbedProvider(Quota(requests=200), Manners(fails=1.0))
+    assert "answers 500" in probed(provider).lanes[MODEL].ended
+    assert provider.calls <= 16
+
+
+@pytest.mark.parametrize(("manner", "kept"), [("exact", True), ("short", False)])
+def test_whether_retry_after_is_true_is_told(manner: Any, kept: bool) -> None:
+    found = probed(ProbedProvider(Quota(requests=100, rule="fixed"), Manners(retry_after=manner))).lanes[MODEL]
+    assert (found.promises_broken == 0) is kept
+    assert any(line.startswith("Retry-After was long enough") for line in found.lines())
+
+
+@pytest.mark.parametrize(("told", "is_true"), [(1.0, True), (2.0, False), (0.5, False)])
+def test_headers_are_held_against_what_is_enforced(told: float, is_true: bool) -> None:
+    lines = probed(ProbedProvider(Quota(requests=100, rule="fixed"), Manners(told=told))).lanes[MODEL].lines()
+    about = next(line for line in lines if line.startswith(f"headers tell {100 * told:,.0f} requests a minute"))
+    assert ("which is not true" not in about) is is_true
+
+
+def test_the_lanes_file_is_one_that_the_configuration_reads(tmp_path: Any) -> None:
+    result = probed(ProbedProvider(Quota(requests=200, tokens=80_000, rule="bucket", max_in_flight=20)))
+    lanes = tmp_path / "lanes.toml"
+    lanes.write_text(result.as_toml())
+    (lane,) = read_configuration(str(lanes)).lanes
+    found = result.as_json()["lanes"][MODEL]
+    assert (lane.model, lane.rpm, lane.tpm) == (MODEL, found["rpm"], found["tpm"])
+    assert tomllib.loads(result.as_toml())["lanes"][MODEL].get("concurrency") == found["concurrency"]
+
+
+def test_a_plan_tells_the_most_that_a_probe_can_use_and_sends_nothing() -> None:
+    provider = ProbedProvider(Quota(requests=60))
+    expected = plan([MODEL], provider, Bounds(max_calls=100, max_cost=0.5))
+    assert (expected.calls, expected.cost) == (100, 0.5)
+    assert provider.calls == 0
+
+
+@pytest.mark.parametrize("made", [lambda: Bounds(0, 1.0), lambda: Bounds(1, -1.0), lambda: Bounds(1, float("nan"))])
+def test_caps_that_mean_nothing_are_refused(made: Callable[[], Bounds]) -> None:
+    with pytest.raises(ValueError, match="probe: max_"):
+        made()

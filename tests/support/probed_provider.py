@@ -1,0 +1,115 @@
+"""A provider for probes in virtual time: the simulated provider's own quotas, headers that may lie, and failures."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from typing import Literal
+
+from msgspec import Struct
+
+from millstream.bench.load.probe_steps import Answer
+from millstream.engine.limits import Limit
+from millstream.fixtures.provider.quotas import Account, Quota
+
+PER_TOKEN = 1e-6
+
+
+class Manners(Struct, frozen=True):
+    """What a provider says beside what it enforces. `told`: its limits times this, in headers; 0 for none."""
+
+    told: float = 1.0
+    retry_after: Literal["none", "exact", "seconds", "short"] = "exact"
+    latency_s: float = 0.4
+    noise: float = 0.5
+    starts_at_s: float = 0.0
+    dies_after: int | None = None
+    fails: float = 0.0
+
+
+PLAIN = Manners()
+
+
+class ProbedProvider:
+    def __init__(self, quota: Quota, manners: Manners = PLAIN, seed: int = 0) -> None:
+        self.account = Account(quota)
+        self.quota, self.manners = quota, manners
+        self.calls = self.refusals = 0
+        self.cost = 0.0
+        # Of calls that came sooner than a refusal had asked for.
+        self.too_early = 0
+        self.admitted_at: list[tuple[float, int]] = []
+        self._random = random.Random(seed)
+        self._not_before = 0.0
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def worst_cost(self, model: str, tokens: int) -> float:
+        return (tokens + 40) * PER_TOKEN
+
+    async def ask(self, model: str, tokens: int) -> Answer:
+        self.calls += 1
+        sent = self.now()
+        if sent < self._not_before - 1e-6:
+            self.too_early += 1
+        await asyncio.sleep(0.02 * self._random.random())
+        if self.manners.dies_after is not None and self.calls > self.manners.dies_after:
+            return Answer("failed", detail="the key is refused (401): give another", is_fatal=True)
+        if self._random.random() < self.manners.fails:
+            return Answer("failed", detail="the provider answers 500: try later")
+        return await self._decided(self.now() + self.manners.starts_at_s, tokens + self._random.randrange(12, 15))
+
+    async def _decided(self, now: float, used: int) -> Answer:
+        decision = self.account.decide(now, used)
+        limits = self._limits(now)
+        if not decision.is_admitted:
+            self.refusals += 1
+            told = self._retry_after(decision.wait_s)
+            await asyncio.sleep(0.02)
+            if told is not None:
+                self._not_before = max(self._not_before, now - self.manners.starts_at_s + told)
+            return Answer("refused", retry_after_s=told, limits=limits)
+        self.admitted_at.append((now, used))
+        self.account.in_flight += 1
+        noise = 1 + self.manners.noise * self._random.uniform(-1, 1)
+        try:
+            await asyncio.sleep(self.manners.latency_s * noise)
+        finally:
+            self.account.in_flight -= 1
+        self.cost += used * PER_TOKEN
+        return Answer("admitted", used, used * PER_TOKEN, limits=limits)
+
+    def _retry_after(self, wait_s: float | None) -> float | None:
+        if wait_s is None:
+            return None
+        match self.manners.retry_after:
+            case "none":
+                return None
+            case "exact":
+                return wait_s
+            case "seconds":
+                return float(math.ceil(wait_s))
+            case "short":
+                return wait_s / 3
+
+    def _limits(self, now: float) -> tuple[Limit, ...]:
+        if not self.manners.told:
+            return ()
+        requests, tokens = self.account.requests, self.account.tokens
+        found = []
+        if requests is not None:
+            found.append(
+                Limit(
+                    "requests", 60.0, requests.limit * self.manners.told, requests.remaining(now), requests.reset_s(now)
+                )
+            )
+        if tokens is not None:
+            found.append(
+                Limit("tokens", 60.0, tokens.limit * self.manners.told, tokens.remaining(now), tokens.reset_s(now))
+            )
+        return tuple(found)
