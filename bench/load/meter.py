@@ -73,8 +73,9 @@ class Part:
 
 
 class Meter:
-    """Latency, first token and goodput count from when a call was due, `service` from when it was sent. Times are
-    those of answers; what was not answered is counted by its kind."""
+    """Latency, first token and goodput count from when a call was due, `service` from when it was sent; `undelayed` is
+    what latency would be had our own loop begun each call in time. Times are those of answers; what was not answered
+    is counted by its kind."""
 
     def __init__(self, promise: Promise | None = None, slice_s: float = 1.0) -> None:
         if not slice_s > 0:
@@ -86,6 +87,7 @@ class Meter:
         self.first_token = Histogram()
         self.token = Histogram()
         self.gap = Histogram()
+        self.undelayed = Histogram()
         self.own_delay = Histogram()
         self.held = Histogram()
         self.calls = 0
@@ -127,6 +129,7 @@ class Meter:
         if self.promise is not None:
             self.kept += self.promise.is_kept(call)
         self.latency.record(call.latency_s)
+        self.undelayed.record(call.latency_s - call.own_delay_s)
         for histogram, seconds in (
             (self.service, call.service_s),
             (self.first_token, call.first_token_s),
@@ -141,7 +144,7 @@ class Meter:
         """Take in what another one measured under the same promise. Slices stay with those of the same time."""
         if other.promise != self.promise:
             raise ValueError(f"promises differ: {self.promise} and {other.promise}; merge what was measured alike")
-        for name in ("latency", "service", "first_token", "token", "gap", "own_delay", "held"):
+        for name in ("latency", "undelayed", "service", "first_token", "token", "gap", "own_delay", "held"):
             getattr(self, name).merge(getattr(other, name))
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -111,7 +111,7 @@ async def run_load(
         raise budget.error
     models = {model: line.measured for model, line in lines.items()}
     verdicts = {
-        model: watch.verdict(own.meter.own_delay, own.meter.latency, due=own.begun + own.unsent_late, begun=own.begun)
+        model: watch.verdict(own.meter.latency, own.meter.undelayed, due=own.begun + own.unsent_late, begun=own.begun)
         for model, own in models.items()
     }
     ending = budget.ending or Ending("arrivals")
