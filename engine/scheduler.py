@@ -7,7 +7,7 @@ provider and no benchmark. Workers, iterator and results of a whole run: run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from typing import Protocol
 
@@ -51,7 +51,7 @@ class Wanted(Struct):
     request: Request
     key: bytes
     tokens: Tokens
-    answered: Callable[[Outcome], None] | None = None
+    answered: Callable[[Outcome], Awaitable[None]] | None = None
 
 
 class Scheduler:
@@ -254,7 +254,7 @@ class Scheduler:
                     tries.attempts += 1
                     outcome = self._success(wanted, result, response, tries)
                     if wanted.answered is not None:
-                        wanted.answered(outcome)
+                        await wanted.answered(outcome)
                     await self._store(wanted, response, outcome, sink)
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
