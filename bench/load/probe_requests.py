@@ -50,6 +50,7 @@ class RequestProbe:
         self._now = 0.0
         self.late_s = _LATE_MAX_S
         self.beside = 0
+        self._released_s: float | None = None
         self._remaining: float | None = None
         self.at_once = self._capacity = 1
         self._rounds: list[Round] = []
@@ -101,8 +102,11 @@ class RequestProbe:
                 if is_known or self.found.concurrency is not None:
                     return made
                 is_known = True
-                if not (yield from self._is_ceiling(made)) and self._rounds[-1].refused:
-                    return self._rounds[-1]
+                if not (yield from self._is_ceiling(made)):
+                    if self._rounds[-1].refused:
+                        return self._rounds[-1]
+                    # More than before at once: it was no ceiling, and something came back.
+                    self._released_s = made.at_s
             self.found.tested_rpm = max(self.found.tested_rpm, self._sent)
             if self._sent >= self._requests_max or self._now - self._rounds[0].at_s > _BURST_MAX_S:
                 return None
@@ -171,17 +175,19 @@ class RequestProbe:
         fills. A bucket that had less than one can't have many now."""
         asked_s, held_s = made.at_s - refusal.at_s, last.at_s - refusal.at_s
         most = before // 2 + 2 if held_s <= 0 else min(before, 3 + 2 * asked_s / held_s)
+        # No two windows end within a minute.
+        is_bucket = self._released_s is not None and made.at_s < self._released_s + MINUTE_S
         admitted, count = 1, 1
         while True:
-            count = min(self._most, max(1, min(count, before - admitted)))
+            count = min(self._most, count if is_bucket else max(1, min(count, before - admitted)))
             more = yield from self._ask(count)
             fill.learn(more.at_s, more.admitted, more.refused > 0)
             admitted += more.admitted
-            if more.refused and admitted < before:
+            if more.refused and (is_bucket or admitted < before):
                 self.found.window = "bucket"
                 yield from self._measure_bucket(fill, more, refusal)
                 return
-            if more.refused or admitted >= min(before, most):
+            if not is_bucket and (more.refused or admitted >= min(before, most)):
                 self._settle("fixed", before)
                 return
             # Quickly, lest a bucket fills meanwhile.
