@@ -195,18 +195,22 @@ class Runs:
 
         async def ask() -> dict[str, Any]:
             async with get_model("millstream/openai/steady", **self.arguments, memoize=False) as model:
-                with anyio.move_on_after(0.5):
-                    async with anyio.create_task_group() as group:
-                        for number in range(100):
-                            group.start_soon(model.generate, f"never answered {number}")
+                async with anyio.create_task_group() as group:
+                    for number in range(100):
+                        group.start_soon(model.generate, f"never answered {number}")
+                    for _ in range(1_000):
+                        if self.ask("summary?window_s=0")["in_flight"]:
+                            break
+                        await asyncio.sleep(0.02)
+                    group.cancel_scope.cancel()
                 for _ in range(100):
-                    outcomes = self.ask("summary?window_s=0")["outcomes"]
-                    if not outcomes.get("in_flight"):
+                    summary = self.ask("summary?window_s=0")
+                    if not summary["in_flight"]:
                         break
                     await asyncio.sleep(0.02)
                 self.ask("faults", {"faults": []})
                 after = await model.generate("never answered 0")
-                return {"outcomes": outcomes, "after": after.completion, "made": after.metadata}
+                return {"outcomes": summary["outcomes"], "after": after.completion, "made": after.metadata}
 
         return asyncio.run(ask())
 
