@@ -219,7 +219,9 @@ class Asking:
         async def answered(outcome: Outcome) -> None:
             self._used(name, outcome)
             flight.tell(outcome)
-            # Whoever waits goes first: making an entry of it takes as long as writing it out. Nobody cancels from here.
+            # Whoever waits goes first: making an entry of it takes as long as writing it out, and uvloop writes at the
+            # end of a turn of its loop. So the entry waits for another turn. Nobody cancels from here.
+            await asyncio.sleep(0)
             await asyncio.sleep(0)
 
         wanted.answered = answered
