@@ -84,6 +84,12 @@ def shown(result: Result) -> str:
     return f"{meter!r} {[meter.latency.percentile(percent) for percent in (50, 90, 99)]} {result.verdicts[MODEL]}"
 
 
+def skip_where_the_client_was_bound(result: Result) -> None:
+    """Then it has said so, and its figures are none of the server's. The long run takes no excuse."""
+    if result.is_client_bound and not IS_LONG:
+        pytest.skip(f"this machine was too busy to measure: {shown(result)}")
+
+
 @pytest.mark.parametrize("rate", [50.0, 200.0, 500.0])
 def test_percentiles_agree_with_a_real_servers_law_and_the_rate_is_kept(rate: float, tmp_path: Path) -> None:
     with provider(tmp_path) as origin:
@@ -93,8 +99,7 @@ def test_percentiles_agree_with_a_real_servers_law_and_the_rate_is_kept(rate: fl
     meter = result.models[MODEL].meter
     assert meter.errors == 0 and meter.cached == 0 and meter.retries == 0
     assert len(times) == result.models[MODEL].begun
-    if result.is_client_bound and not IS_LONG:
-        return
+    skip_where_the_client_was_bound(result)
     assert (len(times) - 1) / (times[-1] - times[0]) == pytest.approx(rate, rel=0.01), shown(result)
     assert result.rate(MODEL) == pytest.approx(rate, rel=0.01), shown(result)
     # What the server says it took for the very same calls: no chance is left in it.
@@ -112,8 +117,7 @@ def test_the_servers_own_log_shows_a_poisson_process(tmp_path: Path) -> None:
         # Timers are good to a millisecond or two, so the gaps must be long beside that.
         result = loaded(origin, tmp_path / "cache", 25.0, "poisson", max(8.0, SECONDS))
         times = np.array(log(origin))[:, 0]
-    if result.is_client_bound and not IS_LONG:
-        return
+    skip_where_the_client_was_bound(result)
     spread = (times - times[0])[1:-1] / (times[-1] - times[0])
     assert stats.kstest(spread, "uniform").pvalue > 0.001
     assert stats.kstest(np.diff(times), "expon", args=(0, 1 / 25)).pvalue > 0.001
@@ -127,4 +131,5 @@ def test_a_streamed_answers_first_piece_comes_when_the_server_sent_it(tmp_path: 
     first = meter.first_token.percentile(50)
     assert meter.errors == 0 and meter.first_token.count == meter.calls and first is not None
     truth = (LOW_S + HIGH_S) / 2
-    assert result.is_client_bound or abs(first.value_s - truth) <= 0.04 * truth + 0.001, shown(result)
+    skip_where_the_client_was_bound(result)
+    assert abs(first.value_s - truth) <= 0.04 * truth + 0.001, shown(result)
