@@ -132,4 +132,6 @@ def test_a_streamed_answers_first_piece_comes_when_the_server_sent_it(tmp_path: 
     assert meter.errors == 0 and meter.first_token.count == meter.calls and first is not None
     truth = (LOW_S + HIGH_S) / 2
     skip_where_the_client_was_bound(result)
-    assert abs(first.value_s - truth) <= 0.04 * truth + 0.001, shown(result)
+    # A hundred draws have a median of their own; its interval says how far it may lie from the law's.
+    slack = 0.02 * truth + 0.001
+    assert first.low_s - slack <= truth <= first.high_s + slack, shown(result)
