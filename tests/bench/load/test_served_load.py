@@ -134,4 +134,5 @@ def test_a_streamed_answers_first_piece_comes_when_the_server_sent_it(tmp_path: 
     skip_where_the_client_was_bound(result)
     # A hundred draws have a median of their own; its interval says how far it may lie from the law's.
     slack = 0.02 * truth + 0.001
+    assert first.low_s is not None and first.high_s is not None
     assert first.low_s - slack <= truth <= first.high_s + slack, shown(result)
