@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import tracemalloc
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Iterator
@@ -261,8 +262,9 @@ class Forgetful(ScriptedProvider):
         self.arrivals = deque(maxlen=1)  # type: ignore[assignment]
 
 
-def peak_of_a_run(folder: Path, hosts: int) -> int:
-    """Bytes that a run over so many hosts holds at most."""
+def held_after_a_run(folder: Path, hosts: int) -> int:
+    """Bytes that a run over so many hosts leaves with an engine that stays open. (Not the most it ever held: virtual
+    time runs on while a real disk commits, so that depends on the disk.)"""
 
     async def main() -> int:
         async with engine_over({WEB: Forgetful()}, folder) as bench:
@@ -271,13 +273,14 @@ def peak_of_a_run(folder: Path, hosts: int) -> int:
             async for _ in run_calls(bench.scheduler, pages(hosts, 1)):
                 count += 1
             assert count == hosts
-            _, peak = tracemalloc.get_traced_memory()
+            gc.collect()
+            held, _ = tracemalloc.get_traced_memory()
             tracemalloc.stop()
-            return peak
+            return held
 
     return run_virtually(main())
 
 
 def test_many_hosts_need_no_more_memory_than_few(tmp_path: Path) -> None:
-    few, many = peak_of_a_run(tmp_path / "few", 2_500), peak_of_a_run(tmp_path / "many", 7_500)
+    few, many = held_after_a_run(tmp_path / "few", 2_500), held_after_a_run(tmp_path / "many", 7_500)
     assert many < 1.5 * few, "three times the hosts"
