@@ -37,7 +37,7 @@ def is_host(lane: str) -> bool:
 class Route(Struct):
     """Everything one lane needs: where it goes (an endpoint for each of the lane's keys), under which quota, at what
     price. `policy` None: the scheduler's. `is_retrieval`: a search or a page, whose failures are kept and whose answers
-    grow old; `is_page`: a host's, which may be given up without the run."""
+    grow old; `is_page`: a host's, which may be given up without the run; `is_kept` False: no answer is stored."""
 
     endpoints: tuple[Endpoint, ...]
     lane: LaneGroup
@@ -46,6 +46,7 @@ class Route(Struct):
     policy: RetryPolicy | None = None
     is_retrieval: bool = False
     is_page: bool = False
+    is_kept: bool = True
     under_way: int = 0
     stopped_at: float | None = None
     latest_fault: Fault | None = None

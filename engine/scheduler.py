@@ -20,11 +20,12 @@ from .endpoint import EncodeError, Fault, Hear, Request, Response, SendError
 from .entries import Entry
 from .events import Events
 from .fault import LocalFault, Stopped
-from .group import LaneGroup, LaneStopped
+from .group import LaneStopped
 from .key import key_of
 from .limits import Tokens
 from .money import cost_of, worst_cost
 from .recall import Recall
+from .repeats import is_left_pending, may_repeat, wait_to_repeat
 from .retry import RetryPolicy, Tries, told_to_wait
 from .routes import Route as Route
 from .routes import Routes
@@ -262,7 +263,7 @@ class Scheduler:
                 now = loop.time()
                 route.latest_fault = result
                 lane.failed(permit, result, now)
-                if not self._may_repeat(result, permit, lane, tries) and not self._is_left_pending(result, lane):
+                if not may_repeat(result, permit, lane, tries) and not is_left_pending(result, lane):
                     failure = Failure(result.kind, result.detail, result.status)
                     outcome = self._final_failure(wanted, failure, tries)
                     if route.is_page and response is not None:
@@ -274,7 +275,7 @@ class Scheduler:
             finally:
                 lane.release(permit, loop.time())
             self.events.tell("retried", call.model, detail=result.kind)
-            await self._wait_to_retry(lane, permit, result, tries)
+            await wait_to_repeat(lane, permit, result, tries, self._random)
 
     async def _attempt(self, route: Route, permit: Permit, request: Request) -> tuple[Reply | Fault, Response | None]:
         """One try, whatever happens to it."""
@@ -311,6 +312,9 @@ class Scheduler:
 
     async def _store(self, wanted: Wanted, response: Response, outcome: Outcome, sink: Sink | None) -> None:
         """Into the cache, then into the journal: the line follows its commit, so that one write serves many."""
+        if not wanted.route.is_kept:
+            self._write(outcome, sink)
+            return
         if response.headers and not wanted.route.is_page:
             # What they tell is of this moment; a page's tell what it is.
             response = structs.replace(response, headers={})
@@ -352,20 +356,6 @@ class Scheduler:
         if sink.fault is not None:
             self.halt("local_fault", str(sink.fault))
 
-    @staticmethod
-    def _may_repeat(fault: Fault, permit: Permit, lane: LaneGroup, tries: Tries) -> bool:
-        key = permit.lane.number
-        is_first = not tries.refused_by >> key & 1
-        is_first_elsewhere = is_first and lane.has_another(tries.refused_by | 1 << key)
-        return tries.may_repeat(fault, key, is_first_elsewhere=is_first_elsewhere)
-
-    @staticmethod
-    def _is_left_pending(fault: Fault, lane: LaneGroup) -> bool:
-        """What stops a lane leaves the call pending; a redirect alone is recorded as the call's own end."""
-        if fault.action == "confirm":
-            return lane.stopped is not None
-        return fault.action == "stop" and fault.kind != "redirect"
-
     def _success(self, wanted: Wanted, reply: Reply, response: Response, tries: Tries) -> Outcome:
         return Outcome(
             wanted.call,
@@ -386,15 +376,3 @@ class Scheduler:
             attempts=tries.sent,
             maybe_billed=tries.maybe_billed,
         )
-
-    async def _wait_to_retry(self, lane: LaneGroup, permit: Permit, fault: Fault, tries: Tries) -> None:
-        """Sleep without a slot. Pauses of the whole lane and its breaker are the lane's to wait for."""
-        if fault.action != "retry" and not (fault.action == "throttle" and fault.retry_after_s is None):
-            return
-        if fault.action == "throttle" and lane.has_another(tries.refused_by):
-            return
-        if not (fault.is_immediate and tries.attempts == 1):
-            await lane.back_off(tries.policy.wait_s(tries.attempts, self._random))
-        loop = asyncio.get_running_loop()
-        while (wait := permit.lane.budget.wait_s(loop.time())) > 0:
-            await lane.back_off(wait)

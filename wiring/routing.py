@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..bench.load.unadapted import Unadapted
 from ..engine.admission import Admission
 from ..engine.endpoint import Endpoint
 from ..engine.estimate import TokenEstimate
@@ -69,9 +70,12 @@ class Routing:
                 f"model {model!r} has no price, so --max-cost can't be kept: give it one under [prices.{model!r}]"
             )
         endpoints = tuple(self._endpoint_to(model, access, lane.timeout_s) for access in accesses)
+        if settings.measures:
+            endpoints = tuple(Unadapted(endpoint) for endpoint in endpoints)
         keys = [self._open_key(access, lane) for access in accesses]
         group = LaneGroup(keys, purse=self._purse, events=self._events)
-        return Route(endpoints, group, price, TokenEstimate(), is_retrieval=is_engine)
+        is_kept = not settings.measures
+        return Route(endpoints, group, price, TokenEstimate(), is_retrieval=is_engine, is_kept=is_kept)
 
     def _endpoint_to(self, model: str, access: Access, timeout_s: float) -> Endpoint:
         if model == CORPUS_LANE:
@@ -103,5 +107,6 @@ class Routing:
             events=self._events,
             key=access.variable,
             proof=access.proof,
-            memory=memory,
+            # What answers told earlier slows nothing down where a provider is measured.
+            memory=None if self._settings.measures else memory,
         )

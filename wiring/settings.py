@@ -35,7 +35,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     1970; None: when the engine opens) they are the run's own, failures too, but for those before `retry_started`.
     `allow_hosts`: `NAME[:PORT][=ADDRESS:PORT]` of hosts whose addresses need not be public. `corpus`: a folder of
     documents for `search/corpus`. `sink`: `NAME[:ARGUMENT]` of one that an installed package offers, which is given
-    every outcome. `others` keeps what was found of such packages.
+    every outcome. `others` keeps what was found of such packages. `measures`: a provider is looked at as it
+    is: every call is sent, once, whatever comes is final, no answer is kept and no header slows a lane down.
     """
 
     lanes: tuple[Lane, ...] = ()
@@ -60,6 +61,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     allow_hosts: tuple[str, ...] = ()
     corpus: Path | None = None
     sink: str | None = None
+    measures: bool = False
     others: Others = field(default_factory=Others)
 
     def __post_init__(self) -> None:

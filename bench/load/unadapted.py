@@ -6,11 +6,24 @@ tell slows nothing down. What stops a lane (a dead key, an empty account, a redi
 
 from __future__ import annotations
 
-from msgspec import structs
+from contextvars import ContextVar
+
+from msgspec import Struct, structs
 
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Endpoint, Fault, Request, Response, SendError
 from ...engine.limits import Limit
+
+
+class Told(Struct, frozen=True):
+    """What one attempt told of the provider: the limits that its headers name, and the fault that it ended with."""
+
+    limits: tuple[Limit, ...] = ()
+    fault: Fault | None = None
+
+
+listener: ContextVar[list[Told] | None] = ContextVar("listener", default=None)
+"""Whoever sets it in the task that asks is told of each attempt, as it was before it was made final."""
 
 
 class Unadapted:
@@ -30,10 +43,18 @@ class Unadapted:
         return self._endpoint.encode(call)
 
     async def send(self, request: Request) -> Response:
+        heard = listener.get()
         try:
-            return await self._endpoint.send(request)
+            response = await self._endpoint.send(request)
         except SendError as error:
+            if heard is not None:
+                heard.append(Told(fault=error.fault))
             raise SendError(final(error.fault)) from error
+        if heard is not None:
+            result = self._endpoint.decode(response)
+            fault = result if isinstance(result, Fault) else None
+            heard.append(Told(self._endpoint.limits(response), fault))
+        return response
 
     def decode(self, response: Response) -> Reply | Fault:
         result = self._endpoint.decode(response)

@@ -1,0 +1,1 @@
+"""`millstream load`: what is asked, carried out, shown and written."""

@@ -1,0 +1,1 @@
+"""`millstream probe`: what is asked, carried out, shown and written."""

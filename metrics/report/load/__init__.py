@@ -1,0 +1,1 @@
+"""The page of a load test, or of several side by side."""
