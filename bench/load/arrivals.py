@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate, count
+from itertools import accumulate, count, pairwise
 from random import Random
 from typing import Literal
 
@@ -46,6 +46,12 @@ class Stretch(Struct, frozen=True):
     def expected(self) -> float:
         """Arrivals in all of it."""
         return self.seconds * (self.rate + self.last_rate) / 2
+
+    def cut(self, parts: int) -> tuple[Stretch, ...]:
+        """The same rates at the same times, in so many stretches of equal length."""
+        rise = (self.last_rate - self.rate) / parts
+        ends = [max(0.0, self.rate + rise * number) for number in range(parts)] + [self.last_rate]
+        return tuple(Stretch(self.seconds / parts, low, high) for low, high in pairwise(ends))
 
     def when(self, arrivals: float) -> float:
         """Seconds into the stretch until so many are expected: the root of `rate t + slope t² / 2 = arrivals`."""

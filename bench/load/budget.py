@@ -16,7 +16,7 @@ from ...engine.estimate import TokenEstimate
 from ...engine.money import Price, Purse, worst_cost
 from .plan import Limits
 
-Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", "error"]
+Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", "interrupted", "fault", "error"]
 
 
 class Ending(Struct, frozen=True):
@@ -27,15 +27,19 @@ class Ending(Struct, frozen=True):
 
 
 class Budget:
-    """`over` is set when nothing more may be begun."""
+    """`over` is set when nothing more may be begun. `purse`: one that several tests share; None: one of its own, with
+    the limit on cost in it."""
 
-    def __init__(self, limits: Limits, models: Iterable[str], prices: Mapping[str, Price | None]) -> None:
-        self.purse = Purse(limits.max_cost)
+    def __init__(
+        self, limits: Limits, models: Iterable[str], prices: Mapping[str, Price | None], purse: Purse | None = None
+    ) -> None:
+        self.purse = Purse(limits.max_cost) if purse is None else purse
         self.begun = 0
         self.over = asyncio.Event()
         self.ending: Ending | None = None
         self.error: BaseException | None = None
         self.on_end: list[Callable[[], None]] = []
+        self.on_drop: list[Callable[[], None]] = []
         self._calls = limits.calls
         self._prices = prices
         self._estimates: dict[str, TokenEstimate] = {}
@@ -54,6 +58,11 @@ class Budget:
             self.ending = Ending(reason, detail)
         self.over.set()
         for listener in self.on_end:
+            listener()
+
+    def drop(self) -> None:
+        """Wait no more for what is in flight: it is counted as unfinished."""
+        for listener in self.on_drop:
             listener()
 
     def fail(self, error: BaseException) -> None:
@@ -77,16 +86,20 @@ class Budget:
         self.begun += 1
         return worst
 
-    def settle(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> None:
-        """`outcome` None: nobody knows what became of the call, so all that it may have cost is gone if it was sent."""
+    def settle(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> float:
+        """What the call cost, as far as anyone knows. `outcome` None: nobody knows what became of it, so all that it
+        may have cost is gone if it was sent."""
+        spent = self._cost(call, reserved, outcome, was_sent=was_sent)
+        self.purse.settle(reserved, spent)
+        return spent
+
+    def _cost(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> float:
         if outcome is None:
-            self.purse.settle(reserved, reserved if was_sent else 0.0)
-            return
+            return reserved if was_sent else 0.0
+        # Attempts that may have been billed are repeated, and each of them may have been the dearest.
+        unsure = reserved * outcome.maybe_billed
         if outcome.reply is None:
-            # Attempts that may have been billed are repeated, and each of them may have been the dearest.
-            self.purse.settle(reserved, reserved * outcome.maybe_billed)
-            return
+            return unsure
         if outcome.reply.usage is not None and not outcome.cached:
             self._estimates[call.model].observe(call, outcome.reply.usage)
-        spent = reserved if outcome.cost is None else outcome.cost
-        self.purse.settle(reserved, spent + reserved * outcome.maybe_billed)
+        return unsure + (reserved if outcome.cost is None else outcome.cost)

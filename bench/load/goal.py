@@ -132,6 +132,10 @@ Run = Callable[[float, int], Awaitable[tuple[Meter, Verdict]]]
 """Run one step: calls a second, and how many calls."""
 
 
+class Over(Exception):
+    """Raised by `run` where no more may be sent: what was found until then stands."""
+
+
 async def highest_rate(goal: Goal, search: Search, run: Run) -> Found:
     """What does not decide counts as missed: a rate is named only where its calls show that it is kept."""
     steps: list[Step] = []
@@ -140,7 +144,10 @@ async def highest_rate(goal: Goal, search: Search, run: Run) -> Found:
     client_at: float | None = None
     rate: float | None = search.low
     while rate is not None:
-        step = await _decided(goal, search, run, rate)
+        try:
+            step = await _decided(goal, search, run, rate)
+        except Over:
+            break
         steps.append(step)
         if step.standing == "kept":
             kept = rate

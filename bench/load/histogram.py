@@ -79,6 +79,10 @@ class Histogram:
             None if high > self.count else self._at_rank(reached, high),
         )
 
+    def encoded(self) -> str:
+        """All of it, in microseconds, as HdrHistogram's tools read it: version 2, compressed, base64."""
+        return str(self._buckets.encode().decode())
+
     def share_within(self, seconds: float) -> float:
         """Of the times, how many are at most so long; 0.0 of none."""
         if not self.count:

@@ -64,8 +64,8 @@ class Part:
         if call.first_token_s is not None:
             self.first_token.record(call.first_token_s)
 
-    def merge(self, other: Part) -> None:
-        self.begins_s = min(self.begins_s, other.begins_s)
+    def merge(self, other: Part, *, later_s: float = 0.0) -> None:
+        self.begins_s = min(self.begins_s, other.begins_s + later_s)
         self.calls += other.calls
         self.errors += other.errors
         self.latency.merge(other.latency)
@@ -140,8 +140,9 @@ class Meter:
         for gap in call.gaps:
             self.gap.record(gap)
 
-    def merge(self, other: Meter) -> None:
-        """Take in what another one measured under the same promise. Slices stay with those of the same time."""
+    def merge(self, other: Meter, *, later_s: float = 0.0) -> None:
+        """Take in what another one measured under the same promise, beginning so much later. Slices stay with those of
+        the same time, steps with those of the same number."""
         if other.promise != self.promise:
             raise ValueError(f"promises differ: {self.promise} and {other.promise}; merge what was measured alike")
         for name in ("latency", "undelayed", "service", "first_token", "token", "gap", "own_delay", "held"):
@@ -150,9 +151,9 @@ class Meter:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.failures.update(other.failures)
         for part in other.slices.values():
-            self._slice_of(part.begins_s).merge(part)
+            self._slice_of(part.begins_s + later_s).merge(part, later_s=later_s)
         for number, part in other.steps.items():
-            self.steps.setdefault(number, Part(part.begins_s, digits=3)).merge(part)
+            self.steps.setdefault(number, Part(part.begins_s + later_s, digits=3)).merge(part, later_s=later_s)
 
     def _slice_of(self, at: float) -> Part:
         while (number := int(at / self.slice_s)) >= SLICES_MAX:

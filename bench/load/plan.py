@@ -77,5 +77,10 @@ class Plan(Struct, frozen=True):
         """Whether a call that is due then is measured. The last stamp of a trace is due at its very end."""
         return due >= self.warm_up_s and (not self.cool_down_s or due < (self.ends_s or 0.0) - self.cool_down_s)
 
+    def measured_s(self, ended_s: float) -> float:
+        """How long the measured part was of a test that ended then."""
+        until = ended_s if self.ends_s is None else min(ended_s, self.ends_s - self.cool_down_s)
+        return max(0.0, until - self.warm_up_s)
+
     def step_of(self, due: float) -> int:
         return 0 if isinstance(self.arrivals, Closed) else self.arrivals.step_of(due)

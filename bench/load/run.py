@@ -24,7 +24,7 @@ from .arrivals import Closed, Open, Replay
 from .budget import Budget, Ending
 from .meter import Meter
 from .plan import Plan
-from .timing import Clock, Stopwatch
+from .timing import Clock, Stopwatch, Timed
 from .watch import Verdict, Watch
 
 # Timers are no finer than a millisecond: a call goes at the nearer end of it, and was then due when it went.
@@ -39,6 +39,15 @@ class Ask(Protocol):
     async def __call__(self, call: Call, *, hear: Hear | None = None) -> Outcome: ...
 
 
+class Observer(Protocol):
+    """Is told of each call as it is begun and as it ends, at once: so it must be quick, and must not raise. `cost` is
+    in dollars; `counts`: it is in the meter too."""
+
+    def began(self, model: str) -> None: ...
+
+    def ended(self, model: str, timed: Timed, cost: float, *, counts: bool) -> None: ...
+
+
 class Measured(Struct):
     """One model's part. `begun` counts all calls, the meter those that are measured. `held`: calls that were due while
     no place in flight was free, the longest for `hold_max_s`. Calls that were due and never begun: `unsent_held`, for
@@ -51,16 +60,18 @@ class Measured(Struct):
     unsent_held: int = 0
     unsent_late: int = 0
     in_flight_max: int = 0
+    spent: float = 0.0
 
 
 class Result(Struct, frozen=True):
-    """`seconds`: the part of the test that was measured, without its drain."""
+    """`ended_s`: when nothing more was begun, without the drain. `seconds`: the part of that which was measured."""
 
     models: Mapping[str, Measured]
     verdicts: Mapping[str, Verdict]
     ending: Ending
     spent: float
     seconds: float
+    ended_s: float
 
     @property
     def is_client_bound(self) -> bool:
@@ -86,18 +97,22 @@ async def run_load(
     prices: Mapping[str, Price | None],
     clock: Clock = time.perf_counter,
     cpu: Callable[[], float] = time.process_time,
+    budget: Budget | None = None,
+    observer: Observer | None = None,
 ) -> Result:
-    """`calls` has the models, each with calls enough. Raises what `ask` raised; Stopped just ends the test."""
+    """`calls` has the models, each with calls enough. Raises what `ask` raised; Stopped just ends the test. `budget`
+    is the plan's own, given by whoever may want to end the test from outside."""
     if not calls:
         raise ValueError("a load test needs a model: 0 came, at least 1 is wanted")
-    budget = Budget(plan.limits, calls, prices)
+    if budget is None:
+        budget = Budget(plan.limits, calls, prices)
     began = clock()
 
     def since() -> float:
         return clock() - began
 
     watch = Watch(since, cpu)
-    lines = {model: _Line(plan, model, own, ask, budget, since) for model, own in calls.items()}
+    lines = {model: _Line(plan, model, own, ask, budget, since, observer) for model, own in calls.items()}
     watch.begin()
     try:
         await _together([line.run() for line in lines.values()])
@@ -117,8 +132,8 @@ async def run_load(
     ending = budget.ending or Ending("arrivals")
     if ending.reason == "duration" or (ending.reason == "arrivals" and plan.ends_s is not None):
         ended_s = plan.ends_s or ended_s
-    seconds = max(0.0, ended_s - plan.warm_up_s - plan.cool_down_s)
-    return Result(models, verdicts, ending, budget.purse.spent, seconds)
+    spent = sum(own.spent for own in models.values())
+    return Result(models, verdicts, ending, spent, plan.measured_s(ended_s), ended_s)
 
 
 async def _together(works: Iterable[Coroutine[None, None, None]]) -> None:
@@ -133,16 +148,27 @@ async def _together(works: Iterable[Coroutine[None, None, None]]) -> None:
 class _Line:
     """One model's calls."""
 
-    def __init__(self, plan: Plan, model: str, calls: Iterator[Call], ask: Ask, budget: Budget, clock: Clock) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        model: str,
+        calls: Iterator[Call],
+        ask: Ask,
+        budget: Budget,
+        clock: Clock,
+        observer: Observer | None,
+    ) -> None:
         self._plan = plan
         self._model = model
         self._calls = calls
         self._ask = ask
         self._budget = budget
         self._clock = clock
+        self._observer = observer
         self._tasks: set[asyncio.Task[None]] = set()
         self._place = asyncio.Event()
         budget.on_end.append(self._place.set)
+        budget.on_drop.append(self._cancel_tasks)
         # When the latest hold ended: what was due before has waited for a place.
         self._free = 0.0
         self.measured = Measured(Meter(plan.promise))
@@ -223,6 +249,8 @@ class _Line:
             return False
         measured = self.measured
         measured.begun += 1
+        if self._observer is not None:
+            self._observer.began(self._model)
         if due is not None and due < self._free:
             measured.held += 1
             measured.hold_max_s = max(measured.hold_max_s, self._free - due)
@@ -238,12 +266,17 @@ class _Line:
         try:
             outcome = await self._ask(call, hear=watch)
         except Stopped as error:
-            self._budget.end("stopped", str(error))
+            is_our_own = any(stop.reason == "local_fault" for stop in error.stops)
+            self._budget.end("fault" if is_our_own else "stopped", str(error))
         finally:
-            self._budget.settle(call, worst, outcome, was_sent=watch.sent is not None)
+            cost = self._budget.settle(call, worst, outcome, was_sent=watch.sent is not None)
+            self.measured.spent += cost
             timed = watch.given_up() if outcome is None else watch.stopped(outcome)
-            if self._plan.counts(timed.due):
+            counts = self._plan.counts(timed.due)
+            if counts:
                 self.measured.meter.take(timed, self._plan.step_of(timed.due))
+            if self._observer is not None:
+                self._observer.ended(self._model, timed, cost, counts=counts)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -258,8 +291,11 @@ class _Line:
             await asyncio.wait(self._tasks, timeout=self._plan.limits.drain_s)
         await self.cancel()
 
-    async def cancel(self) -> None:
+    def _cancel_tasks(self) -> None:
         for task in self._tasks:
             task.cancel()
+
+    async def cancel(self) -> None:
+        self._cancel_tasks()
         if self._tasks:
             await asyncio.wait(self._tasks)
