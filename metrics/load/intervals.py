@@ -1,0 +1,64 @@
+"""How far apart two measured times are, with an interval, from the interval of each.
+
+The limits are put together as Zou and Donner do (MOVER), which takes intervals that are not symmetric as they are. The
+two must have been measured apart. Knows no rate and no page.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from .file import Percentile
+
+# Histograms know no time below a microsecond.
+_LEAST_S = 1e-6
+
+
+class Apart(Struct, frozen=True):
+    """`low`, `high`: between what the truth lies, 95%; None where too few calls don't tell."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def ratio(of: Percentile, to: Percentile) -> Apart:
+    """How many times as long `of` is as `to`."""
+    value = _log(of.value_s) - _log(to.value_s)
+    down = _joined(_log_gap(of.value_s, of.low_s), _log_gap(to.value_s, to.high_s))
+    up = _joined(_log_gap(of.value_s, of.high_s), _log_gap(to.value_s, to.low_s))
+    return Apart(
+        math.exp(value),
+        None if down is None else math.exp(value - down),
+        None if up is None else math.exp(value + up),
+    )
+
+
+def difference(of: Apart, to: Apart) -> Apart:
+    """How much more `of` is than `to`."""
+    value = of.value - to.value
+    down = _joined(_gap(of.value, of.low), _gap(to.value, to.high))
+    up = _joined(_gap(of.value, of.high), _gap(to.value, to.low))
+    return Apart(value, None if down is None else value - down, None if up is None else value + up)
+
+
+def seconds(percentile: Percentile) -> Apart:
+    return Apart(percentile.value_s, percentile.low_s, percentile.high_s)
+
+
+def _joined(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else math.hypot(one, other)
+
+
+def _gap(value: float, end: float | None) -> float | None:
+    return None if end is None else value - end
+
+
+def _log_gap(value_s: float, end_s: float | None) -> float | None:
+    return None if end_s is None else _log(value_s) - _log(end_s)
+
+
+def _log(value_s: float) -> float:
+    return math.log(max(value_s, _LEAST_S))
