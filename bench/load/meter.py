@@ -52,6 +52,7 @@ class Part:
         self.begins_s = begins_s
         self.calls = 0
         self.errors = 0
+        self.failures: Counter[str] = Counter()
         self.latency = Histogram(digits)
         self.first_token = Histogram(digits)
 
@@ -59,6 +60,7 @@ class Part:
         self.calls += 1
         if not call.is_answered:
             self.errors += 1
+            self.failures[call.status] += 1
             return
         self.latency.record(call.latency_s)
         if call.first_token_s is not None:
@@ -68,6 +70,7 @@ class Part:
         self.begins_s = min(self.begins_s, other.begins_s + later_s)
         self.calls += other.calls
         self.errors += other.errors
+        self.failures.update(other.failures)
         self.latency.merge(other.latency)
         self.first_token.merge(other.first_token)
 

@@ -40,7 +40,7 @@ class Times(Struct, frozen=True):
 class Part(Struct, frozen=True):
     """Calls that were due between `begins_s` and `begins_s + seconds`, counted from the start of the test. `rate` is
     what was asked, calls a second (None: nothing was, as in a closed loop or a trace). `standing`: what a search for a
-    goal decided here."""
+    goal decided here. `kinds`: the errors by their kind."""
 
     begins_s: float
     seconds: float
@@ -51,6 +51,7 @@ class Part(Struct, frozen=True):
     rate: float | None = None
     standing: Literal["kept", "missed", "open"] | None = None
     is_client_bound: bool = False
+    kinds: Mapping[str, int] = {}
 
     @property
     def achieved(self) -> float:

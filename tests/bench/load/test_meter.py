@@ -51,6 +51,9 @@ def test_merged_meters_are_one_that_took_all() -> None:
         assert getattr(first, name).percentile(95) == getattr(whole, name).percentile(95), name
     assert {n: part.calls for n, part in first.slices.items()} == {n: part.calls for n, part in whole.slices.items()}
     assert {n: part.errors for n, part in first.steps.items()} == {n: part.errors for n, part in whole.steps.items()}
+    kinds = {n: part.failures for n, part in whole.slices.items()}
+    assert {n: part.failures for n, part in first.slices.items()} == kinds
+    assert sum((each["timeout"] for each in kinds.values()), 0) == 60
 
 
 def test_meters_of_different_promises_are_not_merged() -> None:
