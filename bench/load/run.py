@@ -40,8 +40,10 @@ class Ask(Protocol):
 
 
 class Observer(Protocol):
-    """Is told of each call as it is begun and as it ends, at once: so it must be quick, and must not raise. `cost` is
-    in dollars; `counts`: it is in the meter too."""
+    """Is told of each call as it is begun and as it ends, at once: so it must be quick, and must not raise. `opened`
+    comes first, with what will be measured as it is. `cost` is in dollars; `counts`: it is in the meter too."""
+
+    def opened(self, models: Mapping[str, Measured]) -> None: ...
 
     def began(self, model: str) -> None: ...
 
@@ -113,6 +115,8 @@ async def run_load(
 
     watch = Watch(since, cpu)
     lines = {model: _Line(plan, model, own, ask, budget, since, observer) for model, own in calls.items()}
+    if observer is not None:
+        observer.opened({model: line.measured for model, line in lines.items()})
     watch.begin()
     try:
         await _together([line.run() for line in lines.values()])
