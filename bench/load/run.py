@@ -20,6 +20,7 @@ from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.fault import Stopped
 from ...engine.money import Price
+from .alarm import Alarm, alarm_for
 from .arrivals import Closed, Open, Replay
 from .budget import Budget, Ending
 from .meter import Meter
@@ -27,8 +28,8 @@ from .plan import Plan
 from .timing import Clock, Stopwatch, Timed
 from .watch import Verdict, Watch
 
-# Timers are no finer than a millisecond: a call goes at the nearer end of it, and was then due when it went.
-EARLY_S = 0.0005
+# No alarm is finer: a call that is due within this goes now, and was then due when it went.
+EARLY_S = 0.000_05
 # Of what is due within the test nothing is begun later than this after its end.
 LATE_MOST_S = 1.0
 
@@ -114,7 +115,9 @@ async def run_load(
         return clock() - began
 
     watch = Watch(since, cpu)
-    lines = {model: _Line(plan, model, own, ask, budget, since, observer) for model, own in calls.items()}
+    lines = {
+        model: _Line(plan, model, own, ask, budget, since, alarm_for(clock), observer) for model, own in calls.items()
+    }
     if observer is not None:
         observer.opened({model: line.measured for model, line in lines.items()})
     watch.begin()
@@ -124,6 +127,8 @@ async def run_load(
         await _together([line.drain() for line in lines.values()])
     finally:
         await watch.end()
+        for line in lines.values():
+            line.alarm.close()
         for line in lines.values():
             await line.cancel()
     if budget.error is not None:
@@ -160,6 +165,7 @@ class _Line:
         ask: Ask,
         budget: Budget,
         clock: Clock,
+        alarm: Alarm,
         observer: Observer | None,
     ) -> None:
         self._plan = plan
@@ -171,7 +177,9 @@ class _Line:
         self._observer = observer
         self._tasks: set[asyncio.Task[None]] = set()
         self._place = asyncio.Event()
+        self.alarm = alarm
         budget.on_end.append(self._place.set)
+        budget.on_end.append(alarm.ring)
         budget.on_drop.append(self._cancel_tasks)
         # When the latest hold ended: what was due before has waited for a place.
         self._free = 0.0
@@ -227,11 +235,8 @@ class _Line:
     async def _until(self, due: float) -> None:
         """Let others have the loop at least once, so that calls which are late don't shut out their answers."""
         await asyncio.sleep(0)
-        over = self._budget.over
-        while (left := due - self._clock()) > EARLY_S and not over.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await over.wait()
+        while (left := due - self._clock()) > EARLY_S and not self._budget.over.is_set():
+            await self.alarm.wait(left)
 
     async def _until_place(self) -> None:
         """Until a call has ended, or nothing may be begun any more."""

@@ -1,0 +1,146 @@
+"""Waiting until a call is due, to a tenth of a millisecond: an event loop's own timers are whole milliseconds.
+
+The loop sleeps in the meantime; what wakes it is a timer of the kernel's where there is one, else a thread that sleeps.
+Where the clock is not the system's, as in virtual time, it is the loop's own timer. Knows no call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+
+_NANO = 1_000_000_000
+_CLOCK_MONOTONIC = 1
+
+
+class Alarm(ABC):
+    """One task at a time waits. `ring` ends the wait at once, from the loop; it may also be over a little too early."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[None] | None = None
+
+    @abstractmethod
+    def _set(self, seconds: float) -> None:
+        """Ring after so long."""
+
+    async def wait(self, seconds: float) -> None:
+        self._over = self._loop.create_future()
+        self._set(seconds)
+        try:
+            await self._over
+        finally:
+            self._over = None
+
+    def ring(self) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+
+    def close(self) -> None:
+        self.ring()
+
+
+class LoopAlarm(Alarm):
+    """By the loop's own timers, in whatever time that lives."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def _set(self, seconds: float) -> None:
+        self.close()
+        self._timer = self._loop.call_later(seconds, self.ring)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class _TimeSpec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+class _TimerSpec(ctypes.Structure):
+    _fields_ = (("interval", _TimeSpec), ("value", _TimeSpec))
+
+
+class KernelAlarm(Alarm):
+    """Linux's timerfd: a file that can be read when it is time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._c = ctypes.CDLL(None, use_errno=True)
+        self._file = self._c.timerfd_create(_CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._file < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self._asked = _TimerSpec()
+        self._loop.add_reader(self._file, self._read)
+
+    def _set(self, seconds: float) -> None:
+        # At 0 it would never fire.
+        whole, rest = divmod(max(1, round(seconds * _NANO)), _NANO)
+        self._asked.value.seconds, self._asked.value.nanoseconds = whole, rest
+        self._c.timerfd_settime(self._file, 0, ctypes.byref(self._asked), None)
+
+    def _read(self) -> None:
+        with suppress(BlockingIOError):  # it was set anew in between
+            os.read(self._file, 8)
+            self.ring()
+
+    def close(self) -> None:
+        super().close()
+        if self._file >= 0:
+            self._loop.remove_reader(self._file)
+            os.close(self._file)
+            self._file = -1
+
+
+class ThreadAlarm(Alarm):
+    """A thread that sleeps and then wakes the loop, for any system."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._due: float | None = None
+        self._is_closed = False
+        self._asked = threading.Condition()
+        self._thread = threading.Thread(target=self._sleep, name="millstream load alarm", daemon=True)
+        self._thread.start()
+
+    def _set(self, seconds: float) -> None:
+        with self._asked:
+            self._due = time.perf_counter() + seconds
+            self._asked.notify()
+
+    def _sleep(self) -> None:
+        with self._asked:
+            while not self._is_closed:
+                left = None if self._due is None else self._due - time.perf_counter()
+                if left is None or left > 0:
+                    self._asked.wait(left)
+                    continue
+                self._due = None
+                with suppress(RuntimeError):  # the loop is closed
+                    self._loop.call_soon_threadsafe(self.ring)
+
+    def close(self) -> None:
+        super().close()
+        with self._asked:
+            self._is_closed = True
+            self._asked.notify()
+        self._thread.join()
+
+
+def alarm_for(clock: Callable[[], float]) -> Alarm:
+    """The finest that there is for the system's clock; any other one is taken to be the loop's."""
+    if clock is not time.perf_counter:
+        return LoopAlarm()
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):  # a C library or a sandbox without it
+            return KernelAlarm()
+    return ThreadAlarm()

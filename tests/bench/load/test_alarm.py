@@ -1,0 +1,101 @@
+"""Waiting until a call is due: by the kernel's timer, by a thread, and by the loop's own in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from loops import on_each_loop, run_on
+from virtual_time import run_virtually
+
+from millstream.bench.load.alarm import Alarm, KernelAlarm, LoopAlarm, ThreadAlarm, alarm_for
+
+FINE: list[Callable[[], Alarm]] = [ThreadAlarm, *([KernelAlarm] if sys.platform == "linux" else [])]
+each_fine = pytest.mark.parametrize("make", FINE)
+
+
+@each_fine
+@on_each_loop
+def test_a_fine_alarm_is_closer_than_a_millisecond_and_is_never_early(loop: str, make: Callable[[], Alarm]) -> None:
+    async def scenario() -> list[float]:
+        alarm, late = make(), []
+        for number in range(200):
+            due = time.perf_counter() + 0.0013 + 0.0001 * (number % 10)
+            await alarm.wait(due - time.perf_counter())
+            late.append(time.perf_counter() - due)
+        alarm.close()
+        return late
+
+    late = run_on(loop, scenario())
+    assert min(late) > -0.000_05
+    # Of a busy machine's delays the least are the alarm's own; a timer of whole milliseconds would lie above.
+    assert statistics.quantiles(late, n=10)[0] < 0.0004
+
+
+@each_fine
+@on_each_loop
+def test_an_alarm_rung_ends_the_wait_and_may_be_set_again(loop: str, make: Callable[[], Alarm]) -> None:
+    async def scenario() -> float:
+        alarm = make()
+        began = time.perf_counter()
+        asyncio.get_running_loop().call_later(0.01, alarm.ring)
+        await alarm.wait(3_600.0)
+        while time.perf_counter() < began + 0.05:
+            await alarm.wait(began + 0.05 - time.perf_counter())
+        alarm.ring()  # nobody waits
+        alarm.close()
+        alarm.close()
+        return time.perf_counter() - began
+
+    assert 0.05 <= run_on(loop, scenario()) < 20
+
+
+@each_fine
+@on_each_loop
+def test_a_closed_or_cancelled_alarm_leaves_no_thread_and_no_file(loop: str, make: Callable[[], Alarm]) -> None:
+    async def scenario() -> tuple[set[str], set[str]]:
+        before = files()
+        for _ in range(3):
+            alarm = make()
+            waiting = asyncio.create_task(alarm.wait(3_600.0))
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            alarm.close()
+        return before, files()
+
+    def files() -> set[str]:
+        return set(os.listdir("/proc/self/fd")) if sys.platform == "linux" else set()
+
+    before, after = run_on(loop, scenario())
+    assert len(after) <= len(before)
+    assert not [thread for thread in threading.enumerate() if "alarm" in thread.name]
+
+
+def test_a_clock_of_ones_own_has_the_loops_timers() -> None:
+    async def scenario() -> tuple[bool, float]:
+        loop = asyncio.get_running_loop()
+        alarm = alarm_for(loop.time)
+        await alarm.wait(7_200.25)
+        loop.call_later(1.0, alarm.ring)
+        await alarm.wait(3_600.0)
+        alarm.close()
+        return isinstance(alarm, LoopAlarm), loop.time()
+
+    assert run_virtually(scenario()) == (True, pytest.approx(7_201.25))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's timer is Linux's")
+def test_the_systems_clock_has_the_kernels_timer() -> None:
+    async def scenario() -> bool:
+        alarm = alarm_for(time.perf_counter)
+        alarm.close()
+        return isinstance(alarm, KernelAlarm)
+
+    assert asyncio.run(scenario())
