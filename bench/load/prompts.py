@@ -1,26 +1,29 @@
 """The calls of a load test: texts of a wanted length, no two alike from their first word on.
 
 So neither our cache nor a provider's cache of prefixes answers. Tokens are characters by the engine's own estimate.
-Reads the user's prompts from a file; knows no data set, no arrivals and no engine at work.
+Knows no file, no data set, no arrivals and no engine at work.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from itertools import count
-from pathlib import Path
+from itertools import count, repeat
 from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from ...engine.call import TRIAL_MAX, Call
+from ...engine.call import TRIAL_MAX, Call, Message
 from ...engine.estimate import TOKENS_PER_CHAR
-from .lengths import Lengths
+from .lengths import TOKENS_MIN, Lengths
 
+Prompt = str | tuple[Message, ...]
+"""What one call says: a text, or a conversation in texts."""
+
+# With the space before it, each of these is four characters and one token to any tokenizer of today.
 _WORDS = (
-    "river window garden letter market winter bridge paper silver morning kettle harbour village lantern orchard "
-    "copper meadow station feather journey candle mirror thunder basket velvet anchor marble pepper ribbon tunnel"
+    "the and for you can was one our out day get has his how man new now old see two way who boy did let put say use "
+    "sun sea air car box red hot top key map bus bed cup dog cat eye arm leg run sit eat buy try ask fun law tax oil "
+    "gas war art job low far few own due off set win lot end age bit big bad"
 )
 # Of words, drawn once: each prompt begins somewhere in it.
 _FILLER_CHARS = 1 << 16
@@ -41,63 +44,62 @@ class Wanted(Struct, frozen=True):
             raise ValueError(f"max_tokens ({self.max_tokens}) must be >= 1")
 
 
-def by_length(lengths: Lengths, random: Random) -> Iterator[str]:
-    """Texts of drawn lengths. Each begins with its own hundred random bits."""
-    filler = " ".join(random.choices(_WORDS.split(), k=_FILLER_CHARS // 8))
-    while True:
-        wanted = round(lengths.draw(random) / TOKENS_PER_CHAR)
-        begin = random.randrange(len(filler))
-        rest = filler[begin:] + filler * (wanted // len(filler) + 1)
-        yield f"{_head(random)} {rest}"[:wanted]
+def by_length(lengths: Lengths, random: Random, heads: Random | None = None) -> Iterator[str]:
+    """Texts of drawn lengths, without end. Each begins with its own hundred random bits, of `heads` if given."""
+    return of_lengths((lengths.draw(random) for _ in repeat(None)), random, heads)
+
+
+def of_lengths(tokens: Iterable[int], random: Random, heads: Random | None = None) -> Iterator[str]:
+    """A text for each number of tokens; none is shorter than its head."""
+    filler = " ".join(random.choices(_WORDS.split(), k=_FILLER_CHARS // 4))
+    for each in tokens:
+        wanted = round(max(TOKENS_MIN, each) / TOKENS_PER_CHAR)
+        # At the beginning of a word.
+        begin = 4 * random.randrange(len(filler) // 4)
+        rest = filler[begin:] + " " + f"{filler} " * (wanted // len(filler) + 1)
+        yield f"{_head(heads or random)} {rest}"[:wanted]
 
 
 def _head(random: Random) -> str:
     return f"{random.getrandbits(4 * _HEAD_CHARS):0{_HEAD_CHARS}x}"
 
 
-def from_texts(texts: Iterable[str], random: Random) -> Iterator[str]:
-    """The user's prompts in random order, again and again, each time behind another first word."""
+def from_texts(texts: Iterable[Prompt], random: Random, heads: Random | None = None) -> Iterator[Prompt]:
+    """Given prompts, each behind another first word every time."""
+    for prompt in in_any_order(texts, random):
+        yield _behind(_head(heads or random), prompt)
+
+
+def in_any_order(texts: Iterable[Prompt], random: Random) -> Iterator[Prompt]:
+    """Given prompts as they are, in random order, again and again: what a cache knows, it may answer."""
     known = list(texts)
     if not known:
         raise ValueError("a load test needs prompts: 0 came, at least 1 is wanted")
     while True:
-        for text in random.sample(known, len(known)):
-            yield f"{_head(random)} {text}"
+        yield from random.sample(known, len(known))
 
 
-def read_prompts(path: Path) -> list[str]:
-    """A prompt a line: as text, as a JSON string, or as an object with `prompt`. Empty lines are passed over."""
-    found = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        if line.strip():
-            found.append(_prompt_in(line, f"{path}, line {number}"))
-    if not found:
-        raise ValueError(f"{path} holds 0 prompts, at least 1 is wanted: write one a line")
-    return found
+def _behind(head: str, prompt: Prompt) -> Prompt:
+    """What a provider reads first is a conversation's first message, whoever's it is."""
+    if isinstance(prompt, str):
+        return f"{head} {prompt}"
+    first, *rest = prompt
+    return (structs.replace(first, content=f"{head} {first.words}"), *rest)
 
 
-def _prompt_in(line: str, where: str) -> str:
-    if line.lstrip()[0] not in '{"':
-        return line.strip()
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where} begins like JSON and is none ({error}): mend it, or begin it otherwise") from error
-    prompt = value.get("prompt") if isinstance(value, dict) else value
-    if not isinstance(prompt, str) or not prompt:
-        raise ValueError(f"{where} must be text, or an object whose `prompt` is text")
-    return prompt
-
-
-def calls(model: str, texts: Iterable[str], wanted: Wanted, random: Random) -> Iterator[Call]:
-    """A call for each text, with a trial number that no other call has."""
+def calls(
+    model: str, prompts: Iterable[Prompt], wanted: Wanted, random: Random, answers: Iterable[int] | None = None
+) -> Iterator[Call]:
+    """A call for each prompt, with a trial number that no other call has. `answers`: the most tokens of each answer, in
+    place of one number for all."""
     first = random.randrange(TRIAL_MAX // _TRIALS_A_TEST) * _TRIALS_A_TEST
-    for number, text in zip(count(first), texts, strict=False):
+    most = repeat(wanted.max_tokens) if answers is None else answers
+    for number, prompt, max_tokens in zip(count(first), prompts, most, strict=False):
         yield Call(
             model,
-            text,
+            prompt,
             temperature=wanted.temperature,
-            max_tokens=wanted.max_tokens,
+            max_tokens=max_tokens,
             trial=number,
             stream=wanted.stream,
         )

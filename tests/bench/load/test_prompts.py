@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import islice
-from pathlib import Path
 from random import Random
 
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
 from millstream.bench.load.lengths import Fixed, Lengths, Lognormal, Uniform
-from millstream.bench.load.prompts import Wanted, by_length, calls, from_texts, read_prompts
+from millstream.bench.load.prompts import Wanted, by_length, calls, from_texts, in_any_order, of_lengths
+from millstream.engine.call import Message
 from millstream.engine.estimate import TokenEstimate
 
 
@@ -51,35 +51,45 @@ def test_two_tests_share_no_prompt_and_no_trial() -> None:
 
 def test_given_texts_come_round_again_each_time_behind_another_word() -> None:
     said = list(islice(from_texts(["one", "two"], Random(3)), 6))
-    assert sorted(text.split(" ", 1)[1] for text in said) == ["one"] * 3 + ["two"] * 3
-    assert len({text.split(" ")[0] for text in said}) == 6
+    assert sorted(str(text).split(" ", 1)[1] for text in said) == ["one"] * 3 + ["two"] * 3
+    assert len({str(text).split(" ")[0] for text in said}) == 6
+
+
+def test_a_conversation_begins_with_another_word_each_time_and_goes_on_as_it_was() -> None:
+    talk = (Message("system", "be kind"), Message("user", "hello"))
+    one, other = islice(from_texts([talk], Random(3)), 2)
+    for said in (one, other):
+        assert not isinstance(said, str)
+        assert [message.role for message in said] == ["system", "user"]
+        assert said[0].words.endswith(" be kind") and said[1].words == "hello"
+    assert one[0] != other[0]
+
+
+def test_prompts_as_they_are_come_unchanged_and_all_before_any_comes_again() -> None:
+    said = list(islice(in_any_order(["one", "two", "three"], Random(3)), 6))
+    assert sorted(said[:3]) == sorted(said[3:]) == ["one", "three", "two"]
+
+
+def test_lengths_given_one_by_one_are_met_and_none_is_shorter_than_its_head() -> None:
+    texts = list(of_lengths([100, 0, 8, 31_000], Random(1)))
+    assert [len(text) for text in texts] == [400, 32, 32, 124_000]
+    assert len({text[:25] for text in texts}) == 4
+
+
+def test_the_same_seed_with_other_heads_gives_the_same_prompts_behind_other_words() -> None:
+    one, other = (list(islice(by_length(Uniform(20, 90), Random(1), Random(heads)), 50)) for heads in (2, 3))
+    assert [text[25:] for text in one] == [text[25:] for text in other]
+    assert not {text[:25] for text in one} & {text[:25] for text in other}
+
+
+def test_an_answer_may_have_a_length_of_its_own_in_each_call() -> None:
+    made = calls("sim/steady", ["a", "b", "c"], Wanted(max_tokens=5), Random(1), answers=[7, 1, 9])
+    assert [(call.input, call.max_tokens) for call in made] == [("a", 7), ("b", 1), ("c", 9)]
 
 
 def test_what_is_wanted_stands_in_every_call() -> None:
     call = next(calls("sim/steady", ["a"], Wanted(max_tokens=5, temperature=0.5, stream=False), Random(1)))
     assert (call.max_tokens, call.temperature, call.stream, call.input) == (5, 0.5, False, "a")
-
-
-def test_a_file_of_prompts_may_hold_text_and_json(tmp_path: Path) -> None:
-    file = tmp_path / "prompts"
-    file.write_text('plain text\n\n"a \\n string"\n{"prompt": "in an object", "id": 1}\n')
-    assert read_prompts(file) == ["plain text", "a \n string", "in an object"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "holds 0 prompts"),
-        ('fine\n{"prompt": ', "line 2 begins like JSON and is none"),
-        ('{"text": "x"}', "line 1 must be text, or an object whose `prompt` is text"),
-        ('{"prompt": 3}', "line 1 must be text"),
-    ],
-)
-def test_a_file_without_prompts_is_refused_with_its_line(content: str, message: str, tmp_path: Path) -> None:
-    file = tmp_path / "prompts"
-    file.write_text(content)
-    with pytest.raises(ValueError, match=message):
-        read_prompts(file)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""The rows of a trace, by the names of their columns: from CSV, JSON lines or plain numbers, however long the file.
+
+Owns what such a file may look like and how a wrong line is told. What a row means: traces.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...engine.data_file import DatasetError, NotAFile
+from ..refusal import UsageError
+
+Row = Mapping[str, Any]
+
+_LINE_MAX = 1 << 20
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+# Of the lines of a load test's own calls.jsonl.
+_OWN = ("due", "begun", "ended")
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+    is_whole: bool
+
+
+def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
+    """Rows with their lines' numbers. A file without a header has the names `column 1` …, or none if there is one."""
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    begin = first.text.lstrip()[0]
+    if begin == "[":
+        raise UsageError(
+            f"--replay: {path}: expected CSV, JSON lines or a number a line, got a JSON list: write an object a line"
+        )
+    every = chain([first], lines)
+    yield from _of_json(every, path) if begin == "{" else _of_csv(first.text, every, path)
+
+
+def is_own(row: Row) -> bool:
+    """Whether it says how a call of a load test went."""
+    return all(name in row for name in _OWN)
+
+
+def is_number(value: object) -> bool:
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_time(value: object) -> bool:
+    return is_number(value) or date_of(value) is not None
+
+
+def date_of(value: object) -> datetime | None:
+    """Without a zone it is UTC's, which is as good as any for what lies between two of them."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    """Lines that are not blank."""
+    try:
+        if not path.is_file():
+            kind = "a folder, pipe or device" if path.exists() else "none of this name"
+            raise NotAFile(f"--replay: {path}: expected a file of time stamps, got {kind}")
+        with path.open("rb") as file:
+            number = 0
+            while data := file.readline(_LINE_MAX):
+                number += 1
+                where = f"--replay: {path}: line {number}"
+                if len(data) == _LINE_MAX:
+                    raise UsageError(f"{where}: expected fewer than {_LINE_MAX:,} bytes, got more")
+                text = _decoded(data, where).removeprefix("\ufeff").strip("\r\n ")
+                if text.strip():
+                    yield _Line(number, text, data.endswith(b"\n"))
+    except OSError as error:
+        raise DatasetError(f"--replay: {path}: expected a readable file, got: {error.strerror}") from error
+
+
+def _decoded(line: bytes, where: str) -> str:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{where}: expected text, got byte 0x{line[error.start]:02x}") from error
+    if "\0" in text:
+        raise UsageError(f"{where}: expected text, got a binary file")
+    return text
+
+
+def _of_json(lines: Iterator[_Line], path: Path) -> Iterator[tuple[int, Row]]:
+    is_ours = False
+    for line in lines:
+        where = f"--replay: {path}: line {line.number}"
+        try:
+            row = json.loads(line.text)
+        except (ValueError, RecursionError) as error:
+            if is_ours and not line.is_whole:
+                return  # where a killed test tore it
+            raise UsageError(f"{where}: expected a JSON object, got none ({error})") from error
+        if not isinstance(row, dict):
+            raise UsageError(f"{where}: expected a JSON object, got {line.text[:40]}")
+        is_ours = is_ours or is_own(row)
+        yield line.number, row
+
+
+def _of_csv(first: str, lines: Iterator[_Line], path: Path) -> Iterator[tuple[int, Row]]:
+    """A first line without any time is a header."""
+    number = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal number
+        for line in lines:
+            number = line.number
+            yield line.text
+
+    names: list[str] | None = None
+    try:
+        for given in csv.reader(texts(), delimiter=max(",;\t", key=first.count), strict=True):
+            cells = [cell.strip() for cell in given]
+            if names is None:
+                is_header = not any(map(is_time, cells))
+                names = cells if is_header else _names_for(len(cells))
+                if is_header:
+                    continue
+            yield number, dict(zip(names, cells, strict=False))
+    except csv.Error as error:
+        raise UsageError(f"--replay: {path}: line {number}: expected CSV, got something else ({error})") from error
+
+
+def _names_for(cells: int) -> list[str]:
+    return [""] if cells == 1 else [f"column {at + 1}" for at in range(cells)]

@@ -1,0 +1,254 @@
+"""A trace's time stamps, in seconds, and the tokens of its calls where it tells them.
+
+Owns which column is the time, its unit, and which columns hold tokens. Knows of public traces the names of their
+columns, and nothing of what is sent.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+
+from msgspec import Struct
+
+from ..refusal import UsageError
+from .trace_rows import Row, date_of, is_number, is_own, is_time, rows_of
+
+STAMPS_MAX = 1_000_000
+# So many rows tell the unit.
+_LOOK = 1_000
+# Without what is no letter. Of several that a file has, the first of these is the time.
+_TIMES = (
+    "timestamp", "time", "arrived", "arrivedat", "arrival", "arrivaltime", "ts", "due", "date", "datetime", "start",
+    "startedat", "starttime", "sent", "sentat", "created", "createdat", "requesttime",
+)  # fmt: skip
+_INPUTS = ("contexttokens", "requesttokens", "inputtokens", "prompttokens", "inputlength", "promptlength")
+_OUTPUTS = ("generatedtokens", "responsetokens", "outputtokens", "completiontokens", "outputlength")
+_UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "ns": 1e-9}
+_UNIT_NAMES = {1.0: "seconds", 1e-3: "milliseconds", 1e-6: "microseconds", 1e-9: "nanoseconds"}
+# Counted from 1970, our times in seconds are below the first of these, in milliseconds below the next, and so on.
+_EPOCHS = ((1e11, 1.0), (1e14, 1e-3), (1e17, 1e-6), (math.inf, 1e-9))
+_EPOCH_LEAST = 1e8
+# A call in a quarter of an hour is no load: then it is milliseconds.
+_SLOWEST_S = 1_000.0
+_TOKENS_MAX = 10_000_000
+
+
+class Part(Struct, frozen=True):
+    """What of a trace is wanted: its first seconds and its first calls (None: all), and whether with their tokens."""
+
+    seconds: float | None = None
+    calls: int | None = None
+    inputs: bool = False
+    outputs: bool = False
+
+
+class Trace(Struct, frozen=True):
+    """`inputs`, `outputs`: tokens of each call, where they were wanted. `has_tokens`: whether the file tells both.
+    `told`: how it was read, in words."""
+
+    stamps: tuple[float, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    has_tokens: bool
+    told: str
+
+
+class _Columns(Struct, frozen=True):
+    """`unit`: seconds; None where times are dates. `inputs`, `outputs`: empty where no column tells them."""
+
+    time: str
+    unit: float | None
+    is_guessed: bool
+    inputs: str
+    outputs: str
+
+
+class _Arrival(Struct, frozen=True):
+    stamp: float
+    inputs: int
+    outputs: int
+
+
+def read_trace(path: Path, part: Part) -> Trace:
+    rows = rows_of(path)
+    first = list(islice(rows, _LOOK))
+    if not first:
+        raise UsageError(f"--replay: {path}: expected a time stamp a line, got none")
+    columns = _columns([row for _, row in first], f"--replay: {path}: line {first[0][0]}")
+    _refuse_what_it_lacks(path, part, columns, first[0][1])
+    every = chain(first, rows)
+    arrivals = _arrivals(every, columns, path, part)
+    if is_own(first[0][1]):
+        arrivals = iter(_sorted(_of_one_model(every, path), columns, path, part))
+    taken = list(_taken(arrivals, path, part))
+    return Trace(
+        stamps=tuple(each.stamp for each in taken),
+        inputs=tuple(each.inputs for each in taken) if part.inputs else (),
+        outputs=tuple(each.outputs for each in taken) if part.outputs else (),
+        has_tokens=bool(columns.inputs and columns.outputs),
+        told=_told(len(taken), columns),
+    )
+
+
+def _told(count: int, columns: _Columns) -> str:
+    unit = "dates" if columns.unit is None else _UNIT_NAMES[columns.unit]
+    told = f"{count:,} time stamps{f' from {columns.time!r}' if columns.time else ''}, read as {unit}"
+    if columns.is_guessed and columns.unit == 1.0:
+        told += " (if they are milliseconds, add --speed 1000)"
+    return told
+
+
+def _taken(arrivals: Iterator[_Arrival], path: Path, part: Part) -> Iterator[_Arrival]:
+    first = math.nan
+    for number, each in enumerate(arrivals):
+        first = each.stamp if number == 0 else first
+        if part.calls is not None and number >= part.calls:
+            return
+        if part.seconds is not None and number and each.stamp - first >= part.seconds:
+            return
+        if number >= STAMPS_MAX:
+            raise UsageError(
+                f"--replay: {path}: expected at most {STAMPS_MAX:,} time stamps, got more: take a part of them by "
+                f"--duration or --calls"
+            )
+        yield each
+
+
+def _arrivals(rows: Iterable[tuple[int, Row]], columns: _Columns, path: Path, part: Part) -> Iterator[_Arrival]:
+    before = -math.inf
+    for number, row in rows:
+        where = f"--replay: {path}: line {number}"
+        arrival = _arrival(row, columns, where, part)
+        if arrival.stamp < before:
+            raise UsageError(
+                f"{where}: expected a time no earlier than the one before it, got one that is "
+                f"{before - arrival.stamp:g} s earlier: sort the trace by time"
+            )
+        before = arrival.stamp
+        yield arrival
+
+
+def _sorted(rows: Iterable[tuple[int, Row]], columns: _Columns, path: Path, part: Part) -> list[_Arrival]:
+    """Calls of our own stand in the order in which they ended."""
+    each = (_arrival(row, columns, f"--replay: {path}: line {number}", part) for number, row in rows)
+    return sorted(islice(each, STAMPS_MAX + 1), key=lambda arrival: arrival.stamp)
+
+
+def _of_one_model(rows: Iterable[tuple[int, Row]], path: Path) -> Iterator[tuple[int, Row]]:
+    known: object = None
+    for number, row in rows:
+        model = row.get("model")
+        if known is not None and model != known:
+            raise UsageError(
+                f"--replay: {path}: line {number}: expected a call of {known} as before, got one of {model}: every "
+                f"model gets all that is replayed, so keep the lines of one"
+            )
+        known = model
+        yield number, row
+
+
+def _arrival(row: Row, columns: _Columns, where: str, part: Part) -> _Arrival:
+    return _Arrival(
+        _seconds(row.get(columns.time), columns, where),
+        _tokens(row, columns.inputs, where) if part.inputs else 0,
+        _tokens(row, columns.outputs, where) if part.outputs else 0,
+    )
+
+
+def _columns(rows: list[Row], where: str) -> _Columns:
+    first = rows[0]
+    time, unit = _time_column(first, where)
+    inputs, outputs = _named(first, _INPUTS), _named(first, _OUTPUTS)
+    if not is_number(first[time]):
+        return _Columns(time, None, False, inputs, outputs)
+    if unit is not None or is_own(first):
+        return _Columns(time, unit or 1.0, False, inputs, outputs)
+    stamps = [float(str(row[time])) for row in rows if time in row and is_number(row[time])]
+    unit = _guessed_unit(first, [stamp for stamp in stamps if math.isfinite(stamp)])
+    return _Columns(time, unit, True, inputs, outputs)
+
+
+def _guessed_unit(row: Row, stamps: list[float]) -> float:
+    if not stamps:
+        return 1.0
+    if stamps[0] >= _EPOCH_LEAST:
+        return next(unit for below, unit in _EPOCHS if stamps[0] < below)
+    # Mooncake's traces, which count milliseconds.
+    if "input_length" in row and "output_length" in row:
+        return 1e-3
+    gap = (stamps[-1] - stamps[0]) / max(1, len(stamps) - 1)
+    return 1e-3 if gap >= _SLOWEST_S and all(map(float.is_integer, stamps)) else 1.0
+
+
+def _time_column(row: Row, where: str) -> tuple[str, float | None]:
+    """The column that is named like a time, else the first that holds one; and the unit that its name says."""
+    for wanted in _TIMES:
+        for name in row:
+            plain = _plain(name)
+            if plain == wanted:
+                return name, None
+            if plain.startswith(wanted) and plain[len(wanted) :] in _UNITS:
+                return name, _UNITS[plain[len(wanted) :]]
+    for name, value in row.items():
+        if is_time(value):
+            return name, None
+    raise UsageError(
+        f"{where}: expected a time stamp (a number or an ISO date), got none in {_shown_names(row)}: name its column "
+        f"timestamp"
+    )
+
+
+def _named(row: Row, wanted: tuple[str, ...]) -> str:
+    return next((name for name in row if _plain(name).removeprefix("num") in wanted), "")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _refuse_what_it_lacks(path: Path, part: Part, columns: _Columns, row: Row) -> None:
+    for option, is_wanted, found, example in (
+        ("--prompt-tokens", part.inputs, columns.inputs, "input_tokens"),
+        ("--max-tokens", part.outputs, columns.outputs, "output_tokens"),
+    ):
+        if is_wanted and not found:
+            raise UsageError(
+                f"{option} trace: {path}: expected a column with each call's tokens, such as {example}, got "
+                f"{_shown_names(row)}: give a number instead"
+            )
+
+
+def _shown_names(row: Row) -> str:
+    return ", ".join(name or "one column without a name" for name in list(row)[:8]) or "an empty line"
+
+
+def _seconds(value: object, columns: _Columns, where: str) -> float:
+    named = f" in {columns.time}" if columns.time else ""
+    if columns.unit is None:
+        date = date_of(value)
+        if date is None:
+            raise UsageError(f"{where}: expected an ISO date{named}, as in the line before, got {_shown(value)}")
+        return date.timestamp()
+    seconds = float(str(value)) * columns.unit if is_number(value) else math.nan
+    if not math.isfinite(seconds):
+        raise UsageError(f"{where}: expected a number{named}, got {_shown(value)}")
+    return seconds
+
+
+def _tokens(row: Row, name: str, where: str) -> int:
+    value = row.get(name)
+    number = float(str(value)) if is_number(value) else math.nan
+    if not 0 <= number <= _TOKENS_MAX or not number.is_integer():
+        raise UsageError(
+            f"{where}: expected a whole number of tokens in {name}, 0 to {_TOKENS_MAX:,}, got {_shown(value)}"
+        )
+    return int(number)
+
+
+def _shown(value: object) -> str:
+    text = "nothing" if value in (None, "") else str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
