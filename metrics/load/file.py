@@ -132,7 +132,8 @@ class Client(Struct, frozen=True):
 
 class Load(Struct, frozen=True, kw_only=True):
     """`test`: what was asked, by the names of the options. `ending`: why it ended. `seconds`: how long its measured
-    part was. `began`: seconds since 1970."""
+    part was, which lies between warm-up and cool-down; a search leaves out a warm-up in each of its steps, and has
+    none here. `began`: seconds since 1970."""
 
     version: Literal[1] = VERSION
     millstream: str
@@ -144,3 +145,5 @@ class Load(Struct, frozen=True, kw_only=True):
     spent: float | None
     client: Client
     models: Mapping[str, Model]
+    warm_up_s: float = 0.0
+    cool_down_s: float = 0.0
