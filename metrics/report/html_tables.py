@@ -5,6 +5,7 @@ Owns how a value is shown to a reader. Everything is escaped here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from .inert import in_html
@@ -72,10 +73,31 @@ def _number(kind: Kind, number: int | float) -> str:
             return f"{number:.3f}"
         case "small":
             return "0" if number == 0 else f"{number:.2g}"
+        case "amount":
+            return _minus(amount(number))
+        case "seconds":
+            return _minus(duration(number))
         case "score" | "correlation":
             return _minus(f"{number:.2f}")
         case _:
             return _minus(f"{number:g}")
+
+
+def amount(number: float) -> str:
+    """Three digits that say something, and all before the point."""
+    if number == 0 or abs(number) >= 99.95:
+        return f"{number:,.0f}"
+    if abs(number) < 0.001:
+        return f"{number:.2g}"
+    # Rounded first: 0.9996 has one digit before the point.
+    return f"{number:.{2 - math.floor(math.log10(abs(float(f'{number:.3g}'))))}f}"
+
+
+def duration(seconds: float) -> str:
+    """In the unit that a reader would take."""
+    if seconds and abs(seconds) < 0.9995:
+        return f"{amount(1000 * seconds)} ms"
+    return f"{amount(seconds)} s"
 
 
 def _minus(text: str) -> str:

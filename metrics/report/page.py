@@ -23,30 +23,37 @@ from .page_sections import part_of as millstone_part
 from .sections import Part, Section
 from .table import Figure
 
+_NONE = "'none'"
+
 
 def page(*every: Contents | ConversationContents) -> bytes:
     """What is to be said of each benchmark, one below the other. The same contents give the same bytes."""
     runtime = _runtime()
     parts = [_part(contents) for contents in every]
-    figures = [figure for part in parts for figure in part.figures]
-    style = _style(figures, "".join(part.style for part in parts))
+    specs = {figure.name: figure.spec for part in parts for figure in part.figures if figure.spec is not None}
+    packs = {name: pack for part in parts for name, pack in part.packs.items()}
     scripts = [runtime, files(__package__).joinpath("page.js").read_text("utf-8")]
     scripts += [script for part in parts for script in part.scripts]
-    specs = {figure.name: figure.spec for figure in figures if figure.spec is not None}
-    packs = {name: pack for part in parts for name, pack in part.packs.items()}
-    title = plain("; ".join(contents.title for contents in every))
+    blocks = [
+        f'<script type="application/json" id="figure-data">{in_script(specs)}</script>',
+        "\n".join(f'<script type="text/plain" id="{name}">{packed}</script>' for name, packed in packs.items()),
+    ]
+    return framed("; ".join(contents.title for contents in every), parts, blocks, scripts)
+
+
+def framed(title: str, parts: Sequence[Part], blocks: Sequence[str] = (), scripts: Sequence[str] = ()) -> bytes:
+    """The page of these parts. `blocks`: markup of what its scripts read, before them."""
+    figures = [figure for part in parts for figure in part.figures]
+    style = _style(figures, "".join(part.style for part in parts))
+    shown = plain(title)
     values = {
         "policy": _policy(style, scripts),
-        "title": in_html(f"{title} – Millstream report"),
-        "heading": in_html(title),
+        "title": in_html(f"{shown} – Millstream report"),
+        "heading": in_html(shown),
         "style": style,
         "contents": _contents(parts),
         "sections": "\n".join(_section(part, section, len(parts) > 1) for part in parts for section in part.sections),
-        "figures": in_script(specs),
-        "packs": "\n".join(
-            f'<script type="text/plain" id="{name}">{packed}</script>' for name, packed in packs.items()
-        ),
-        "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
+        "scripts": "\n".join([*blocks, *(f"<script>{script}</script>" for script in scripts)]),
     }
     return Template(files(__package__).joinpath("page.html").read_text("utf-8")).substitute(values).encode("utf-8")
 
@@ -103,12 +110,12 @@ def _style(figures: Iterable[Figure], of_parts: str) -> str:
 def _policy(style: str, scripts: Sequence[str]) -> str:
     return "; ".join(
         (
-            "default-src 'none'",
-            f"script-src {' '.join(map(_hash, scripts))}",
+            f"default-src {_NONE}",
+            f"script-src {' '.join(map(_hash, scripts)) if scripts else _NONE}",
             f"style-src {_hash(style)}",
             "img-src data:",
-            "base-uri 'none'",
-            "form-action 'none'",
+            f"base-uri {_NONE}",
+            f"form-action {_NONE}",
         )
     )
 

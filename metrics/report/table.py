@@ -11,8 +11,11 @@ from typing import Any, Literal
 from msgspec import Struct
 
 # `share` lies between 0 and 1 and is shown as a percentage, `rate` so too, with three decimals; `percent` is one times
-# 100; `points` are percentage points, signed; `score` is 0 to 100; `small` may lie far below 1.
-Kind = Literal["text", "count", "share", "percent", "score", "points", "p", "correlation", "rate", "small"]
+# 100; `points` are percentage points, signed; `score` is 0 to 100; `small` may lie far below 1; `amount` is anything
+# that is not counted, such as calls a second; `seconds` may be less than a thousandth.
+Kind = Literal[
+    "text", "count", "share", "percent", "score", "points", "p", "correlation", "rate", "small", "amount", "seconds"
+]
 Cell = str | int | float | bool | None
 
 # The column `source` of a row says whose it is.
