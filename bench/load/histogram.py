@@ -32,6 +32,7 @@ class Histogram:
     def __init__(self, digits: int = 3) -> None:
         self._digits = digits
         self._buckets = HdrHistogram(1, round(LONGEST_S * MICROSECONDS), digits)
+        self._bits = self._buckets.sub_bucket_half_count_magnitude + 1
         self._sum_s = 0.0
         self.longest_s = 0.0
         self.beyond = 0
@@ -51,9 +52,20 @@ class Histogram:
         if seconds > LONGEST_S:
             self.beyond += 1
             seconds = LONGEST_S
-        self._sum_s += max(0.0, seconds)
-        self.longest_s = max(self.longest_s, seconds)
-        self._buckets.record_value(max(0, round(seconds * MICROSECONDS)))
+        elif seconds < 0:
+            seconds = 0.0
+        self._sum_s += seconds
+        if seconds > self.longest_s:
+            self.longest_s = seconds
+        # As the library's record_value, which takes five times as long: a call is recorded some ten times.
+        value, buckets = round(seconds * MICROSECONDS), self._buckets
+        bucket = (value | buckets.sub_bucket_mask).bit_length() - self._bits
+        buckets.counts[(bucket << (self._bits - 1)) + (value >> bucket)] += 1
+        buckets.total_count += 1
+        if value > buckets.max_value:
+            buckets.max_value = value
+        if value < buckets.min_value:
+            buckets.min_value = value
 
     def merge(self, other: Histogram) -> None:
         if other._digits != self._digits:

@@ -120,7 +120,7 @@ class Meter:
         self.retry_s += call.retry_s
         self.own_delay.record(call.own_delay_s)
         self.held.record(call.held_s)
-        self.steps.setdefault(step, Part(call.due, digits=3)).take(call)
+        self._step(step, call.due).take(call)
         self._slice_of(call.due).take(call)
         if not call.is_answered:
             self.failures[call.status] += 1
@@ -156,7 +156,13 @@ class Meter:
         for part in other.slices.values():
             self._slice_of(part.begins_s + later_s).merge(part, later_s=later_s)
         for number, part in other.steps.items():
-            self.steps.setdefault(number, Part(part.begins_s + later_s, digits=3)).merge(part, later_s=later_s)
+            self._step(number, part.begins_s + later_s).merge(part, later_s=later_s)
+
+    def _step(self, number: int, begins_s: float) -> Part:
+        part = self.steps.get(number)
+        if part is None:
+            part = self.steps[number] = Part(begins_s, digits=3)
+        return part
 
     def _slice_of(self, at: float) -> Part:
         while (number := int(at / self.slice_s)) >= SLICES_MAX:

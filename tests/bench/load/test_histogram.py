@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 from scipy import stats  # type: ignore[import-untyped]
 
 from millstream.bench.load.histogram import Histogram, interval_ranks, share_interval
@@ -84,3 +85,20 @@ def test_a_shares_interval_holds_what_was_seen_and_tells_of_none_by_the_exact_la
     if hits == 0:
         assert high == pytest.approx(0.001, rel=0.01)
     assert share_interval(0, 0) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("digits", [2, 3])
+def test_every_time_falls_into_the_librarys_own_bucket(digits: int) -> None:
+    random = np.random.default_rng(4)
+    values = [0, 1, 2, 127, 128, 255, 256, 1_023, 1_024, 2_047, 2_048, 2_049, 3_600_000_000]
+    values += [int(each) for each in np.exp(random.uniform(0, math.log(3.6e9), 5_000))]
+    ours, theirs = Histogram(digits), HdrHistogram(1, 3_600_000_000, digits)
+    for value in values:
+        ours.record(value / 1e6)
+        theirs.record_value(value)
+    read = HdrHistogram.decode(ours.encoded())
+    assert [item.count_at_value_iterated_to for item in read.get_all_values_iterator()] == [
+        item.count_at_value_iterated_to for item in theirs.get_all_values_iterator()
+    ]
+    assert ours.encoded() == theirs.encode().decode()
+    assert (read.get_total_count(), read.get_max_value()) == (len(values), theirs.get_max_value())
