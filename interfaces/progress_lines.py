@@ -72,11 +72,11 @@ def screen_lines(view: View, width: int, *, is_last: bool = False) -> list[Line]
     ]
     if view.left_s is not None and view.done < view.total and not is_last:
         flow.append(Piece(f"{duration(view.left_s)} left", "strong"))
-    lines += _packed(flow, width)
+    lines += packed(flow, width)
     if view.waits and not is_last:
         waits = [Piece(_share(share), "faint") for share in view.waits[1:_WAITS_SHOWN]]
-        lines += _packed([Piece(f"waiting for {_share(view.waits[0])}", "strong"), *waits], width)
-    lines += _packed([Piece(text, "bad") for text in _troubles(view)], width)
+        lines += packed([Piece(f"waiting for {_share(view.waits[0])}", "strong"), *waits], width)
+    lines += packed([Piece(text, "bad") for text in _troubles(view)], width)
     if len(view.lanes) > 1:
         lines += _lane_lines(view.lanes, width)
     return lines
@@ -132,22 +132,22 @@ def _money(view: View) -> list[str]:
 def _troubles(view: View) -> list[str]:
     told = []
     if view.retries:
-        told.append("retried: " + _by_kind(view.retries))
+        told.append("retried: " + by_kind(view.retries))
     if view.throttles:
         told.append(f"throttled {view.throttles:,}")
     if view.failures:
-        told.append("failed: " + _by_kind(view.failures))
+        told.append("failed: " + by_kind(view.failures))
     if view.page_failures:
-        told.append("pages failed: " + _by_kind(view.page_failures))
+        told.append("pages failed: " + by_kind(view.page_failures))
     for lane in view.lanes[:LANES_SHOWN]:
         if lane.stopped:
-            told.append(f"stopped {_printable(lane.model)}: {lane.stopped}")
+            told.append(f"stopped {printable(lane.model)}: {lane.stopped}")
         elif lane.lost:
-            told.append(f"{_printable(lane.model)} without {', '.join(lane.lost)}")
+            told.append(f"{printable(lane.model)} without {', '.join(lane.lost)}")
     return told
 
 
-def _by_kind(counts: Mapping[str, int]) -> str:
+def by_kind(counts: Mapping[str, int]) -> str:
     """The most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{kind} {number:,}" for kind, number in ordered)
@@ -158,7 +158,7 @@ def _bar_line(view: View, width: int) -> Line:
     share = Piece(percent(view))
     room = width - len(count.text) - len(share.text) - 2 * len(_GAP)
     if room < _BAR_MIN:
-        return _cropped((count, share), width)
+        return cropped((count, share), width)
     cells = min(room, _BAR_MAX)
     full = cells if view.done >= view.total else int(cells * view.done / view.total)
     return (Piece("━" * full, "good"), Piece("─" * (cells - full), "faint"), Piece(_GAP), count, Piece(_GAP), share)
@@ -168,7 +168,7 @@ def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[Line]:
     """The busiest lanes, in their own order so that lines don't jump about, and how many more there are."""
     busiest = sorted(lanes, key=lambda lane: (lane.in_flight, lane.per_s, lane.done), reverse=True)[:LANES_SHOWN]
     shown = [lane for lane in lanes if lane in busiest]
-    names = ["pages" if lane.model == WEB else _printable(lane.model) for lane in shown]
+    names = ["pages" if lane.model == WEB else printable(lane.model) for lane in shown]
     column = min(max(map(len, names)), max(12, width // 3))
     lines = []
     for lane, name in zip(shown, names, strict=True):
@@ -180,18 +180,18 @@ def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[Line]:
             told.append(_share(lane.waits[0]))
         # Models of one family differ at the end of their names.
         label = Piece((name if len(name) <= column else f"…{name[1 - column :]}").ljust(column))
-        lines.append(_cropped((label, *(Piece(text, "faint") for text in told)), width))
+        lines.append(cropped((label, *(Piece(text, "faint") for text in told)), width))
     if len(lanes) > len(shown):
-        lines.append((Piece(_shortened(f"and {len(lanes) - len(shown):,} more lanes", width), "faint"),))
+        lines.append((Piece(shortened(f"and {len(lanes) - len(shown):,} more lanes", width), "faint"),))
     return lines
 
 
-def _packed(pieces: Iterable[Piece], width: int) -> list[Line]:
+def packed(pieces: Iterable[Piece], width: int) -> list[Line]:
     """Pieces one after the other, a new line where the next one does not fit."""
     lines: list[list[Piece]] = []
     used = width
     for piece in pieces:
-        piece = piece._replace(text=_shortened(piece.text, width))
+        piece = piece._replace(text=shortened(piece.text, width))
         if lines and used + len(_GAP) + len(piece.text) <= width:
             lines[-1] += (Piece(_GAP), piece)
             used += len(_GAP) + len(piece.text)
@@ -201,16 +201,16 @@ def _packed(pieces: Iterable[Piece], width: int) -> list[Line]:
     return [tuple(line) for line in lines]
 
 
-def _cropped(pieces: Sequence[Piece], width: int) -> Line:
+def cropped(pieces: Sequence[Piece], width: int) -> Line:
     """As many whole pieces as fit on one line."""
-    packed = _packed(pieces, width)
-    return packed[0] if packed else ()
+    lines = packed(pieces, width)
+    return lines[0] if lines else ()
 
 
-def _shortened(text: str, width: int) -> str:
+def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     """A model's name is its user's own, but it must not move the cursor or take two cells a character."""
     return "".join(character if character.isascii() and character.isprintable() else "?" for character in name)

@@ -16,7 +16,7 @@ from ...engine.estimate import TokenEstimate
 from ...engine.money import Price, Purse, worst_cost
 from .plan import Limits
 
-Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", "interrupted", "fault", "error"]
+Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", "interrupted", "fault", "goal", "error"]
 
 
 class Ending(Struct, frozen=True):

@@ -1,0 +1,244 @@
+"""The live display of a load test on stderr: lines painted over on a terminal, a plain line now and then in a log.
+
+Owns the stream and the rhythm. Whatever it does in the loop that measures is lag of the test's own, so a look costs
+some tenths of a millisecond, and a call some hundreds of nanoseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TextIO
+
+import numpy as np
+
+from ...bench.load.histogram import Histogram
+from ...bench.load.plan import Plan
+from ...bench.load.run import Measured
+from ...bench.load.timing import Timed
+from ...bench.load.watch import CPU_MOST, TIMER_S, allowed_error_s
+from ..output import note
+from ..painting import Screen, can_move_cursor
+from .asked import rate_at
+from .course import Course
+from .display_lines import Lately, LoadView, ModelView, Quick, plain_lines, screen_lines, time_text
+
+LOOK_EVERY_S = 0.5
+LATELY_S = 5.0
+PLAIN_FIRST_S, PLAIN_EVERY_S = 2.0, 10.0
+_SAMPLE_S = 0.05
+_CPU_OVER_S = 1.0
+# The latest answers whose times are told; of more in the last seconds, these are the newest.
+_RING = 2_048
+_LAGS = round(LATELY_S / _SAMPLE_S)
+
+
+class _Seen:
+    """What was seen of one model."""
+
+    def __init__(self) -> None:
+        self.measured: Measured | None = None
+        self.plan: Plan | None = None
+        self.begins_s = 0.0
+        self.begun = 0
+        self.ended = 0
+        self.errors: Counter[str] = Counter()
+        # When each ended, its latency, and its first token.
+        self.ring = np.full((3, _RING), np.nan)
+        self.looks: deque[tuple[float, int]] = deque(maxlen=round(LATELY_S / LOOK_EVERY_S) + 1)
+
+    def take(self, timed: Timed, begins_s: float) -> None:
+        self.ended += 1
+        if not timed.is_answered:
+            self.errors[timed.status] += 1
+            return
+        place = self.ended % _RING
+        first = timed.first_token_s
+        self.ring[0, place] = begins_s + timed.ended
+        self.ring[1, place] = timed.latency_s
+        self.ring[2, place] = np.nan if first is None else first
+
+    def lately(self, now: float) -> Lately:
+        fresh = self.ring[:, self.ring[0] >= now - LATELY_S]
+        return Lately(_quick(fresh[1]), _quick(fresh[2]))
+
+    def so_far(self) -> Lately:
+        if self.measured is None:
+            return Lately()
+        return Lately(_both(self.measured.meter.latency), _both(self.measured.meter.first_token))
+
+    def look(self, now: float) -> None:
+        self.looks.append((now, self.begun))
+
+    def sent_per_s(self) -> float:
+        if not self.looks:
+            return 0.0
+        (began, before), (last, after) = self.looks[0], self.looks[-1]
+        return (after - before) / (last - began) if last > began else 0.0
+
+
+def _quick(times: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Quick | None:
+    known = times[~np.isnan(times)]
+    if not known.size:
+        return None
+    p50, p99 = np.quantile(known, (0.5, 0.99))
+    return Quick(float(p50), float(p99))
+
+
+def _both(histogram: Histogram) -> Quick | None:
+    p50, p99 = histogram.percentile(50), histogram.percentile(99)
+    return None if p50 is None or p99 is None else Quick(p50.value_s, p99.value_s)
+
+
+class Display:
+    """Witness of a course. `stream` None: nothing is shown."""
+
+    def __init__(self, stream: TextIO | None, *, cpu: Callable[[], float] = time.process_time) -> None:
+        self._stream = stream
+        self._cpu = cpu
+        self._seen: dict[str, _Seen] = {}
+        self._spent = 0.0
+        self._course: Course | None = None
+        self._screen: Screen | None = None
+        self._lags: deque[float] = deque(maxlen=_LAGS)
+        self._cpu_marks: deque[tuple[float, float]] = deque(maxlen=round(_CPU_OVER_S / _SAMPLE_S) + 1)
+
+    # What is seen
+
+    def run_opened(self, plan: Plan, models: Mapping[str, Measured], begins_s: float) -> None:
+        for model, measured in models.items():
+            seen = self._of(model)
+            seen.measured, seen.plan, seen.begins_s = measured, plan, begins_s
+
+    def call_began(self, model: str) -> None:
+        self._of(model).begun += 1
+
+    def call_ended(self, model: str, timed: Timed, step: int, begins_s: float, cost: float, *, measured: bool) -> None:
+        self._spent += cost
+        self._of(model).take(timed, begins_s)
+
+    def _of(self, model: str) -> _Seen:
+        seen = self._seen.get(model)
+        if seen is None:
+            seen = self._seen[model] = _Seen()
+        return seen
+
+    # What is shown
+
+    @contextmanager
+    def showing(self, course: Course) -> Iterator[None]:
+        """From the first call to the last; leaves the stream clean whatever happens."""
+        self._course = course
+        if self._stream is None:
+            yield
+            return
+        if can_move_cursor(self._stream):
+            self._screen = Screen(self._stream)
+        task = asyncio.create_task(self._show(course), name="load display")
+        try:
+            yield
+        finally:
+            task.cancel()
+            self._end(course)
+
+    def say(self, text: str) -> None:
+        """A remark, above what is painted over."""
+        if self._screen is not None:
+            self._screen.clear()
+        note(text)
+
+    async def _show(self, course: Course) -> None:
+        next_look, next_line = 0.0, PLAIN_FIRST_S
+        while True:
+            now = await self._sample(course)
+            if now < next_look:
+                continue
+            next_look = now + LOOK_EVERY_S
+            for seen in self._seen.values():
+                seen.look(now)
+            if self._screen is not None:
+                self._screen.paint(partial(screen_lines, await self._look(course)))
+            elif now >= next_line:
+                next_line = now + PLAIN_EVERY_S
+                self._log(await self._look(course))
+
+    async def _sample(self, course: Course) -> float:
+        asked = course.since()
+        await asyncio.sleep(_SAMPLE_S)
+        now = course.since()
+        self._lags.append(max(0.0, now - asked - _SAMPLE_S))
+        self._cpu_marks.append((now, self._cpu()))
+        return now
+
+    async def _look(self, course: Course) -> LoadView:
+        """A model at a time, with the loop free for others in between."""
+        models = []
+        for model in course.order.models:
+            models.append(self._model_view(course, model))
+            await asyncio.sleep(0)
+        return self._view(course, tuple(models))
+
+    def _model_view(self, course: Course, model: str) -> ModelView:
+        seen, now = self._of(model), course.since()
+        plan = seen.plan
+        is_over = course.ending is not None or plan is None
+        return ModelView(
+            model=model,
+            asked=None if is_over or plan is None else rate_at(plan.arrivals, now - seen.begins_s),
+            sent=seen.sent_per_s(),
+            in_flight=seen.begun - seen.ended,
+            ended=seen.ended,
+            errors=seen.errors,
+            lately=seen.lately(now),
+            so_far=seen.so_far(),
+            step=course.standings.get(model, ""),
+        )
+
+    def _view(self, course: Course, models: tuple[ModelView, ...]) -> LoadView:
+        plan, now = course.order.plan, course.since()
+        is_search = course.order.goal is not None
+        of_s = None if is_search else plan.ends_s
+        is_draining = course.ending is not None or (of_s is not None and now > of_s)
+        is_priced = any(course.is_priced(model) for model in course.order.models)
+        return LoadView(
+            elapsed_s=now,
+            calls=sum(seen.begun for seen in self._seen.values()),
+            models=models,
+            of_s=of_s,
+            of_calls=None if is_search else plan.limits.calls,
+            spent=self._spent if is_priced else None,
+            cap=plan.limits.max_cost,
+            client=self._client(models),
+            is_draining=is_draining,
+        )
+
+    def _client(self, models: tuple[ModelView, ...]) -> str:
+        """Why the client is the bottleneck now, by the measures that the verdict at the end has."""
+        if len(self._cpu_marks) > 1:
+            (began, before), (now, after) = self._cpu_marks[0], self._cpu_marks[-1]
+            if now > began and (after - before) / (now - began) > CPU_MOST:
+                return f"this process takes {(after - before) / (now - began):.0%} of a core"
+        medians = [own.lately.latency.p50_s for own in models if own.lately.latency is not None]
+        if len(self._lags) == _LAGS and medians:
+            lag_s = sorted(self._lags)[_LAGS * 9 // 10]
+            if lag_s > TIMER_S + allowed_error_s(min(medians)):
+                return f"its loop lags by {time_text(lag_s)}"
+        return ""
+
+    def _log(self, view: LoadView) -> None:
+        for line in plain_lines(view):
+            with suppress(OSError):
+                # Whoever read the log is gone; the test is worth more than its progress.
+                print(line, file=self._stream, flush=True)
+
+    def _end(self, course: Course) -> None:
+        view = self._view(course, tuple(self._model_view(course, model) for model in course.order.models))
+        if self._screen is not None:
+            self._screen.end(partial(screen_lines, view, is_last=True))
+            self._screen = None
+        else:
+            self._log(view)
