@@ -12,7 +12,7 @@ from typing import Any
 
 from ...bench.load.prompts import Prompt
 from ...engine.call import Message
-from ...engine.data_file import read_text
+from ...engine.data_file import DatasetError, read_text
 from ..refusal import UsageError
 
 _ROLES = ("system", "developer", "user", "assistant")
@@ -20,7 +20,10 @@ _ROLES = ("system", "developer", "user", "assistant")
 
 def read_prompts(path: Path) -> list[Prompt]:
     """A prompt a line; empty lines are passed over. A JSON list has a prompt an element."""
-    text = read_text(path)
+    try:
+        text = read_text(path)
+    except DatasetError as error:
+        raise UsageError(f"--prompts: {error}") from error
     if "\0" in text:
         raise UsageError(f"--prompts: {path}: expected text, a prompt a line, got a binary file")
     listed = _list_in(text)

@@ -1,0 +1,268 @@
+"""From the options of `millstream load` to an order that can be carried out, or one line that says why not.
+
+Owns which options go together, what the unsaid ones mean, and all that is checked before anything is sent. Sends and
+writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ...bench.load.arrivals import Arrivals, Closed, Open, Process, Replay, Stretch, at_rate
+from ...bench.load.goal import Goal, Search, parse_goal
+from ...bench.load.meter import Promise
+from ...bench.load.plan import Limits, Plan
+from ...bench.load.prompts import Wanted
+from ...providers.search.access import is_search
+from ...wiring import Settings, accesses_to
+from ..configuration import Configuration, read_configuration, settings_for
+from ..options import sending_from
+from ..preparation import refuse_what_has_no_price
+from ..refusal import UsageError
+from . import inputs
+from .agreement import refuse_contradictions
+from .kinds import TRACE
+from .order import Order
+from .promises import parse_promise
+from .traces import Part, Trace, read_trace
+from .writing import refuse_used
+
+RATE, DURATION_S, STEP_S = 1.0, 60.0, 30.0
+LOWEST, HIGHEST, PRECISION = 1.0, 1_000.0, 0.05
+PROMPT_TOKENS, MAX_TOKENS = "200", 64
+IN_FLIGHT, DRAIN_S = 2_000, 60.0
+
+
+class Ordered(Struct, frozen=True):
+    """`notes`: what the person who asked should know before it begins."""
+
+    order: Order
+    notes: tuple[str, ...]
+
+
+class _Goal(Struct, frozen=True):
+    goal: Goal
+    search: Search
+
+
+def order_from(options: argparse.Namespace) -> Ordered:
+    """Everything is checked; with `--plan`, no key and no folder is needed."""
+    models = tuple(dict.fromkeys(options.model))
+    refuse_contradictions(options)
+    if not options.plan:
+        if not options.out:
+            raise UsageError("--out: expected the test's folder, got none")
+        refuse_used(Path(options.out))
+    sought = _sought(options)
+    promise = None if options.promise is None else parse_promise(options.promise)
+    _refuse_what_is_not_streamed(options, sought, promise)
+    configuration = read_configuration(options.config)
+    settings = _settings(options, models, configuration)
+    trace = None if options.replay is None else _trace(options)
+    chosen = _chosen(options, trace)
+    plan = _plan(options, sought, trace, promise)
+    wanted = Wanted(
+        max_tokens=None if options.max_tokens == TRACE else options.max_tokens or MAX_TOKENS,
+        temperature=options.temperature,
+        stream=not options.whole,
+    )
+    answers = None
+    if trace is not None and options.max_tokens == TRACE:
+        # Of a call that failed a trace tells no token; no answer may have none.
+        answers = tuple(max(1, tokens) for tokens in trace.outputs)
+    process, burstiness = _process(options)
+    order = Order(
+        models=models,
+        settings=settings,
+        plan=plan,
+        calls=inputs.source_of(chosen, wanted, plan.seed, answers),
+        out=Path(options.out or "-").absolute(),
+        process=process,
+        burstiness=burstiness,
+        goal=None if sought is None else sought.goal,
+        goal_text=options.goal or "",
+        search=None if sought is None else sought.search,
+        said=_said(options, models, plan),
+        show_progress=not options.no_progress,
+    )
+    notes = [*_notes_on_lanes(options, models, configuration), *([chosen.told] if chosen.told else [])]
+    if trace is not None:
+        notes.append(f"{options.replay}: {trace.told}")
+        if trace.has_tokens and not (options.prompt_tokens == TRACE and options.max_tokens == TRACE):
+            notes.append(f"{options.replay} tells tokens too: --prompt-tokens trace and --max-tokens trace use them")
+    return Ordered(order, tuple(notes))
+
+
+def _settings(options: argparse.Namespace, models: tuple[str, ...], configuration: Configuration) -> Settings:
+    """A lane keeps to a quota only if that was asked for here. The cap on cost is the test's own, so that to reach it
+    ends the test and not the lane."""
+    for model in models:
+        if is_search(model):
+            raise UsageError(f"{model}: expected a model, got a search engine: a load test asks models")
+    sending = sending_from(options)
+    settings = structs.replace(settings_for(models, sending, configuration), needs_keys=not options.plan, measures=True)
+    for model in models:
+        accesses_to(model, settings)
+    refuse_what_has_no_price(models, settings)
+    concurrency = sending.concurrency or max(options.in_flight or 0, options.most_in_flight or IN_FLIGHT)
+    lanes = tuple(
+        structs.replace(
+            settings.lane_of(model), rpm=sending.rpm, tpm=sending.tpm, itpm=None, otpm=None, concurrency=concurrency
+        )
+        for model in models
+    )
+    return structs.replace(settings, lanes=lanes, mode="live", max_cost=None)
+
+
+def _notes_on_lanes(options: argparse.Namespace, models: tuple[str, ...], configuration: Configuration) -> list[str]:
+    notes = []
+    for lane in configuration.lanes:
+        declared = [
+            f"{name} {amount:,.10g}"
+            for name, amount in (("rpm", lane.rpm), ("tpm", lane.tpm), ("itpm", lane.itpm), ("otpm", lane.otpm))
+            if amount is not None and (name not in ("rpm", "tpm") or getattr(options, name) is None)
+        ]
+        if lane.model in models and declared:
+            notes.append(
+                f"{', '.join(declared)} that {options.config} declares for {lane.model} is not kept in a load test: "
+                f"--rpm and --tpm are"
+            )
+    return notes
+
+
+def _sought(options: argparse.Namespace) -> _Goal | None:
+    if options.goal is None:
+        return None
+    lowest, highest = options.lowest or LOWEST, options.highest or HIGHEST
+    if lowest > highest:
+        raise UsageError(f"--from: expected no more than --to ({highest:,g} calls/s), got {lowest:,g}")
+    try:
+        goal = parse_goal(options.goal)
+    except ValueError as error:
+        raise UsageError(f"--goal: {error}") from error
+    return _Goal(goal, Search(lowest, highest, options.precision or PRECISION))
+
+
+def _refuse_what_is_not_streamed(options: argparse.Namespace, sought: _Goal | None, promise: Promise | None) -> None:
+    """A whole answer comes at once: of its tokens nobody knows when they came."""
+    if not options.whole:
+        return
+    if sought is not None and sought.goal.of != "latency":
+        raise UsageError(
+            f"--goal: expected latency with --whole, got {sought.goal.of}, which only streamed answers have"
+        )
+    if promise is not None and (promise.first_token_s is not None or promise.token_s is not None):
+        raise UsageError("--promise: expected latency alone with --whole, got what only streamed answers have")
+
+
+def _trace(options: argparse.Namespace) -> Trace:
+    seconds = None if options.duration is None else options.duration * (options.speed or 1.0)
+    part = Part(
+        seconds=seconds,
+        calls=options.calls,
+        inputs=options.prompt_tokens == TRACE,
+        outputs=options.max_tokens == TRACE,
+    )
+    return read_trace(Path(options.replay).expanduser(), part)
+
+
+def _chosen(options: argparse.Namespace, trace: Trace | None) -> inputs.Chosen:
+    if options.prompts is not None:
+        return inputs.of_file(Path(options.prompts).expanduser(), is_exact=options.exact_prompts)
+    if options.dataset is not None:
+        return inputs.of_dataset(options.dataset, is_exact=options.exact_prompts)
+    if options.prompt_tokens == TRACE and trace is not None:
+        return inputs.of_trace(trace.inputs)
+    return inputs.of_tokens(options.prompt_tokens or PROMPT_TOKENS)
+
+
+def _plan(options: argparse.Namespace, sought: _Goal | None, trace: Trace | None, promise: Promise | None) -> Plan:
+    arrivals = _arrivals(options, sought, trace)
+    limits = Limits(
+        duration_s=_duration_s(options, arrivals),
+        calls=sought.goal.calls_least if sought is not None else options.calls,
+        max_cost=options.max_cost,
+        in_flight=max(options.in_flight or 0, options.most_in_flight or IN_FLIGHT),
+        drain_s=DRAIN_S if options.drain is None else options.drain,
+    )
+    warm_up_s, cool_down_s = options.warm_up or 0.0, options.cool_down or 0.0
+    plain = Plan(arrivals, limits, promise=promise, seed=options.seed or 0)
+    if cool_down_s and (sought is not None or plain.ends_s is None):
+        found = (
+            "one that ends with its calls: add --duration" if sought is None else "a search for a goal: leave it out"
+        )
+        raise UsageError(f"--cool-down: expected a test whose end is known, got {found}")
+    if sought is None and plain.ends_s is not None and warm_up_s + cool_down_s >= plain.ends_s > 0:
+        raise UsageError(
+            f"--warm-up and --cool-down: expected less than the test's {plain.ends_s:g} s together, got "
+            f"{warm_up_s + cool_down_s:g} s"
+        )
+    return structs.replace(plain, warm_up_s=warm_up_s, cool_down_s=cool_down_s)
+
+
+def _duration_s(options: argparse.Namespace, arrivals: Arrivals) -> float | None:
+    """As it was said; else a minute, where nothing else was said to end the test."""
+    given: float | None = options.duration
+    if given is not None or options.goal is not None or options.calls is not None:
+        return given
+    is_endless = isinstance(arrivals, Closed) or (isinstance(arrivals, Open) and arrivals.seconds == float("inf"))
+    return DURATION_S if is_endless else None
+
+
+def _arrivals(options: argparse.Namespace, sought: _Goal | None, trace: Trace | None) -> Arrivals:
+    if trace is not None:
+        return Replay(trace.stamps, options.speed or 1.0)
+    if options.in_flight is not None:
+        return Closed(options.in_flight)
+    process, burstiness = _process(options)
+    if options.ramp is not None:
+        low, high = options.ramp
+        return Open((Stretch(options.duration or DURATION_S, low, high),), process, burstiness)
+    if options.steps is not None:
+        seconds = options.step_time or STEP_S
+        return Open(tuple(Stretch(seconds, rate) for rate in options.steps), process, burstiness)
+    return at_rate(options.rate or (RATE if sought is None else sought.search.low), process, burstiness)
+
+
+def _process(options: argparse.Namespace) -> tuple[Process, float]:
+    if options.burstiness is not None:
+        return "gamma", options.burstiness
+    return options.arrivals or "poisson", 1.0
+
+
+def _said(options: argparse.Namespace, models: tuple[str, ...], plan: Plan) -> dict[str, Any]:
+    """The options by their names, with what the unsaid ones meant."""
+    names = {"lowest": "from", "highest": "to", "model": "models"}
+    hidden = ("plan", "json", "no_progress", "no_report", "out")
+    found = {
+        names.get(name, name.replace("_", "-")): value
+        for name, value in vars(options).items()
+        if value is not None and value is not False and name not in hidden
+    }
+    process, burstiness = _process(options)
+    meant: dict[str, Any] = {"models": list(models), "seed": plan.seed, "streamed": not options.whole}
+    if not isinstance(plan.arrivals, Replay | Closed):
+        meant["arrivals"] = process
+        if process == "gamma":
+            meant["burstiness"] = burstiness
+    if isinstance(plan.arrivals, Open) and options.ramp is None and options.steps is None and options.goal is None:
+        meant["rate"] = options.rate or RATE
+    if options.steps is not None:
+        meant["step-time"] = options.step_time or STEP_S
+    if options.replay is not None:
+        meant["speed"] = options.speed or 1.0
+    if options.goal is not None:
+        meant["from"], meant["to"] = options.lowest or LOWEST, options.highest or HIGHEST
+        meant["precision"] = options.precision or PRECISION
+    elif plan.ends_s is not None:
+        meant["duration"] = plan.ends_s
+    if options.prompts is None and options.dataset is None:
+        meant["prompt-tokens"] = options.prompt_tokens or PROMPT_TOKENS
+    meant["max-tokens"] = options.max_tokens or MAX_TOKENS
+    meant["drain"] = plan.limits.drain_s
+    meant["most-in-flight"] = plan.limits.in_flight
+    return {**found, **meant}
