@@ -20,7 +20,7 @@ from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.fault import Stopped
 from ...engine.money import Price
-from .alarm import Alarm, alarm_for
+from .alarm import EARLY_S, Alarm, alarm_for, fine_alarm
 from .arrivals import Closed, Open, Replay
 from .budget import Budget, Ending
 from .meter import Meter
@@ -28,8 +28,6 @@ from .plan import Plan
 from .timing import Clock, Stopwatch, Timed
 from .watch import Verdict, Watch
 
-# No alarm is finer: a call that is due within this goes now, and was then due when it went.
-EARLY_S = 0.000_05
 # Of what is due within the test nothing is begun later than this after its end.
 LATE_MOST_S = 1.0
 
@@ -114,7 +112,7 @@ async def run_load(
     def since() -> float:
         return clock() - began
 
-    watch = Watch(since, cpu)
+    watch = Watch(since, cpu, fine_alarm() if clock is time.perf_counter else None)
     lines = {
         model: _Line(plan, model, own, ask, budget, since, alarm_for(clock), observer) for model, own in calls.items()
     }

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from .alarm import FineAlarm
 from .histogram import Histogram
 from .timing import Clock
 
@@ -20,7 +21,7 @@ CPU_WINDOW_S = 1.0
 CPU_MOST = 0.90
 RATE_LEAST = 0.99
 ERROR_SHARE, ERROR_S = 0.02, 0.001
-# Timers are no finer, so a loop with nothing to do lags by as much.
+# The loop's own timers are no finer, so where they wake it a loop with nothing to do lags by as much.
 TIMER_S = 0.001
 
 
@@ -38,11 +39,14 @@ class Verdict(Struct, frozen=True):
 
 
 class Watch:
-    """Samples from `begin` to `end`. `clock` and `cpu` are passed in: seconds that passed, and seconds of the
-    processor that this process had."""
+    """Samples from `begin` to `end`. `clock` and `cpu` are passed in: seconds that passed, and seconds of the processor
+    that this process had; `alarm` is what wakes it for a sample, None: the loop's own timers."""
 
-    def __init__(self, clock: Clock, cpu: Callable[[], float] = time.process_time) -> None:
+    def __init__(
+        self, clock: Clock, cpu: Callable[[], float] = time.process_time, alarm: FineAlarm | None = None
+    ) -> None:
         self._clock = clock
+        self._alarm = alarm
         self._cpu = cpu
         self.lag = Histogram()
         self.cpu_peak = 0.0
@@ -60,6 +64,8 @@ class Watch:
         self._task.cancel()
         await asyncio.wait([self._task])
         self._task = None
+        if self._alarm is not None:
+            self._alarm.close()
         self._note_cpu(self._ended)
         self._ended = (self._clock(), self._cpu())
 
@@ -72,7 +78,7 @@ class Watch:
         window = self._began
         while True:
             asked = self._clock()
-            await asyncio.sleep(SAMPLE_S)
+            await (asyncio.sleep(SAMPLE_S) if self._alarm is None else self._alarm.wait(SAMPLE_S))
             now = self._clock()
             self.lag.record(max(0.0, now - asked - SAMPLE_S))
             self._ended = (now, self._cpu())
@@ -89,6 +95,7 @@ class Watch:
         """`undelayed`: latency without what our own loop was late. `due` and `begun`: calls that had a free place, and
         those of them that were begun. Latencies that our lag moves by more than 2% + 1 ms are not the server's."""
         reasons = []
+        finest_s = TIMER_S if self._alarm is None else 0.0
         if self.cpu_peak > CPU_MOST:
             reasons.append(f"this process took {self.cpu_peak:.0%} of a core, more than {CPU_MOST:.0%}")
         for percent in (50.0, 99.0):
@@ -98,9 +105,9 @@ class Watch:
                 moved = f"calls begun late moved p{percent:g} by {1000 * (whole.value_s - rest.value_s):.1f} ms"
                 reasons.append(f"{moved}, more than {1000 * allowed_s:.1f} ms")
             # An answer is read as late as the loop lags.
-            if lag is not None and rest is not None and lag.value_s > allowed_s + TIMER_S:
+            if lag is not None and rest is not None and lag.value_s > allowed_s + finest_s:
                 lagged = f"the loop's lag was {1000 * lag.value_s:.1f} ms at p{percent:g}"
-                reasons.append(f"{lagged}, more than {1000 * (allowed_s + TIMER_S):.1f} ms")
+                reasons.append(f"{lagged}, more than {1000 * (allowed_s + finest_s):.1f} ms")
         if due and begun < RATE_LEAST * due:
             reasons.append(f"{begun:,} of {due:,} calls were begun, fewer than {RATE_LEAST:.0%}")
         lag = self.lag.percentile(99)

