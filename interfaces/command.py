@@ -26,6 +26,7 @@ VERBS = (
     "data",
     "models",
     "quota",
+    "probe",
     "sim",
     "serve",
     "cache",

@@ -52,7 +52,8 @@ class LineConnector(aiohttp.TCPConnector):
 class Transport:
     """Connections of one engine, shared by all its channels. Made lazily, since they belong to a running loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, look_every_s: float = LOOK_EVERY_S) -> None:
+        self.look_every_s = look_every_s
         self._connector: LineConnector | None = None
         self._pools: list[Pool] = []
 
@@ -222,7 +223,7 @@ class Channel:
 
     def _headers_of(self, answer: Answer, began: float) -> dict[str, str]:
         if answer.status == 200:
-            self._look_at = began + LOOK_EVERY_S
+            self._look_at = began + self._transport.look_every_s
         return _kept(answer.headers)
 
     def _head_of(self, request: Request) -> Head:

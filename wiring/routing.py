@@ -43,7 +43,8 @@ class Routing:
         self._retrieval = retrieval
         self._first_page = first_page
         self._prices = settings.price_table()
-        self._transport = Transport()
+        # Whoever measures a provider wants to see what each of its answers tells.
+        self._transport = Transport(look_every_s=0.0) if settings.measures else Transport()
         self._authorizers: dict[object, Authorizer] = {}
         self._routed: set[str] = set()
 

@@ -1,12 +1,14 @@
 """Runs a probe: sends what its steps ask for, under hard caps on calls and cost that are reserved before each call.
 
-Owns the caps and the end. How a call is sent, the clock and sleep are passed in; what to send is decided elsewhere.
+Owns the caps, the pauses that the provider asks for, and the end. How a call is sent, the clock and sleep are passed
+in; what to send is decided elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -18,32 +20,61 @@ from .probe_steps import Answer, Ask, Seen, Steps, Wait
 from .probe_tokens import TokenProbe
 
 FAILURES_MAX = 5
+# A provider that asks for more than some minutes' pause is not waited for.
+WAIT_MAX_S = 200.0
+_MINUTE_S = 60.0
 
 
-class Outside(Protocol):
+class Costs(Protocol):
+    """What a call can cost at the most, in dollars."""
+
+    def worst_cost(self, model: str, tokens: int) -> float: ...
+
+
+class Outside(Costs, Protocol):
     """The provider, and time. `ask` never raises for what the provider does: that is an answer."""
 
     async def ask(self, model: str, tokens: int) -> Answer: ...
-
-    def worst_cost(self, model: str, tokens: int) -> float: ...
 
     def now(self) -> float: ...
 
     async def sleep(self, seconds: float) -> None: ...
 
 
+class Watcher(Protocol):
+    """Is told what goes on, as it does. `unsent`: calls that were not sent any more since one before was refused.
+    `is_at_end`: all is found, and buckets fill up again."""
+
+    def begins(self, model: str) -> None: ...
+
+    def got(self, model: str, seen: Sequence[Seen], unsent: int) -> None: ...
+
+    def waits(self, model: str, seconds: float, *, is_at_end: bool) -> None: ...
+
+
+class _Nobody:
+    """Watches nothing."""
+
+    def begins(self, model: str) -> None: ...
+
+    def got(self, model: str, seen: Sequence[Seen], unsent: int) -> None: ...
+
+    def waits(self, model: str, seconds: float, *, is_at_end: bool) -> None: ...
+
+
 class Bounds(Struct, frozen=True):
     """What a probe may use: all its calls and dollars, whatever they bring, and for each model how many calls in
-    flight, how many requests a minute and how many tokens a call it may try."""
+    flight, how many requests and tokens a minute and how many tokens a call it may try."""
 
     max_calls: int
     max_cost: float
     in_flight: int = 1_024
     requests: int = 22_000
     tokens_a_call: int = 30_000
+    tokens: float = math.inf
 
     def __post_init__(self) -> None:
-        for name in ("max_calls", "in_flight", "requests", "tokens_a_call"):
+        for name in ("max_calls", "in_flight", "requests", "tokens_a_call", "tokens"):
             if getattr(self, name) < 1:
                 raise ValueError(f"probe: {name} ({getattr(self, name)}) must be >= 1")
         if not self.max_cost >= 0:
@@ -60,7 +91,7 @@ class Expected(Struct, frozen=True):
         return f"a probe sends at most {self.calls:,} calls and spends at most ${self.cost:,.4f}; most end far below"
 
 
-def plan(models: Iterable[str], outside: Outside, bounds: Bounds) -> Expected:
+def plan(models: Iterable[str], outside: Costs, bounds: Bounds) -> Expected:
     """The most that can be used. Sends nothing."""
     dearest = max((outside.worst_cost(model, bounds.tokens_a_call) for model in models), default=0.0)
     return Expected(bounds.max_calls, min(bounds.max_cost, bounds.max_calls * dearest))
@@ -70,33 +101,49 @@ class _Ended(Exception):
     """Nothing more can be sent for this model."""
 
 
-class Probe:
-    """Several models, one after the other, under one pair of caps. `calls` and `cost` are true at any instant."""
+class _Enough(Exception):
+    """The rest of this part is not to be tried."""
 
-    def __init__(self, outside: Outside, bounds: Bounds) -> None:
+
+class Probe:
+    """Several models, one after the other, under one pair of caps. `calls`, `cost` and what `probed` gives are true at
+    any instant."""
+
+    def __init__(self, outside: Outside, bounds: Bounds, watcher: Watcher | None = None) -> None:
         self._outside = outside
         self._bounds = bounds
+        self._watcher: Watcher = _Nobody() if watcher is None else watcher
         self._purse = Purse(bounds.max_cost)
+        self._lanes: dict[str, Found] = {}
         self._failures = 0
+        self._not_before = -math.inf
+        self._full_at = -math.inf
+        self._is_round_over = False
+        self.untold_usage: set[str] = set()
         self.calls = 0
 
     @property
     def cost(self) -> float:
         return self._purse.spent
 
+    def probed(self) -> Probed:
+        return Probed(dict(self._lanes), self.calls, self.cost)
+
     async def run(self, models: Iterable[str]) -> Probed:
-        lanes: dict[str, Found] = {}
         for model in models:
-            found = lanes[model] = Found()
-            self._failures, before = 0, self.calls
+            found = self._lanes[model] = Found()
+            self._failures, self._not_before, before = 0, -math.inf, self.calls
+            self._watcher.begins(model)
             requests = RequestProbe(found, in_flight_max=self._bounds.in_flight, requests_max=self._bounds.requests)
             try:
                 await self._follow(model, found, requests.steps())
-                tokens = self._tokens(found, self.calls - before, requests)
-                await self._follow(model, found, tokens.steps())
+                if model not in self.untold_usage:
+                    await self._follow(model, found, self._tokens(found, self.calls - before, requests).steps())
             except _Ended as why:
                 found.ended = str(why)
-        return Probed(lanes, self.calls, self.cost)
+            self._note_rest(found)
+        await self._rest()
+        return self.probed()
 
     def _tokens(self, found: Found, calls: int, requests: RequestProbe) -> TokenProbe:
         # Three minutes' worth of calls is what a probe may cost where a minute has a number.
@@ -116,44 +163,66 @@ class Probe:
             while True:
                 match step:
                     case Wait(until_s):
-                        await self._outside.sleep(max(0.0, until_s - self._outside.now()))
+                        await self._wait(model, until_s)
                         seen: list[Seen] = []
                     case Ask():
+                        await self._wait(model, self._not_before)
                         seen = await self._send(model, step)
                         _note(found, seen)
                 step = steps.send(seen)
-        except StopIteration:
+        except (StopIteration, _Enough):
             return
         finally:
             steps.close()
 
+    async def _wait(self, model: str, until_s: float) -> None:
+        seconds = until_s - self._outside.now()
+        if seconds <= 0:
+            return
+        if seconds > WAIT_MAX_S:
+            raise _Ended(f"{model}: the provider asks for a pause of {seconds / _MINUTE_S:,.0f} min: probe again then")
+        self._watcher.waits(model, seconds, is_at_end=False)
+        await self._outside.sleep(seconds)
+
     async def _send(self, model: str, step: Ask) -> list[Seen]:
+        """The calls of one step, one right after the other; but none any more once one of them was refused, or no
+        other will fare better."""
+        if sum(step.sizes) > max(self._bounds.tokens, len(step.sizes)):
+            raise _Enough
         worst = [self._outside.worst_cost(model, size) for size in step.sizes]
-        count, sum_s = len(step.sizes), sum(worst)
-        if self.calls + count > self._bounds.max_calls:
-            raise _Ended(
-                f"{model}: {count} more calls would pass the limit of {self._bounds.max_calls:,} ({self.calls:,} are "
-                "sent): raise --max-calls"
-            )
-        if not self._purse.fits(sum_s):
-            raise _Ended(
-                f"{model}: {count} more calls can cost ${sum_s:.4f}, of ${self._bounds.max_cost:.4f} "
-                f"${self.cost:.4f} are spent: raise --max-cost"
-            )
-        self.calls += count
-        self._purse.reserve(sum_s)
-        delays = [0.0] * (count - 1) + [step.last_after_s]
-        sent = zip(step.sizes, worst, delays, strict=True)
-        seen = list(await asyncio.gather(*(self._one(model, *each) for each in sent)))
-        for one in seen:
-            self._failures = self._failures + 1 if one.answer.verdict == "failed" else 0
-            if one.answer.is_fatal or self._failures >= FAILURES_MAX:
-                raise _Ended(f"{model}: {one.answer.detail}")
+        self._check_caps(model, len(worst), sum(worst))
+        tasks: list[asyncio.Task[Seen]] = []
+        self._is_round_over = False
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number, (size, most) in enumerate(zip(step.sizes, worst, strict=True)):
+                    # What came back meanwhile is looked at before the next one goes.
+                    await self._outside.sleep(step.last_after_s if number == len(worst) - 1 else 0.0)
+                    if self._is_round_over:
+                        break
+                    tasks.append(group.create_task(self._one(model, size, most)))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
+        seen = [task.result() for task in tasks]
+        self._watcher.got(model, seen, len(worst) - len(seen))
+        self._judge(model, seen)
         return seen
 
-    async def _one(self, model: str, size: int, worst: float, delay_s: float) -> Seen:
-        if delay_s:
-            await self._outside.sleep(delay_s)
+    def _check_caps(self, model: str, count: int, cost: float) -> None:
+        if self.calls + count > self._bounds.max_calls:
+            raise _Ended(
+                f"{model}: {count:,} more calls would pass the limit of {self._bounds.max_calls:,} ({self.calls:,} are "
+                "sent): raise --max-calls"
+            )
+        if not self._purse.fits(cost):
+            raise _Ended(
+                f"{model}: {count:,} more calls can cost ${cost:.4f}, of ${self._bounds.max_cost:.4f} "
+                f"${self.cost:.4f} are spent: raise --max-cost"
+            )
+
+    async def _one(self, model: str, size: int, worst: float) -> Seen:
+        self.calls += 1
+        self._purse.reserve(worst)
         sent_s = self._outside.now()
         # What was sent and brought no word of its price counts at its worst.
         spent = worst
@@ -163,14 +232,42 @@ class Probe:
                 spent = answer.cost
         finally:
             self._purse.settle(worst, spent)
+        self._failures = self._failures + 1 if answer.verdict == "failed" else 0
+        is_over = answer.verdict == "refused" or answer.is_fatal or self._failures >= FAILURES_MAX
+        self._is_round_over = self._is_round_over or is_over
         return Seen(size, sent_s, self._outside.now(), answer)
+
+    def _judge(self, model: str, seen: list[Seen]) -> None:
+        """What a round tells beside its numbers: the end, a pause, or that tokens are not counted."""
+        for one in seen:
+            if one.answer.is_fatal or self._failures >= FAILURES_MAX:
+                raise _Ended(f"{model}: {one.answer.detail}")
+            pause_s = one.answer.retry_after_s or 0.0
+            if one.answer.verdict == "failed":
+                pause_s = 2.0 ** (self._failures - 1)
+            elif one.is_admitted and one.answer.tokens == 0:
+                self.untold_usage.add(model)
+            self._not_before = max(self._not_before, one.done_s + pause_s)
+
+    def _note_rest(self, found: Found) -> None:
+        """A bucket that was emptied is full again after the time that it takes to fill."""
+        if found.window == "bucket":
+            share = 1.0 if found.rpm is None or found.burst is None else min(1.0, found.burst / found.rpm)
+            self._full_at = max(self._full_at, self._outside.now() + share * _MINUTE_S)
+
+    async def _rest(self) -> None:
+        """So that whoever keeps what was found meets no refusal from now on."""
+        seconds = self._full_at - self._outside.now()
+        if seconds > 0:
+            self._watcher.waits("", seconds, is_at_end=True)
+            await self._outside.sleep(seconds)
 
 
 def _note(found: Found, seen: list[Seen]) -> None:
     """What the headers say of a minute."""
     for one in seen:
         for limit in one.answer.limits:
-            if limit.limit is not None and limit.window_s == 60.0:
+            if limit.limit is not None and limit.window_s == _MINUTE_S:
                 if limit.of == "requests":
                     found.told_rpm = limit.limit
                 elif limit.of == "tokens":
