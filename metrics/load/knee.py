@@ -59,9 +59,9 @@ def knee(steps: Sequence[Part], burstiness: float = 1.0) -> Knee | None:
         return None
     last = borne[-1]
     first = next(each for each in beyond if each.rate > last.rate)
-    between = [f"{each.rate:g}" for each in every if last.rate < each.rate < first.rate]
+    between = [_shown(each.rate) for each in every if last.rate < each.rate < first.rate]
     undecided = f"; too few calls decide about {' and '.join(between)} calls/s" if between else ""
-    return Knee(last.rate, f"at {first.rate:g} calls/s {first.why}{undecided}")
+    return Knee(last.rate, f"at {_shown(first.rate)} calls/s {first.why}{undecided}")
 
 
 def judged(steps: Sequence[Part], burstiness: float = 1.0) -> tuple[Judged, ...]:
@@ -91,6 +91,7 @@ def _judged(part: Part, rate: float, least: Part, burstiness: float) -> Judged:
     if part.rate == least.rate:
         return Judged(rate, "borne", "")
     of, to = _compared(part, least)
+    rate_least = least.rate or 0.0
     if of is None or to is None:
         return Judged(rate, "open", "")
     times = ratio(of, to)
@@ -99,11 +100,15 @@ def _judged(part: Part, rate: float, least: Part, burstiness: float) -> Judged:
         return Judged(
             rate,
             "beyond",
-            f"p{of.percent:g} latency was {times.value:.3g} ({width}) times that of {least.rate:g} calls/s",
+            f"p{of.percent:g} latency was {times.value:.3g} ({width}) times that of {_shown(rate_least)} calls/s",
         )
     is_swift = times.high is not None and times.high <= SLOWER_MOST
     is_sound = errors_high <= ERRORS_MOST or not part.errors
     return Judged(rate, "borne" if is_swift and is_sound else "open", "")
+
+
+def _shown(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 1_000 else f"{rate:.4g}"
 
 
 def _compared(part: Part, least: Part) -> tuple[Percentile | None, Percentile | None]:

@@ -77,7 +77,7 @@ def data_html(table: Table) -> str:
 
 def figures_html(findings: Findings, behind: Iterable[Table]) -> str:
     tables = {table.name: table for table in findings.tables}
-    drawn = "".join(_figure(figure, tables[figure.table]) for figure in findings.figures)
+    drawn = "".join(figure_html(figure, tables[figure.table]) for figure in findings.figures)
     return drawn + "".join(map(data_html, behind))
 
 
@@ -86,7 +86,8 @@ def csv_name(table: Table) -> str:
     return f"tables/{table.name}.csv"
 
 
-def _figure(figure: Figure, table: Table) -> str:
+def figure_html(figure: Figure, table: Table | None) -> str:
+    """`table` None: what it is drawn from stands beneath another figure."""
     name, title = figure.name, in_html(figure.title)
     if figure.spec is None:
         drawing = f'<p class="empty">{in_html(figure.empty)}</p>'
@@ -97,7 +98,7 @@ def _figure(figure: Figure, table: Table) -> str:
         )
     return (
         f'<figure id="{name}"><h3>{title}</h3>{drawing}<figcaption>{in_html(figure.caption)}</figcaption>'
-        f"{data_html(table)}</figure>"
+        f"{'' if table is None else data_html(table)}</figure>"
     )
 
 

@@ -1,0 +1,195 @@
+"""Percentiles by the rate that was asked, the knee, and the goal with what kept and what missed it.
+
+Owns these charts, and how a goal's words are read for its line. Their numbers are their table's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+from msgspec import Struct
+
+from ...load.file import Part, Times
+from ..charts import AXIS_HEIGHT, WIDTH, Words, drawn, empty
+from ..colours import colour
+from ..table import Cell, Figure, Table
+from .series import Series
+from .strokes import legend_height, lines_of, only, paint, rate_axis, seconds_axis
+from .tables import PERCENTS, stepped
+
+_HEIGHT, _SPACING, _MIN_WIDTH = 240, 16, 520
+_PERCENTS = [f"p{percent:g}" for percent in PERCENTS]
+_STANDINGS = {"kept": "goal kept", "missed": "goal missed", "open": "not decided"}
+_GOAL = re.compile(r"p(\d+(?:\.\d+)?)\s+(latency|first token|token|gap)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)\b")
+_PANELS = {"latency": "Latency", "first token": "First token"}
+Row = dict[str, Cell]
+
+
+class Line(Struct, frozen=True):
+    """What a goal asks of one time."""
+
+    of: str
+    percent: float
+    most_s: float
+
+
+def line_of(goal: str) -> Line | None:
+    found = _GOAL.search(goal)
+    if found is None:
+        return None
+    percent, of, most, unit = found.groups()
+    return Line(of, float(percent), float(most) / (1000 if unit == "ms" else 1))
+
+
+def by_rate_figure(table: Table, series: Series, number: int) -> Figure:
+    """One model: three percentiles of its latency, and of its first token where answers were streamed."""
+    goal = series.of.goal
+    line = None if goal is None else line_of(goal.goal)
+    words = Words(
+        f"load-by-rate-{number}",
+        f"{series.name}: percentiles by rate",
+        "Percentiles of all calls at a rate, counted from when each was due; thin lines are 95% intervals."
+        f"{_knee_words(series)}{_goal_words(line)}",
+        "Fewer than two rates were asked, so nothing can be told by rate.",
+    )
+    parts = stepped(series)
+    if len({part.rate for part in parts}) < 2:
+        return empty(table, words)
+    rows = [*_point_rows(parts, line), *_mark_rows(series, line)]
+    panels = [panel for panel in _PANELS if any(row["layer"] == panel for row in rows)]
+    x = rate_axis([part.rate or 0.0 for part in parts])
+    chart = alt.vconcat(*(_panel(rows, panel, x) for panel in panels), spacing=_SPACING)
+    height = len(panels) * (_HEIGHT + AXIS_HEIGHT + _SPACING) + legend_height(_PERCENTS)
+    return drawn(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+
+
+def overlaid_by_rate_figure(table: Table, every: Sequence[Series]) -> Figure:
+    """Several tests or models: the median and the 99th percentile of each."""
+    words = Words(
+        "load-by-rate",
+        "Percentiles by rate",
+        "Latency from when a call was due, half of the answers and 99% of them; thin lines are 95% intervals, and "
+        "dotted ones stand at each knee.",
+        "No test asked for two rates, so nothing can be told by rate.",
+    )
+    shown = [each for each in every if len({part.rate for part in stepped(each)}) > 1]
+    if not shown:
+        return empty(table, words)
+    rows: list[Row] = [
+        {"layer": f"p{percent:g}", "line": each.label, "x": part.rate, **_ends(part.latency, percent)}
+        for each in shown
+        for part in stepped(each)
+        for percent in (50.0, 99.0)
+    ]
+    rows += [{"layer": "knee", "line": each.label, "x": each.of.knee.rate} for each in shown if each.of.knee]
+    names, places = [each.label for each in shown], [each.place for each in shown]
+    x = rate_axis([part.rate or 0.0 for each in shown for part in stepped(each)])
+    panels = []
+    for percent in ("p50", "p99"):
+        y = seconds_axis(_drawn(rows, percent), f"Latency, {percent}", count=4)
+        base = only(percent).encode(x=x)
+        hue = paint(names, places, "line", None)
+        knees = only("knee").mark_rule(strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
+        spans = base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue)
+        line = base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(names, places))
+        points = base.mark_point(filled=True, size=40, opacity=1).encode(y=y.y(), color=hue)
+        panels.append((knees + spans + line + points).properties(width=WIDTH, height=_HEIGHT * 3 // 4))
+    height = 2 * (_HEIGHT * 3 // 4 + AXIS_HEIGHT + _SPACING) + legend_height(names)
+    chart = alt.vconcat(*panels, spacing=_SPACING)
+    return drawn(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+
+
+def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
+    places = list(range(len(_PERCENTS)))
+    y = seconds_axis([*_drawn(rows, panel), *_drawn(rows, f"goal {panel}")], _PANELS[panel])
+    hue = paint(_PERCENTS, places, "line", None)
+    base = only(panel).encode(x=x)
+    layers = [
+        only("knee").mark_rule(color=colour("ink"), strokeDash=[2, 3], strokeWidth=1.5).encode(x=x),
+        only("knee")
+        .mark_text(align="right", dx=-5, dy=3, baseline="top", fontSize=12, color=colour("ink"))
+        .encode(x=x, y=alt.value(0), text="text:N"),
+        base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue),
+        base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(_PERCENTS, places)),
+        base.mark_point(filled=True, size=34, opacity=1).encode(y=y.y(), color=hue),
+    ]
+    if any(row["layer"] == f"goal {panel}" for row in rows):
+        goal = only(f"goal {panel}")
+        label = goal.mark_text(align="left", baseline="bottom", dx=4, dy=-3, fontSize=12, color=colour("ink"))
+        layers += [
+            goal.mark_rule(color=colour("ink"), strokeDash=[6, 3]).encode(y=y.y()),
+            label.encode(x=alt.value(0), y=y.y(), text="text:N"),
+        ]
+    if any(row.get("standing") for row in rows if row["layer"] == f"tried {panel}"):
+        layers.append(_tried(panel, x, y.y()))
+    return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
+
+
+def _tried(panel: str, x: alt.X, y: alt.Y) -> Any:
+    """The percentile that the goal is of, by what became of the goal there."""
+    shapes = alt.Scale(domain=list(_STANDINGS.values()), range=["circle", "cross", "diamond"])
+    hues = alt.Scale(domain=list(_STANDINGS.values()), range=[colour("line-3"), colour("con"), colour("quiet")])
+    legend = alt.Legend(orient="bottom", symbolFillColor="transparent")
+    return (
+        only(f"tried {panel}")
+        .mark_point(size=150, strokeWidth=2, filled=False, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            shape=alt.Shape("standing:N", title=None, scale=shapes, legend=legend),
+            stroke=alt.Stroke("standing:N", title=None, scale=hues, legend=legend),
+        )
+    )
+
+
+def _point_rows(parts: Sequence[Part], line: Line | None) -> Iterator[Row]:
+    for part in parts:
+        for panel, times in (("latency", part.latency), ("first token", part.first_token)):
+            for percent in PERCENTS:
+                if times.at(percent) is not None:
+                    yield {"layer": panel, "line": f"p{percent:g}", "x": part.rate, **_ends(times, percent)}
+        if line is not None and part.standing is not None and line.of in _PANELS:
+            at = (part.latency if line.of == "latency" else part.first_token).at(line.percent)
+            if at is not None:
+                standing = _STANDINGS[part.standing]
+                yield {"layer": f"tried {line.of}", "x": part.rate, "y": at.value_s, "standing": standing}
+
+
+def _mark_rows(series: Series, line: Line | None) -> Iterator[Row]:
+    if series.of.knee is not None:
+        yield {"layer": "knee", "x": series.of.knee.rate, "text": "knee"}
+    if line is not None and line.of in _PANELS:
+        yield {"layer": f"goal {line.of}", "y": line.most_s, "text": f"goal: p{line.percent:g}"}
+
+
+def _ends(times: Times, percent: float) -> Row:
+    """An interval without an end stops at its figure there."""
+    found = times.at(percent)
+    if found is None:
+        return {"y": None, "low": None, "high": None}
+    low, high = found.low_s, found.high_s
+    return {
+        "y": found.value_s,
+        "low": found.value_s if low is None else low,
+        "high": found.value_s if high is None else high,
+    }
+
+
+def _knee_words(series: Series) -> str:
+    return "" if series.of.knee is None else " The dotted line stands at the knee."
+
+
+def _goal_words(line: Line | None) -> str:
+    if line is None:
+        return ""
+    if line.of in _PANELS:
+        return f" The dashed line is the goal; signs stand at p{line.percent:g} of each rate that was tried for it."
+    return f" The goal is one of the {line.of}, which is not drawn by rate."
+
+
+def _drawn(rows: Sequence[Row], layer: str) -> list[float | None]:
+    values = [row.get(key) for row in rows if row["layer"] == layer for key in ("y", "low", "high")]
+    return [float(value) if value is not None else None for value in values]

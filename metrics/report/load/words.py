@@ -1,0 +1,217 @@
+"""What a page says of load tests in sentences: what was asked and what came, whose figures they are, what is not told.
+
+Owns these words. Pure: from the structs of `load.json` to texts, which are not markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...load.file import Load, Percentile
+from ..html_tables import amount, duration
+from ..labels import plain
+from .series import Series, Test
+from .tables import stepped
+
+_ENDINGS = {
+    "duration": "its time was up",
+    "calls": "its calls were through",
+    "cost": "its limit on cost was reached",
+    "arrivals": "its arrivals were through",
+    "prompts": "there were no more prompts",
+    "goal": "the search was over",
+    "stopped": "it was stopped",
+    "interrupted": "it was interrupted",
+    "fault": "a fault on the client's side ended it",
+    "error": "a fault on the client's side ended it",
+}
+_CUT_SHORT = ("cost", "prompts", "stopped", "interrupted", "fault", "error")
+_ARRIVALS = {"poisson": "Poisson arrivals", "constant": "even arrivals", "gamma": "arrivals in bursts"}
+_MANY = 8
+# A wait of this share of p99, and of a millisecond, is worth a word.
+_WAITED = 0.1
+
+
+def asked(load: Load) -> str:
+    """What was asked of each model, in a line."""
+    test = load.test
+    goal = next((model.goal for model in load.models.values() if model.goal is not None), None)
+    own = next(iter(load.models.values()))
+    rates = [part.rate for part in own.steps if part.rate]
+    if goal is not None:
+        what = f"the highest rate that keeps “{plain(goal.goal)}”"
+    elif len(rates) > 1:
+        shown = [amount(rate) for rate in rates]
+        listed = ", ".join(shown) if len(shown) <= _MANY else f"{shown[0]} to {shown[-1]} in {len(shown)} parts"
+        what = f"{listed} calls a second, one after the other"
+    elif rates:
+        what = f"{amount(rates[0])} calls a second"
+    elif "in-flight" in test:
+        what = f"a closed loop with {_said(test['in-flight'])} calls in flight"
+    elif "replay" in test:
+        what = "the arrivals of a trace"
+    else:
+        what = "no rate"
+    process = _ARRIVALS.get(_said(test.get("arrivals")), "")
+    models = "" if len(load.models) == 1 else f" of each of {len(load.models)} models"
+    return f"{what}{models}{f', {process}' if process and (rates or goal) else ''}"
+
+
+def came(series: Series) -> str:
+    """What came of one model's calls, in sentences."""
+    of = series.of
+    if not of.calls:
+        return "No call was measured."
+    seconds = duration(series.load.seconds)
+    parts = [f"{of.calls:,} calls in {seconds}, {amount(of.rate)} a second; {_failed(series)}."]
+    half, most = of.latency.at(50.0), of.latency.at(99.0)
+    if half is not None and most is not None:
+        parts.append(
+            f"Half of the answers took at most {with_ends(half)}, 99% at most {with_ends(most)}, counted from when a "
+            "call was due."
+        )
+    first = of.first_token.at(99.0)
+    if first is not None:
+        parts.append(f"99% began within {with_ends(first)}.")
+    if of.goodput is not None:
+        share = of.goodput / of.rate if of.rate else 0.0
+        parts.append(f"{amount(of.goodput)} answers a second kept the promise, {share:.1%} of the calls.")
+    if of.output_tokens:
+        parts.append(f"{amount(of.output_tokens_per_s)} tokens a second came out.")
+    return " ".join(parts)
+
+
+def found(series: Series) -> Iterator[str]:
+    """The goal and the knee, a sentence each."""
+    goal, knee = series.of.goal, series.of.knee
+    if goal is not None:
+        yield " ".join(_goal(series))
+    if knee is not None:
+        yield f"The knee is at {amount(knee.rate)} calls a second: {plain(knee.why, 500)}."
+    elif len({part.rate for part in stepped(series)}) >= 3:
+        yield "No knee: no rate was shown to be borne worse than the lowest one, or the lowest was not borne."
+
+
+def warnings(series: Series) -> Iterator[str]:
+    """What the figures are easily misread for, a sentence each."""
+    of = series.of
+    if of.held:
+        yield (
+            f"{of.held:,} calls were due while {of.in_flight_max:,} were in flight, the most that were allowed, and "
+            f"waited for a place, up to {duration(of.hold_max_s)}. Their latency has that wait in it."
+        )
+    if of.unsent_held:
+        yield f"{of.unsent_held:,} calls that were due were never sent, for want of a place in flight."
+    if of.unsent_late:
+        yield f"{of.unsent_late:,} calls that were due were never sent, since the client's own loop came too late."
+    latency, service = of.latency.at(99.0), of.service.at(99.0)
+    if latency is not None and service is not None:
+        waited_s = latency.value_s - service.value_s
+        if waited_s > _WAITED * latency.value_s and waited_s > 0.001:
+            yield (
+                f"99% of the answers came within {duration(service.value_s)} of being sent, and within "
+                f"{duration(latency.value_s)} of when they were due: who counts from sending omits the difference."
+            )
+    if not of.answered and of.calls:
+        yield "No call was answered, so there are no times to tell."
+
+
+def ended(load: Load) -> str:
+    detail = f": {plain(load.ending_detail, 500)}" if load.ending_detail else ""
+    return f"{_ENDINGS.get(load.ending, plain(load.ending))}{detail}"
+
+
+def was_cut_short(load: Load) -> bool:
+    return load.ending in _CUT_SHORT
+
+
+def left_out(every: Sequence[Series]) -> Iterator[str]:
+    """Why a part of the page is not there."""
+    if not any(each.of.first_token.count for each in every):
+        yield "first token, time per token and gaps, since no answer was streamed"
+    if not any(part.rate for each in every for part in each.of.steps):
+        yield "percentiles by rate and the knee, since no rate was asked: a closed loop or a trace has none"
+    elif not any(len({part.rate for part in stepped(each)}) > 1 for each in every):
+        yield "percentiles by rate and the knee, since one rate alone was asked"
+    if not any(each.of.goodput is not None for each in every):
+        yield "goodput, since nothing was promised of an answer"
+    if not any(each.of.errors for each in every):
+        yield "errors by kind, since every call was answered"
+
+
+def facts(test: Test) -> Iterator[tuple[str, str]]:
+    """How it was measured."""
+    load = test.load
+    yield "Models", ", ".join(plain(model, 80) for model in load.models)
+    yield "Measured", f"{duration(load.seconds)}{_ends_left_out(load)}"
+    yield "Ended", f"since {ended(load)}"
+    if load.spent is not None:
+        yield "Cost", f"${load.spent:,.4f}"
+    client = load.client
+    yield (
+        "Client",
+        (
+            f"its loop lagged {duration(client.lag_p99_s)} at p99; it took {client.cpu_mean:.0%} of a core on average, "
+            f"{client.cpu_peak:.0%} at most"
+        ),
+    )
+    yield "Written by", f"millstream {plain(load.millstream, 40)}"
+    for name, value in load.test.items():
+        if name not in ("models", "verb") and (shown := _said(value)):
+            yield f"--{plain(name, 40)}", shown
+
+
+def title_of(tests: Sequence[Test]) -> str:
+    models = list(dict.fromkeys(model for test in tests for model in test.load.models))
+    shown = plain(models[0], 60) if len(models) == 1 else f"{len(models)} models"
+    return f"Load test of {shown}" if len(tests) == 1 else f"{len(tests)} load tests of {shown}"
+
+
+def with_ends(found: Percentile) -> str:
+    if found.low_s is None and found.high_s is None:
+        return duration(found.value_s)
+    ends = ["–" if end is None else duration(end) for end in (found.low_s, found.high_s)]
+    return f"{duration(found.value_s)} ({ends[0]} to {ends[1]})"
+
+
+def _failed(series: Series) -> str:
+    failed, share = sum(series.of.errors.values()), series.of.error_share
+    if not failed:
+        return f"all were answered (with 95% confidence fewer than {share.high:.2%} fail)"
+    return f"{failed:,} were not answered, {share.value:.2%} ({share.low:.2%} to {share.high:.2%})"
+
+
+def _goal(series: Series) -> Iterator[str]:
+    goal = series.of.goal
+    assert goal is not None
+    yield f"Goal: “{plain(goal.goal)}”."
+    if goal.kept is None:
+        yield "No rate that was tried kept it."
+    else:
+        yield f"The highest rate that kept it is {amount(goal.kept)} calls a second."
+    if goal.missed is not None:
+        yield f"{amount(goal.missed)} did not keep it."
+    if goal.client_at is not None:
+        yield f"At {amount(goal.client_at)} the client was the bottleneck, so the server may bear more."
+    elif goal.missed is None:
+        yield "It was the highest that was to be tried."
+
+
+def _ends_left_out(load: Load) -> str:
+    parts = [
+        f"{duration(seconds)} of {name}"
+        for name, seconds in (("warm-up", load.warm_up_s), ("cool-down", load.cool_down_s))
+        if seconds
+    ]
+    return f", besides {' and '.join(parts)}" if parts else ""
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,.10g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_said(each) for each in value[:20]) + (" …" if len(value) > 20 else "")
+    return plain(value, 200) if isinstance(value, str) else ""

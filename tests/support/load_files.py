@@ -1,0 +1,145 @@
+"""Load tests measured in virtual time against a server whose law is known, as `load.json` tells of them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+from load_server import LoadServer
+from virtual_time import run_virtually
+
+from millstream.bench.load.arrivals import Arrivals, Closed, Open, Stretch
+from millstream.bench.load.goal import Search, parse_goal
+from millstream.bench.load.lengths import Fixed
+from millstream.bench.load.meter import Promise
+from millstream.bench.load.plan import Limits, Plan
+from millstream.bench.load.prompts import Wanted, by_length, calls
+from millstream.engine.call import Call, FailureKind, Outcome
+from millstream.engine.endpoint import Hear
+from millstream.engine.money import Price
+from millstream.interfaces.load.course import Course
+from millstream.interfaces.load.figures import load_of
+from millstream.interfaces.load.order import Order
+from millstream.metrics.load.file import Load
+from millstream.wiring import Settings
+
+BEGAN = 1_790_000_000.0
+STEPS = (5.0, 10.0, 20.0, 30.0, 40.0, 60.0)
+Serve = Callable[[str], LoadServer]
+
+
+def measured(
+    plan: Plan,
+    serve: Serve,
+    *models: str,
+    stream: bool = True,
+    goal: str = "",
+    search: Search | None = None,
+    said: Mapping[str, Any] | None = None,
+) -> Load:
+    """`serve` makes the server of each model. Processors are idle: in virtual time there is nothing to measure."""
+
+    def source(model: str, number: int) -> Iterator[Call]:
+        own = Random(f"{model} {number}")
+        return calls(model, by_length(Fixed(16), own), Wanted(max_tokens=8, stream=stream), own)
+
+    order = Order(
+        models=models,
+        settings=Settings(),
+        plan=plan,
+        calls=source,
+        out=Path(),
+        goal=parse_goal(goal) if goal else None,
+        goal_text=goal,
+        search=search,
+        said=said or {},
+    )
+    prices = {model: Price(1.0, 4.0) for model in models}
+
+    async def scenario() -> Load:
+        servers = {model: serve(model) for model in models}
+
+        async def ask(call: Call, *, hear: Hear | None = None) -> Outcome:
+            return await servers[call.model].ask(call, hear=hear)
+
+        loop = asyncio.get_running_loop()
+        course = Course(order, ask, prices, clock=loop.time, cpu=lambda: 0.0)
+        await course.run()
+        assert course.ending is not None
+        return load_of(order, course.wholes, course.ending, prices, began=BEGAN, left_out=course.left_out)
+
+    return run_virtually(scenario())
+
+
+def server(
+    *,
+    median_s: float = 0.2,
+    spread: float = 0.4,
+    places: int | None = None,
+    pieces: int = 6,
+    stalls: tuple[float, float] | None = None,
+    fails: Callable[[int], FailureKind | None] = lambda number: None,
+) -> LoadServer:
+    random = Random(9)
+    return LoadServer(
+        lambda: median_s * math.exp(random.gauss(0, spread)),
+        pieces=pieces,
+        gap_s=0.02,
+        places=places,
+        stalls=stalls,
+        fails=fails,
+        cost=0.001,
+    )
+
+
+def now_and_then(number: int) -> FailureKind | None:
+    """Three in a hundred fail, and more later."""
+    if number % 50 == 7:
+        return "rate_limited"
+    if number > 600 and number % 40 == 3:
+        return "server_error"
+    return "timeout" if number % 97 == 5 else None
+
+
+def steady(model: str = "sim/steady", **how: Any) -> Load:
+    """One rate with warm-up and cool-down, a stall of two seconds while few places are free, and a promise."""
+    stretch = Stretch(60.0, 20.0)
+    limits = Limits(in_flight=10)
+    plan = Plan(Open((stretch,)), limits, 5.0, 5.0, Promise(first_token_s=0.5, latency_s=1.0), seed=1)
+    given = {"stalls": (30.0, 32.0), "fails": now_and_then, **how}
+    return measured(plan, lambda name: server(**given), model, said={"rate": 20, "duration": 60, "warm-up": 5})
+
+
+def swept(model: str = "sim/steady", places: int = 12, *, stream: bool = True) -> Load:
+    """Rates up to what the server can't bear: with 12 places and 0.32 s a call some 37 a second."""
+    arrivals = Open(tuple(Stretch(60.0, rate) for rate in STEPS))
+    plan = Plan(arrivals, Limits(drain_s=120.0), seed=2)
+    return measured(plan, lambda name: server(places=places), model, stream=stream, said={"steps": list(STEPS)})
+
+
+def searched(model: str = "sim/steady") -> Load:
+    goal = "p95 first token <= 1 s and errors <= 1%"
+    plan = Plan(Open((Stretch(math.inf, 1.0),)), Limits(calls=1_000_000), 2.0, seed=3)
+    search = Search(5.0, 200.0, 0.1, repeats_max=1)
+    return measured(plan, lambda name: server(places=12), model, goal=goal, search=search, said={"goal": goal})
+
+
+def closed(model: str = "sim/steady") -> Load:
+    plan = Plan(closed_loop(8), Limits(duration_s=30.0))
+    return measured(plan, lambda name: server(), model, stream=False, said={"in-flight": 8, "duration": 30})
+
+
+def closed_loop(in_flight: int) -> Arrivals:
+    return Closed(in_flight)
+
+
+def written(load: Load, folder: Path) -> Path:
+    """A folder as a load test leaves it, without its calls."""
+    folder.mkdir(parents=True)
+    (folder / "load.json").write_bytes(msgspec.json.encode(load))
+    return folder
