@@ -24,6 +24,11 @@ _TERM = re.compile(r"p(\d+(?:\.\d+)?)\s+(latency|first token|token|gap)\s*<=?\s*
 _ERRORS = re.compile(r"errors\s*<=?\s*(\d+(?:\.\d+)?)\s*%")
 # Beyond the least that an interval needs, so that it is narrow enough to decide near the goal too.
 _AMPLE = 2.0
+# What a server needs to settle, whatever the goal.
+_SETTLED_S = 5.0
+# Where a rate is beyond what a server bears by less than this, nobody waits until its queue shows it.
+_BEYOND_LEAST = 0.05
+_SHOWN = 1.5
 
 
 class Goal(Struct, frozen=True):
@@ -116,6 +121,13 @@ class Search(Struct, frozen=True):
         if self.repeats_max < 0:
             raise ValueError(f"repeats_max ({self.repeats_max}) must be >= 0")
 
+    def calls_of(self, goal: Goal, rate: float) -> int:
+        """How many calls are sent at a rate before it is judged. Beyond what a server bears its queue grows by the
+        excess alone: a share of `precision` more makes calls wait for `most_s` only after `most_s / precision`."""
+        queued_s = goal.most_s if goal.of in ("latency", "first token") else 0.0
+        seconds = max(_SETTLED_S, _SHOWN * queued_s / max(self.precision, _BEYOND_LEAST))
+        return max(goal.calls_least, math.ceil(rate * seconds))
+
 
 class Found(Struct, frozen=True):
     """`kept`: the highest rate that kept the goal; None: not even the lowest did. `missed`: the lowest that did not;
@@ -170,7 +182,7 @@ def _next_rate(search: Search, kept: float | None, missed: float | None) -> floa
 
 
 async def _decided(goal: Goal, search: Search, run: Run, rate: float) -> Step:
-    calls = goal.calls_least
+    calls = search.calls_of(goal, rate)
     meter, verdict = await run(rate, calls)
     for _ in range(search.repeats_max):
         if verdict.is_client_bound or goal.standing(meter) != "open":

@@ -66,8 +66,8 @@ class Part:
         if call.first_token_s is not None:
             self.first_token.record(call.first_token_s)
 
-    def merge(self, other: Part, *, later_s: float = 0.0) -> None:
-        self.begins_s = min(self.begins_s, other.begins_s + later_s)
+    def merge(self, other: Part) -> None:
+        self.begins_s = min(self.begins_s, other.begins_s)
         self.calls += other.calls
         self.errors += other.errors
         self.failures.update(other.failures)
@@ -78,13 +78,14 @@ class Part:
 class Meter:
     """Latency, first token and goodput count from when a call was due, `service` from when it was sent; `undelayed` is
     what latency would be had our own loop begun each call in time. Times are those of answers; what was not answered
-    is counted by its kind."""
+    is counted by its kind. `begins_s`: on an axis of time that several tests share, where this one begins."""
 
-    def __init__(self, promise: Promise | None = None, slice_s: float = 1.0) -> None:
+    def __init__(self, promise: Promise | None = None, slice_s: float = 1.0, begins_s: float = 0.0) -> None:
         if not slice_s > 0:
             raise ValueError(f"slice_s ({slice_s:g} s) must be > 0")
         self.promise = promise
         self.slice_s = slice_s
+        self.begins_s = begins_s
         self.latency = Histogram()
         self.service = Histogram()
         self.first_token = Histogram()
@@ -120,8 +121,8 @@ class Meter:
         self.retry_s += call.retry_s
         self.own_delay.record(call.own_delay_s)
         self.held.record(call.held_s)
-        self._step(step, call.due).take(call)
-        self._slice_of(call.due).take(call)
+        self._step(step, self.begins_s + call.due).take(call)
+        self._slice_of(self.begins_s + call.due).take(call)
         if not call.is_answered:
             self.failures[call.status] += 1
             return
@@ -143,9 +144,9 @@ class Meter:
         for gap in call.gaps:
             self.gap.record(gap)
 
-    def merge(self, other: Meter, *, later_s: float = 0.0) -> None:
-        """Take in what another one measured under the same promise, beginning so much later. Slices stay with those of
-        the same time, steps with those of the same number."""
+    def merge(self, other: Meter) -> None:
+        """Take in what another one measured under the same promise. Slices stay with those of the same time, steps with
+        those of the same number."""
         if other.promise != self.promise:
             raise ValueError(f"promises differ: {self.promise} and {other.promise}; merge what was measured alike")
         for name in ("latency", "undelayed", "service", "first_token", "token", "gap", "own_delay", "held"):
@@ -153,10 +154,12 @@ class Meter:
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.failures.update(other.failures)
+        while self.slice_s < other.slice_s:
+            self._widen()
         for part in other.slices.values():
-            self._slice_of(part.begins_s + later_s).merge(part, later_s=later_s)
+            self._slice_of(part.begins_s).merge(part)
         for number, part in other.steps.items():
-            self._step(number, part.begins_s + later_s).merge(part, later_s=later_s)
+            self._step(number, part.begins_s).merge(part)
 
     def _step(self, number: int, begins_s: float) -> Part:
         part = self.steps.get(number)

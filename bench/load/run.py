@@ -100,9 +100,10 @@ async def run_load(
     cpu: Callable[[], float] = time.process_time,
     budget: Budget | None = None,
     observer: Observer | None = None,
+    begins_s: float = 0.0,
 ) -> Result:
     """`calls` has the models, each with calls enough. Raises what `ask` raised; Stopped just ends the test. `budget`
-    is the plan's own, given by whoever may want to end the test from outside."""
+    is the plan's own, given by whoever may want to end the test from outside; `begins_s` is the meters'."""
     if not calls:
         raise ValueError("a load test needs a model: 0 came, at least 1 is wanted")
     if budget is None:
@@ -114,7 +115,10 @@ async def run_load(
 
     watch = Watch(since, cpu, fine_alarm() if clock is time.perf_counter else None)
     lines = {
-        model: _Line(plan, model, own, ask, budget, since, alarm_for(clock), observer) for model, own in calls.items()
+        model: _Line(
+            plan, model, own, ask, budget, since, alarm_for(clock), observer, Meter(plan.promise, begins_s=begins_s)
+        )
+        for model, own in calls.items()
     }
     if observer is not None:
         observer.opened({model: line.measured for model, line in lines.items()})
@@ -165,6 +169,7 @@ class _Line:
         clock: Clock,
         alarm: Alarm,
         observer: Observer | None,
+        meter: Meter,
     ) -> None:
         self._plan = plan
         self._model = model
@@ -181,7 +186,7 @@ class _Line:
         budget.on_drop.append(self._cancel_tasks)
         # When the latest hold ended: what was due before has waited for a place.
         self._free = 0.0
-        self.measured = Measured(Meter(plan.promise))
+        self.measured = Measured(meter)
 
     async def run(self) -> None:
         """Until nothing more is to be begun."""

@@ -151,6 +151,7 @@ class Course:
                 cpu=self._cpu,
                 budget=budget,
                 observer=relay,
+                begins_s=begins_s,
             )
         finally:
             self._budgets.remove(budget)
@@ -276,7 +277,7 @@ def _note_step(
     """What is known of a rate, with the repeats so far."""
     counted = Counted(window.begins_s, digits=3)
     for part in meter.steps.values():
-        counted.merge(part, later_s=window.zero_s)
+        counted.merge(part)
     # Of many steps, the slices of each would be held; the whole has them.
     meter.slices.clear()
     if not is_repeat:

@@ -79,7 +79,7 @@ class Whole:
         self.windows.append(window)
         self.judged.append(Judged(verdict, rate, window.seconds))
         whole = self.measured
-        whole.meter.merge(own.meter, later_s=window.zero_s)
+        whole.meter.merge(own.meter)
         whole.begun += own.begun
         whole.held += own.held
         whole.hold_max_s = max(whole.hold_max_s, own.hold_max_s)
