@@ -1,38 +1,34 @@
-"""Finds how many tokens a minute a provider admits, by few large calls, each round after a minute of rest.
+"""Finds how many tokens a minute a provider admits, by few large calls after those that found its requests.
 
-A state machine as a generator, like that of requests, which comes before it. A round asks for one amount in few
-calls: all admitted, and the quota is that at least. Knows no clock, no provider and no budget.
+A state machine as a generator: it sends what tells most about the limit, until all limits that agree with what was
+seen are within 3% of each other, and takes the lowest. Knows no clock, no provider and no budget.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
-from typing import NamedTuple
 
+from .probe_belief import Belief
+from .probe_boxes import Event
+from .probe_choice import Choice, Means, choose
+from .probe_hints import guesses
+from .probe_pace import Pace
 from .probe_result import Found
-from .probe_steps import Ask, Seen, Step, Steps, Wait, told_wait_s
+from .probe_steps import SMALL, Ask, Seen, Step, Steps, Wait, Window, told_wait_s
 
 _REST_S = 61.5
-_LEAST, _GROWTH = 1_000, 4.0
-# How near below the truth is near enough, and where around a told number it is tried.
 _SPAN = 1.028
-_BELOW, _ABOVE = 0.985, 1.01
-# A bucket that was emptied is not yet full again after so much of the time it takes.
-_FILL_SHARE = 0.8
-_ROUNDS_MAX = 30
-# Two calls of a round each tell a bucket's rate to so much, one from either side.
-_SLACK = 1.02
-_LATE_S = 0.03
-_SPLIT_MOST, _SPLIT_SHARE = 128, 8
-
-
-class Told(NamedTuple):
-    """What one round tells: so much was admitted, and less than `below` could have been."""
-
-    admitted: float
-    below: float
-    one: float
+# What a limit can be: no less than requests used of it; more tokens a request than this are no limit in practice.
+_LEAST_SHARE, _WORTH_A_REQUEST, _WORTH = 0.8, 6_000, 500_000
+_ROUNDS_MAX = 400
+_UNLIKELY = 0.02
+_PAUSE_S, _UNBOUNDED = 1.0, 100_000
+_LATE_MAX_S = 0.25
+# Calls larger than any that was answered go alone first: a context may be smaller.
+_UNTRIED, _UNTRIED_TIMES = 4_000, 1.5
+_FAILED_MAX = 4
+# Within so many seconds, calls count as sent at once.
+_TOGETHER_S = 0.02
 
 
 class TokenProbe:
@@ -45,108 +41,149 @@ class TokenProbe:
     ) -> None:
         self.found = found
         self._now = now_s
-        self._a_call = tokens_a_call
-        self._most = at_once
-        self._calls_left = math.inf if calls_left is None else calls_left
+        self._a_call = float(tokens_a_call)
+        self._most = min(at_once, found.concurrency or at_once)
+        self._calls_left = _UNBOUNDED if calls_left is None else calls_left
         self._beside = beside
         self._ratio = 1.0
-        self._pause_s, self._told_s = _REST_S, 0.0
+        self._late_s = _LATE_MAX_S
+        self._not_before = now_s
+        self._in_vain = 0
+        self._largest = 0
+        self._failed = 0
+        self._rounds: list[list[Seen]] = []
 
     def steps(self) -> Steps:
-        is_bucket = self.found.window == "bucket"
-        share = 1.0
-        if is_bucket and self.found.rpm and self.found.burst:
-            share = min(1.0, self.found.burst / self.found.rpm)
-        told = None if self.found.told_tpm is None else self.found.told_tpm * share
-        least, most = yield from self._between(told)
-        if not is_bucket:
-            if _is_narrow(least, most):
-                self.found.tpm = least
-        elif math.isfinite(most) and least > 0:
-            yield from self._fill(least, most, share)
+        self._now = self._not_before = self._now + _REST_S
+        yield Wait(self._now)
+        self._pace = Pace(self.found, self._now)
+        self._belief = self._rebuilt()
+        for _ in range(_ROUNDS_MAX):
+            choice = self._next()
+            if choice is None or (yield from self._try(choice)):
+                break
+            if self._belief.is_void or self._is_known():
+                break
+        self._conclude()
+
+    def _is_known(self) -> bool:
+        return self._belief.limited < _UNLIKELY or self._belief.high <= _SPAN * self._belief.low
+
+    def _conclude(self) -> None:
+        if not self._belief.is_void and self._belief.high <= _SPAN * self._belief.low:
+            self.found.tpm = self._belief.low
 
     # What is sent
 
-    def _count(self, tokens: float) -> int:
-        """In how many calls: the more, the more exactly a refusal tells; where few are admitted, few."""
-        fewest = max(1, math.ceil(tokens / self._a_call))
-        rpm = self.found.rpm or 0
-        return max(fewest, min(_SPLIT_MOST, int(rpm / _SPLIT_SHARE), int(self._at_once() / 2), int(tokens / 100)))
+    def _next(self) -> Choice | None:
+        at_once = int(min(self._most, self._pace.at_once, self._calls_left))
+        if at_once < 1:
+            return None
+        means = Means(
+            lambda count: self._pace.ready(count, max(self._now, self._not_before)),
+            at_once,
+            self._tokens_of(self._a_call),
+            self._tokens_of(SMALL),
+            self._calls_left,
+        )
+        chosen = choose(self._belief, means)
+        size = self._size_of(chosen.a_call)
+        if chosen.calls > 1 and size > max(_UNTRIED, _UNTRIED_TIMES * self._largest):
+            return chosen._replace(calls=1, at_s=means.ready(1))
+        return chosen
 
-    def _at_once(self) -> float:
-        bounds = (self.found.burst, self._most, self._calls_left)
-        return min(math.inf if most is None else most for most in bounds)
+    def _try(self, choice: Choice) -> Generator[Step, list[Seen], bool]:
+        """Send and learn; True: nothing more can be learned."""
+        if choice.at_s > self._now:
+            self._now = choice.at_s
+            yield Wait(self._now)
+        seen = yield Ask((self._size_of(choice.a_call),) * choice.calls)
+        self._calls_left -= len(seen)
+        self._now = max([self._now, *(one.done_s for one in seen)])
+        self._pace.note(max(one.sent_s for one in seen), len(seen))
+        answered = [one for one in seen if one.is_admitted or one.is_refused]
+        if not answered:
+            return self._note_failure(choice)
+        self._failed = 0
+        if any(one.is_admitted and not one.answer.tokens for one in answered):
+            # Nobody says what a call used.
+            self._belief.boxes = []
+            return True
+        self._note(answered)
+        return False
 
-    def _ask(self, tokens: float) -> Generator[Step, list[Seen], Told]:
-        count = self._count(tokens)
-        size = max(1, round((tokens / count - self._beside) / self._ratio))
-        seen = yield Ask((size,) * count)
-        self._calls_left -= count
-        self._now = max(one.done_s for one in seen)
-        self._told_s = told_wait_s(seen) or 0.0
-        self._pause_s = max(_REST_S, self._told_s)
-        counted = [one.answer.tokens for one in seen if one.is_admitted]
-        if counted:
-            self._ratio = max(0.1, (max(counted) - self._beside) / size)
-        one = max(counted, default=math.ceil(size * self._ratio) + self._beside)
-        is_refused = any(each.is_refused for each in seen)
-        return Told(float(sum(counted)), sum(counted) + one if is_refused else math.inf, one)
+    def _note_failure(self, choice: Choice) -> bool:
+        """It may be larger than a call can be."""
+        self._failed += 1
+        if self._size_of(choice.a_call) > self._largest:
+            self._a_call = max(SMALL, self._size_of(choice.a_call) // 2)
+        return self._failed >= _FAILED_MAX
 
-    def _rest(self, seconds: float) -> Steps:
-        self._now += seconds
-        yield Wait(self._now)
+    def _note(self, seen: list[Seen]) -> None:
+        admitted = [one for one in seen if one.is_admitted]
+        refused = [one for one in seen if one.is_refused]
+        self._rounds.append(seen)
+        self._largest = max([self._largest, *(one.size for one in seen)])
+        told_s = told_wait_s(refused)
+        self._in_vain = 0 if admitted else self._in_vain + 1
+        if refused:
+            pause_s = _PAUSE_S * 2 ** max(0, self._in_vain - 1) if told_s is None else told_s
+            self._not_before = max(self._not_before, self._now + min(pause_s, max(_REST_S, told_s or 0.0)))
+        self.found.tested_tpm = max(self.found.tested_tpm, self._within_a_minute())
+        if self._is_measured_anew(seen):
+            self._belief = self._rebuilt()
+        else:
+            for event in self._events(seen):
+                self._belief.learn(event)
+            self._belief.guess(guesses(self.found, self._rounds, self._tokens_of))
 
-    # What follows from it
+    def _within_a_minute(self) -> int:
+        since = self._now - 60.0
+        return sum(one.answer.tokens for seen in self._rounds for one in seen if one.is_admitted and one.sent_s > since)
 
-    def _between(self, told: float | None) -> Generator[Step, list[Seen], tuple[float, float]]:
-        """The least and the most that a rested provider can admit at once."""
-        least, most = 0.0, math.inf
-        for _ in range(_ROUNDS_MAX):
-            tokens = _next_amount(least, most, told)
-            if _is_narrow(least, most) or self._count(tokens) > self._at_once():
-                break
-            yield from self._rest(self._pause_s)
-            made = yield from self._ask(tokens)
-            if math.isinf(made.below):
-                self.found.tested_tpm = max(self.found.tested_tpm, int(made.admitted))
-            least, most = max(least, made.admitted), min(most, made.below)
-        return least, most
+    # What it means
 
-    def _fill(self, least: float, most: float, share: float) -> Steps:
-        """What comes back into an empty bucket in the time that fills most of it."""
-        guess = most / share
-        for _ in range(_ROUNDS_MAX):
-            if self._count(2.2 * most) > self._at_once():
-                return
-            yield from self._rest(self._pause_s)
-            # What was refused was decided as it was sent, not as it was answered.
-            emptied_s = self._now
-            emptied = yield from self._ask(1.04 * most)
-            if math.isinf(emptied.below):
-                return
-            begun_s = max(emptied_s + 60 * share * _FILL_SHARE, self._now + self._told_s)
-            yield from self._rest(begun_s - self._now)
-            begun_s = self._now
-            made = yield from self._ask(1.06 * guess * (begun_s - emptied_s) / 60)
-            if math.isfinite(made.below):
-                elapsed_s = begun_s - emptied_s + _LATE_S
-                least = made.admitted - emptied.one
-                if _is_narrow(least / elapsed_s, made.below / elapsed_s / _SLACK):
-                    self.found.tpm = 60 * least / elapsed_s
-                return
-            guess *= 1.3
+    def _tokens_of(self, size: float) -> float:
+        return size * self._ratio + self._beside
 
+    def _size_of(self, tokens: float) -> int:
+        return max(SMALL, min(int(self._a_call), round((tokens - self._beside) / self._ratio)))
 
-def _is_narrow(least: float, most: float) -> bool:
-    return least > 0 and most <= _SPAN * least
+    def _is_measured_anew(self, seen: list[Seen]) -> bool:
+        """Whether what refused calls would have used, or how late calls are decided, is known better than before."""
+        late_s = min(self._late_s, 1.5 * min(one.done_s - one.sent_s for one in seen) + 0.01)
+        counted = [one for each in self._rounds for one in each if one.is_admitted]
+        beside = max([self._beside, *(one.answer.tokens - one.size for one in counted if one.size < 200)])
+        ratios = [(one.answer.tokens - beside) / one.size for one in counted if one.size >= 200]
+        ratio = max([0.1, *ratios]) if ratios else self._ratio
+        is_new = late_s < 0.8 * self._late_s or beside > self._beside or abs(ratio / self._ratio - 1) > 0.001
+        if is_new:
+            self._late_s, self._beside, self._ratio = late_s, beside, ratio
+        return is_new
 
+    def _events(self, seen: list[Seen]) -> list[Event]:
+        groups: list[list[Seen]] = []
+        for one in sorted(seen, key=lambda one: one.sent_s):
+            if groups and one.sent_s < groups[-1][0].sent_s + _TOGETHER_S:
+                groups[-1].append(one)
+            else:
+                groups.append([one])
+        return [self._event(group) for group in groups]
 
-def _next_amount(least: float, most: float, told: float | None) -> float:
-    """A number that was told is tried from both sides; without one, ever more, and then the middle."""
-    if told is not None:
-        for tried in (told * _BELOW, told * _ABOVE):
-            if least * 1.001 < tried < most * 0.999:
-                return tried
-    if math.isinf(most):
-        return max(_LEAST, least * _GROWTH)
-    return math.sqrt(max(least, most / _GROWTH) * most)
+    def _event(self, group: list[Seen]) -> Event:
+        counted = [one.answer.tokens for one in group if one.is_admitted]
+        refused = min((self._tokens_of(one.size) for one in group if one.is_refused), default=None)
+        return Event(group[0].sent_s, float(sum(counted)), len(counted), refused)
+
+    def _rebuilt(self) -> Belief:
+        rpm = self.found.rpm or self.found.burst
+        least = max(20.0, _LEAST_SHARE * (rpm or 0.0) * self._beside)
+        most = self._a_call * (self._most if rpm is None else rpm)
+        most = min(most, max(_WORTH, _WORTH_A_REQUEST * (rpm or 0.0)))
+        kinds: tuple[Window, ...] = (self.found.window,) if self.found.window else ("fixed", "sliding", "bucket")
+        belief = Belief(kinds, least, max(most, 2 * least), self._late_s)
+        belief.guess(guesses(self.found, self._rounds, self._tokens_of))
+        for seen in self._rounds:
+            for event in self._events(seen):
+                belief.learn(event)
+        return belief

@@ -1,0 +1,186 @@
+"""Which limits are still possible after all that was seen, and how likely each is held to be.
+
+Guesses (round numbers, what headers tell) only say where to look first: none makes a limit impossible, and none keeps
+one possible. Knows no clock and no provider.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from .probe_boxes import KINDS, Boxes, Event, Mask, Numbers
+from .probe_hints import Guess, Guesses
+from .probe_steps import Window
+
+# How fine the first boxes are, in logarithms of the limit and of a bucket's share, and in seconds.
+_FIRST, _FIRST_SHARE, _FIRST_S = 0.03, 0.08, 3.0
+_FINEST, _FINEST_SHARE, _FINEST_S = 0.0015, 0.003, 0.05
+_MANY = 3_000
+_SHARES = (0.02, 1.0)
+# Beyond the largest limit that matters: as good as none.
+NO_LIMIT = 1e15
+_MANTISSAS = {1.0: 4, 1.2: 1, 1.5: 2, 1.6: 1, 2.0: 4, 2.5: 2, 3.0: 2, 4.0: 2, 5.0: 3, 6.0: 2, 8.0: 2, 9.0: 1}
+_COMMON_SHARES = (1.0, 0.5, 0.25, 0.1)
+# That there is none, by whether headers tell one.
+_NONE_WEIGHTS = {None: 0.4, False: 1.5, True: 0.05}
+_EVEN = 0.2
+
+
+class Belief:
+    """Limits from `least` to `most` tokens a minute, or none, under each of these kinds of window."""
+
+    def __init__(self, kinds: Iterable[Window], least: float, most: float, late_s: float) -> None:
+        self.late_s = late_s
+        self.least, self.most = least, most
+        self._events: list[Event] = []
+        self._guesses = Guesses()
+        self.boxes = [self._first(kind) for kind in kinds]
+        self._weigh()
+
+    def _first(self, kind: Window) -> Boxes:
+        edges = np.geomspace(self.least, self.most, max(2, math.ceil(math.log(self.most / self.least) / _FIRST)))
+        low, high = edges, np.append(edges[1:], NO_LIMIT)
+        match kind:
+            case "bucket":
+                seconds = np.geomspace(*_SHARES, math.ceil(math.log(_SHARES[1] / _SHARES[0]) / _FIRST_SHARE))
+            case "fixed":
+                seconds = np.linspace(0.0, 60.0, math.ceil(60.0 / _FIRST_S) + 1)
+            case "sliding":
+                seconds = np.array([0.0, 0.0])
+        count = len(seconds) - 1
+        return KINDS[kind](
+            np.repeat(low, count),
+            np.repeat(high, count),
+            np.tile(seconds[:-1], len(low)),
+            np.tile(seconds[1:], len(low)),
+            self.late_s,
+        )
+
+    @property
+    def is_void(self) -> bool:
+        """Nothing agrees with all that was seen: it is no limit of these kinds."""
+        return not any(len(each) for each in self.boxes)
+
+    @property
+    def low(self) -> float:
+        return min(float(each.low.min()) for each in self.boxes if len(each))
+
+    @property
+    def high(self) -> float:
+        return max(float(each.high.max()) for each in self.boxes if len(each))
+
+    @property
+    def kinds(self) -> list[Window]:
+        return [each.kind for each in self.boxes if len(each)]
+
+    # What was seen
+
+    def learn(self, event: Event) -> None:
+        self._events.append(event)
+        for each in self.boxes:
+            if len(each):
+                each.keep(each.take(event))
+        self.boxes = [self._refined(each) for each in self.boxes if len(each)]
+        self._weigh()
+
+    def _refined(self, boxes: Boxes) -> Boxes:
+        """Smaller boxes where few are left."""
+        while 0 < len(boxes) < _MANY:
+            finer = _split(boxes)
+            if finer is None:
+                break
+            for event in self._events:
+                finer.keep(finer.take(event))
+            boxes = finer
+        return boxes
+
+    # Where to look
+
+    def guess(self, guesses: Guesses) -> None:
+        self._guesses = guesses
+        self._weigh()
+
+    def _weigh(self) -> None:
+        """Nothing that is possible is left quite without weight, lest nobody tries it."""
+        likely = _normal([self._weight_of(each) for each in self.boxes])
+        # How likely it is that there is a limit that matters.
+        self.limited = sum(float(one[each.high < NO_LIMIT].sum()) for one, each in zip(likely, self.boxes, strict=True))
+        even = _normal([np.full(len(each), 1.0) for each in self.boxes])
+        self.weights = [
+            (1 - _EVEN) * one + _EVEN * other * (each.high < NO_LIMIT)
+            for one, other, each in zip(likely, even, self.boxes, strict=True)
+        ]
+
+    def _weight_of(self, boxes: Boxes) -> Numbers:
+        """Of all numbers half, of round ones half; of those that something speaks for, more."""
+        guesses = self._guesses
+        is_none = boxes.high >= NO_LIMIT
+        high = np.where(is_none, boxes.low * 1.001, boxes.high)
+        weight = np.log(high / boxes.low) / math.log(self.most / self.least)
+        weight = weight + _round_share(boxes.low, high, self.least, self.most)
+        for guess in guesses.limits:
+            weight = weight + guess.weight * _overlap(boxes.low, high, guess)
+        weight = np.where(is_none, _NONE_WEIGHTS[guesses.is_told], weight)
+        if boxes.kind == "bucket":
+            second = np.log(boxes.most / boxes.least) / math.log(_SHARES[1] / _SHARES[0])
+            common = tuple(Guess(one * 0.98, one * 1.001, 0.25) for one in _COMMON_SHARES)
+            for guess in (*common, *guesses.shares):
+                second = second + guess.weight * _overlap(boxes.least, boxes.most, guess)
+            weight = weight * second
+            for guess in guesses.capacities:
+                is_so = (boxes.low * boxes.least < guess.high) & (high * boxes.most > guess.low)
+                weight = weight * np.where(is_so, 1.0, 1 / (1 + 5 * guess.weight))
+        elif boxes.kind == "fixed":
+            weight = weight * (boxes.most - boxes.least)
+        return np.asarray(weight, dtype=np.float64)
+
+
+def _normal(weights: list[Numbers]) -> list[Numbers]:
+    total = sum(float(weight.sum()) for weight in weights)
+    return [weight / total for weight in weights] if total > 0 else weights
+
+
+def _overlap(low: Numbers, high: Numbers, guess: Guess) -> Numbers:
+    common = np.minimum(high, guess.high) - np.maximum(low, guess.low)
+    return np.asarray(np.maximum(common, 0.0) / (guess.high - guess.low), dtype=np.float64)
+
+
+def _round_share(low: Numbers, high: Numbers, least: float, most: float) -> Numbers:
+    """Which share of all round numbers, the rounder the more, lies in each box."""
+    tens = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
+    numbers = [(mantissa * 10.0**ten, weight) for ten in tens for mantissa, weight in _MANTISSAS.items()]
+    numbers = [(number, weight) for number, weight in numbers if least <= number <= most] or [(least, 1)]
+    places = np.array([number for number, _ in numbers])
+    sums = np.concatenate([[0.0], np.cumsum([weight for _, weight in numbers])])
+    share = sums[np.searchsorted(places, high, side="left")] - sums[np.searchsorted(places, low, side="left")]
+    return np.asarray(share / sums[-1], dtype=np.float64)
+
+
+def _split(boxes: Boxes) -> Boxes | None:
+    """Each box halved both ways where it is not yet fine, with nothing learned yet; None: all are."""
+    bounded: Mask = boxes.high < NO_LIMIT
+    width = float(np.log(boxes.high[bounded] / boxes.low[bounded]).max()) if bounded.any() else 0.0
+    low, high, least, most = boxes.low, boxes.high, boxes.least, boxes.most
+    is_wide = width > _FINEST
+    if is_wide:
+        middle = np.where(bounded, np.sqrt(low * high), low)
+        low, high = np.concatenate([low[bounded], middle]), np.concatenate([middle[bounded], high])
+        least, most = np.concatenate([least[bounded], least]), np.concatenate([most[bounded], most])
+    match boxes.kind:
+        case "bucket":
+            is_wide_too = bool(len(most)) and float(np.log(most / least).max()) > _FINEST_SHARE
+            second = np.sqrt(least * most)
+        case "fixed":
+            is_wide_too = bool(len(most)) and float((most - least).max()) > _FINEST_S
+            second = (least + most) / 2
+        case "sliding":
+            is_wide_too, second = False, least
+    if is_wide_too:
+        low, high = np.tile(low, 2), np.tile(high, 2)
+        least, most = np.concatenate([least, second]), np.concatenate([second, most])
+    if not (is_wide or is_wide_too):
+        return None
+    return type(boxes)(low, high, least, most, boxes.late_s)
