@@ -13,6 +13,7 @@ import numpy as np
 
 from .probe_boxes import KINDS, Boxes, Event, Mask, Numbers
 from .probe_hints import Guess, Guesses
+from .probe_phase import ANY, Spans
 from .probe_steps import Window
 
 # How fine the first boxes are, in logarithms of the limit and of a bucket's share, and in seconds.
@@ -30,10 +31,12 @@ _EVEN = 0.2
 
 
 class Belief:
-    """Limits from `least` to `most` tokens a minute, or none, under each of these kinds of window."""
+    """Limits from `least` to `most` tokens a minute, or none, under each of these kinds of window; fixed ones begin
+    within `phases`."""
 
-    def __init__(self, kinds: Iterable[Window], least: float, most: float, late_s: float) -> None:
+    def __init__(self, kinds: Iterable[Window], least: float, most: float, late_s: float, phases: Spans = ANY) -> None:
         self.late_s = late_s
+        self._phases = phases
         self.least, self.most = least, most
         self._events: list[Event] = []
         self._guesses = Guesses()
@@ -45,17 +48,23 @@ class Belief:
         low, high = edges, np.append(edges[1:], NO_LIMIT)
         match kind:
             case "bucket":
-                seconds = np.geomspace(*_SHARES, math.ceil(math.log(_SHARES[1] / _SHARES[0]) / _FIRST_SHARE))
+                shares = np.geomspace(*_SHARES, math.ceil(math.log(_SHARES[1] / _SHARES[0]) / _FIRST_SHARE))
+                least, most = shares[:-1], shares[1:]
             case "fixed":
-                seconds = np.linspace(0.0, 60.0, math.ceil(60.0 / _FIRST_S) + 1)
+                least, most = (
+                    np.array([first for first, _ in self._phases]),
+                    np.array([last for _, last in self._phases]),
+                )
+                if self._phases == ANY:
+                    least, most = np.arange(0.0, 60.0, _FIRST_S), np.arange(_FIRST_S, 60.1, _FIRST_S)
             case "sliding":
-                seconds = np.array([0.0, 0.0])
-        count = len(seconds) - 1
+                least = most = np.zeros(1)
+        count = len(least)
         return KINDS[kind](
             np.repeat(low, count),
             np.repeat(high, count),
-            np.tile(seconds[:-1], len(low)),
-            np.tile(seconds[1:], len(low)),
+            np.tile(least, len(low)),
+            np.tile(most, len(low)),
             self.late_s,
         )
 

@@ -6,13 +6,14 @@ seen are within 3% of each other, and takes the lowest. Knows no clock, no provi
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from .probe_belief import Belief
 from .probe_boxes import Event
 from .probe_choice import Choice, Means, choose
 from .probe_hints import guesses
 from .probe_pace import Pace
+from .probe_phase import ANY, Spans, beginnings, together
 from .probe_result import Found
 from .probe_steps import SMALL, Ask, Seen, Step, Steps, Wait, Window, told_wait_s
 
@@ -27,17 +28,23 @@ _LATE_MAX_S = 0.25
 # Calls larger than any that was answered go alone first: a context may be smaller.
 _UNTRIED, _UNTRIED_TIMES = 4_000, 1.5
 _FAILED_MAX = 4
-# Within so many seconds, calls count as sent at once.
-_TOGETHER_S = 0.02
 
 
 class TokenProbe:
     """One model's tokens. `calls_left`: how many more its three minutes hold; `now_s`: the clock as requests left it;
     `at_once`: how many were once admitted together; `beside`: how many tokens a call had at the most beside those that
-    were asked for."""
+    were asked for; `before`: the calls that found the requests."""
 
     def __init__(
-        self, found: Found, *, now_s: float, tokens_a_call: int, at_once: int, calls_left: int | None, beside: int = 0
+        self,
+        found: Found,
+        *,
+        now_s: float,
+        tokens_a_call: int,
+        at_once: int,
+        calls_left: int | None,
+        beside: int = 0,
+        before: Sequence[Seen] = (),
     ) -> None:
         self.found = found
         self._now = now_s
@@ -46,7 +53,10 @@ class TokenProbe:
         self._calls_left = _UNBOUNDED if calls_left is None else calls_left
         self._beside = beside
         self._ratio = 1.0
-        self._late_s = _LATE_MAX_S
+        self._late_s = min([_LATE_MAX_S, *(_late(one) for one in before)])
+        self._phases: Spans = ANY
+        if found.window == "fixed" and found.rpm is not None:
+            self._phases = beginnings(before, found.rpm, self._late_s)
         self._not_before = now_s
         self._in_vain = 0
         self._largest = 0
@@ -62,6 +72,10 @@ class TokenProbe:
             choice = self._next()
             if choice is None or (yield from self._try(choice)):
                 break
+            if self._belief.is_void and self._phases != ANY:
+                # Tokens may be counted in other windows than requests.
+                self._phases = ANY
+                self._belief = self._rebuilt()
             if self._belief.is_void or self._is_known():
                 break
         self._conclude()
@@ -151,7 +165,7 @@ class TokenProbe:
 
     def _is_measured_anew(self, seen: list[Seen]) -> bool:
         """Whether what refused calls would have used, or how late calls are decided, is known better than before."""
-        late_s = min(self._late_s, 1.5 * min(one.done_s - one.sent_s for one in seen) + 0.01)
+        late_s = min(self._late_s, *(_late(one) for one in seen))
         counted = [one for each in self._rounds for one in each if one.is_admitted]
         beside = max([self._beside, *(one.answer.tokens - one.size for one in counted if one.size < 200)])
         ratios = [(one.answer.tokens - beside) / one.size for one in counted if one.size >= 200]
@@ -162,13 +176,7 @@ class TokenProbe:
         return is_new
 
     def _events(self, seen: list[Seen]) -> list[Event]:
-        groups: list[list[Seen]] = []
-        for one in sorted(seen, key=lambda one: one.sent_s):
-            if groups and one.sent_s < groups[-1][0].sent_s + _TOGETHER_S:
-                groups[-1].append(one)
-            else:
-                groups.append([one])
-        return [self._event(group) for group in groups]
+        return [self._event(group) for group in together(seen)]
 
     def _event(self, group: list[Seen]) -> Event:
         counted = [one.answer.tokens for one in group if one.is_admitted]
@@ -181,9 +189,14 @@ class TokenProbe:
         most = self._a_call * (self._most if rpm is None else rpm)
         most = min(most, max(_WORTH, _WORTH_A_REQUEST * (rpm or 0.0)))
         kinds: tuple[Window, ...] = (self.found.window,) if self.found.window else ("fixed", "sliding", "bucket")
-        belief = Belief(kinds, least, max(most, 2 * least), self._late_s)
+        belief = Belief(kinds, least, max(most, 2 * least), self._late_s, self._phases)
         belief.guess(guesses(self.found, self._rounds, self._tokens_of))
         for seen in self._rounds:
             for event in self._events(seen):
                 belief.learn(event)
         return belief
+
+
+def _late(one: Seen) -> float:
+    """So late a call may be decided after it was sent: it may wait a little more than the quickest."""
+    return 1.5 * (one.done_s - one.sent_s) + 0.01
