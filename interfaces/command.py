@@ -26,6 +26,7 @@ VERBS = (
     "data",
     "models",
     "quota",
+    "load",
     "probe",
     "sim",
     "serve",
