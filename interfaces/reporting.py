@@ -6,7 +6,8 @@ heavy is imported by the functions that need it: a run prints its scores first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ def distinct(folders: Sequence[str]) -> list[Path]:
             if inside:
                 several = " ".join(f"{path}/{name}" for name in inside[:3])
                 raise UsageError(f"{path} holds several runs: name them, as millstream report {several}")
-            raise UsageError(f"{path}: expected a folder with {RECORDS}, got none there")
+            raise UsageError(f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there")
     return list(found.values())
 
 
@@ -97,23 +98,19 @@ def read(path: Path) -> AnyFolder:
 def write(folders: Sequence[AnyFolder], out: Path, chosen: Chosen = PLAIN, *, has_figures: bool = True) -> Report:
     """Compute and write everything: a part of the page for each benchmark. Figures as files take a while: without
     `has_figures` only those of an earlier report are drawn again, since they would be of other records."""
-    _refuse_foreign(out / PAGE)
+    refuse_foreign(out / PAGE)
     with calm_collector():
         every = _contents(folders, chosen)
         from ..metrics.report.page import page
 
         whole = page(*every)
     findings = [each.findings for each in every]
-    try:
-        tables = _write_tables([table for found in findings for table in found.tables], out / TABLES)
-        figures: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    with unless_unwritable(out):
+        tables = write_tables([table for found in findings for table in found.tables], out / TABLES)
         if has_figures or (out / FIGURES).is_dir():
             figures = _write_figures([figure for found in findings for figure in found.figures], out / FIGURES)
         write_whole(out / PAGE, whole)
-    except OSError as error:
-        raise LocalFault(
-            f"{error.filename or out} can't be written ({error.strerror}): choose another --out"
-        ) from error
     standings = tuple(standing for each in every for standing in each.standings)
     remarks = tuple(remark for found in findings for remark in found.remarks)
     return Report(out / PAGE, len(whole), tables, figures, standings, remarks)
@@ -132,7 +129,19 @@ def _contents(folders: Sequence[AnyFolder], chosen: Chosen) -> list[Contents | C
     return every
 
 
-def _refuse_foreign(path: Path) -> None:
+@contextmanager
+def unless_unwritable(out: Path) -> Iterator[None]:
+    """What can't be written there is a local fault, told in a line."""
+    try:
+        yield
+    except OSError as error:
+        raise LocalFault(
+            f"{error.filename or out} can't be written ({error.strerror}): choose another --out"
+        ) from error
+
+
+def refuse_foreign(path: Path) -> None:
+    """A page that is not one of ours is never written over."""
     try:
         with path.open("rb") as file:
             is_ours = _OURS in file.read(_HEAD)
@@ -144,7 +153,7 @@ def _refuse_foreign(path: Path) -> None:
         raise UsageError(f"{path} is there already and no report of ours: move it away, or choose another --out")
 
 
-def _write_tables(every: Sequence[Table], folder: Path) -> tuple[str, ...]:
+def write_tables(every: Sequence[Table], folder: Path) -> tuple[str, ...]:
     from ..metrics.report.csv_files import csv_of
 
     folder.mkdir(parents=True, exist_ok=True)

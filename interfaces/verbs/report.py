@@ -1,4 +1,4 @@
-"""`millstream report`: tables, figures and one page of one run, or of several side by side."""
+"""`millstream report`: tables, figures and one page of one run or load test, or of several side by side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...metrics.report.survey import Options
     from ..reporting import Report
 
-HELP = "tables, figures and one page of a run, or of several side by side"
+HELP = "tables, figures and one page of a run or a load test, or of several side by side"
 _NAMED = 5
 
 
@@ -27,13 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folders",
         nargs="+",
         metavar="DIR",
-        help="folders that hold a records.jsonl; a model in two of them stands twice, named apart by its folder",
+        help="folders that hold a records.jsonl, or a load.json; a model in two of them stands twice, named apart by "
+        "its folder",
     )
     parser.add_argument(
         "--out",
         type=flag(Text("a folder")),
         metavar="DIR",
-        help="where report.html, tables/ and figures/ go (default: the run's folder; of several, the one they lie in)",
+        help="where report.html, tables/ and figures/ go (default: the run's folder; of several, the one they lie in); "
+        "of load tests every figure stands in report.html alone",
     )
     parser.add_argument("--json", action="store_true", help="what was written, as one JSON object on stdout")
     group = add_readings(parser)
@@ -59,6 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..load.reporting import are_load_tests
+
+    if are_load_tests(options.folders):
+        return _run_on_load_tests(options)
     from ..chameleon_readings import given_readings
     from ..reporting import Chosen, distinct, place_of, read, write
 
@@ -76,6 +82,26 @@ def run(options: argparse.Namespace) -> int:
         say_json(_as_json(written))
     else:
         say(_told(written))
+    return DONE
+
+
+def _run_on_load_tests(options: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from ..load.reporting import as_json, told, write
+    from ..refusal import UsageError
+    from ..reporting import place_of
+
+    if flags := _flags(options):
+        raise UsageError(f"{flags[0]} reads records of a run, and {options.folders[0]} holds a load test: leave it out")
+    paths = [Path(folder).absolute() for folder in options.folders]
+    out = place_of(list(dict.fromkeys(paths)), options.out)
+    note("millstream: computing the tables, drawing the figures")
+    written = write(paths, out)
+    if options.json:
+        say_json(as_json(written))
+    else:
+        say(told(written))
     return DONE
 
 

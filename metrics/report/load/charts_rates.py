@@ -91,7 +91,7 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[Series]) -> Figure:
     for percent in ("p50", "p99"):
         y = seconds_axis(_drawn(rows, percent), f"Latency, {percent}", count=4)
         base = only(percent).encode(x=x)
-        hue = paint(names, places, "line", None)
+        hue = paint(names, places, "line")
         knees = only("knee").mark_rule(strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
         spans = base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue)
         line = base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(names, places))
@@ -105,7 +105,7 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[Series]) -> Figure:
 def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
     places = list(range(len(_PERCENTS)))
     y = seconds_axis([*_drawn(rows, panel), *_drawn(rows, f"goal {panel}")], _PANELS[panel])
-    hue = paint(_PERCENTS, places, "line", None)
+    hue = paint(_PERCENTS, places, "line")
     base = only(panel).encode(x=x)
     layers = [
         only("knee").mark_rule(color=colour("ink"), strokeDash=[2, 3], strokeWidth=1.5).encode(x=x),
@@ -132,7 +132,7 @@ def _tried(panel: str, x: alt.X, y: alt.Y) -> Any:
     """The percentile that the goal is of, by what became of the goal there."""
     shapes = alt.Scale(domain=list(_STANDINGS.values()), range=["circle", "cross", "diamond"])
     hues = alt.Scale(domain=list(_STANDINGS.values()), range=[colour("line-3"), colour("con"), colour("quiet")])
-    legend = alt.Legend(orient="bottom", symbolFillColor="transparent")
+    legend = alt.Legend(orient="bottom", symbolFillColor="transparent", symbolStrokeWidth=2, symbolSize=90)
     return (
         only(f"tried {panel}")
         .mark_point(size=150, strokeWidth=2, filled=False, opacity=1)

@@ -13,6 +13,7 @@ import altair as alt
 
 from ...load.spectrum import spectrum
 from ..charts import AXIS_HEIGHT, WIDTH, Words, drawn, empty
+from ..colours import colour
 from ..table import Cell, Figure, Table
 from .series import TIMINGS, Series, Timing
 from .strokes import LEAST_S, legend_height, lines_of, only, paint, seconds_axis, stroke_legend
@@ -52,7 +53,7 @@ def spectrum_figure(table: Table, every: Sequence[Series]) -> Figure:
     names, places = [each.label for each in shown], [each.place for each in shown]
     clocks = list(_CLOCKS)
     if len(shown) == 1:
-        how = lines_of(clocks, [1, 0], "clock")
+        how = lines_of(clocks, [0, 1], "clock")
         height = legend_height(clocks)
     else:
         scale = alt.Scale(domain=clocks, range=[[1, 0], [5, 3]])
@@ -96,9 +97,18 @@ def _panel(rows: Sequence[Row], timing: Timing, shown: Sequence[Series]) -> Any:
     names, places = [each.label for each in shown], [each.place for each in shown]
     how = lines_of(names, places)
     if len(shown) == 1:
-        how = {"color": paint(names, places, "line", None)}
+        how = {"color": alt.value(colour("line-1"))}
     chart = only(timing.field).mark_line(strokeWidth=2, interpolate="step-after")
-    title = alt.TitleParams(timing.title.capitalize(), anchor="start", fontSize=12, fontWeight="normal", offset=6)
+    # Their own colour: it would else be black on dark pages too.
+    title = alt.TitleParams(
+        timing.title.capitalize(),
+        anchor="start",
+        frame="group",
+        offset=6,
+        fontSize=12,
+        fontWeight="normal",
+        color=colour("ink"),
+    )
     return chart.encode(x=_nines(own), y=y.y(), **how).properties(width=_PANEL, height=_PANEL_HEIGHT, title=title)
 
 

@@ -13,13 +13,16 @@ from msgspec import Struct
 
 from ...load.file import Part, Times
 from ...load.intervals import Apart, difference, ratio, seconds
-from ..html_tables import MISSING, amount, duration
+from ..html_tables import amount, duration
 from ..table import Cell, Column, Table
 from .series import TIMINGS, Series
 from .tables import stepped
+from .words import between, rate_text
 
 DIFFERENCES = "load-differences"
 _PERCENTS = (50.0, 90.0, 99.0)
+# Histograms keep three digits apart, of either time.
+_BUCKET = 0.002
 Unit = Literal["s", "share", "1/s"]
 
 
@@ -79,7 +82,7 @@ def _at_rates(each: Series, first: Series) -> Iterator[Difference]:
     if len(of_first) < 2:
         return
     for part, other in same:
-        what = f"latency at {amount(part.rate or 0.0)} calls/s"
+        what = f"latency at {rate_text(part.rate or 0.0)} calls/s"
         yield from _of_times(each, first, what, part.latency, other.latency, percents=(50.0, 99.0))
 
 
@@ -155,37 +158,30 @@ def shown_differences(found: Sequence[Difference]) -> Table:
 
 
 def verdict(each: Difference) -> str:
-    """Whether chance alone may have made the difference."""
+    """Whether chance alone may have made the difference, or the width of a histogram's buckets."""
     low, high = each.apart.low, each.apart.high
-    if low is not None and low > 0:
-        return "more"
-    if high is not None and high < 0:
-        return "less"
     if low is None or high is None:
-        return "not told"
-    return "may be the same"
+        return "more" if (low or 0.0) > 0 else "less" if (high or 0.0) < 0 else "not told"
+    if each.unit == "s" and abs(each.apart.value) <= _BUCKET * max(each.value, each.of_first):
+        return "may be the same"
+    return "more" if low > 0 else "less" if high < 0 else "may be the same"
 
 
 def shown(value: float, unit: Unit) -> str:
-    sign = "−" if value < 0 else ""
-    size = abs(value)
-    if unit == "s":
-        return sign + duration(size)
-    return sign + (f"{100 * size:.2f}%" if unit == "share" else amount(size))
+    # A time below a microsecond is rounding.
+    text = duration(round(value, 6)) if unit == "s" else f"{100 * value:.2f}%" if unit == "share" else amount(value)
+    return text.replace("-", "−")
 
 
 def _with_ends(apart: Apart, unit: Unit) -> str:
-    plus = "+" if apart.value > 0 else ""
-    value = plus + shown(apart.value, unit)
-    if apart.low is None and apart.high is None:
-        return value
-    ends = [MISSING if end is None else shown(end, unit) for end in (apart.low, apart.high)]
-    return f"{value} ({ends[0]} to {ends[1]})"
+    value = shown(apart.value, unit)
+    if apart.value > 0 and any(sign in "123456789" for sign in value):
+        value = f"+{value}"
+    return between(value, *(None if end is None else shown(end, unit) for end in (apart.low, apart.high)))
 
 
 def _times(apart: Apart) -> str:
-    ends = [MISSING if end is None else amount(end) for end in (apart.low, apart.high)]
-    return f"{amount(apart.value)} ({ends[0]} to {ends[1]})"
+    return between(amount(apart.value), *(None if end is None else amount(end) for end in (apart.low, apart.high)))
 
 
 def _ends(apart: Apart) -> tuple[Cell, Cell, Cell]:

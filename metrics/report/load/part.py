@@ -209,21 +209,21 @@ def _shown_summary(every: Sequence[Series]) -> Table:
 def _shown_times(every: Sequence[Series]) -> Table:
     several = len(every) > 1
     columns = (
-        *((Column("model", "Model"),) if several else ()),
         Column("time", "Time"),
+        *((Column("model", "Model"),) if several else ()),
         *(Column(f"p{percent:g}", f"p{percent:g}", "seconds") for percent in _SUMMED),
         Column("longest", "Longest", "seconds"),
     )
     rows: list[tuple[Cell, ...]] = []
-    for each in every:
-        for timing in TIMINGS:
+    for timing in TIMINGS:
+        for each in every:
             times = timing.of(each.of)
             if not times.count:
                 continue
             found = [times.at(percent) for percent in _SUMMED]
             shown = [None if one is None else words.with_ends(one) for one in found]
-            title = timing.title.capitalize()
-            rows.append((*((each.name,) if several else ()), title, *shown, shown_value("seconds", times.longest_s)))
+            own = (timing.title.capitalize(), *((each.name,) if several else ()))
+            rows.append((*own, *shown, shown_value("seconds", times.longest_s)))
     return Table("times", "Latency and its parts", "", columns, tuple(rows))
 
 

@@ -96,8 +96,11 @@ def stroke_legend(names: Sequence[str]) -> alt.Legend:
     return alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between)
 
 
-def paint(names: Sequence[str], places: Sequence[int], field: str, legend: alt.Legend | None) -> alt.Color:
+def paint(names: Sequence[str], places: Sequence[int], field: str, legend: alt.Legend | None = None) -> alt.Color:
+    """Without a legend of its own it has that of the lines it is drawn over."""
     scale = alt.Scale(domain=list(names), range=[colour(COLOURS[place % len(COLOURS)]) for place in places])
+    if legend is None:
+        return alt.Color(f"{field}:N", title=None, scale=scale)
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...load.file import Load, Percentile
-from ..html_tables import amount, duration
+from ..html_tables import MISSING, amount, duration
 from ..labels import plain
 from .series import Series, Test
 from .tables import stepped
@@ -42,11 +42,11 @@ def asked(load: Load) -> str:
     if goal is not None:
         what = f"the highest rate that keeps “{plain(goal.goal)}”"
     elif len(rates) > 1:
-        shown = [amount(rate) for rate in rates]
+        shown = [rate_text(rate) for rate in rates]
         listed = ", ".join(shown) if len(shown) <= _MANY else f"{shown[0]} to {shown[-1]} in {len(shown)} parts"
         what = f"{listed} calls a second, one after the other"
     elif rates:
-        what = f"{amount(rates[0])} calls a second"
+        what = f"{rate_text(rates[0])} calls a second"
     elif "in-flight" in test:
         what = f"a closed loop with {_said(test['in-flight'])} calls in flight"
     elif "replay" in test:
@@ -88,7 +88,7 @@ def found(series: Series) -> Iterator[str]:
     if goal is not None:
         yield " ".join(_goal(series))
     if knee is not None:
-        yield f"The knee is at {amount(knee.rate)} calls a second: {plain(knee.why, 500)}."
+        yield f"The knee is at {rate_text(knee.rate)} calls a second: {plain(knee.why, 500)}."
     elif len({part.rate for part in stepped(series)}) >= 3:
         yield "No knee: no rate was shown to be borne worse than the lowest one, or the lowest was not borne."
 
@@ -169,10 +169,23 @@ def title_of(tests: Sequence[Test]) -> str:
 
 
 def with_ends(found: Percentile) -> str:
-    if found.low_s is None and found.high_s is None:
-        return duration(found.value_s)
-    ends = ["–" if end is None else duration(end) for end in (found.low_s, found.high_s)]
-    return f"{duration(found.value_s)} ({ends[0]} to {ends[1]})"
+    low, high = (None if end is None else duration(end) for end in (found.low_s, found.high_s))
+    return between(duration(found.value_s), low, high)
+
+
+def between(value: str, low: str | None, high: str | None) -> str:
+    """A value with its interval; the unit is said once, where it is that of all three."""
+    ends = [MISSING if end is None else end for end in (low, high)]
+    if ends in ([MISSING, MISSING], [value, value]):
+        return value
+    unit = value[value.rindex(" ") :] if " " in value else ""
+    if unit and all(end == MISSING or end.endswith(unit) for end in ends):
+        ends = [end.removesuffix(unit) for end in ends]
+    return f"{value} ({ends[0]} to {ends[1]})"
+
+
+def rate_text(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 1_000 else f"{rate:.4g}"
 
 
 def _failed(series: Series) -> str:
@@ -189,18 +202,18 @@ def _goal(series: Series) -> Iterator[str]:
     if goal.kept is None:
         yield "No rate that was tried kept it."
     else:
-        yield f"The highest rate that kept it is {amount(goal.kept)} calls a second."
+        yield f"The highest rate that kept it is {rate_text(goal.kept)} calls a second."
     if goal.missed is not None:
-        yield f"{amount(goal.missed)} did not keep it."
+        yield f"{rate_text(goal.missed)} did not keep it."
     if goal.client_at is not None:
-        yield f"At {amount(goal.client_at)} the client was the bottleneck, so the server may bear more."
+        yield f"At {rate_text(goal.client_at)} the client was the bottleneck, so the server may bear more."
     elif goal.missed is None:
         yield "It was the highest that was to be tried."
 
 
 def _ends_left_out(load: Load) -> str:
     parts = [
-        f"{duration(seconds)} of {name}"
+        f"{seconds:.6g} s of {name}"
         for name, seconds in (("warm-up", load.warm_up_s), ("cool-down", load.cool_down_s))
         if seconds
     ]

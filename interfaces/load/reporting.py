@@ -1,0 +1,147 @@
+"""From folders of load tests to a report's files: report.html and tables/*.csv.
+
+Owns which folders hold a load test, how several are named apart, and what a damaged one is told as. What the page says
+is the metrics' report's; where a report goes, and what it may overwrite, is the same as for runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ...engine.run_folder import MANIFEST, RECORDS, write_whole
+from ..refusal import UsageError
+from ..reporting import PAGE, TABLES, refuse_foreign, unless_unwritable, write_tables
+from .writing import CALLS, LOAD
+
+if TYPE_CHECKING:
+    from ...metrics.load.file import Load
+
+# A load.json of ours has some hundred thousand characters.
+_LARGEST = 64 << 20
+
+
+class LoadReport(Struct, frozen=True):
+    """What was written."""
+
+    page: Path
+    size: int
+    tables: tuple[str, ...]
+    tests: tuple[tuple[Path, tuple[str, ...], bool], ...]
+    """Each folder, its models, and whether the client was the bottleneck."""
+
+
+def are_load_tests(folders: Sequence[str]) -> bool:
+    """Whether these are folders of load tests. Raises UsageError where some are and others are runs."""
+    paths = [Path(folder).absolute() for folder in folders]
+    tests = [path for path in paths if (path / LOAD).exists()]
+    if not tests:
+        _refuse_unfinished(paths)
+        return False
+    for path in paths:
+        if (path / RECORDS).exists() or (path / MANIFEST).exists():
+            other = next((test for test in tests if test != path), path)
+            both = f"{path} holds both" if other == path else f"{other} holds a load test, {path} a run"
+            raise UsageError(f"expected load tests alone or runs alone, got both: {both}; report on them apart")
+        if path not in tests:
+            _refuse_unfinished([path])
+            raise UsageError(f"{path}: expected a folder with {LOAD}, as the others have, got none there")
+    return True
+
+
+def _refuse_unfinished(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if (path / RECORDS).exists() or not path.is_dir():
+            continue
+        if (path / CALLS).exists():
+            raise UsageError(
+                f"{path}: expected {LOAD}, got {CALLS} alone: this load test was killed before its figures were "
+                f"written, or is still under way"
+            )
+        if inside := sorted({each.parent.name for each in path.glob(f"*/{LOAD}")}):
+            several = " ".join(f"{path}/{name}" for name in inside[:3])
+            raise UsageError(f"{path} holds several load tests: name them, as millstream report {several}")
+
+
+def write_page(folders: Sequence[Path], out: Path) -> Path:
+    """The report of these load tests, in the folder `out`; returns the page."""
+    return write(folders, out).page
+
+
+def write(folders: Sequence[Path], out: Path) -> LoadReport:
+    """Raises UsageError for a folder without a readable load test, LocalFault where the report can't be written."""
+    from ...metrics.report.load.part import drawn
+    from ...metrics.report.load.series import Test
+
+    paths = list({path.resolve(): path.absolute() for path in folders}.values())
+    refuse_foreign(out / PAGE)
+    names = names_of(paths)
+    tests = [Test(name, read(path)) for name, path in zip(names, paths, strict=True)]
+    made = drawn(tests, join(["millstream", "report", *names]))
+    with unless_unwritable(out):
+        written = write_tables(made.tables, out / TABLES)
+        write_whole(out / PAGE, made.page)
+    told = tuple(
+        (path, tuple(test.load.models), test.load.client.is_bottleneck) for path, test in zip(paths, tests, strict=True)
+    )
+    return LoadReport(out / PAGE, len(made.page), written, told)
+
+
+def read(folder: Path) -> Load:
+    """The figures of one load test."""
+    from ...metrics.load.reading import DamagedLoad, load_of
+
+    path = folder / LOAD
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except FileNotFoundError as error:
+        raise UsageError(f"{folder}: expected a folder with {LOAD}, got none there") from error
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    if len(data) > _LARGEST:
+        raise UsageError(f"{path}: expected the figures of a load test, got more than {_LARGEST >> 20} MiB")
+    try:
+        return load_of(data)
+    except DamagedLoad as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """The end of each folder's path, as long as it takes to tell them apart."""
+    for length in range(1, max((len(path.parts) for path in paths), default=1)):
+        names = ["/".join(path.parts[-length:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in paths]
+
+
+def as_json(report: LoadReport) -> dict[str, Any]:
+    folder = report.page.parent
+    return {
+        "report": str(report.page),
+        "bytes": report.size,
+        "tables": [str(folder / TABLES / name) for name in report.tables],
+        "load_tests": [
+            {"folder": str(path), "models": list(models), "client_was_bottleneck": is_bottleneck}
+            for path, models, is_bottleneck in report.tests
+        ],
+    }
+
+
+def told(report: LoadReport) -> str:
+    folder = report.page.parent
+    lines = [
+        f"report: {report.page} ({report.size / 1e6:.1f} MB)",
+        f"tables: {folder / TABLES} ({len(report.tables)} files)",
+    ]
+    lines += [
+        f"THE CLIENT WAS THE BOTTLENECK in {path}: its figures are not the server's alone"
+        for path, _, is_bottleneck in report.tests
+        if is_bottleneck
+    ]
+    return "\n".join(lines)
