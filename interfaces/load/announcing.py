@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from itertools import islice
+from statistics import fmean, pstdev
 from typing import Any
 
 from msgspec import Struct
@@ -46,25 +47,35 @@ class Forecast(Struct, frozen=True):
 
 
 class _Looked(Struct, frozen=True):
-    """One model's calls, of which some were looked at."""
+    """One model's calls, of which the first `count` were looked at: dollars of each, if answered in full, and at most
+    with the deviation of that."""
 
-    each: float | None
-    each_most: float | None
+    count: int
+    each: float
+    most: float
+    most_mean: float
+    most_deviation: float
+
+    def at_most(self, calls: int) -> float:
+        """Of so many calls, but for a chance that no test meets: of many, few are among the dearest."""
+        spread = self.most_deviation * (math.sqrt(calls) + calls / math.sqrt(max(1, self.count)))
+        return min(calls * self.most, calls * self.most_mean + _SURE * spread + self.most)
 
 
 def forecast_of(order: Order) -> Forecast:
     """Refuses what no call of the test could do: a parameter that its model never takes, a prompt that no minute of
     its lane holds."""
-    looked = [_looked(model, order) for model in order.models]
-    unpriced = tuple(model for model, own in zip(order.models, looked, strict=True) if own.each is None)
+    looked = {model: _looked(model, order) for model in order.models}
+    unpriced = tuple(model for model, own in looked.items() if own is None)
+    known = [own for own in looked.values() if own is not None]
     calls, most = _calls(order)
     each = each_most = cost = cost_most = None
     if not unpriced:
-        each = sum(own.each or 0.0 for own in looked) / len(looked)
-        # A limit on calls is all models' own: the dearest may have them all.
-        each_most = max(own.each_most or 0.0 for own in looked)
+        each = sum(own.each for own in known) / len(known)
+        each_most = max(own.most for own in known)
         cost = None if calls is None else calls * each
-        cost_most = None if most is None else most * each_most
+        # A limit on calls is all models' own: the dearest may have them all.
+        cost_most = None if most is None else max(own.at_most(most) for own in known)
     cap = order.plan.limits.max_cost
     is_capped = cap is not None and (cost_most is None or cap < cost_most)
     if is_capped and cap is not None:
@@ -72,14 +83,14 @@ def forecast_of(order: Order) -> Forecast:
     return Forecast(calls, most, _seconds(order), cost, cost_most, each, each_most, is_capped, unpriced)
 
 
-def _looked(model: str, order: Order) -> _Looked:
+def _looked(model: str, order: Order) -> _Looked | None:
+    """None: it has no price."""
     price = order.settings.price_table().get(model)
     endpoint = keyless_endpoint_to(access_to(model, order.settings))
-    quota = declared_quota(order.settings.lane_of(model))
-    estimate = TokenEstimate()
-    each, most, count = 0.0, 0.0, 0
-    for call in islice(order.calls(model, 0), _LOOK):
-        if count == 0:
+    quota, estimate = declared_quota(order.settings.lane_of(model)), TokenEstimate()
+    costs, worst = [], []
+    for number, call in enumerate(islice(order.calls(model, 0), _LOOK)):
+        if number == 0:
             try:
                 endpoint.encode(call)
             except EncodeError as error:
@@ -90,11 +101,10 @@ def _looked(model: str, order: Order) -> _Looked:
                 f"--{lack.name}: expected room for a call of about {lack.needed:,} {lack.what}, got {lack.most:,.0f} a "
                 f"minute: raise it or ask for less"
             )
-        count += 1
         if price is not None:
-            each += price.of_call(tokens.input, tokens.output)
-            most = max(most, worst_cost(call, price, estimate))
-    return _Looked(None, None) if price is None else _Looked(each / max(1, count), most)
+            costs.append(price.of_call(tokens.input, tokens.output))
+            worst.append(worst_cost(call, price, estimate))
+    return _Looked(len(worst), fmean(costs), max(worst), fmean(worst), pstdev(worst)) if worst else None
 
 
 def _calls(order: Order) -> tuple[float | None, int | None]:
@@ -132,8 +142,7 @@ def _calls_of_search(goal: Goal, search: Search, warm_up_s: float) -> int:
         halvings = max(0, math.ceil(math.log2(math.log(search.growth) / math.log1p(search.precision))))
     rates += [search.high] * halvings
     runs = search.repeats_max + 1
-    measured = len(rates) * (2**runs - 1) * goal.calls_least
-    return int(measured) + sum(runs * math.ceil(rate * warm_up_s) for rate in rates)
+    return sum((2**runs - 1) * search.calls_of(goal, rate) + runs * math.ceil(rate * warm_up_s) for rate in rates)
 
 
 def _seconds(order: Order) -> float | None:
@@ -157,11 +166,11 @@ def tell(order: Order, forecast: Forecast) -> str:
 def _told_of_calls(order: Order, forecast: Forecast) -> str:
     to = "" if len(order.models) == 1 else f" to {len(order.models)} models together"
     if order.goal is not None and order.search is not None:
-        first = _time(order.goal.calls_least / order.search.low)
+        first = order.search.calls_of(order.goal, order.search.low)
         return (
             f"searches the highest rate from {order.search.low:,g} to {order.search.high:,g} calls/s that keeps "
-            f"{order.goal_text}: {order.goal.calls_least:,} calls at a rate ({first} at the first), more where they "
-            f"don't decide, and {forecast.calls_most:,} at most{to}"
+            f"{order.goal_text}: {first:,} calls or more at a rate ({_time(first / order.search.low)} at the first), "
+            f"more where they don't decide, and {forecast.calls_most:,} at most{to}"
         )
     over = "" if forecast.seconds is None else f" over {_time(forecast.seconds)}"
     if isinstance(order.plan.arrivals, Closed):

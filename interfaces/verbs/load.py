@@ -43,4 +43,18 @@ def _carried_out(order: Order, options: argparse.Namespace) -> int:
         say(tell(carried.load, order.out))
     if carried.fault is not None:
         note(f"millstream: {carried.fault}")
+    elif not options.no_report:
+        _report(order, options)
     return carried.exit_code
+
+
+def _report(order: Order, options: argparse.Namespace) -> None:
+    from ...engine.fault import LocalFault
+    from ..load.reporting import write_page
+
+    try:
+        page = write_page([order.out], order.out)
+    except LocalFault as fault:
+        note(f"millstream: no report was written: {fault}")
+        return
+    note(f"millstream: report: {page}") if options.json else say(f"report: {page}")
