@@ -22,6 +22,7 @@ from .probe_tokens import TokenProbe
 FAILURES_MAX = 5
 # A provider that asks for more than some minutes' pause is not waited for.
 WAIT_MAX_S = 200.0
+REST_S = 62.0
 _MINUTE_S = 60.0
 
 
@@ -43,7 +44,7 @@ class Outside(Costs, Protocol):
 
 class Watcher(Protocol):
     """Is told what goes on, as it does. `unsent`: calls that were not sent any more since one before was refused.
-    `is_at_end`: all is found, and buckets fill up again."""
+    `is_at_end`: all is found, and what was used comes back."""
 
     def begins(self, model: str) -> None: ...
 
@@ -117,8 +118,9 @@ class Probe:
         self._lanes: dict[str, Found] = {}
         self._failures = 0
         self._not_before = -math.inf
-        self._full_at = -math.inf
+        self._latest_s = -math.inf
         self._is_round_over = False
+        self._seen: list[Seen] = []
         self.untold_usage: set[str] = set()
         self.calls = 0
 
@@ -134,6 +136,7 @@ class Probe:
             found = self._lanes[model] = Found()
             self._failures, self._not_before, before = 0, -math.inf, self.calls
             self._watcher.begins(model)
+            self._seen.clear()
             requests = RequestProbe(found, in_flight_max=self._bounds.in_flight, requests_max=self._bounds.requests)
             try:
                 await self._follow(model, found, requests.steps())
@@ -141,7 +144,6 @@ class Probe:
                     await self._follow(model, found, self._tokens(found, self.calls - before, requests).steps())
             except _Ended as why:
                 found.ended = str(why)
-            self._note_rest(found)
         await self._rest()
         return self.probed()
 
@@ -155,6 +157,7 @@ class Probe:
             calls_left=left,
             at_once=requests.at_once,
             beside=requests.beside,
+            before=tuple(self._seen),
         )
 
     async def _follow(self, model: str, found: Found, steps: Steps) -> None:
@@ -168,6 +171,7 @@ class Probe:
                     case Ask():
                         await self._wait(model, self._not_before)
                         seen = await self._send(model, step)
+                        self._seen += seen
                         _note(found, seen)
                 step = steps.send(seen)
         except (StopIteration, _Enough):
@@ -223,7 +227,7 @@ class Probe:
     async def _one(self, model: str, size: int, worst: float) -> Seen:
         self.calls += 1
         self._purse.reserve(worst)
-        sent_s = self._outside.now()
+        sent_s = self._latest_s = self._outside.now()
         # What was sent and brought no word of its price counts at its worst.
         spent = worst
         try:
@@ -249,16 +253,11 @@ class Probe:
                 self.untold_usage.add(model)
             self._not_before = max(self._not_before, one.done_s + pause_s)
 
-    def _note_rest(self, found: Found) -> None:
-        """A bucket that was emptied is full again after the time that it takes to fill."""
-        if found.window == "bucket":
-            share = 1.0 if found.rpm is None or found.burst is None else min(1.0, found.burst / found.rpm)
-            self._full_at = max(self._full_at, self._outside.now() + share * _MINUTE_S)
-
     async def _rest(self) -> None:
-        """So that whoever keeps what was found meets no refusal from now on."""
-        seconds = self._full_at - self._outside.now()
-        if seconds > 0:
+        """Until no minute holds any of the probe's calls and every bucket is full again: so that whoever keeps to what
+        was found can use all of it from now on, and meets no refusal."""
+        seconds = self._latest_s + REST_S - self._outside.now()
+        if seconds > 0 and any(found.rpm or found.tpm for found in self._lanes.values()):
             self._watcher.waits("", seconds, is_at_end=True)
             await self._outside.sleep(seconds)
 
