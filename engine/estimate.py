@@ -58,6 +58,10 @@ def weight_of(text: str) -> int:
 def call_weight(call: Call) -> int:
     if isinstance(call.input, str) and call.tools is None:
         return weight_of(call.input)
+    if call.tools is None and len(call.input) == 1 and not isinstance(call.input, str):
+        content = call.input[0].content  # what is asked most, and each call is weighed twice
+        if isinstance(content, str):
+            return weight_of(content)
     return sum(map(weight_of, _texts_of(call))) + _image_chars(call)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from random import Random
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import MsgspecError, Struct, structs
 
@@ -21,7 +21,7 @@ from .entries import Entry
 from .events import Events
 from .fault import LocalFault, Stopped
 from .group import LaneStopped
-from .key import key_of
+from .key import key_of, question_of, sample_of
 from .limits import Tokens
 from .money import cost_of, worst_cost
 from .recall import Recall
@@ -30,6 +30,9 @@ from .retry import RetryPolicy, Tries, told_to_wait
 from .routes import Route as Route
 from .routes import Routes
 from .sink import Line, Sink
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as HASH
 
 # Stops that are nothing of the host's: what was not sent stays pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
@@ -42,6 +45,14 @@ class Endable(Protocol):
     """A run, as far as it matters here."""
 
     async def abandon(self) -> None: ...
+
+
+class Encoded(Struct, frozen=True):
+    """A call in its provider's words, and the key of all its samples but for their number."""
+
+    route: Route
+    request: Request
+    question: HASH
 
 
 class Wanted(Struct):
@@ -125,15 +136,26 @@ class Scheduler:
         for listener in tuple(self.on_halt):
             listener()
 
-    def look_up(self, call: Call) -> Outcome | Wanted:
-        """What needs no sending: a stored answer, or a call that can't be sent at all."""
-        # A lane that lasts has its model's name: the shortest way for what is asked most.
-        route = self.routes.get(call.model) or self.ways.of(call.lane)
-        try:
-            request = route.endpoint.encode(call)
-        except EncodeError as error:
-            return self._unsent(call, Failure("rejected", str(error)))
-        key = key_of(request, call.trial)
+    def encoded(self, call: Call) -> Encoded:
+        """What all samples of a call have in common. Raises EncodeError. A lane that had stopped is opened anew where
+        it is time."""
+        route = self.ways.of(call.lane)
+        request = route.endpoint.encode(call)
+        return Encoded(route, request, question_of(request))
+
+    def look_up(self, call: Call, encoded: Encoded | None = None) -> Outcome | Wanted:
+        """What needs no sending: a stored answer, or a call that can't be sent at all. `encoded`: what was made of it
+        just now."""
+        if encoded is not None:
+            route, request, key = encoded.route, encoded.request, sample_of(encoded.question, call.trial)
+        else:
+            # A lane that lasts has its model's name: the shortest way for what is asked most.
+            route = self.routes.get(call.model) or self.ways.of(call.lane)
+            try:
+                request = route.endpoint.encode(call)
+            except EncodeError as error:
+                return self._unsent(call, Failure("rejected", str(error)))
+            key = key_of(request, call.trial)
         entry = self.recall.retrieval(key) if route.is_retrieval else self.recall.answer(key)
         if isinstance(entry, Entry):
             reply = route.endpoint.decode(entry.response)
@@ -251,11 +273,11 @@ class Scheduler:
                     tries.maybe_billed += 1  # cancelled on its way: the provider may finish it all the same
                     raise
                 if response is not None and isinstance(result, Reply):
-                    self._settle(route, permit, call, result)
                     tries.attempts += 1
                     outcome = self._success(wanted, result, response, tries)
                     if wanted.answered is not None:
                         await wanted.answered(outcome)
+                    self._settle(route, permit, call, result)
                     await self._store(wanted, response, outcome, sink)
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome

@@ -1,13 +1,13 @@
 """The gateway's speed, in one run: `python -m millstream.bench.speed.gateway [--quick] [--cache DIR]`.
 
-Cached answers a second with the gateway on one core, client and provider on another; and what the gateway adds to a
-call that has to be sent, against the same call made directly, one at a time and 32 at once, A B A B.
+Cached answers a second with the gateway on one core, client and provider on another, each a process of its own; and
+what the gateway adds to a call that has to be sent, against the same call made to the provider directly, one at a time
+and 32 at once, A B A B.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import signal
 import statistics
@@ -22,7 +22,7 @@ from pathlib import Path
 import uvloop
 from msgspec import Struct
 
-from .gateway_load import Load, Measured, Provider, measure
+from .gateway_load import Load, Measured, measure
 
 CACHED_GOAL = 2_000
 ADDED_GOAL_MS = 1.0
@@ -42,14 +42,6 @@ class Gateway(Struct, frozen=True):
         """What its process has used so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-class Outside(Struct):
-    """The provider: how long it takes, and how long it held each prompt."""
-
-    port: int
-    delay_s: list[float]
-    held: dict[bytes, float]
 
 
 def main() -> int:
@@ -75,28 +67,22 @@ class NoGateway(Exception):
 
 
 async def _all(folder: Path, core: int, scale: int) -> int:
-    outside = Outside(0, [0.0, 0.0], {})
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Provider(outside.delay_s, outside.held), "127.0.0.1", 0)
-    outside.port = server.sockets[0].getsockname()[1]
-    with gateway(f"http://127.0.0.1:{outside.port}/v1", folder, core) as running:
-        reached = [await cached(running, outside, 20_000 // scale)]
+    with provider() as port, gateway(f"http://127.0.0.1:{port}/v1", folder, core) as running:
+        reached = [await cached(running, 20_000 // scale)]
         for at_once, count, delay_s in _ADDED:
-            outside.delay_s[:] = delay_s
-            reached.append(await added(running, outside, at_once, max(at_once, count // scale)))
-    server.close()
+            reached.append(await added(running, port, at_once, max(at_once, count // scale), delay_s))
     return 0 if all(reached) else 3
 
 
-async def cached(running: Gateway, outside: Outside, count: int) -> bool:
+async def cached(running: Gateway, count: int) -> bool:
     """Every prompt was answered before."""
-    await measure(Load(running.port, DISTINCT, DISTINCT, 32, "stored", 0), outside.held)
+    await measure(Load(running.port, DISTINCT, DISTINCT, 32, "stored", trial=0))
     print(f"\ncached, {count:,} requests, 16 at once")
     print(f"{'answers/s':>12} {'median ms':>10} {'p99 ms':>8} {'CPU µs':>8}")
     rates = []
     for _ in range(ROUNDS):
         before = running.cpu_s()
-        found = await measure(Load(running.port, count, DISTINCT, 16, "stored", 0), outside.held)
+        found = await measure(Load(running.port, count, DISTINCT, 16, "stored", trial=0))
         if found.cached < count:
             raise SystemExit(f"{count - found.cached:,} of {count:,} answers did not come from the cache")
         rates.append(count / found.seconds)
@@ -106,17 +92,17 @@ async def cached(running: Gateway, outside: Outside, count: int) -> bool:
     return _verdict(f"{middle:,.0f} cached answers/s (goal >= {CACHED_GOAL:,})", is_reached=middle >= CACHED_GOAL)
 
 
-async def added(running: Gateway, outside: Outside, at_once: int, count: int) -> bool:
+async def added(running: Gateway, port: int, at_once: int, count: int, delay_s: tuple[float, float]) -> bool:
     """What a call takes beside the provider's own time, through the gateway and directly."""
-    low, high = (1e3 * seconds for seconds in outside.delay_s)
+    low, high = (1e3 * seconds for seconds in delay_s)
     print(f"\nuncached, {count:,} calls, {at_once} at once, to a provider that takes {low:g} to {high:g} ms")
     print(f"{'direct ms':>12} {'gateway ms':>11} {'added ms':>9} {'p99 added':>10} {'CPU µs':>8}")
     differences = []
     for number in range(ROUNDS):
         mark = f"pair {at_once} {number}"
-        direct = await measure(Load(outside.port, count, count, at_once, mark), outside.held)
+        direct = await measure(Load(port, count, count, at_once, mark, delay_s))
         before = running.cpu_s()
-        through: Measured = await measure(Load(running.port, count, count, at_once, mark), outside.held)
+        through: Measured = await measure(Load(running.port, count, count, at_once, mark, delay_s))
         cpu = 1e6 * (running.cpu_s() - before) / count
         differences.append(through.median_ms - direct.median_ms)
         tail = through.p99_ms - direct.p99_ms
@@ -124,6 +110,21 @@ async def added(running: Gateway, outside: Outside, at_once: int, count: int) ->
         print(f"{figures} {tail:>10.2f} {cpu:>8.0f}", flush=True)
     middle = statistics.median(differences)
     return _verdict(f"{middle:.2f} ms added (goal <= {ADDED_GOAL_MS:g})", is_reached=middle <= ADDED_GOAL_MS)
+
+
+@contextmanager
+def provider() -> Iterator[int]:
+    """On the client's core: its port."""
+    command = [sys.executable, "-P", "-m", "millstream.bench.speed.gateway_provider"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = process.stdout.readline()
+            if not port:
+                raise NoGateway("the provider did not start")
+            yield int(port)
+        finally:
+            process.terminate()
 
 
 @contextmanager

@@ -1,35 +1,32 @@
-"""A raw client and a provider in one loop, so that of every request it is known what the two took and what lay between.
+"""A raw client of the gateway, or of the provider itself: how long its requests take beside what that held them.
 
-Both write bytes and read as many as are announced: what is measured is the server's time and hardly their own.
+It writes bytes and reads as many as are announced: what is measured is the server's time and hardly its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import random
 import statistics
 import time
 from collections.abc import Iterator
-from typing import cast
 
 import orjson
 from msgspec import Struct
 
-from .server import answer
+from .gateway_provider import held_s, prompt_of
 
 PROMPT_CHARS = 1_800
-_ANSWER = answer()
-_REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(_ANSWER), _ANSWER)
 
 
 class Load(Struct, frozen=True):
-    """`count` requests for `distinct` prompts; `trial` None: not said."""
+    """`count` requests for `distinct` prompts that are answered between the two times; `trial` None: not said."""
 
     port: int
     count: int
     distinct: int
     at_once: int
     mark: str
+    delay_s: tuple[float, float] = (0.0, 0.0)
     trial: int | None = None
 
 
@@ -42,40 +39,7 @@ class Measured(Struct, frozen=True):
     cached: int
 
 
-class Provider(asyncio.Protocol):
-    """One connection. Answers after a time between the two in `delay_s`, and keeps how long it held each prompt."""
-
-    def __init__(self, delay_s: list[float], held: dict[bytes, float]) -> None:
-        self._delay_s = delay_s
-        self._held = held
-        self._buffer = b""
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's is one in all but its class.
-        self._transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        came = time.perf_counter()
-        self._buffer += data
-        head, end, body = self._buffer.partition(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0) if end else 0
-        if not end or len(body) < length:
-            return
-        self._buffer = b""
-        delay_s = random.uniform(*self._delay_s)
-        if delay_s:
-            asyncio.get_running_loop().call_later(delay_s, self._answer, _prompt_in(body), came)
-        else:
-            self._answer(_prompt_in(body), came)
-
-    def _answer(self, prompt: bytes, came: float) -> None:
-        assert self._transport is not None
-        self._transport.write(_REPLY)
-        self._held[prompt] = time.perf_counter() - came
-
-
-async def measure(load: Load, held: dict[bytes, float]) -> Measured:
+async def measure(load: Load) -> Measured:
     waiting, took, cached = _bodies(load), list[float](), 0
     trial = "" if load.trial is None else f"X-Millstream-Trial: {load.trial}\r\n"
     head = (
@@ -90,13 +54,13 @@ async def measure(load: Load, held: dict[bytes, float]) -> Measured:
             began = time.perf_counter()
             writer.write(b"%b%d\r\n\r\n%b" % (head, len(body), body))
             told = (await reader.readuntil(b"\r\n\r\n")).lower()
-            await reader.readexactly(int(told.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+            answer = await reader.readexactly(int(told.partition(b"content-length:")[2].partition(b"\r\n")[0]))
             seconds = time.perf_counter() - began
             if not told.startswith(b"http/1.1 200"):
                 raise SystemExit(f"expected 200, got {told.decode(errors='replace')}")
             is_cached = b"x-millstream-cached: true" in told
             cached += is_cached
-            took.append(seconds if is_cached else seconds - held.pop(_prompt_in(body)))
+            took.append(seconds if is_cached else seconds - held_s(answer))
         writer.close()
 
     began = time.perf_counter()
@@ -109,9 +73,5 @@ async def measure(load: Load, held: dict[bytes, float]) -> Measured:
 def _bodies(load: Load) -> Iterator[bytes]:
     filler = "arguments for and against " * 80
     for number in range(load.count):
-        prompt = f"<{load.mark} {number % load.distinct}> {filler}"[:PROMPT_CHARS]
+        prompt = f"{prompt_of(load.mark, number % load.distinct, load.delay_s)} {filler}"[:PROMPT_CHARS]
         yield orjson.dumps({"model": "openai/fixed", "messages": [{"role": "user", "content": prompt}]})
-
-
-def _prompt_in(body: bytes) -> bytes:
-    return body.partition(b"<")[2].partition(b">")[0]

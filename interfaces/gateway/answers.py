@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from ...engine.call import Outcome
 from ..dialects.dialect import Dialect, Problem
 from .paths import MESSAGES
+from .whole import Whole
 
 JSON, EVENTS = "application/json", "text/event-stream"
 CACHED, TRIAL, KEY, COST = "X-Millstream-Cached", "X-Millstream-Trial", "X-Millstream-Key", "X-Millstream-Cost"
@@ -55,26 +56,26 @@ def headers_of(told: Told, request_id: str, media_type: str) -> dict[str, str]:
     return headers
 
 
-def answer(body: bytes, told: Told, request_id: str, media_type: str = JSON, status: int = 200) -> web.Response:
-    return web.Response(body=body, status=status, headers=headers_of(told, request_id, media_type))
+def answer(body: bytes, told: Told, request_id: str, media_type: str = JSON, status: int = 200) -> Whole:
+    return Whole(status, headers_of(told, request_id, media_type), body)
 
 
-def refusal(problem: Problem, dialect: Dialect, name: str, request_id: str, told: Told | None = None) -> web.Response:
+def refusal(problem: Problem, dialect: Dialect, name: str, request_id: str, told: Told | None = None) -> Whole:
     """An error in the words of the client's dialect; `name` is the dialect's path."""
     status = problem.status
     if problem.kind == "over_budget" and name == MESSAGES:
         status = _PAYMENT_REQUIRED
     body = dialect.problem(structs.replace(problem, request_id=request_id or None))
     made = answer(body, told or Told(False), request_id, status=status)
-    made.headers["x-should-retry"] = "false"
+    made.fields["x-should-retry"] = "false"
     if name == MESSAGES:
-        made.headers["request-id"] = request_id
+        made.fields["request-id"] = request_id
     if status == 401:
-        made.headers["WWW-Authenticate"] = "Bearer"
+        made.fields["WWW-Authenticate"] = "Bearer"
     elif status == 405:
-        made.headers["Allow"] = _ALLOWED
+        made.fields["Allow"] = _ALLOWED
     if problem.retry_after_s is not None:
-        made.headers["Retry-After"] = str(problem.retry_after_s)
+        made.fields["Retry-After"] = str(problem.retry_after_s)
     return made
 
 

@@ -15,12 +15,12 @@ from msgspec import structs
 
 from ...engine.admission import Permit, Stop
 from ...engine.call import Call, Outcome
-from ...engine.endpoint import Hear
+from ...engine.endpoint import EncodeError, Hear
 from ...engine.events import Event
 from ...engine.fault import LocalFault
 from ...engine.limits import Tokens
 from ...engine.money import worst_cost
-from ...engine.scheduler import Wanted
+from ...engine.scheduler import Encoded, Wanted
 from ...wiring import Engine
 from ..dialects.dialect import Refused
 from .callers import Caller
@@ -115,11 +115,17 @@ class Asking:
     def under_way(self) -> int:
         return len(self._flights)
 
-    def look_up(self, call: Call) -> Outcome | Wanted:
-        """What needs no sending, or what does. Raises ConfigurationError for a model that can't be reached."""
-        scheduler = self._engine.scheduler
-        scheduler.route_of(call.model)  # opened anew where it is time
-        found = scheduler.look_up(call)
+    def encoded(self, call: Call) -> Encoded | None:
+        """In its provider's words, for any trial of it; None: it can't be said. Raises ConfigurationError for a model
+        that can't be reached."""
+        try:
+            return self._engine.scheduler.encoded(call)
+        except EncodeError:
+            return None
+
+    def look_up(self, call: Call, encoded: Encoded | None = None) -> Outcome | Wanted:
+        """What needs no sending, or what does. `encoded`: what was made of it just now."""
+        found = self._engine.scheduler.look_up(call, encoded)
         if isinstance(found, Outcome) or (known := self._flights.known(found.key)) is None:
             return found
         return _shared(structs.replace(known, call=call))
@@ -148,7 +154,7 @@ class Asking:
             except _NotCarried as error:
                 if error.caller is caller:
                     raise error.why from error
-                found = self.look_up(wanted.call)
+                found = self.look_up(wanted.call, self.encoded(wanted.call))
                 if isinstance(found, Outcome):
                     return found
                 wanted = found
@@ -195,7 +201,7 @@ class Asking:
                 turn.most = self._most(wanted)
                 turn.mark = await caller.reserve(turn.most)
             # Somebody else may have had it answered meanwhile.
-            found = self.look_up(wanted.call)
+            found = self.look_up(wanted.call, self.encoded(wanted.call))
             if isinstance(found, Outcome):
                 return found
             wanted = found
@@ -217,8 +223,8 @@ class Asking:
             flight.hear(piece)
 
         async def answered(outcome: Outcome) -> None:
-            self._used(name, outcome)
             flight.tell(outcome)
+            self._used(name, outcome)
             # Whoever waits goes first: making an entry of it takes as long as writing it out, and uvloop writes at the
             # end of a turn of its loop. So the entry waits for another turn. Nobody cancels from here.
             await asyncio.sleep(0)

@@ -20,7 +20,7 @@ from ...engine.admission import Stop
 from ...engine.call import TRIAL_MAX, Call, Outcome
 from ...engine.fault import LocalFault
 from ...engine.group import LaneStopped
-from ...engine.scheduler import Wanted
+from ...engine.scheduler import Encoded, Wanted
 from ...providers.table import PROVIDERS
 from ...wiring import ConfigurationError, Engine
 from ..dialects import anthropic_messages, gemini_generate, openai_chat, openai_responses
@@ -39,6 +39,7 @@ from .reach import refuse_unreached, unreached
 from .settings import GatewaySettings
 from .streaming import PING_S, Saying, stream_out
 from .trials import Taken, Trials
+from .whole import Whole
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {
@@ -74,11 +75,13 @@ class Exchange(Struct):
 
 
 class Question(Struct):
-    """What one request asks for: its calls, a trial each, and the dialect's reading of it."""
+    """What one request asks for: its calls, a trial each, and the dialect's reading of it. `encoded`: in the words of
+    their provider, which are the same for all of them; None: it has none."""
 
     asked: Asked
     calls: tuple[Call, ...]
     taken: Taken
+    encoded: Encoded | None
 
 
 class Handling:
@@ -177,7 +180,7 @@ class Handling:
             await self.asking.resume()
             question = self._question(exchange, await body_of(exchange.request, within_s=self.body_s))
             taken = question.taken
-            found = [self.asking.look_up(call) for call in question.calls]
+            found = [self.asking.look_up(call, question.encoded) for call in question.calls]
             told = self._told_before(found, taken)
             if question.asked.is_streamed and any(isinstance(one, Wanted) for one in found):
                 response, outcomes = await self._stream(exchange, question, found, told)
@@ -194,7 +197,9 @@ class Handling:
         finally:
             if taken is not None:
                 self._trials.end(taken, is_answered=is_answered)
-            self._metrics.answered(way.dialect, exchange.caller, status, outcomes, time.perf_counter() - began)
+            # Once the answer is on its way.
+            told_later, seconds = self._metrics.answered, time.perf_counter() - began
+            asyncio.get_running_loop().call_soon(told_later, way.dialect, exchange.caller, status, outcomes, seconds)
 
     def _question(self, exchange: Exchange, body: bytes) -> Question:
         way = exchange.way
@@ -211,18 +216,20 @@ class Handling:
         if call.extra:
             asked = as_said_to(asked, FAMILIES[way.dialect], self._engine.family_of(call.model))
             call = asked.call
-        taken = self._take(exchange, call, asked.count, body)
-        return Question(asked, tuple(structs.replace(call, trial=number) for number in taken.numbers), taken)
+        encoded = self.asking.encoded(call)
+        taken = self._take(exchange, encoded, asked.count, body)
+        calls = tuple(structs.replace(call, trial=number) for number in taken.numbers)
+        return Question(asked, calls, taken, encoded)
 
-    def _take(self, exchange: Exchange, call: Call, count: int, body: bytes) -> Taken:
+    def _take(self, exchange: Exchange, encoded: Encoded | None, count: int, body: bytes) -> Taken:
         said = exchange.headers.get("x-millstream-trial")
         if said is not None:
             if not said.isascii() or not said.isdigit() or len(said) > 19 or int(said) + count > TRIAL_MAX:
                 raise Refused("X-Millstream-Trial: expected a whole number, 0 or more", "X-Millstream-Trial")
             return Taken(tuple(range(int(said), int(said) + count)))
         scope = f"{exchange.caller.settings.name}\0{_run_of(exchange)}"
-        key = self._engine.key_of(call)
-        return self._trials.take(scope, key.encode(), count, body, exchange.headers.get("idempotency-key", ""))
+        key = b"" if encoded is None else encoded.question.digest()
+        return self._trials.take(scope, key, count, body, exchange.headers.get("idempotency-key", ""))
 
     @staticmethod
     def _told_before(found: Sequence[Outcome | Wanted], taken: Taken) -> Told:
@@ -261,7 +268,7 @@ class Handling:
     ) -> Outcome:
         return found if isinstance(found, Outcome) else await self.asking.fetch(caller, found, hear)
 
-    def _whole(self, exchange: Exchange, asked: Asked, outcomes: Sequence[Outcome], told: Told) -> web.Response:
+    def _whole(self, exchange: Exchange, asked: Asked, outcomes: Sequence[Outcome], told: Told) -> Whole:
         dialect = exchange.dialect
         if asked.is_streamed:
             stream = dialect.stream(asked)

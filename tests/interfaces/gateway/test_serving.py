@@ -218,6 +218,7 @@ def test_two_gateways_share_one_cache_and_one_budget(tmp_path: Path, provider: P
     flags = ("--base-url", provider.base_url, *files)
     with serving(homes[0], *flags, ANN=ANN) as (_, one), serving(homes[1], *flags, ANN=ANN) as (_, two):
         first = asyncio.run(post(one, ASKED, x_api_key=ANN))
+        time.sleep(0.5)  # an answer leaves a moment before it is stored, where the other one can see it
         second = asyncio.run(post(two, ASKED, x_api_key=ANN))
         assert (first.status, second.status, second.is_cached, provider.calls()) == (200, 200, True, 1)
         texts = [{**ASKED, "messages": [{"role": "user", "content": f"q {n}"}]} for n in range(8)]
