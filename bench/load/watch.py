@@ -93,25 +93,34 @@ class Watch:
 
     def verdict(self, latency: Histogram, undelayed: Histogram, *, due: int, begun: int) -> Verdict:
         """`undelayed`: latency without what our own loop was late. `due` and `begun`: calls that had a free place, and
-        those of them that were begun. Latencies that our lag moves by more than 2% + 1 ms are not the server's."""
+        those of them that were begun. Latencies that we moved by more than 2% + 1 ms are not the server's."""
         reasons = []
-        finest_s = TIMER_S if self._alarm is None else 0.0
         if self.cpu_peak > CPU_MOST:
             reasons.append(f"this process took {self.cpu_peak:.0%} of a core, more than {CPU_MOST:.0%}")
-        for percent in (50.0, 99.0):
-            whole, rest, lag = (each.percentile(percent) for each in (latency, undelayed, self.lag))
-            allowed_s = allowed_error_s(0.0 if rest is None else rest.value_s)
-            if whole is not None and rest is not None and whole.value_s - rest.value_s > allowed_s:
-                moved = f"calls begun late moved p{percent:g} by {1000 * (whole.value_s - rest.value_s):.1f} ms"
-                reasons.append(f"{moved}, more than {1000 * allowed_s:.1f} ms")
-            # An answer is read as late as the loop lags.
-            if lag is not None and rest is not None and lag.value_s > allowed_s + finest_s:
-                lagged = f"the loop's lag was {1000 * lag.value_s:.1f} ms at p{percent:g}"
-                reasons.append(f"{lagged}, more than {1000 * (allowed_s + finest_s):.1f} ms")
+        for percent in (50.0, 90.0, 99.0):
+            own = self._own_part(percent, latency, undelayed)
+            if own:
+                reasons.append(own)
+                break
         if due and begun < RATE_LEAST * due:
             reasons.append(f"{begun:,} of {due:,} calls were begun, fewer than {RATE_LEAST:.0%}")
         lag = self.lag.percentile(99)
         return Verdict(0.0 if lag is None else lag.value_s, self.cpu_peak, self.cpu_mean, tuple(reasons))
+
+    def _own_part(self, percent: float, latency: Histogram, undelayed: Histogram) -> str:
+        """What is ours in a percentile, where that is too much. Calls were begun late, and answers were read as late as
+        the loop lagged: the two may have met in one call, so they are added up."""
+        whole, rest, lag = (each.percentile(percent) for each in (latency, undelayed, self.lag))
+        if rest is None or whole is None:
+            # No answer came: there is no latency to be wrong about.
+            return ""
+        moved_s, lag_s = whole.value_s - rest.value_s, 0.0 if lag is None else lag.value_s
+        allowed_s = allowed_error_s(rest.value_s) + (TIMER_S if self._alarm is None else 0.0)
+        if moved_s + lag_s <= allowed_s:
+            return ""
+        parts = f"calls were begun {1000 * moved_s:.1f} ms late, the loop lagged by {1000 * lag_s:.1f} ms"
+        own = f"{1000 * (moved_s + lag_s):.1f} ms of p{percent:g} are our own"
+        return f"{own} ({parts}), more than {1000 * allowed_s:.1f} ms"
 
 
 def allowed_error_s(latency_s: float) -> float:
