@@ -70,6 +70,12 @@ class Settings(Struct, frozen=True, kw_only=True):
                 force_setattr(self, name, Path(given))
         if self.mode not in MODES:
             raise ConfigurationError(f"mode {self.mode!r} is none of {', '.join(MODES)}")
+        if self.measures and self.mode == "record":
+            # What an earlier run stored is no call of this one.
+            force_setattr(self, "mode", "live")
+        if self.measures and self.mode != "live":
+            said = f"mode {self.mode} answers some by itself: use live"
+            raise ConfigurationError(f"a measurement sends every call, and {said}")
         if self.snapshot is not None and self.mode not in ("replay", "strict"):
             raise ConfigurationError(f"a snapshot is read in mode replay or strict; mode {self.mode} reads none")
         if not 0 <= self.max_age_s < 1e10:

@@ -144,6 +144,8 @@ def _interval(found: Percentile | None, factor: float) -> str:
 
 
 def _errors(own: Model) -> Iterator[str]:
+    if not own.calls:
+        return
     share = own.error_share
     kinds = f": {by_kind(own.errors)}" if own.errors else ""
     yield f"errors   {share.value:.2%} ({share.low:.2%} to {share.high:.2%}){kinds}"

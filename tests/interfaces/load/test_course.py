@@ -103,7 +103,7 @@ def test_no_two_steps_have_the_same_arrivals_or_the_same_calls() -> None:
 
 def test_all_steps_of_all_models_spend_one_purse_and_what_was_found_until_then_stands() -> None:
     chance = Random(5)
-    for _ in range(20):
+    for _ in range(8):
         cap = chance.uniform(0.0005, 0.02)
         order = order_of(Limits(max_cost=cap), goal=GOAL, search=SEARCH, models=(MODEL, "sim/other"))
         course, seen = carried(order, lambda: ten_places(cost=0.000_02))
