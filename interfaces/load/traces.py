@@ -38,12 +38,14 @@ _TOKENS_MAX = 10_000_000
 
 
 class Part(Struct, frozen=True):
-    """What of a trace is wanted: its first seconds and its first calls (None: all), and whether with their tokens."""
+    """What of a trace is wanted: its first seconds and its first calls (None: all), and whether with their tokens.
+    More than `most` are refused."""
 
     seconds: float | None = None
     calls: int | None = None
     inputs: bool = False
     outputs: bool = False
+    most: int = STAMPS_MAX
 
 
 class Trace(Struct, frozen=True):
@@ -110,9 +112,9 @@ def _taken(arrivals: Iterator[_Arrival], path: Path, part: Part) -> Iterator[_Ar
             return
         if part.seconds is not None and number and each.stamp - first >= part.seconds:
             return
-        if number >= STAMPS_MAX:
+        if number >= part.most:
             raise UsageError(
-                f"--replay: {path}: expected at most {STAMPS_MAX:,} time stamps, got more: take a part of them by "
+                f"--replay: {path}: expected at most {part.most:,} time stamps, got more: take a part of them by "
                 f"--duration or --calls"
             )
         yield each
@@ -135,7 +137,7 @@ def _arrivals(rows: Iterable[tuple[int, Row]], columns: _Columns, path: Path, pa
 def _sorted(rows: Iterable[tuple[int, Row]], columns: _Columns, path: Path, part: Part) -> list[_Arrival]:
     """Calls of our own stand in the order in which they ended."""
     each = (_arrival(row, columns, f"--replay: {path}: line {number}", part) for number, row in rows)
-    return sorted(islice(each, STAMPS_MAX + 1), key=lambda arrival: arrival.stamp)
+    return sorted(islice(each, part.most + 1), key=lambda arrival: arrival.stamp)
 
 
 def _of_one_model(rows: Iterable[tuple[int, Row]], path: Path) -> Iterator[tuple[int, Row]]:
