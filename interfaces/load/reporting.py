@@ -75,12 +75,12 @@ def write_page(folders: Sequence[Path], out: Path) -> Path:
 def write(folders: Sequence[Path], out: Path) -> LoadReport:
     """Raises UsageError for a folder without a readable load test, LocalFault where the report can't be written."""
     from ...metrics.report.load.part import drawn
-    from ...metrics.report.load.series import Test
+    from ...metrics.report.load.series import LoadTest
 
     paths = list({path.resolve(): path.absolute() for path in folders}.values())
     refuse_foreign(out / PAGE)
     names = names_of(paths)
-    tests = [Test(name, read(path)) for name, path in zip(names, paths, strict=True)]
+    tests = [LoadTest(name, read(path)) for name, path in zip(names, paths, strict=True)]
     made = drawn(tests, join(["millstream", "report", *names]))
     with unless_unwritable(out):
         written = write_tables(made.tables, out / TABLES)

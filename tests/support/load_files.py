@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +14,7 @@ import msgspec
 from load_server import LoadServer
 from virtual_time import run_virtually
 
-from millstream.bench.load.arrivals import Arrivals, Closed, Open, Stretch
+from millstream.bench.load.arrivals import Closed, Open, Stretch
 from millstream.bench.load.goal import Search, parse_goal
 from millstream.bench.load.lengths import Fixed
 from millstream.bench.load.meter import Promise
@@ -106,22 +107,24 @@ def now_and_then(number: int) -> FailureKind | None:
     return "timeout" if number % 97 == 5 else None
 
 
-def steady(model: str = "sim/steady", **how: Any) -> Load:
+@cache
+def steady(model: str = "sim/steady") -> Load:
     """One rate with warm-up and cool-down, a stall of two seconds while few places are free, and a promise."""
     stretch = Stretch(60.0, 20.0)
-    limits = Limits(in_flight=10)
-    plan = Plan(Open((stretch,)), limits, 5.0, 5.0, Promise(first_token_s=0.5, latency_s=1.0), seed=1)
-    given = {"stalls": (30.0, 32.0), "fails": now_and_then, **how}
-    return measured(plan, lambda name: server(**given), model, said={"rate": 20, "duration": 60, "warm-up": 5})
+    plan = Plan(Open((stretch,)), Limits(in_flight=10), 5.0, 5.0, Promise(first_token_s=0.5, latency_s=1.0), seed=1)
+    said = {"rate": 20, "arrivals": "poisson", "duration": 60, "warm-up": 5, "cool-down": 5}
+    return measured(plan, lambda name: server(stalls=(30.0, 32.0), fails=now_and_then), model, said=said)
 
 
+@cache
 def swept(model: str = "sim/steady", places: int = 12, *, stream: bool = True) -> Load:
     """Rates up to what the server can't bear: with 12 places and 0.32 s a call some 37 a second."""
-    arrivals = Open(tuple(Stretch(60.0, rate) for rate in STEPS))
+    arrivals = Open(tuple(Stretch(30.0, rate) for rate in STEPS))
     plan = Plan(arrivals, Limits(drain_s=120.0), seed=2)
     return measured(plan, lambda name: server(places=places), model, stream=stream, said={"steps": list(STEPS)})
 
 
+@cache
 def searched(model: str = "sim/steady") -> Load:
     goal = "p95 first token <= 1 s and errors <= 1%"
     plan = Plan(Open((Stretch(math.inf, 1.0),)), Limits(calls=1_000_000), 2.0, seed=3)
@@ -129,13 +132,10 @@ def searched(model: str = "sim/steady") -> Load:
     return measured(plan, lambda name: server(places=12), model, goal=goal, search=search, said={"goal": goal})
 
 
+@cache
 def closed(model: str = "sim/steady") -> Load:
-    plan = Plan(closed_loop(8), Limits(duration_s=30.0))
+    plan = Plan(Closed(8), Limits(duration_s=30.0))
     return measured(plan, lambda name: server(), model, stream=False, said={"in-flight": 8, "duration": 30})
-
-
-def closed_loop(in_flight: int) -> Arrivals:
-    return Closed(in_flight)
 
 
 def written(load: Load, folder: Path) -> Path:

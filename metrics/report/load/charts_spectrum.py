@@ -57,7 +57,7 @@ def spectrum_figure(table: Table, every: Sequence[Series]) -> Figure:
         height = legend_height(clocks)
     else:
         scale = alt.Scale(domain=clocks, range=[[1, 0], [5, 3]])
-        dash = alt.StrokeDash("clock:N", title=None, scale=scale, legend=stroke_legend(clocks))
+        dash = alt.StrokeDash("clock:N", title=None, scale=scale, legend=stroke_legend(clocks, orient="bottom"))
         how = {"color": paint(names, places, "line", stroke_legend(names)), "strokeDash": dash}
         height = legend_height(names) + legend_height(clocks)
     y = seconds_axis([_number(row["y"]) for row in rows], "At most")

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ..html_tables import shown_value, table_html
 from ..inert import in_html
+from ..labels import plain
 from ..page import framed
 from ..page_sections import facts_html
 from ..sections import Part, Section, csv_name, data_html, figure_html, remarks_html, table_section
@@ -20,7 +21,7 @@ from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
 from .charts_time import over_time_figure, overlaid_over_time_figure
 from .differences import Difference, differences, differences_table, shown_differences
-from .series import TIMINGS, Series, Test, series_of
+from .series import TIMINGS, LoadTest, Series, series_of
 from .tables import stepped
 
 _STREAMING = "load-streaming"
@@ -34,7 +35,7 @@ class Drawn(Struct, frozen=True):
     tables: tuple[Table, ...]
 
 
-def drawn(tests: Sequence[Test], command: str = "") -> Drawn:
+def drawn(tests: Sequence[LoadTest], command: str = "") -> Drawn:
     """The same tests give the same bytes."""
     every = series_of(tests)
     found = differences(every)
@@ -92,7 +93,7 @@ def _has_rates(every: Iterable[Series]) -> bool:
 
 
 def _sections(
-    tests: Sequence[Test],
+    tests: Sequence[LoadTest],
     every: Sequence[Series],
     made: dict[str, Table],
     found: Sequence[Difference],
@@ -123,7 +124,7 @@ def _drawn_section(
     return Section(name, title, body + after)
 
 
-def _summary(tests: Sequence[Test], every: Sequence[Series], made: dict[str, Table]) -> str:
+def _summary(tests: Sequence[LoadTest], every: Sequence[Series], made: dict[str, Table]) -> str:
     return "".join(
         (
             *(_bottleneck(test, len(tests) > 1) for test in tests),
@@ -138,11 +139,11 @@ def _summary(tests: Sequence[Test], every: Sequence[Series], made: dict[str, Tab
     )
 
 
-def _bottleneck(test: Test, several: bool) -> str:
+def _bottleneck(test: LoadTest, several: bool) -> str:
     if not test.load.client.is_bottleneck:
         return ""
     whose = f"{in_html(test.name)}: the" if several else "The"
-    items = "".join(f"<li>{in_html(reason)}</li>" for reason in test.load.client.reasons)
+    items = "".join(f"<li>{in_html(plain(reason))}</li>" for reason in test.load.client.reasons)
     return (
         f'<div class="alert bottleneck" role="note"><strong>{whose} client was the bottleneck.</strong> '
         "These figures are not the server's alone: the program that measured, or its machine, could not keep up."
@@ -150,7 +151,7 @@ def _bottleneck(test: Test, several: bool) -> str:
     )
 
 
-def _cut_short(test: Test, several: bool) -> str:
+def _cut_short(test: LoadTest, several: bool) -> str:
     if not words.was_cut_short(test.load):
         return ""
     whose = f"{in_html(test.name)}: it" if several else "It"
@@ -160,7 +161,7 @@ def _cut_short(test: Test, several: bool) -> str:
     )
 
 
-def _headline(tests: Sequence[Test], every: Sequence[Series]) -> Iterator[str]:
+def _headline(tests: Sequence[LoadTest], every: Sequence[Series]) -> Iterator[str]:
     for test in tests:
         name = f"<h3>{in_html(test.name)}</h3>" if len(tests) > 1 else ""
         yield f'{name}<p class="headline"><strong>Asked:</strong> {in_html(words.asked(test.load))}.</p>'
@@ -181,7 +182,7 @@ def _shown_summary(every: Sequence[Series]) -> Table:
     columns = (
         Column("model", "Model"),
         Column("calls", "Calls", "count"),
-        Column("rate", "a second", "amount"),
+        Column("rate", "Calls a second", "amount"),
         Column("errors", "Errors"),
         Column("goodput", "Goodput a second", "amount"),
         Column("tokens", "Output tokens a second", "amount"),
@@ -254,7 +255,7 @@ def _left_out(every: Sequence[Series]) -> str:
     return f'<p class="note">Not here: {in_html("; ".join(left))}.</p>' if left else ""
 
 
-def _origin(tests: Sequence[Test], every: Sequence[Series], command: str) -> str:
+def _origin(tests: Sequence[LoadTest], every: Sequence[Series], command: str) -> str:
     parts = []
     for test in tests:
         name = f"<h3>{in_html(test.name)}</h3>" if len(tests) > 1 else ""

@@ -15,7 +15,7 @@ from ..labels import labels, plain
 from ..table import Cell, Column
 
 
-class Test(Struct, frozen=True):
+class LoadTest(Struct, frozen=True):
     """`name`: its folder, where that tells it from the others."""
 
     name: str
@@ -57,7 +57,7 @@ TIMINGS = (
 )
 
 
-def series_of(tests: Sequence[Test]) -> tuple[Series, ...]:
+def series_of(tests: Sequence[LoadTest]) -> tuple[Series, ...]:
     several = len(tests) > 1
     pairs = [(test, model) for test in tests for model in test.load.models]
     same_model = len({model for _, model in pairs}) == 1

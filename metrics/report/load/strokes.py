@@ -91,9 +91,11 @@ def lines_of(names: Sequence[str], places: Sequence[int], field: str = "line") -
     }
 
 
-def stroke_legend(names: Sequence[str]) -> alt.Legend:
+def stroke_legend(names: Sequence[str], **how: Any) -> alt.Legend:
     columns, between = legend_columns(list(names))
-    return alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between)
+    return alt.Legend(
+        symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between, **how
+    )
 
 
 def paint(names: Sequence[str], places: Sequence[int], field: str, legend: alt.Legend | None = None) -> alt.Color:

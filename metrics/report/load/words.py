@@ -11,7 +11,7 @@ from typing import Any
 from ...load.file import Load, Percentile
 from ..html_tables import MISSING, amount, duration
 from ..labels import plain
-from .series import Series, Test
+from .series import LoadTest, Series
 from .tables import stepped
 
 _ENDINGS = {
@@ -140,7 +140,7 @@ def left_out(every: Sequence[Series]) -> Iterator[str]:
         yield "errors by kind, since every call was answered"
 
 
-def facts(test: Test) -> Iterator[tuple[str, str]]:
+def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
     """How it was measured."""
     load = test.load
     yield "Models", ", ".join(plain(model, 80) for model in load.models)
@@ -162,7 +162,7 @@ def facts(test: Test) -> Iterator[tuple[str, str]]:
             yield f"--{plain(name, 40)}", shown
 
 
-def title_of(tests: Sequence[Test]) -> str:
+def title_of(tests: Sequence[LoadTest]) -> str:
     models = list(dict.fromkeys(model for test in tests for model in test.load.models))
     shown = plain(models[0], 60) if len(models) == 1 else f"{len(models)} models"
     return f"Load test of {shown}" if len(tests) == 1 else f"{len(tests)} load tests of {shown}"
