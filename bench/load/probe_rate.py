@@ -1,66 +1,158 @@
-"""How fast a bucket fills, narrowed by every call that it admits or refuses.
+"""How fast a bucket fills: every level and rate that agrees with all that was admitted and refused so far.
 
-Pure arithmetic: a bucket that was empty but for a rest below one, the amounts taken since, and the rates that agree.
+Pure arithmetic. With `a` in it at the start and `r` more each second, at most a + r*t can have been taken by a time t,
+and a refusal says that one more would be above it: each answer cuts a half-plane off. Knows no clock and no provider.
 """
 
 from __future__ import annotations
 
-_RESTS = 64
-_NARROW = 1.028
-# How far from a guess a rate may be that it stands for.
-_BAND = 0.012
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+RATE_MAX = 2_000.0
+_NARROW = 1.027
+_EPS = 1e-9
+# So many hints are remembered.
+_LINES = 4
+
+
+class Corner(NamedTuple):
+    """A level at the start and a rate a second."""
+
+    level: float
+    rate: float
+
+
+Region = tuple[Corner, ...]
+
+
+def cut(region: Region, at_s: float, amount: float, sign: int) -> Region:
+    """The part where level + rate * at_s is at least the amount (sign 1), or at most (-1)."""
+    kept: list[Corner] = []
+    over = [sign * (level + rate * at_s - amount) for level, rate in region]
+    for place, (corner, here) in enumerate(zip(region, over, strict=True)):
+        before, there = region[place - 1], over[place - 1]
+        if (here > 0) != (there > 0) and here != there:
+            share = there / (there - here)
+            level = before.level + share * (corner.level - before.level)
+            kept.append(Corner(level, before.rate + share * (corner.rate - before.rate)))
+        if here > 0:
+            kept.append(corner)
+    return tuple(kept)
+
+
+def rates(region: Region) -> tuple[float, float]:
+    return min(corner.rate for corner in region), max(corner.rate for corner in region)
+
+
+def levels_at(region: Region, rate: float) -> tuple[float, float] | None:
+    """Between which levels the region lies at one rate."""
+    found = []
+    for place, corner in enumerate(region):
+        before = region[place - 1]
+        low, high = sorted((before, corner), key=lambda each: each.rate)
+        if low.rate <= rate <= high.rate:
+            share = (rate - low.rate) / (high.rate - low.rate) if high.rate > low.rate else 0.0
+            found.append(low.level + share * (high.level - low.level))
+            if high.rate == low.rate:
+                found.append(high.level)
+    return (min(found), max(found)) if found else None
+
+
+def area(region: Region) -> float:
+    pairs = zip(region, (*region[1:], region[0]), strict=True)
+    return abs(sum(one.level * two.rate - two.level * one.rate for one, two in pairs)) / 2
+
+
+class Taken(NamedTuple):
+    """One round as a bucket sees it. `admitted_s`: when the last of those was sent, `refused_s` likewise; None for
+    none. `maybe`: calls of which nobody knows whether they were admitted."""
+
+    admitted: int
+    admitted_s: float | None
+    refused_s: float | None
+    maybe: int = 0
+
+
+class Line(NamedTuple):
+    """A hint: at this time since the start, so much in all will have come."""
+
+    at_s: float
+    amount: float
 
 
 class FillRate:
-    """The rates (a second) that agree with what was seen since a refusal at `since_s`. A call is decided up to `late_s`
-    after it was sent."""
+    """Begins with a refusal, when less than one was there. A call is decided up to `late_s` after it was sent."""
 
-    def __init__(self, since_s: float, late_s: float, least: float = 0.0, most: float = 1e4) -> None:
-        self.since_s = since_s
+    def __init__(self, refusal: Taken, late_s: float, least: float = 0.0, most: float = RATE_MAX) -> None:
+        assert refusal.refused_s is not None
+        self.since_s = refusal.refused_s
         self.late_s = late_s
         self.taken = 0
-        self._by_rest = {place / _RESTS: (least, most) for place in range(_RESTS)}
+        self.maybe = 0
+        self.lines: list[Line] = []
+        # What may have been lost since a full bucket takes no more.
+        self.lost = 0.0
+        self._rounds: list[tuple[float, int]] = []
+        below = -most * (late_s + abs(self.since_s - (refusal.admitted_s or self.since_s)))
+        box = (Corner(below - _EPS, least), Corner(1.0, least), Corner(1.0, most), Corner(below - _EPS, most))
+        settled_s = 0.0 if refusal.admitted_s is None else max(0.0, refusal.admitted_s + late_s - self.since_s)
+        self.region = cut(box, settled_s, -_EPS, 1)
 
-    def learn(self, at_s: float, admitted: int, is_refused: bool) -> None:
-        """At this time so many more were admitted, and perhaps one was refused."""
-        elapsed = at_s - self.since_s
-        longest, shortest = elapsed + self.late_s, max(1e-9, elapsed - self.late_s)
-        agreeing = {}
-        for rest, (least, most) in self._by_rest.items():
-            if admitted:
-                least = max(least, (self.taken + admitted - rest) / longest)
-            if is_refused:
-                most = min(most, (self.taken + admitted + 1 - rest) / shortest)
-            if least <= most:
-                agreeing[rest] = (least, most)
-        self.taken += admitted
-        if agreeing:
-            self._by_rest = agreeing
+    def learn(self, taken: Taken, holds: float) -> None:
+        """Cut off what does not agree. `holds`: the bucket's capacity at the least."""
+        before = self.taken
+        self.taken += taken.admitted
+        self.maybe += taken.maybe
+        if taken.admitted_s is not None:
+            at_s = taken.admitted_s - self.since_s
+            self._rounds.append((at_s + self.late_s, before))
+            self.region = cut(self.region, at_s + self.late_s, self.taken - _EPS, 1)
+        if taken.refused_s is not None:
+            at_s = taken.refused_s - self.since_s
+            if self._rounds and self.taken - self._rounds[0][1] > holds - 1 and self.region:
+                peak = max(max(level + rate * when for level, rate in self.region) - had for when, had in self._rounds)
+                self.lost = max(self.lost, peak - holds)
+            self._rounds = []
+            self.region = cut(self.region, at_s, self.taken + self.maybe + 1 + self.lost, -1)
+
+    def hint(self, at_s: float, amount: float) -> None:
+        self.lines = [*self.lines[1 - _LINES :], Line(at_s - self.since_s, amount)]
 
     @property
     def least(self) -> float:
-        return min(least for least, _ in self._by_rest.values())
+        return rates(self.region)[0] if self.region else 0.0
 
     @property
     def most(self) -> float:
-        return max(most for _, most in self._by_rest.values())
+        return rates(self.region)[1] if self.region else RATE_MAX
+
+    @property
+    def is_contradicted(self) -> bool:
+        """No bucket does what was seen."""
+        return not self.region
 
     @property
     def is_narrow(self) -> bool:
-        return self.least > 0 and self.most <= _NARROW * self.least
+        return bool(self.region) and self.least > 0 and self.most <= _NARROW * self.least
 
-    def time_of(self, amount: int, guesses: tuple[float, ...] = ()) -> float:
-        """When so much more is as likely to be there as not, if one of these rates is the true one: the first that
-        still agrees counts."""
-        for guess in guesses:
-            bands = [
-                (rest, max(least, guess * (1 - _BAND)), min(most, guess * (1 + _BAND)))
-                for rest, (least, most) in self._by_rest.items()
-            ]
-            bands = [(rest, least, most) for rest, least, most in bands if least <= most]
-            if bands:
-                break
-        else:
-            bands = [(rest, least, most) for rest, (least, most) in self._by_rest.items()]
-        middles = sorted((self.taken + amount - rest) / ((least + most) / 2) for rest, least, most in bands)
-        return self.since_s + middles[len(middles) // 2]
+
+class Guess(NamedTuple):
+    """A bucket that may be the one, and how likely it is."""
+
+    level: float
+    rate: float
+    weight: float
+
+
+def met(lines: Sequence[Line]) -> list[float]:
+    """The rates at which two hints agree."""
+    found = []
+    for place, one in enumerate(lines):
+        for two in lines[:place]:
+            if abs(one.amount - two.amount) > 0.5 and not math.isclose(one.at_s, two.at_s):
+                rate = (one.amount - two.amount) / (one.at_s - two.at_s)
+                if rate > 0:
+                    found.append(rate)
+    return found

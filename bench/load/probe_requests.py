@@ -6,38 +6,27 @@ times at which something is admitted again tell the kind. Knows no clock, no pro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator
-from typing import NamedTuple
 
-from .probe_rate import FillRate
+from .probe_bucket import MINUTE_S, Bucket
 from .probe_result import Found
-from .probe_steps import SMALL, Ask, Seen, Step, Steps, Wait, told_wait_s
+from .probe_rounds import Round, Rounds
+from .probe_steps import Seen, Step, Steps
+from .probe_windows import Windows
 
-MINUTE_S = 60.0
 # Between the first call and the others: so much earlier it leaves a sliding minute.
 APART_S = 4.0
-_EDGE_S = 1.5
 _JUST_S = 0.05
 # A burst has to end before its first calls leave a sliding minute.
-_BURST_MAX_S = 50.0
+_BURST_MAX_S = 54.0
+# After so long, larger steps.
+_SLOW_S = 20.0
 _PAUSE_S = 1.0
-_FILL_MAX_S = 25.0
-_FILL_MOST = 40
-_ROUNDS_MAX = 40
-_SURE_SHARE = 0.975
-# A part of what is known to be there, by which more is tried.
-_SPARE = 32
-_LATE_MAX_S = 0.25
-
-
-class Round(NamedTuple):
-    """What came of calls that were sent at once."""
-
-    at_s: float
-    admitted: int
-    refused: int
-    told_s: float | None
+# A refusal for what is in flight asks for no longer wait.
+_FLIGHT_S = 2.0
+_FEW, _FEW_SENT, _SMALL_BURST = 4, 12, 20
+# A bucket holds a minute's worth at the most: it has one again by then.
+_ONE_AGAIN = 1.1
 
 
 class RequestProbe:
@@ -45,289 +34,183 @@ class RequestProbe:
 
     def __init__(self, found: Found, *, in_flight_max: int, requests_max: int) -> None:
         self.found = found
-        self._most = in_flight_max
+        self._rounds = Rounds(found, in_flight_max)
+        self._in_flight_max = in_flight_max
         self._requests_max = requests_max
-        self._now = 0.0
-        self.late_s = _LATE_MAX_S
-        self.beside = 0
+        self._windows = Windows(self._rounds)
+        self._retried_s = 0.0
         self._released_s: float | None = None
-        self._remaining: float | None = None
-        self.at_once = self._capacity = 1
-        self._rounds: list[Round] = []
+        # So many were admitted of more in flight, when so many had been in all.
+        self._ceiling: tuple[int, int] | None = None
+
+    @property
+    def at_once(self) -> int:
+        return self._rounds.at_once
+
+    @property
+    def beside(self) -> int:
+        return self._rounds.beside
 
     def steps(self) -> Steps:
         refusal = yield from self._burst()
-        if refusal is not None:
+        if refusal is not None and self._rounds.admitted:
             yield from self._watch(refusal)
-
-    # What is sent
-
-    def _ask(self, count: int, last_after_s: float = 0.0) -> Generator[Step, list[Seen], Round]:
-        seen = yield Ask((SMALL,) * count, last_after_s)
-        self._now = max(one.done_s for one in seen)
-        self.late_s = min(self.late_s, *(one.done_s - one.sent_s for one in seen))
-        self.beside = max(self.beside, *(one.answer.tokens - one.size for one in seen))
-        refusals = [one for one in seen if one.is_refused]
-        admitted = sum(one.is_admitted for one in seen)
-        told = [limit for one in seen for limit in one.answer.limits if limit.of == "requests"]
-        left = [limit.remaining for limit in told if limit.remaining is not None]
-        self._remaining = min(left) if left else None
-        self.at_once = max(self.at_once, admitted if not last_after_s else 0)
-        made = Round(seen[0].sent_s, admitted, len(refusals), told_wait_s(refusals))
-        self._rounds.append(made)
-        return made
-
-    def _wait(self, until_s: float) -> Steps:
-        if until_s > self._now:
-            yield Wait(until_s)
-            self._now = until_s
-
-    @property
-    def _sent(self) -> int:
-        return sum(each.admitted for each in self._rounds)
+        self._judge_ceiling()
 
     # The first refusal
 
     def _burst(self) -> Generator[Step, list[Seen], Round | None]:
         """Ever larger rounds until one is refused for its number; None: nothing is."""
-        first = yield from self._ask(1)
+        rounds = self._rounds
+        first = yield from rounds.ask(1)
         if first.refused:
             return first
-        yield from self._wait(self._now + APART_S)
-        is_known = False
+        yield from rounds.wait(rounds.now + APART_S)
         while True:
-            count = min(self._most, self._next_count())
-            made = yield from self._ask(count)
-            if made.refused:
-                if is_known or self.found.concurrency is not None:
+            ceiling = self._ceiling_to_check()
+            made = yield from rounds.ask(min(rounds.most, self._next_count()) if ceiling is None else ceiling + 1)
+            if ceiling is not None and made.admitted == ceiling and made.refused:
+                self.found.concurrency = rounds.most = ceiling
+            elif made.refused:
+                # Whoever was met by a ceiling had as many as ever before.
+                is_exhausted = made.asked == 1 or ceiling is not None or made.admitted < rounds.at_once
+                if is_exhausted or self.found.concurrency is not None:
                     return made
-                is_known = True
-                if not (yield from self._is_ceiling(made)):
-                    if self._rounds[-1].refused:
-                        return self._rounds[-1]
-                    # More than before at once: it was no ceiling, and something came back.
-                    self._released_s = made.at_s
-            self.found.tested_rpm = max(self.found.tested_rpm, self._sent)
-            if self._sent >= self._requests_max or self._now - self._rounds[0].at_s > _BURST_MAX_S:
+                if made.told_s is not None and made.told_s > _FLIGHT_S:
+                    return made
+                yield from rounds.wait(max(made.told_at_s or 0.0, rounds.now + _PAUSE_S))
+                again = yield from rounds.ask(1)
+                if again.refused:
+                    return again
+                self._ceiling, self._retried_s = (made.admitted, rounds.admitted - again.admitted), made.at_s
+                rounds.most = made.admitted
+            elif self._ceiling is not None and made.admitted > self._ceiling[0]:
+                # More than before at once: it was no ceiling, and something came back.
+                self._ceiling, rounds.most, self._released_s = None, self._in_flight_max, self._retried_s
+            self.found.tested_rpm = max(self.found.tested_rpm, rounds.admitted)
+            if rounds.admitted >= self._requests_max or rounds.now - rounds.all[0].at_s > _BURST_MAX_S:
                 return None
 
+    def _ceiling_to_check(self) -> int | None:
+        """One that was met once; where calls are few, it is not worth them."""
+        if self.found.concurrency is not None or self._ceiling is None:
+            return None
+        admitted = self._ceiling[0]
+        return admitted if admitted > _FEW or self._rounds.admitted > _FEW_SENT else None
+
     def _next_count(self) -> int:
-        """A half more than before, or up to what the headers say is left: as many calls are refused as are too many."""
-        sent = self._sent
-        count = {1: 2, 3: 4}.get(sent, max(1, sent // 2))
+        """A part more than before, or up to what the headers say is left: as many calls are refused as are too many."""
+        sent = self._rounds.admitted
+        count = _FEW if sent <= 1 else max(1, sent // (4 if sent < 16 else 3 if sent < 100 else 2))
+        if self._rounds.now - self._rounds.all[0].at_s > _SLOW_S:
+            count *= 2
         count = min(count, self._requests_max - sent) if sent < self._requests_max else 1
-        if self._remaining is None:
+        left = self._rounds.last.remaining
+        if left is None:
             return count
         # A little more: a bucket fills while answers come.
-        return min(count, max(int(self._remaining * 1.125) + 1, sent // 16))
-
-    def _is_ceiling(self, made: Round) -> Generator[Step, list[Seen], bool]:
-        """Whether calls were refused for those in flight: then as many as before are admitted as soon as these ended,
-        and one more while they last is not."""
-        if made.admitted == 0 or made.told_s is not None:
-            return False
-        known, self._most = self._most, made.admitted
-        yield from self._wait(self._now + _PAUSE_S)
-        for count in (1 if made.admitted > 4 else made.admitted, made.admitted):
-            if (yield from self._ask(count)).refused:
-                return False
-        over = yield from self._ask(made.admitted + 1, self.late_s / 2)
-        if over.admitted > made.admitted:
-            self._most = known
-        if over.admitted != made.admitted:
-            return False
-        self.found.concurrency = made.admitted
-        return True
+        return min(2 * count, max(int(left * (1.125 if sent > 40 else 1.0)) + 1, sent // 16))
 
     # What is admitted after it
 
     def _watch(self, refusal: Round) -> Steps:
         """Wait as told, or ever longer, for the first call that is admitted again."""
-        begun = self._rounds[0].at_s
-        before = self._sent
+        rounds = self._rounds
+        begun, before = rounds.all[0].at_s, rounds.admitted
         edge = begun + MINUTE_S
-        fill = FillRate(refusal.at_s, self.late_s)
-        # A bucket that holds a minute's requests or less has one again by then.
-        pause = max(_PAUSE_S, 0.6 * MINUTE_S / before)
-        last, promised = refusal, refusal.told_s
+        one_again_s = _ONE_AGAIN * MINUTE_S / before
+        is_near = refusal.told_s is None or refusal.told_s <= one_again_s + 1.0
+        if before <= _SMALL_BURST and is_near and (yield from self._look_closely(refusal, before, edge)):
+            return
+        pause = max(_PAUSE_S, min(one_again_s, rounds.now - refusal.at_s + one_again_s))
+        held = refusal
         while True:
-            least = self._now if promised is None else last.at_s + promised + self.late_s
-            at = least if promised is not None and not self.found.promises_broken else max(least, self._now + pause)
+            last = rounds.last
+            least = rounds.now if last.told_at_s is None or not last.refused else last.told_at_s + rounds.late_s
+            guessed = self._windows.told_edge()
+            is_trusted = last.told_at_s is not None and not self.found.promises_broken
+            at = least if is_trusted else max(least, guessed if guessed is not None else rounds.now + pause)
             if at > edge - _JUST_S:
                 if least > edge - _JUST_S or last.at_s > edge - 4 * _JUST_S:
-                    yield from self._wait(max(least, edge + _EDGE_S))
-                    yield from self._at_the_edge(before, None if promised is None else least, edge)
+                    yield from rounds.wait(max(least, edge + self._windows.EDGE_S))
+                    yield from self._windows.at_the_edge(before, least if is_trusted else None, edge)
                     return
                 at = edge - _JUST_S
-            yield from self._wait(at)
-            made = yield from self._ask(1)
-            if promised is not None:
-                self.found.note_promise(kept=made.admitted > 0)
-            fill.learn(made.at_s, made.admitted, made.refused > 0)
+            yield from rounds.wait(at)
+            held = rounds.last
+            made = yield from rounds.ask(1)
             if made.admitted:
-                yield from self._after_release(refusal, last, made, before, fill)
+                yield from self._after_release(refusal, held, made, before, made.admitted)
                 return
             pause *= 2
-            promised, last = made.told_s, made
 
-    def _after_release(self, refusal: Round, last: Round, made: Round, before: int, fill: FillRate) -> Steps:
+    def _look_closely(self, refusal: Round, before: int, edge: float) -> Generator[Step, list[Seen], bool]:
+        """Where calls are few: ask as for a bucket, until what comes is not one's. Whether all is found."""
+        rounds = self._rounds
+        bucket = Bucket(rounds, refusal)
+        admitted, released = 0, list[float]()
+        while not bucket.fill.is_contradicted and bucket.fill.most * MINUTE_S * _ONE_AGAIN > before:
+            step = bucket.next(bucket.likely(), 2 if not admitted else 3)
+            if step is None or step[0] > edge - _JUST_S:
+                return False
+            yield from rounds.wait(step[0])
+            held = rounds.last
+            # A window that begins has more than one.
+            made = yield from rounds.ask(max(step[1], 2 if admitted and before > 2 else 1))
+            bucket.learn(made)
+            admitted += made.admitted
+            if made.admitted and held.refused:
+                released.append(made.at_s)
+            # No two windows end within a minute.
+            is_twice = len(released) > 1 and released[-1] < released[0] + MINUTE_S - 1
+            if made.refused and (is_twice or 0 < admitted < before) and not bucket.fill.is_contradicted:
+                self.found.window = "bucket"
+                yield from bucket.measure()
+                return True
+            is_window = made.admitted > 1 or admitted >= before > 1
+            if (admitted and not bucket.fill.region) or (is_window and len(released) < 2):
+                yield from self._after_release(refusal, held, made, before, admitted)
+                return True
+        return False
+
+    def _after_release(self, refusal: Round, held: Round, made: Round, before: int, admitted: int) -> Steps:
         """Something is admitted while the first call still counts in any sliding minute: a window began, or a bucket
         fills. A bucket that had less than one can't have many now."""
-        asked_s, held_s = made.at_s - refusal.at_s, last.at_s - refusal.at_s
+        rounds = self._rounds
+        asked_s, held_s = made.at_s - refusal.at_s, held.at_s - refusal.at_s
         most = before // 2 + 2 if held_s <= 0 else min(before, 3 + 2 * asked_s / held_s)
         # No two windows end within a minute.
         is_bucket = self._released_s is not None and made.at_s < self._released_s + MINUTE_S
-        admitted, count = 1, 1
+        count = 1
         while True:
-            count = min(self._most, count if is_bucket else max(1, min(count, before - admitted)))
-            more = yield from self._ask(count)
-            fill.learn(more.at_s, more.admitted, more.refused > 0)
+            count = min(rounds.most, count if is_bucket else max(1, min(count, before - admitted)))
+            more = yield from rounds.ask(count)
             admitted += more.admitted
             if more.refused and (is_bucket or admitted < before):
                 self.found.window = "bucket"
-                yield from self._measure_bucket(fill, more, refusal)
+                yield from Bucket(rounds, refusal).measure()
                 return
             if not is_bucket and (more.refused or admitted >= min(before, most)):
-                self._settle("fixed", before)
+                is_told = refusal.told_s is not None and not self.found.promises_broken
+                if held is refusal and refusal.admitted and not is_told and not more.refused:
+                    # It may have begun during the round that was refused: both windows were full, and together they
+                    # hold all that was admitted.
+                    in_next = yield from self._windows.fill(before, admitted)
+                    self._windows.settle("fixed", (before + in_next) // 2)
+                else:
+                    self._windows.settle("fixed", before)
                 return
             # Quickly, lest a bucket fills meanwhile.
             count *= 4
 
-    def _at_the_edge(self, before: int, told_at_s: float | None, edge_s: float) -> Steps:
-        """The first call has left a sliding minute, the others have not: of two, a sliding one admits one. Where
-        Retry-After asks for longer, it can only be true of a window that ended during the burst."""
-        made = yield from self._ask(2)
-        if told_at_s is not None:
-            self.found.note_promise(kept=made.admitted > 0)
-        if told_at_s is not None and told_at_s > edge_s + APART_S / 2:
-            # Told in whole seconds, it may have ended one sooner.
-            sure = sum(each.admitted for each in self._rounds[:-1] if each.at_s > told_at_s - MINUTE_S)
-            if made.admitted == 2 and sure:
-                yield from self._fill_window(sure)
-        elif made.admitted == 1:
-            self._settle("sliding", before)
-        elif made.admitted == 2 and told_at_s is not None and told_at_s > edge_s:
-            yield from self._fill_window(before - self._rounds[0].admitted)
-        elif made.admitted == 2:
-            # One that ended just after the first call's minute did not hold that call.
-            self._settle("fixed", before - (self._rounds[0].admitted if told_at_s is None else 0))
-        else:
-            yield from self._find_edge_in_burst(made, before)
+    # What was in flight
 
-    def _fill_window(self, least: int) -> Steps:
-        """Use up a window that has just begun and two calls are in: it holds so many at the least."""
-        admitted = 2
-        while True:
-            count = least - admitted if admitted < least else max(1, least // _SPARE)
-            made = yield from self._ask(min(self._most, count))
-            admitted += made.admitted
-            if made.refused:
-                self._settle("fixed", admitted)
-                return
-
-    def _find_edge_in_burst(self, refused: Round, before: int) -> Steps:
-        """A fixed window ended during the burst itself: what came after its end is what a window holds."""
-        last = refused
-        burst = [each for each in self._rounds if each.admitted and each.at_s < refused.at_s]
-        counted = before - burst[0].admitted
-        for each in burst[1:]:
-            at = max(each.at_s + MINUTE_S - 0.1, last.at_s + (last.told_s or 0.0))
-            if at <= self._now + 0.2 and each is not burst[-1]:
-                counted -= each.admitted
-                continue
-            yield from self._wait(at)
-            last = yield from self._ask(1)
-            if last.admitted:
-                self._settle("fixed", counted)
-                return
-            counted -= each.admitted
-        yield from self._wait(self._now + _EDGE_S + (last.told_s or 0.0))
-        if (yield from self._ask(1)).admitted:
-            # It ended while the last calls were on their way: on which side they fell, nobody can tell.
-            self._settle("fixed", before - burst[-1].admitted)
-
-    def _settle(self, window: str, count: int) -> None:
-        self.found.window = "fixed" if window == "fixed" else "sliding"
-        self.found.rpm = self.found.burst = float(count)
-
-    # A bucket's own
-
-    def _measure_bucket(self, fill: FillRate, last: Round, refusal: Round) -> Steps:
-        self._capacity = self._first_capacity(fill, refusal)[0]
-        fill = yield from self._narrow(fill, last)
-        if fill.is_narrow:
-            self.found.rpm = fill.least * MINUTE_S
-        yield from self._measure_capacity(fill, refusal)
-
-    def _narrow(self, fill: FillRate, last: Round) -> Generator[Step, list[Seen], FillRate]:
-        """Ask for so much that it is as likely to be there as not, until one rate is left."""
-        told = self.found.told_rpm
-        # Many buckets hold a whole minute.
-        guesses = (self._capacity / MINUTE_S, *(() if told is None else (told / MINUTE_S,)))
-        in_vain = refused = 0
-        for _ in range(_ROUNDS_MAX):
-            if fill.is_narrow:
-                break
-            most = max(1, min(_FILL_MOST, int(0.6 * self.at_once), self._most - 1))
-            while most > 1 and fill.time_of(most, guesses) > self._now + _FILL_MAX_S:
-                most -= 1
-            at = best = max(fill.time_of(most, guesses), self._now)
-            if last.refused and last.told_s is not None:
-                at = max(at, last.at_s + last.told_s + self.late_s)
-            elif refused > 1:
-                # What is refused again and again is left alone for ever longer.
-                at = max(at, self._now + min(_FILL_MAX_S, _PAUSE_S * 2 ** (refused - 2)))
-            yield from self._wait(at)
-            made = yield from self._ask(most)
-            if last.refused and last.told_s is not None:
-                self.found.note_promise(kept=made.admitted > 0)
-            fill.learn(made.at_s, made.admitted, made.refused > 0)
-            in_vain = 0 if made.refused else in_vain + (at == best)
-            refused = 0 if made.admitted else refused + 1
-            last = made
-            if in_vain == 2:
-                guesses = guesses[1:]
-            if in_vain == 3:
-                # It fills faster than thought, and may have been full: begin again, from empty.
-                guesses, in_vain = (), 0
-                last = yield from self._empty()
-                fill = FillRate(last.at_s, self.late_s, least=fill.least)
-        return fill
-
-    def _empty(self) -> Generator[Step, list[Seen], Round]:
-        count = 1
-        while True:
-            made = yield from self._ask(min(count, self._most))
-            if made.refused:
-                return made
-            count = min(count * 2, max(1, self.at_once))
-
-    def _measure_capacity(self, fill: FillRate, refusal: Round) -> Steps:
-        """What the first burst tells, or, where that is not enough, what a bucket holds after a minute of rest."""
-        least, most = self._first_capacity(fill, refusal)
-        if least >= _SURE_SHARE * most:
-            self.found.burst = float(least)
+    def _judge_ceiling(self) -> None:
+        """Of few calls in flight one was refused when much more was left: that was for those in flight."""
+        found = self.found
+        if found.burst is None:
             return
-        yield from self._wait(self._now + MINUTE_S + 1)
-        admitted, begun, guess = 0, self._now, most
-        while True:
-            made = yield from self._ask(min(self._most, guess + 1 if not admitted else max(1, guess // 4)))
-            admitted += made.admitted
-            if made.refused:
-                # What came back meanwhile is no part of what it holds.
-                self.found.burst = float(max(1, int(admitted - fill.most * (made.at_s - begun + self.late_s))))
-                return
-
-    def _first_capacity(self, fill: FillRate, refusal: Round) -> tuple[int, int]:
-        """Between which whole numbers a bucket lies that admitted the first burst and no more."""
-        least = most = lacks_least = lacks_most = 0.0
-        before_s = self._rounds[0].at_s
-        for each in self._rounds:
-            elapsed = each.at_s - before_s
-            # How far below full it was before, had it room enough: both as the rate was highest and lowest.
-            lacks_least = max(0.0, lacks_least - fill.most * (elapsed + self.late_s)) + each.admitted
-            lacks_most = max(0.0, lacks_most - fill.least * max(0.0, elapsed - self.late_s)) + each.admitted
-            least, most, before_s = max(least, lacks_least), max(most, lacks_most), each.at_s
-            if each is refusal:
-                break
-        return math.ceil(least - 1e-6), math.ceil(most - 1e-6)
+        if found.concurrency is None and self._ceiling is not None and self._ceiling[1] < found.burst:
+            found.concurrency = self._ceiling[0]
+        if found.concurrency is not None and found.burst <= found.concurrency:
+            found.concurrency = None

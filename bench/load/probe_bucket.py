@@ -1,0 +1,215 @@
+"""Measures a bucket: how fast it fills, how much it holds, and whether it admits all of that at once.
+
+A state machine as a generator, given all that was sent before it knew that there is a bucket. Knows no clock, no
+provider and no budget but that of its calls.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .probe_plan import best, guesses
+from .probe_rate import FillRate, Guess
+from .probe_rounds import Round, Rounds
+from .probe_steps import Steps
+
+MINUTE_S = 60.0
+_ROUNDS_MAX = 60
+_SURE_SHARE = 0.975
+# How many calls it may all cost, in minutes' worth: the rest is for tokens.
+_MINUTES_MOST, _CALLS_LEAST = 2.4, 12.0
+_LOST_MAX = 0.25
+_AHEAD_S = 90.0
+# Of few, hardly any holds a part of one: what lies so little below a whole number is that.
+_FEW, _NEAR_WHOLE = 40, 0.12
+_LESS = 0.95
+# What a bucket may hold, in minutes' worth, and how likely that is.
+_SHARES = ((1.0, 4.0), (0.5, 1.0), (0.25, 0.6), (0.1, 0.8), (0.2, 0.4), (0.75, 0.3))
+_TOLD = 4.0
+
+
+class Bucket:
+    """What the rounds from a refusal on tell of one. `burst`: the rounds up to it, from a full one on."""
+
+    def __init__(self, rounds: Rounds, refusal: Round) -> None:
+        self._rounds = rounds
+        self._found = rounds.found
+        place = rounds.all.index(refusal)
+        self._burst = rounds.all[: place + 1]
+        self.fill = FillRate(refusal.taken, rounds.late_s)
+        self._is_first = True
+        self._hint(refusal)
+        for made in rounds.all[place + 1 :]:
+            self.learn(made)
+
+    # What is known
+
+    def learn(self, made: Round) -> None:
+        self.fill.late_s = self._rounds.late_s
+        holds = self._holds()
+        self.fill.learn(made.taken, holds[0])
+        if self.fill.is_contradicted:
+            return
+        if self.fill.lost > _LOST_MAX and made.refused:
+            self._begin_again(made)
+        self._hint(made)
+
+    def _begin_again(self, made: Round) -> None:
+        least, most = self.fill.least, self.fill.most
+        self.fill = FillRate(made.taken, self._rounds.late_s, least, most)
+        self._is_first = False
+
+    def _hint(self, made: Round) -> None:
+        """What the provider itself says of when there will be more."""
+        kept, broken = self._found.promises_kept, self._found.promises_broken
+        if made.told_s is not None and made.refused_s is not None and broken <= kept / 4:
+            at_s = made.refused_s + made.told_s
+            self.fill.hint(at_s + self.fill.late_s / 2, self.fill.taken + 1.0)
+            if made.told_s == int(made.told_s):
+                self.fill.hint(at_s - 0.5, self.fill.taken + 1.0)
+        if made.asked == 1 and made.remaining is not None and made.remaining != int(made.remaining):
+            self.fill.hint(made.at_s + self.fill.late_s / 3, self.fill.taken + made.remaining)
+            if made.reset_s is not None:
+                holds = math.ceil(self._holds()[0] - 1e-6)
+                self.fill.hint(made.at_s + made.reset_s + self.fill.late_s / 3, self.fill.taken + holds)
+
+    def _lacks(self, rate: float, late_s: float = 0.0) -> tuple[float, float]:
+        """How much below full the first refusal left it, had it filled so fast, and how far below it ever was.
+        `late_s`: by so much later each round may have been decided."""
+        lack = most = 0.0
+        before_s = self._burst[0].at_s
+        for each in self._burst:
+            lack = max(0.0, lack - rate * (each.at_s - before_s + late_s)) + each.admitted
+            # While a round goes out, more comes back.
+            spread_s = 0.0 if each.admitted_s is None else each.admitted_s - each.at_s
+            most, before_s = max(most, lack - rate * spread_s), each.at_s
+        return lack, most
+
+    def _holds(self) -> tuple[float, float]:
+        """Between which numbers what it holds lies."""
+        late_s = self._rounds.late_s
+        # What is sent at once is decided at once, however fast it fills.
+        low = self._lacks(self.fill.most, late_s)[1]
+        high = self._lacks(self.fill.least)[0] + self.fill.least * late_s
+        return max(1.0, low), high + 1.0 + sum(each.failed for each in self._burst)
+
+    def _whole(self) -> tuple[int, int]:
+        """How many it admits at once, at the least and at the most."""
+        low, high = self._holds()
+        if self._is_first:
+            late_s = self._rounds.late_s
+            ends = [corner.level + self._lacks(corner.rate)[0] for corner in self.fill.region]
+            spare = self.fill.most * late_s + sum(each.failed for each in self._burst)
+            low, high = max(low, min(ends) - spare), min(high, max(ends) + spare)
+        whole = math.floor(high + 1e-6)
+        minute = (self.fill.least * MINUTE_S, self.fill.most * MINUTE_S)
+        if low < _FEW and low <= whole and minute[0] <= whole <= minute[1]:
+            # A whole minute's worth, and that a whole number.
+            return whole, whole
+        return math.floor(low + (_NEAR_WHOLE if low < _FEW else 1e-6)), whole
+
+    def _left(self, rate: float) -> float:
+        """What the first refusal left, if it holds a whole number."""
+        if not self._is_first:
+            return -math.inf
+        lack = self._lacks(rate)[0]
+        return math.ceil(lack - 1e-6) - lack
+
+    def likely(self) -> list[Guess]:
+        told = self._found.told_rpm
+        holds = math.ceil(self._holds()[0] - 1e-6)
+        pointed = [(holds / share / MINUTE_S, weight) for share, weight in _SHARES]
+        if told is not None:
+            pointed += [(told / MINUTE_S * times, _TOLD * weight) for times, weight in ((1, 1.0), (0.5, 0.2), (2, 0.2))]
+        # More than a minute's worth is hardly ever held.
+        return guesses(self.fill, pointed, self._left, holds / MINUTE_S / 2)
+
+    # What is sent
+
+    def next(self, likely: list[Guess], most: int) -> tuple[float, int] | None:
+        rounds, fill = self._rounds, self.fill
+        holds = self._holds()[0]
+        earliest_s = max(rounds.now, rounds.earliest_s) - fill.since_s
+        latest_s = rounds.now - fill.since_s + _AHEAD_S
+        most = min(rounds.most, most, max(1, int(holds) - 1))
+        step = best(fill, likely, earliest_s=earliest_s, latest_s=latest_s, holds=holds, most=most)
+        return None if step is None else (step.at_s + fill.since_s, step.calls)
+
+    def measure(self) -> Steps:
+        yield from self._narrow()
+        if self.fill.is_contradicted:
+            self._found.window = None
+            return
+        if self.fill.is_narrow:
+            self._found.rpm = self.fill.least * MINUTE_S
+            yield from self._measure_capacity()
+
+    def _narrow(self) -> Steps:
+        rounds = self._rounds
+        for _ in range(_ROUNDS_MAX):
+            if self.fill.is_contradicted or self.fill.is_narrow:
+                return
+            likely = self.likely()
+            minute = MINUTE_S * _middle(likely)
+            left = int(max(_CALLS_LEAST, _MINUTES_MOST * minute) - rounds.calls)
+            if left < 1:
+                return
+            step = self.next(likely, max(2, left // 2))
+            if step is None:
+                yield from self._empty()
+                continue
+            yield from rounds.wait(step[0])
+            self.learn((yield from rounds.ask(step[1])))
+
+    def _empty(self) -> Steps:
+        count = 1
+        yield from self._rounds.wait(self._rounds.earliest_s)
+        while True:
+            made = yield from self._rounds.ask(min(count, self._rounds.most))
+            self.learn(made)
+            if made.refused or self.fill.is_contradicted:
+                if not self.fill.is_contradicted:
+                    self._begin_again(made)
+                return
+            count = min(count * 2, max(1, self._rounds.at_once))
+
+    def _measure_capacity(self) -> Steps:
+        """What the first burst tells, or, where that is not enough, what a bucket holds after a minute of rest."""
+        rounds = self._rounds
+        least, most = self._whole()
+        left = _MINUTES_MOST * MINUTE_S * self.fill.least - rounds.calls
+        is_sure = least >= _SURE_SHARE * most
+        is_seen_at_once = self._found.concurrency is not None or rounds.at_once >= min(rounds.most, least)
+        if is_sure:
+            self._found.burst = float(least)
+        if (is_sure and is_seen_at_once) or left < least + 1:
+            return
+        yield from rounds.wait(max(rounds.earliest_s, rounds.now + MINUTE_S + 1))
+        made = yield from rounds.ask(min(rounds.most, most + 1))
+        admitted, begun_s = made.admitted, made.at_s
+        if made.refused and admitted < _LESS * least and self._found.concurrency is None:
+            yield from rounds.wait(rounds.earliest_s)
+            made = yield from rounds.ask(admitted + 1)
+            if made.refused and made.admitted == admitted:
+                self._found.concurrency = rounds.most = admitted
+            admitted += made.admitted
+        if is_sure:
+            return
+        while self._found.concurrency is not None or not made.refused:
+            made = yield from rounds.ask(min(rounds.most, max(1, most // 4)))
+            admitted += made.admitted
+            if made.refused and made.admitted < rounds.most:
+                break
+        # What came back meanwhile is no part of what it holds.
+        held = admitted - self.fill.most * (made.at_s - begun_s + rounds.late_s)
+        self._found.burst = float(max(1, math.floor(held + (_NEAR_WHOLE if held < _FEW else 0.0))))
+
+
+def _middle(likely: list[Guess]) -> float:
+    """The rate that half of all that is likely lies below."""
+    passed = 0.0
+    for guess in sorted(likely, key=lambda each: each.rate):
+        passed += guess.weight
+        if passed >= 0.5:
+            return guess.rate
+    return likely[-1].rate if likely else 0.0

@@ -1,0 +1,126 @@
+"""Rounds of calls sent at once, and what is remembered of all of them: what was admitted when, and how quickly.
+
+Owns the count of calls and the pauses after a refusal. Knows no quota, no clock and no provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NamedTuple
+
+from .probe_rate import Taken
+from .probe_result import Found
+from .probe_steps import SMALL, Ask, Seen, Step, Steps, Wait
+
+_LATE_MAX_S = 0.25
+_PAUSE_S, _PAUSE_MAX_S = 1.0, 25.0
+
+
+class Round(NamedTuple):
+    """What came of calls that were sent together. `told_at_s`: when they may be tried again, as they were told."""
+
+    at_s: float
+    done_s: float
+    asked: int
+    admitted: int
+    refused: int
+    failed: int
+    admitted_s: float | None
+    refused_s: float | None
+    refused_done_s: float | None
+    told_s: float | None
+    told_at_s: float | None
+    remaining: float | None
+    reset_s: float | None
+
+    @property
+    def taken(self) -> Taken:
+        return Taken(self.admitted, self.admitted_s, self.refused_s, self.failed)
+
+
+class Rounds:
+    """All that was sent for one model's requests."""
+
+    def __init__(self, found: Found, most: int) -> None:
+        self.found = found
+        # So many at once: the caller's limit, or the ceiling that was met.
+        self.most = most
+        self.now = 0.0
+        self.calls = 0
+        self.admitted = 0
+        self.beside = 0
+        self.at_once = 1
+        self.all: list[Round] = []
+        self._refusals_s: list[float] = []
+        self._least_s = _LATE_MAX_S
+        self._refused_in_a_row = 0
+
+    @property
+    def late_s(self) -> float:
+        """How long after it was sent a call is decided at the latest: as long as a refusal takes to come back."""
+        if not self._refusals_s:
+            return self._least_s
+        ordered = sorted(self._refusals_s)
+        return min(_LATE_MAX_S, ordered[len(ordered) // 2])
+
+    @property
+    def last(self) -> Round:
+        return self.all[-1]
+
+    @property
+    def earliest_s(self) -> float:
+        """When the next calls may go: as told, or after ever longer pauses."""
+        last = self.last
+        if not last.refused:
+            return self.now
+        if last.told_at_s is not None and self._refused_in_a_row < 3:
+            return max(self.now, last.told_at_s)
+        pause = min(_PAUSE_MAX_S, _PAUSE_S * 2.0 ** max(0, self._refused_in_a_row - 2))
+        return max(self.now + pause, last.told_at_s or 0.0)
+
+    def ask(self, count: int, last_after_s: float = 0.0) -> Generator[Step, list[Seen], Round]:
+        promised_s = self.all[-1].told_at_s if self.all and self.all[-1].refused else None
+        seen = yield Ask((SMALL,) * count, last_after_s)
+        self.now = max(one.done_s for one in seen)
+        made = _round_of(count, seen)
+        self.calls += len(seen)
+        self.admitted += made.admitted
+        self._least_s = min(self._least_s, *(one.done_s - one.sent_s for one in seen))
+        self._refusals_s += [one.done_s - one.sent_s for one in seen if one.is_refused]
+        self.beside = max(self.beside, *(one.answer.tokens - one.size for one in seen))
+        self._refused_in_a_row = 0 if made.admitted else self._refused_in_a_row + 1
+        if not last_after_s:
+            self.at_once = max(self.at_once, made.admitted)
+        if promised_s is not None and made.at_s >= promised_s - 1e-6:
+            self.found.note_promise(kept=made.admitted > 0)
+        self.all.append(made)
+        return made
+
+    def wait(self, until_s: float) -> Steps:
+        if until_s > self.now:
+            yield Wait(until_s)
+            self.now = until_s
+
+
+def _round_of(count: int, seen: list[Seen]) -> Round:
+    admitted = [one for one in seen if one.is_admitted]
+    refused = [one for one in seen if one.is_refused]
+    waits = [(one.answer.retry_after_s, one.done_s) for one in refused if one.answer.retry_after_s is not None]
+    about = [(limit, one) for one in seen for limit in one.answer.limits if limit.of == "requests"]
+    left = [limit.remaining for limit, _ in about if limit.remaining is not None]
+    resets = [limit.reset_s for limit, _ in about if limit.reset_s is not None]
+    return Round(
+        at_s=min(one.sent_s for one in seen),
+        done_s=max(one.done_s for one in seen),
+        asked=count,
+        admitted=len(admitted),
+        refused=len(refused),
+        failed=len(seen) - len(admitted) - len(refused),
+        admitted_s=max((one.sent_s for one in admitted), default=None),
+        refused_s=max((one.sent_s for one in refused), default=None),
+        refused_done_s=max((one.done_s for one in refused), default=None),
+        told_s=max((wait for wait, _ in waits), default=None),
+        told_at_s=max((done_s + wait for wait, done_s in waits), default=None),
+        remaining=min(left) if left else None,
+        reset_s=max(resets) if resets else None,
+    )
