@@ -27,7 +27,8 @@ _MANTISSAS = {1.0: 4, 1.2: 1, 1.5: 2, 1.6: 1, 2.0: 4, 2.5: 2, 3.0: 2, 4.0: 2, 5.
 _COMMON_SHARES = (1.0, 0.5, 0.25, 0.1)
 # That there is none, by whether headers tell one.
 _NONE_WEIGHTS = {None: 0.4, False: 1.5, True: 0.05}
-_EVEN = 0.2
+_EVEN = 0.3
+_USUAL, _USUAL_SPREAD, _UNUSUAL = 500.0, 1.3, 0.1
 
 
 class Belief:
@@ -130,6 +131,8 @@ class Belief:
         high = np.where(is_none, boxes.low * 1.001, boxes.high)
         weight = np.log(high / boxes.low) / math.log(self.most / self.least)
         weight = weight + _round_share(boxes.low, high, self.least, self.most)
+        if guesses.requests:
+            weight = weight * _usual(boxes.low / guesses.requests)
         for guess in guesses.limits:
             weight = weight + guess.weight * _overlap(boxes.low, high, guess)
         weight = np.where(is_none, _NONE_WEIGHTS[guesses.is_told], weight)
@@ -150,6 +153,12 @@ class Belief:
 def _normal(weights: list[Numbers]) -> list[Numbers]:
     total = sum(float(weight.sum()) for weight in weights)
     return [weight / total for weight in weights] if total > 0 else weights
+
+
+def _usual(a_request: Numbers) -> Numbers:
+    """How usual so many tokens to a request are among providers' quotas."""
+    off = np.log(a_request / _USUAL) / _USUAL_SPREAD
+    return np.asarray(_UNUSUAL + np.exp(-0.5 * off * off), dtype=np.float64)
 
 
 def _overlap(low: Numbers, high: Numbers, guess: Guess) -> Numbers:

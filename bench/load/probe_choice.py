@@ -22,6 +22,8 @@ _APART, _OUTCOMES, _BINS = 0.01, 64, 1_024
 # What a second and a call must bring, in bits: a call the more, the fewer there are.
 _A_SECOND, _ALL_CALLS = 0.002, 6.0
 _SPLIT_MOST = 24
+# Where calls are few, amounts just below and above a likely one are tried too.
+_FEW, _NEARLY = 40, (0.985, 1.0, 1.012)
 _ENOUGH, _TELLING = 0.01, 0.4
 # An answer takes about so long.
 _LATER_S = 0.5
@@ -94,10 +96,12 @@ def _best(boxes: list[Boxes], weights: list[Numbers], earliest: float, means: Me
     best, best_worth = None, -math.inf
     largest = means.at_once * means.tokens_a_call
     a_second, a_call = _A_SECOND * min(1.0, means.calls_left / 20), _ALL_CALLS / max(1.0, means.calls_left)
+    nearly = _NEARLY if means.calls_left < _FEW else (1.0,)
     for wait_s in _WAITS_S:
         at_s = earliest + wait_s
         levels = _levels_at(boxes, weights, at_s)
-        for amount in sorted({min(largest, max(means.least_a_call, middle)) for middle in _quantiles(levels)}):
+        tried = {round(near * middle, 1) for middle in _quantiles(levels) for near in nearly}
+        for amount in sorted({min(largest, max(means.least_a_call, one)) for one in tried}):
             for count in _counts(amount, means):
                 if means.ready(count) > at_s + 1e-6:
                     continue
@@ -117,12 +121,14 @@ def _counts(amount: float, means: Means) -> Iterable[int]:
 
 def _levels_at(boxes: list[Boxes], weights: list[Numbers], at_s: float) -> _Levels:
     levels = [each.levels(at_s) for each in boxes]
-    low = np.concatenate([each.low for each in boxes])
+    low, weight = np.log(np.concatenate([each.low for each in boxes])), np.concatenate(weights)
+    # The likeliest limit stands in the middle of its place: to tell it from its like is worth nothing.
+    place = np.floor((low - low[weight.argmax()]) / _APART + 0.5).astype(np.intp)
     return _Levels(
         np.concatenate([lower for lower, _ in levels]),
         np.concatenate([upper for _, upper in levels]),
-        np.concatenate(weights),
-        np.floor(np.log(low / low.min()) / _APART).astype(np.intp),
+        weight,
+        place - place.min(),
     )
 
 

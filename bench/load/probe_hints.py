@@ -30,12 +30,13 @@ class Guess(Struct, frozen=True):
 
 class Guesses(Struct, frozen=True):
     """Of the limit a minute, of how many tokens a rested provider has, and of that as a share of the limit. `is_told`:
-    whether headers tell what is left of a token limit, None without headers."""
+    whether headers tell what is left of a token limit, None without headers. `requests`: how many a minute holds."""
 
     limits: tuple[Guess, ...] = ()
     capacities: tuple[Guess, ...] = ()
     shares: tuple[Guess, ...] = ()
     is_told: bool | None = None
+    requests: float | None = None
 
 
 def guesses(found: Found, rounds: list[list[Seen]], tokens_of: Callable[[float], float]) -> Guesses:
@@ -56,7 +57,8 @@ def guesses(found: Found, rounds: list[list[Seen]], tokens_of: Callable[[float],
         low = 0.965 * found.burst / found.rpm
         shares.append(Guess(low, max((found.burst + 1) / found.rpm, 1.05 * low), _SHARE))
     says_requests = found.told_rpm is not None
-    return Guesses(tuple(limits), tuple(capacities), tuple(shares), True if left else False if says_requests else None)
+    is_told = True if left else False if says_requests else None
+    return Guesses(tuple(limits), tuple(capacities), tuple(shares), is_told, found.rpm or found.burst)
 
 
 class _Left(Struct, frozen=True):

@@ -6,6 +6,7 @@ seen are within 3% of each other, and takes the lowest. Knows no clock, no provi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 
 from .probe_belief import Belief
@@ -21,6 +22,8 @@ _REST_S = 61.5
 _SPAN = 1.028
 # What a limit can be: no less than requests used of it; more tokens a request than this are no limit in practice.
 _LEAST_SHARE, _WORTH_A_REQUEST, _WORTH = 0.8, 6_000, 500_000
+# Of what a call used, a little is output, which a limit on input alone does not count.
+_SURE, _TWICE = 0.9985, 1.9
 _ROUNDS_MAX = 400
 _UNLIKELY = 0.02
 _PAUSE_S, _UNBOUNDED = 1.0, 100_000
@@ -52,6 +55,7 @@ class TokenProbe:
         self._most = min(at_once, found.concurrency or at_once)
         self._calls_left = _UNBOUNDED if calls_left is None else calls_left
         self._beside = beside
+        self._before = before
         self._ratio = 1.0
         self._late_s = min([_LATE_MAX_S, *(_late(one) for one in before)])
         self._phases: Spans = ANY
@@ -78,19 +82,54 @@ class TokenProbe:
                 self._belief = self._rebuilt()
             if self._belief.is_void or self._is_known():
                 break
+        if self._is_narrow:
+            yield from self._confirm()
         self._conclude()
 
     def _is_known(self) -> bool:
-        return self._belief.limited < _UNLIKELY or self._belief.high <= _SPAN * self._belief.low
+        return self._belief.limited < _UNLIKELY or self._is_narrow
+
+    @property
+    def _is_narrow(self) -> bool:
+        return not self._belief.is_void and self._belief.high <= _SPAN * self._belief.low
 
     def _conclude(self) -> None:
-        if not self._belief.is_void and self._belief.high <= _SPAN * self._belief.low:
-            self.found.tpm = self._belief.low
+        if not self._is_narrow:
+            return
+        self.found.tpm = tpm = self._belief.low * _SURE
+        if self.found.rpm is not None and tpm <= _SPAN * self.found.rpm * (self._beside + SMALL):
+            # The small calls that found the requests used up these tokens: it may have been them that were refused.
+            self.found.tested_rpm = max(self.found.tested_rpm, int(self.found.rpm))
+            self.found.rpm = self.found.burst = None
+        if (
+            self.found.window is None
+            and len(self._belief.kinds) == 1
+            and not any(one.is_refused for one in self._before)
+        ):
+            self.found.window = self._belief.kinds[0]
+
+    def _confirm(self) -> Generator[Step, list[Seen], None]:
+        """Whether as much is admitted again a minute later: a window may be longer."""
+        low = self._belief.low
+        used = sum(one.answer.tokens for seen in self._rounds for one in seen if one.is_admitted)
+        amount = 0.985 * low
+        calls = max(1, math.ceil(amount / self._tokens_of(self._a_call)))
+        if self._belief.kinds == ["bucket"] or used > _TWICE * low or calls > self._calls_left:
+            return
+        self._not_before = max(self._not_before, self._now + _REST_S)
+        while calls > 0 and not self._belief.is_void:
+            at_once = min(calls, self._at_once())
+            at_s = self._pace.ready(at_once, max(self._now, self._not_before))
+            yield from self._try(Choice(at_s, at_once, amount / calls, 0.0))
+            amount, calls = amount * (1 - at_once / calls), calls - at_once
 
     # What is sent
 
+    def _at_once(self) -> int:
+        return int(min(self._most, self._pace.at_once, self._calls_left))
+
     def _next(self) -> Choice | None:
-        at_once = int(min(self._most, self._pace.at_once, self._calls_left))
+        at_once = self._at_once()
         if at_once < 1:
             return None
         means = Means(
