@@ -82,6 +82,10 @@ class Bounds(Struct, frozen=True):
             raise ValueError(f"probe: max_cost ({self.max_cost:g}) must be dollars, 0 or more")
 
 
+def calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count:,} calls"
+
+
 class Expected(Struct, frozen=True):
     """What a probe will use at the most, told before it starts."""
 
@@ -89,7 +93,7 @@ class Expected(Struct, frozen=True):
     cost: float
 
     def line(self) -> str:
-        return f"a probe sends at most {self.calls:,} calls and spends at most ${self.cost:,.4f}; most end far below"
+        return f"a probe sends at most {calls(self.calls)} and spends at most ${self.cost:,.4f}; most end far below"
 
 
 def plan(models: Iterable[str], outside: Costs, bounds: Bounds) -> Expected:

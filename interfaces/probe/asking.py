@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from ...bench.chameleon.windows import bundled_windows, prompt_tokens
-from ...bench.load.probe_run import Bounds, plan
+from ...bench.load.probe_run import Bounds, calls, plan
 from ...engine.lane import Lane
 from ...providers.retrieval import is_page
 from ...providers.search.access import is_search
@@ -86,7 +86,7 @@ def announced(asked: Asked) -> Iterator[str]:
     if len(unpriced) < len(asked.models):
         yield expected.line()
     else:
-        yield f"a probe sends at most {expected.calls:,} calls; most end far below"
+        yield f"a probe sends at most {calls(expected.calls)}; most end far below"
     for model in asked.models:
         yield f"{model} at {asked.ways[model].address}: {', '.join(_said_of(model, asked))}"
 

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
+from ...bench.load.probe_run import calls
 from ...bench.load.probe_steps import SMALL, Seen
 from ..output import cut, inert
 
@@ -81,9 +82,8 @@ class Display:
         self._paint(text)
 
     def _paint(self, text: str) -> None:
-        calls, cost = self._spent()
-        so_far = "1 call" if calls == 1 else f"{calls:,} calls"
-        so_far += "" if cost is None else f", ${cost:.4f}"
+        count, cost = self._spent()
+        so_far = calls(count) if cost is None else f"{calls(count)}, ${cost:.4f}"
         self._shown = inert(f"{self._model}: {text} ({so_far})")
         if self._is_screen:
             width = max(_WIDTH_MIN, shutil.get_terminal_size().columns - 1)

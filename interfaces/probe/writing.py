@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...bench.load.probe_result import Found, Probed
+from ...bench.load.probe_run import calls
 from ...engine.fault import LocalFault
 from ...engine.ledger import BURST_SHARE
 from ..output import table
@@ -63,7 +64,7 @@ def tell(report: Report) -> str:
 
 def spent_line(report: Report) -> str:
     cost = "at a cost that is not known" if report.cost is None else f"for ${report.cost:.6f}"
-    return f"{report.probed.calls:,} calls {cost}"
+    return f"{calls(report.probed.calls)} {cost}"
 
 
 def _row(model: str, found: Found) -> tuple[str, ...]:
