@@ -27,7 +27,7 @@ _MANTISSAS = {1.0: 4, 1.2: 1, 1.5: 2, 1.6: 1, 2.0: 4, 2.5: 2, 3.0: 2, 4.0: 2, 5.
 _COMMON_SHARES = (1.0, 0.5, 0.25, 0.1)
 # That there is none, by whether headers tell one.
 _NONE_WEIGHTS = {None: 0.4, False: 1.5, True: 0.05}
-_EVEN = 0.3
+_EVEN, _BEYOND = 0.3, 30.0
 _USUAL, _USUAL_SPREAD, _UNUSUAL = 500.0, 1.3, 0.1
 
 
@@ -45,7 +45,9 @@ class Belief:
         self._weigh()
 
     def _first(self, kind: Window) -> Boxes:
-        edges = np.geomspace(self.least, self.most, max(2, math.ceil(math.log(self.most / self.least) / _FIRST)))
+        # A bucket that holds little of much looks like one that holds much of little: until it fills.
+        most = self.most * (_BEYOND if kind == "bucket" else 1)
+        edges = np.geomspace(self.least, most, max(2, math.ceil(math.log(most / self.least) / _FIRST)))
         low, high = edges, np.append(edges[1:], NO_LIMIT)
         match kind:
             case "bucket":
@@ -117,7 +119,7 @@ class Belief:
         """Nothing that is possible is left quite without weight, lest nobody tries it."""
         likely = _normal([self._weight_of(each) for each in self.boxes])
         # How likely it is that there is a limit that matters.
-        self.limited = sum(float(one[each.high < NO_LIMIT].sum()) for one, each in zip(likely, self.boxes, strict=True))
+        self.limited = sum(float(one[each.low < self.most].sum()) for one, each in zip(likely, self.boxes, strict=True))
         even = _normal([np.full(len(each), 1.0) for each in self.boxes])
         self.weights = [
             (1 - _EVEN) * one + _EVEN * other * (each.high < NO_LIMIT)

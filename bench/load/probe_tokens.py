@@ -31,6 +31,8 @@ _LATE_MAX_S = 0.25
 # Calls larger than any that was answered go alone first: a context may be smaller.
 _UNTRIED, _UNTRIED_TIMES = 4_000, 1.5
 _FAILED_MAX = 4
+# So many refusals in a row that tell nothing are enough.
+_IDLE_MAX = 4
 
 
 class TokenProbe:
@@ -62,7 +64,7 @@ class TokenProbe:
         if found.window == "fixed" and found.rpm is not None:
             self._phases = beginnings(before, found.rpm, self._late_s)
         self._not_before = now_s
-        self._in_vain = 0
+        self._in_vain = self._idle = self._possible = 0
         self._largest = 0
         self._failed = 0
         self._rounds: list[list[Seen]] = []
@@ -163,7 +165,7 @@ class TokenProbe:
             self._belief.boxes = []
             return True
         self._note(answered)
-        return False
+        return self._idle >= _IDLE_MAX
 
     def _note_failure(self, choice: Choice) -> bool:
         """It may be larger than a call can be."""
@@ -189,6 +191,9 @@ class TokenProbe:
             for event in self._events(seen):
                 self._belief.learn(event)
             self._belief.guess(guesses(self.found, self._rounds, self._tokens_of))
+        possible = sum(len(each) for each in self._belief.boxes)
+        self._idle = self._idle + 1 if not admitted and possible == self._possible else 0
+        self._possible = possible
 
     def _within_a_minute(self) -> int:
         since = self._now - 60.0
