@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -25,14 +26,24 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _OWN = ("due", "begun", "ended")
 
 
+class Where(NamedTuple):
+    """A line of a file; put into words only where something is wrong there."""
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"--replay: {self.path}: line {self.line}"
+
+
 class _Line(NamedTuple):
-    number: int
+    where: Where
     text: str
     is_whole: bool
 
 
-def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
-    """Rows with their lines' numbers. A file without a header has the names `column 1` …, or none if there is one."""
+def rows_of(path: Path) -> Iterator[tuple[Where, Row]]:
+    """Rows, and where they stand. A file without a header has the names `column 1` …, or none if there is one."""
     lines = _lines(path)
     first = next(lines, None)
     if first is None:
@@ -43,7 +54,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, Row]]:
             f"--replay: {path}: expected CSV, JSON lines or a number a line, got a JSON list: write an object a line"
         )
     every = chain([first], lines)
-    yield from _of_json(every, path) if begin == "{" else _of_csv(first.text, every, path)
+    yield from _of_json(every) if begin == "{" else _of_csv(first.text, every, path)
 
 
 def is_own(row: Row) -> bool:
@@ -55,6 +66,11 @@ def is_number(value: object) -> bool:
     if isinstance(value, str):
         return _NUMBER.fullmatch(value) is not None
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_of(value: object) -> float:
+    """NaN for what is none."""
+    return float(str(value)) if is_number(value) else math.nan
 
 
 def is_time(value: object) -> bool:
@@ -80,17 +96,17 @@ def _lines(path: Path) -> Iterator[_Line]:
             number = 0
             while data := file.readline(_LINE_MAX):
                 number += 1
-                where = f"--replay: {path}: line {number}"
+                where = Where(path, number)
                 if len(data) == _LINE_MAX:
                     raise UsageError(f"{where}: expected fewer than {_LINE_MAX:,} bytes, got more")
                 text = _decoded(data, where).removeprefix("\ufeff").strip("\r\n ")
-                if text.strip():
-                    yield _Line(number, text, data.endswith(b"\n"))
+                if text and not text.isspace():
+                    yield _Line(where, text, data.endswith(b"\n"))
     except OSError as error:
         raise DatasetError(f"--replay: {path}: expected a readable file, got: {error.strerror}") from error
 
 
-def _decoded(line: bytes, where: str) -> str:
+def _decoded(line: bytes, where: Where) -> str:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -100,30 +116,29 @@ def _decoded(line: bytes, where: str) -> str:
     return text
 
 
-def _of_json(lines: Iterator[_Line], path: Path) -> Iterator[tuple[int, Row]]:
+def _of_json(lines: Iterator[_Line]) -> Iterator[tuple[Where, Row]]:
     is_ours = False
     for line in lines:
-        where = f"--replay: {path}: line {line.number}"
         try:
             row = json.loads(line.text)
         except (ValueError, RecursionError) as error:
             if is_ours and not line.is_whole:
                 return  # where a killed test tore it
-            raise UsageError(f"{where}: expected a JSON object, got none ({error})") from error
+            raise UsageError(f"{line.where}: expected a JSON object, got none ({error})") from error
         if not isinstance(row, dict):
-            raise UsageError(f"{where}: expected a JSON object, got {line.text[:40]}")
+            raise UsageError(f"{line.where}: expected a JSON object, got {line.text[:40]}")
         is_ours = is_ours or is_own(row)
-        yield line.number, row
+        yield line.where, row
 
 
-def _of_csv(first: str, lines: Iterator[_Line], path: Path) -> Iterator[tuple[int, Row]]:
+def _of_csv(first: str, lines: Iterator[_Line], path: Path) -> Iterator[tuple[Where, Row]]:
     """A first line without any time is a header."""
-    number = 0
+    where = Where(path, 1)
 
     def texts() -> Iterator[str]:
-        nonlocal number
+        nonlocal where
         for line in lines:
-            number = line.number
+            where = line.where
             yield line.text
 
     names: list[str] | None = None
@@ -135,9 +150,9 @@ def _of_csv(first: str, lines: Iterator[_Line], path: Path) -> Iterator[tuple[in
                 names = cells if is_header else _names_for(len(cells))
                 if is_header:
                     continue
-            yield number, dict(zip(names, cells, strict=False))
+            yield where, dict(zip(names, cells, strict=False))
     except csv.Error as error:
-        raise UsageError(f"--replay: {path}: line {number}: expected CSV, got something else ({error})") from error
+        raise UsageError(f"{where}: expected CSV, got something else ({error})") from error
 
 
 def _names_for(cells: int) -> list[str]:

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from ..refusal import UsageError
-from .trace_rows import Row, date_of, is_number, is_own, is_time, rows_of
+from .trace_rows import Row, Where, date_of, is_number, is_own, is_time, number_of, rows_of
 
 STAMPS_MAX = 1_000_000
 # So many rows tell the unit.
@@ -69,7 +70,7 @@ class _Columns(Struct, frozen=True):
     outputs: str
 
 
-class _Arrival(Struct, frozen=True):
+class _Arrival(NamedTuple):
     stamp: float
     inputs: int
     outputs: int
@@ -80,12 +81,12 @@ def read_trace(path: Path, part: Part) -> Trace:
     first = list(islice(rows, _LOOK))
     if not first:
         raise UsageError(f"--replay: {path}: expected a time stamp a line, got none")
-    columns = _columns([row for _, row in first], f"--replay: {path}: line {first[0][0]}")
+    columns = _columns([row for _, row in first], first[0][0])
     _refuse_what_it_lacks(path, part, columns, first[0][1])
     every = chain(first, rows)
-    arrivals = _arrivals(every, columns, path, part)
+    arrivals = _arrivals(every, columns, part)
     if is_own(first[0][1]):
-        arrivals = iter(_sorted(_of_one_model(every, path), columns, path, part))
+        arrivals = iter(_sorted(_of_one_model(every), columns, part))
     taken = list(_taken(arrivals, path, part))
     return Trace(
         stamps=tuple(each.stamp for each in taken),
@@ -120,10 +121,9 @@ def _taken(arrivals: Iterator[_Arrival], path: Path, part: Part) -> Iterator[_Ar
         yield each
 
 
-def _arrivals(rows: Iterable[tuple[int, Row]], columns: _Columns, path: Path, part: Part) -> Iterator[_Arrival]:
+def _arrivals(rows: Iterable[tuple[Where, Row]], columns: _Columns, part: Part) -> Iterator[_Arrival]:
     before = -math.inf
-    for number, row in rows:
-        where = f"--replay: {path}: line {number}"
+    for where, row in rows:
         arrival = _arrival(row, columns, where, part)
         if arrival.stamp < before:
             raise UsageError(
@@ -134,26 +134,26 @@ def _arrivals(rows: Iterable[tuple[int, Row]], columns: _Columns, path: Path, pa
         yield arrival
 
 
-def _sorted(rows: Iterable[tuple[int, Row]], columns: _Columns, path: Path, part: Part) -> list[_Arrival]:
+def _sorted(rows: Iterable[tuple[Where, Row]], columns: _Columns, part: Part) -> list[_Arrival]:
     """Calls of our own stand in the order in which they ended."""
-    each = (_arrival(row, columns, f"--replay: {path}: line {number}", part) for number, row in rows)
+    each = (_arrival(row, columns, where, part) for where, row in rows)
     return sorted(islice(each, part.most + 1), key=lambda arrival: arrival.stamp)
 
 
-def _of_one_model(rows: Iterable[tuple[int, Row]], path: Path) -> Iterator[tuple[int, Row]]:
+def _of_one_model(rows: Iterable[tuple[Where, Row]]) -> Iterator[tuple[Where, Row]]:
     known: object = None
-    for number, row in rows:
+    for where, row in rows:
         model = row.get("model")
         if known is not None and model != known:
             raise UsageError(
-                f"--replay: {path}: line {number}: expected a call of {known} as before, got one of {model}: every "
+                f"{where}: expected a call of {known} as before, got one of {model}: every "
                 f"model gets all that is replayed, so keep the lines of one"
             )
         known = model
-        yield number, row
+        yield where, row
 
 
-def _arrival(row: Row, columns: _Columns, where: str, part: Part) -> _Arrival:
+def _arrival(row: Row, columns: _Columns, where: Where, part: Part) -> _Arrival:
     return _Arrival(
         _seconds(row.get(columns.time), columns, where),
         _tokens(row, columns.inputs, where) if part.inputs else 0,
@@ -161,7 +161,7 @@ def _arrival(row: Row, columns: _Columns, where: str, part: Part) -> _Arrival:
     )
 
 
-def _columns(rows: list[Row], where: str) -> _Columns:
+def _columns(rows: list[Row], where: Where) -> _Columns:
     first = rows[0]
     time, unit = _time_column(first, where)
     inputs, outputs = _named(first, _INPUTS), _named(first, _OUTPUTS)
@@ -169,7 +169,7 @@ def _columns(rows: list[Row], where: str) -> _Columns:
         return _Columns(time, None, False, inputs, outputs)
     if unit is not None or is_own(first):
         return _Columns(time, unit or 1.0, False, inputs, outputs)
-    stamps = [float(str(row[time])) for row in rows if time in row and is_number(row[time])]
+    stamps = [number_of(row.get(time)) for row in rows]
     unit = _guessed_unit(first, [stamp for stamp in stamps if math.isfinite(stamp)])
     return _Columns(time, unit, True, inputs, outputs)
 
@@ -186,7 +186,7 @@ def _guessed_unit(row: Row, stamps: list[float]) -> float:
     return 1e-3 if gap >= _SLOWEST_S and all(map(float.is_integer, stamps)) else 1.0
 
 
-def _time_column(row: Row, where: str) -> tuple[str, float | None]:
+def _time_column(row: Row, where: Where) -> tuple[str, float | None]:
     """The column that is named like a time, else the first that holds one; and the unit that its name says."""
     for wanted in _TIMES:
         for name in row:
@@ -228,22 +228,25 @@ def _shown_names(row: Row) -> str:
     return ", ".join(name or "one column without a name" for name in list(row)[:8]) or "an empty line"
 
 
-def _seconds(value: object, columns: _Columns, where: str) -> float:
-    named = f" in {columns.time}" if columns.time else ""
+def _seconds(value: object, columns: _Columns, where: Where) -> float:
     if columns.unit is None:
         date = date_of(value)
         if date is None:
-            raise UsageError(f"{where}: expected an ISO date{named}, as in the line before, got {_shown(value)}")
+            raise UsageError(f"{where}: expected an ISO date{_in(columns)}, as in the line before, got {_shown(value)}")
         return date.timestamp()
-    seconds = float(str(value)) * columns.unit if is_number(value) else math.nan
+    seconds = number_of(value) * columns.unit
     if not math.isfinite(seconds):
-        raise UsageError(f"{where}: expected a number{named}, got {_shown(value)}")
+        raise UsageError(f"{where}: expected a number{_in(columns)}, got {_shown(value)}")
     return seconds
 
 
-def _tokens(row: Row, name: str, where: str) -> int:
+def _in(columns: _Columns) -> str:
+    return f" in {columns.time}" if columns.time else ""
+
+
+def _tokens(row: Row, name: str, where: Where) -> int:
     value = row.get(name)
-    number = float(str(value)) if is_number(value) else math.nan
+    number = number_of(value)
     if not 0 <= number <= _TOKENS_MAX or not number.is_integer():
         raise UsageError(
             f"{where}: expected a whole number of tokens in {name}, 0 to {_TOKENS_MAX:,}, got {_shown(value)}"
