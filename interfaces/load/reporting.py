@@ -114,8 +114,8 @@ def read(folder: Path) -> Load:
 def names_of(paths: Sequence[Path]) -> list[str]:
     """The end of each folder's path, as long as it takes to tell them apart."""
     for length in range(1, max((len(path.parts) for path in paths), default=1)):
-        names = ["/".join(path.parts[-length:]) for path in paths]
-        if len(set(names)) == len(names):
+        names = ["/".join(path.parts[1:][-length:]) for path in paths]
+        if len(set(names)) == len(names) and all(names):
             return names
     return [str(path) for path in paths]
 
