@@ -51,13 +51,20 @@ def by_length(lengths: Lengths, random: Random, heads: Random | None = None) -> 
 
 def of_lengths(tokens: Iterable[int], random: Random, heads: Random | None = None) -> Iterator[str]:
     """A text for each number of tokens; none is shorter than its head."""
-    filler = " ".join(random.choices(_WORDS.split(), k=_FILLER_CHARS // 4))
+    # Made before the first call is due, which would else be late by it.
+    filler = " ".join(random.choices(_WORDS.split(), k=_FILLER_CHARS // 4)) + " "
+    return _filled(tokens, filler, random, heads or random)
+
+
+def _filled(tokens: Iterable[int], filler: str, random: Random, heads: Random) -> Iterator[str]:
     for each in tokens:
         wanted = round(max(TOKENS_MIN, each) / TOKENS_PER_CHAR)
         # At the beginning of a word.
         begin = 4 * random.randrange(len(filler) // 4)
-        rest = filler[begin:] + " " + f"{filler} " * (wanted // len(filler) + 1)
-        yield f"{_head(heads or random)} {rest}"[:wanted]
+        rest = filler[begin : begin + wanted]
+        if len(rest) < wanted:
+            rest += filler * (wanted // len(filler) + 1)
+        yield f"{_head(heads)} {rest}"[:wanted]
 
 
 def _head(random: Random) -> str:
@@ -66,8 +73,7 @@ def _head(random: Random) -> str:
 
 def from_texts(texts: Iterable[Prompt], random: Random, heads: Random | None = None) -> Iterator[Prompt]:
     """Given prompts, each behind another first word every time."""
-    for prompt in in_any_order(texts, random):
-        yield _behind(_head(heads or random), prompt)
+    return (_behind(_head(heads or random), prompt) for prompt in in_any_order(texts, random))
 
 
 def in_any_order(texts: Iterable[Prompt], random: Random) -> Iterator[Prompt]:
@@ -75,8 +81,16 @@ def in_any_order(texts: Iterable[Prompt], random: Random) -> Iterator[Prompt]:
     known = list(texts)
     if not known:
         raise ValueError("a load test needs prompts: 0 came, at least 1 is wanted")
+    return _shuffled(known, random)
+
+
+def _shuffled(known: list[Prompt], random: Random) -> Iterator[Prompt]:
+    """Drawn one by one: to shuffle a million at once would hold up the calls that are due meanwhile."""
     while True:
-        yield from random.sample(known, len(known))
+        for last in range(len(known) - 1, -1, -1):
+            drawn = random.randrange(last + 1)
+            known[last], known[drawn] = known[drawn], known[last]
+            yield known[last]
 
 
 def _behind(head: str, prompt: Prompt) -> Prompt:
