@@ -87,7 +87,7 @@ def plain_lines(view: LoadView) -> list[str]:
             " ".join([_clock(view), *([_calls(view)] if len(view.models) == 1 else [])]),
             f"{printable(own.model)}: {', '.join(_flow(own))}",
             *([own.step] if own.step else []),
-            *_times("", own.lately),
+            *_times(own.lately),
             *_errors(own),
             *_money(view),
             *([f"CLIENT-BOUND: {view.client}"] if view.client else []),
@@ -103,12 +103,12 @@ def screen_lines(view: LoadView, width: int, *, is_last: bool = False) -> list[L
     for own in view.models:
         lines += packed([Piece(printable(own.model), "strong"), *map(Piece, _flow(own, is_last=is_last))], width)
         told = [
-            *([own.step] if own.step else []),
-            *([] if is_last else _times("last 5 s: ", own.lately)),
-            *_times("so far: " if not own.step else "this step: ", own.so_far),
+            [own.step] if own.step else [],
+            [] if is_last else _labelled("last 5 s:", own.lately),
+            _labelled("so far:" if not own.step else "this step:", own.so_far),
         ]
-        for text in told:
-            lines += _indented([Piece(part) for part in text.split(_BREAK)], width)
+        for texts in told:
+            lines += _indented([Piece(text) for text in texts], width)
         lines += _indented([Piece(text, "bad") for text in _errors(own)], width)
     lines += packed(map(Piece, _money(view)), width)
     if view.client and not is_last:
@@ -116,10 +116,6 @@ def screen_lines(view: LoadView, width: int, *, is_last: bool = False) -> list[L
     if not is_last:
         lines += packed([Piece(text, "strong") for text in _draining(view)], width)
     return lines
-
-
-# Where a line may be broken.
-_BREAK = ", "
 
 
 def _indented(pieces: list[Piece], width: int) -> list[Line]:
@@ -142,13 +138,17 @@ def _flow(own: ModelView, *, is_last: bool = False) -> list[str]:
     ]
 
 
-def _times(label: str, lately: Lately) -> list[str]:
-    told = [
-        f"{name} p50 {time_text(quick.p50_s)}{_BREAK}p99 {time_text(quick.p99_s)}"
+def _labelled(label: str, lately: Lately) -> list[str]:
+    told = _times(lately)
+    return [label, *told] if told else []
+
+
+def _times(lately: Lately) -> list[str]:
+    return [
+        f"{name} p50 {time_text(quick.p50_s)}, p99 {time_text(quick.p99_s)}"
         for name, quick in (("latency", lately.latency), ("first token", lately.first_token))
         if quick is not None
     ]
-    return [label + _BREAK.join(told)] if told else []
 
 
 def _errors(own: ModelView) -> list[str]:
