@@ -33,7 +33,7 @@ _SURE = 5.0
 class Forecast(Struct, frozen=True):
     """`calls`: as many as are expected, `calls_most` that it never has more than, both of all models together; None
     where that is the server's to say. `cost`: if every answer is as long as it may be; `cost_most`: what no test goes
-    beyond. None: not known. `each_most`: of one call."""
+    beyond, its own cap included. None: not known. `each_most`: of one call."""
 
     calls: float | None
     calls_most: int | None
@@ -78,9 +78,14 @@ def forecast_of(order: Order) -> Forecast:
         cost_most = None if most is None else max(own.at_most(most) for own in known)
     cap = order.plan.limits.max_cost
     is_capped = cap is not None and (cost_most is None or cap < cost_most)
-    if is_capped and cap is not None:
-        cost_most, cost = cap, None if cost is None else min(cost, cap)
-    return Forecast(calls, most, _seconds(order), cost, cost_most, each, each_most, is_capped, unpriced)
+    seconds, warm_up_s = _seconds(order), order.plan.warm_up_s
+    if seconds is not None and warm_up_s >= seconds > 0:
+        raise UsageError(
+            f"--warm-up: expected less than the {_time(seconds)} that the test takes, got {_time(warm_up_s)}: nothing "
+            f"would be measured"
+        )
+    cost_most = cap if is_capped else cost_most
+    return Forecast(calls, most, seconds, cost, cost_most, each, each_most, is_capped, unpriced)
 
 
 def _looked(model: str, order: Order) -> _Looked | None:
@@ -194,7 +199,9 @@ def _told_of_cost(order: Order, forecast: Forecast) -> list[str]:
     elif forecast.each is not None:
         told.append(f"about {_dollars(forecast.each)} a call {long}")
     if forecast.cost_most is not None:
-        told.append(f"at most {_dollars(forecast.cost_most)}" + (" by --max-cost" if forecast.is_capped else ""))
+        by = " by --max-cost" if forecast.is_capped else ""
+        early = ", which is likely to end it early" if by and (forecast.cost or 0.0) > forecast.cost_most else ""
+        told.append(f"at most {_dollars(forecast.cost_most)}{by}{early}")
     elif forecast.each_most is not None:
         told.append(
             f"at most {_dollars(forecast.each_most)} a call, and no limit on all: --calls or --max-cost sets one"

@@ -184,6 +184,10 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "a bound without a goal": (("--from", "5"), "--from: expected --goal beside it, got none"),
     "a bound beside a rate": (("--to", "5", "--rate", "1"), "--to: expected --goal beside it, got --rate"),
     "a cool-down without an end": (("--cool-down", "5", "--calls", "9"), "--cool-down: expected a test whose end is"),
+    "a warm-up longer than its calls take": (
+        ("--warm-up", "9", "--calls", "5"),
+        "less than the 5 s that the test takes",
+    ),
     "ends as long as the test": (("--warm-up", "50", "--cool-down", "10"), "expected less than the test's 60 s"),
     "a duration of steps": (("--steps", "1,2", "--duration", "9"), "--duration: expected none beside --steps"),
     "a step's time without steps": (("--step-time", "9"), "--step-time: expected --steps beside it, got none"),

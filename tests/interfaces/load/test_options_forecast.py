@@ -82,7 +82,8 @@ def test_the_cost_at_most_is_above_what_the_cap_would_reserve_for_all_calls(leng
 def test_a_cap_on_cost_is_what_it_costs_at_most() -> None:
     told = forecast("--rate", "10", "--max-cost", "0.01")
     assert (told.cost_most, told.is_capped) == (0.01, True)
-    assert "at most $0.010 by --max-cost" in line("--rate", "10", "--max-cost", "0.01")
+    said = line("--rate", "10", "--max-cost", "0.01")
+    assert "about $0.041 if" in said and said.endswith("at most $0.010 by --max-cost, which is likely to end it early")
     told = forecast("--rate", "10", "--max-cost", "100")
     assert told.cost_most is not None and told.cost_most < 1 and not told.is_capped
 
