@@ -23,6 +23,8 @@ FAILURES_MAX = 5
 # A provider that asks for more than some minutes' pause is not waited for.
 WAIT_MAX_S = 200.0
 REST_S = 62.0
+# So many rounds in a row that admit nothing, whatever was waited between them, and it is not for a quota of a minute.
+REFUSED_MAX = 12
 _MINUTE_S = 60.0
 
 
@@ -120,7 +122,7 @@ class Probe:
         self._watcher: Watcher = _Nobody() if watcher is None else watcher
         self._purse = Purse(bounds.max_cost)
         self._lanes: dict[str, Found] = {}
-        self._failures = 0
+        self._failures = self._refused = 0
         self._not_before = -math.inf
         self._latest_s = -math.inf
         self._is_round_over = False
@@ -138,7 +140,8 @@ class Probe:
     async def run(self, models: Iterable[str]) -> Probed:
         for model in models:
             found = self._lanes[model] = Found()
-            self._failures, self._not_before, before = 0, -math.inf, self.calls
+            self._failures = self._refused = 0
+            self._not_before, before = -math.inf, self.calls
             self._watcher.begins(model)
             self._seen.clear()
             requests = RequestProbe(found, in_flight_max=self._bounds.in_flight, requests_max=self._bounds.requests)
@@ -256,6 +259,11 @@ class Probe:
             elif one.is_admitted and one.answer.tokens == 0:
                 self.untold_usage.add(model)
             self._not_before = max(self._not_before, one.done_s + pause_s)
+        self._refused = 0 if any(one.is_admitted for one in seen) else self._refused + 1
+        if self._refused >= REFUSED_MAX:
+            raise _Ended(
+                f"{model}: {self._refused} times in a row it admitted nothing: {_said_in(seen)}probe again later"
+            )
 
     async def _rest(self) -> None:
         """Until no minute holds any of the probe's calls and every bucket is full again: so that whoever keeps to what
