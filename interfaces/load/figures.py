@@ -135,8 +135,16 @@ def _burstiness(order: Order) -> float:
 
 
 def _goal(order: Order, whole: Whole) -> GoalFound | None:
+    """Rates are those that the steps have."""
     found = whole.found
-    return None if found is None else GoalFound(order.goal_text, found.kept, found.missed, found.client_at)
+    if found is None:
+        return None
+    kept, missed, client_at = map(_rounded, (found.kept, found.missed, found.client_at))
+    return GoalFound(order.goal_text, kept, missed, client_at)
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, _DECIMALS)
 
 
 def _part(
@@ -149,7 +157,7 @@ def _part(
         errors=counted.errors,
         latency=times_of(counted.latency, is_whole=is_whole),
         first_token=times_of(counted.first_token, is_whole=is_whole),
-        rate=None if rate is None else round(rate, _DECIMALS),
+        rate=_rounded(rate),
         standing=None if step is None else step.standing,
         is_client_bound=step is not None and step.is_client_bound,
         kinds=dict(counted.failures.most_common()),
