@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.bench.load.prompts import Prompt, Wanted
@@ -92,6 +92,7 @@ def test_what_is_no_file_or_too_large_is_refused_unread(tmp_path: Path) -> None:
         read_prompts(tmp_path / "large")
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=30), st.binary(max_size=30)), max_size=6))
 def test_no_content_makes_a_file_of_prompts_end_in_anything_but_prompts_or_a_line(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str | bytes]
@@ -116,6 +117,7 @@ _VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(_VALUES, min_size=1, max_size=4))
 def test_any_json_is_prompts_or_refused_by_its_line(
     tmp_path_factory: pytest.TempPathFactory, values: list[object]

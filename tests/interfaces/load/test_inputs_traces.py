@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.engine.data_file import DatasetError
@@ -197,6 +197,7 @@ def test_what_is_no_file_is_refused_unread(tmp_path: Path) -> None:
             read_trace(path, Part())
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e7).map(lambda number: round(number, 3)), min_size=1, max_size=30).map(sorted))
 def test_what_was_written_is_read_in_every_shape(tmp_path_factory: pytest.TempPathFactory, stamps: list[float]) -> None:
     folder = tmp_path_factory.mktemp("shapes")
@@ -210,6 +211,7 @@ def test_what_was_written_is_read_in_every_shape(tmp_path_factory: pytest.TempPa
         assert since_first(folder, content) == pytest.approx(expected, abs=2e-3)
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=20), st.binary(max_size=20), st.floats().map(str)), max_size=8))
 def test_no_content_makes_a_trace_end_in_anything_but_times_or_a_line(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str | bytes]
@@ -225,6 +227,7 @@ def test_no_content_makes_a_trace_end_in_anything_but_times_or_a_line(
 _CELLS = st.one_of(st.integers().map(str), st.floats().map(str), st.dates().map(str), st.text(max_size=5), st.just('"'))
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(_CELLS, max_size=4).map(",".join), max_size=8), st.sampled_from(["", "time,x\n", "{"]))
 def test_no_table_makes_a_trace_end_in_anything_but_times_or_a_line(
     tmp_path_factory: pytest.TempPathFactory, rows: list[str], head: str
