@@ -261,9 +261,8 @@ class Probe:
             self._not_before = max(self._not_before, one.done_s + pause_s)
         self._refused = 0 if any(one.is_admitted for one in seen) else self._refused + 1
         if self._refused >= REFUSED_MAX:
-            raise _Ended(
-                f"{model}: {self._refused} times in a row it admitted nothing: {_said_in(seen)}probe again later"
-            )
+            said = next((f" ({one.answer.detail})" for one in seen if one.answer.detail), "")
+            raise _Ended(f"{model}: {self._refused} times in a row it admitted nothing{said}: probe again later")
 
     async def _rest(self) -> None:
         """Until no minute holds any of the probe's calls and every bucket is full again: so that whoever keeps to what
