@@ -15,7 +15,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench gateway conversations conversations-full torture pages lock runtime tools
+.PHONY: help run test check bench gateway load conversations conversations-full torture pages lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,10 @@ bench: tools ## our speed beside the peers', measured in one run
 
 gateway: tools ## the gateway's speed: stored answers a second, and what it adds to a call (some 2 minutes)
 	@$(PY) -m millstream.bench.speed.gateway
+
+load: tools ## whether a load test tells the truth: laws, nginx, arrivals, stalls, our own part (some 40 minutes)
+	@sh bench/speed/install-servers.sh
+	@$(PY) -m millstream.bench.speed.load
 
 conversations: tools ## 60 conversations over 5,000 simulated pages: the lanes' rate, the loop's stalls, memory (some 3 minutes)
 	@$(PY) -m millstream.bench.speed.conversations

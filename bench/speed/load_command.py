@@ -73,7 +73,7 @@ class Told(Struct, frozen=True):
         return self.load.client.reasons
 
     def measured(self, arrived: Times_s, values: Times_s) -> Times_s:
-        """Of what the server logged of each call, in the order they came: without those of the warm-up."""
+        """Of what the server logged of each call, by when that came: without those of the warm-up, in order."""
         return values[np.argsort(arrived)][int(np.sum(self.due < self.warm_up_s)) :]
 
 
