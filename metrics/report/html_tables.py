@@ -95,6 +95,8 @@ def amount(number: float) -> str:
 
 def duration(seconds: float) -> str:
     """In the unit that a reader would take."""
+    if seconds and abs(seconds) < 0.0001:
+        return f"{amount(1_000_000 * seconds)} µs"
     if seconds and abs(seconds) < 0.9995:
         return f"{amount(1000 * seconds)} ms"
     return f"{amount(seconds)} s"

@@ -17,7 +17,7 @@ from ..charts import AXIS_HEIGHT, WIDTH, Words, drawn, empty
 from ..colours import colour
 from ..table import Cell, Figure, Table
 from .series import Series
-from .strokes import legend_height, lines_of, only, paint, rate_axis, seconds_axis
+from .strokes import Seconds, legend_height, lines_of, only, paint, rate_axis, seconds_axis
 from .tables import PERCENTS, stepped
 
 _HEIGHT, _SPACING, _MIN_WIDTH = 240, 16, 520
@@ -48,14 +48,14 @@ def by_rate_figure(table: Table, series: Series, number: int) -> Figure:
     """One model: three percentiles of its latency, and of its first token where answers were streamed."""
     goal = series.of.goal
     line = None if goal is None else line_of(goal.goal)
+    parts = stepped(series)
     words = Words(
         f"load-by-rate-{number}",
         f"{series.name}: percentiles by rate",
-        "Percentiles of all calls at a rate, counted from when each was due; thin lines are 95% intervals."
-        f"{_knee_words(series)}{_goal_words(line)}",
+        "Percentiles of all calls at a rate, counted from when each was due; thin lines are 95% intervals, cut where "
+        f"too few calls tell how far they reach.{_bound_words(parts)}{_knee_words(series)}{_goal_words(line)}",
         "Fewer than two rates were asked, so nothing can be told by rate.",
     )
-    parts = stepped(series)
     if len({part.rate for part in parts}) < 2:
         return empty(table, words)
     rows = [*_point_rows(parts, line), *_mark_rows(series, line)]
@@ -72,14 +72,20 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[Series]) -> Figure:
         "load-by-rate",
         "Percentiles by rate",
         "Latency from when a call was due, half of the answers and 99% of them; thin lines are 95% intervals, and "
-        "dotted ones stand at each knee.",
+        f"dotted ones stand at each knee.{_bound_words([part for each in every for part in stepped(each)])}",
         "No test asked for two rates, so nothing can be told by rate.",
     )
     shown = [each for each in every if len({part.rate for part in stepped(each)}) > 1]
     if not shown:
         return empty(table, words)
     rows: list[Row] = [
-        {"layer": f"p{percent:g}", "line": each.label, "x": part.rate, **_ends(part.latency, percent)}
+        {
+            "layer": f"p{percent:g}",
+            "line": each.label,
+            "x": part.rate,
+            "bound": part.is_client_bound,
+            **_ends(part.latency, percent),
+        }
         for each in shown
         for part in stepped(each)
         for percent in (50.0, 99.0)
@@ -95,8 +101,8 @@ def overlaid_by_rate_figure(table: Table, every: Sequence[Series]) -> Figure:
         knees = only("knee").mark_rule(strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
         spans = base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue)
         line = base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(names, places))
-        points = base.mark_point(filled=True, size=40, opacity=1).encode(y=y.y(), color=hue)
-        panels.append((knees + spans + line + points).properties(width=WIDTH, height=_HEIGHT * 3 // 4))
+        points = _points(base, y, hue, 40)
+        panels.append(alt.layer(knees, spans, line, *points).properties(width=WIDTH, height=_HEIGHT * 3 // 4))
     height = 2 * (_HEIGHT * 3 // 4 + AXIS_HEIGHT + _SPACING) + legend_height(names)
     chart = alt.vconcat(*panels, spacing=_SPACING)
     return drawn(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
@@ -114,7 +120,7 @@ def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
         .encode(x=x, y=alt.value(0), text="text:N"),
         base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue),
         base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(_PERCENTS, places)),
-        base.mark_point(filled=True, size=34, opacity=1).encode(y=y.y(), color=hue),
+        *_points(base, y, hue, 34),
     ]
     if any(row["layer"] == f"goal {panel}" for row in rows):
         goal = only(f"goal {panel}")
@@ -126,6 +132,15 @@ def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
     if any(row.get("standing") for row in rows if row["layer"] == f"tried {panel}"):
         layers.append(_tried(panel, x, y.y()))
     return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
+
+
+def _points(base: Any, y: Seconds, hue: alt.Color, size: int) -> tuple[Any, Any]:
+    """Hollow where the client was the bottleneck."""
+    hollow = base.transform_filter("datum.bound").mark_point(filled=True, size=size // 3, opacity=1)
+    return (
+        base.mark_point(filled=True, size=size, opacity=1).encode(y=y.y(), color=hue),
+        hollow.encode(y=y.y(), color=alt.value(colour("paper"))),
+    )
 
 
 def _tried(panel: str, x: alt.X, y: alt.Y) -> Any:
@@ -150,7 +165,9 @@ def _point_rows(parts: Sequence[Part], line: Line | None) -> Iterator[Row]:
         for panel, times in (("latency", part.latency), ("first token", part.first_token)):
             for percent in PERCENTS:
                 if times.at(percent) is not None:
-                    yield {"layer": panel, "line": f"p{percent:g}", "x": part.rate, **_ends(times, percent)}
+                    bound = part.is_client_bound
+                    own = {"layer": panel, "line": f"p{percent:g}", "x": part.rate, "bound": bound}
+                    yield {**own, **_ends(times, percent)}
         if line is not None and part.standing is not None and line.of in _PANELS:
             at = (part.latency if line.of == "latency" else part.first_token).at(line.percent)
             if at is not None:
@@ -176,6 +193,10 @@ def _ends(times: Times, percent: float) -> Row:
         "low": found.value_s if low is None else low,
         "high": found.value_s if high is None else high,
     }
+
+
+def _bound_words(parts: Sequence[Part]) -> str:
+    return " Hollow points: the client was the bottleneck." if any(part.is_client_bound for part in parts) else ""
 
 
 def _knee_words(series: Series) -> str:

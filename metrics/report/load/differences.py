@@ -149,7 +149,7 @@ def shown_differences(found: Sequence[Difference]) -> Table:
             shown(each.of_first, each.unit),
             shown(each.value, each.unit),
             _with_ends(each.apart, each.unit),
-            "" if each.times is None else _times(each.times),
+            None if each.times is None else _times(each.times),
             verdict(each),
         )
         for each in found

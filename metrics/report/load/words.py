@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...load.file import Load, Percentile
+from ...load.knee import RATES_LEAST, judged
 from ..html_tables import MISSING, amount, duration
 from ..labels import plain
 from .series import LoadTest, Series
@@ -89,13 +90,28 @@ def found(series: Series) -> Iterator[str]:
         yield " ".join(_goal(series))
     if knee is not None:
         yield f"The knee is at {rate_text(knee.rate)} calls a second: {plain(knee.why, 500)}."
-    elif len({part.rate for part in stepped(series)}) >= 3:
-        yield "No knee: no rate was shown to be borne worse than the lowest one, or the lowest was not borne."
+    elif len({part.rate for part in stepped(series)}) >= RATES_LEAST:
+        yield _no_knee(series)
+
+
+def _no_knee(series: Series) -> str:
+    every = {part.rate for part in stepped(series)}
+    told = {part.rate for part in stepped(series) if not part.is_client_bound}
+    if len(told) < RATES_LEAST:
+        return f"No knee can be told: the client was the bottleneck at {len(every - told)} of {len(every)} rates."
+    if not judged(series.of.steps):
+        return "No knee: the lowest rate was not borne either."
+    return "No knee: no rate was shown to be borne worse than the lowest one."
 
 
 def warnings(series: Series) -> Iterator[str]:
     """What the figures are easily misread for, a sentence each."""
     of = series.of
+    if "in-flight" in series.load.test and not stepped(series):
+        yield (
+            "A closed loop slows down with the server: its latencies are those of a client that waits, and tell "
+            "nothing of what calls at a rate would have met."
+        )
     if of.held:
         yield (
             f"{of.held:,} calls were due while {of.in_flight_max:,} were in flight, the most that were allowed, and "

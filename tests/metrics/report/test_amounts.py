@@ -27,6 +27,7 @@ def test_an_amount_has_three_digits_or_all_before_the_point(number: float, shown
     ("seconds", "shown"),
     [
         (0, "0 s"),
+        (0.0000081, "8.10 µs"),
         (0.000123, "0.123 ms"),
         (0.0123, "12.3 ms"),
         (0.9994, "999 ms"),

@@ -39,8 +39,8 @@ def table(made: Drawn, name: str) -> Table:
 
 def in_seconds(text: str) -> float:
     """A time as a page has it."""
-    number, unit = re.fullmatch(r"([\d,.]+) (ms|s)", text).groups()  # type: ignore[union-attr]
-    return float(number.replace(",", "")) / (1000 if unit == "ms" else 1)
+    number, unit = re.fullmatch(r"([\d,.]+) (µs|ms|s)", text).groups()  # type: ignore[union-attr]
+    return float(number.replace(",", "")) / {"µs": 1e6, "ms": 1e3, "s": 1.0}[unit]
 
 
 def ends(text: str) -> list[float]:
@@ -141,6 +141,20 @@ def test_goal_and_knee_are_told_with_their_rates() -> None:
     assert f"The knee is at {knee.rate:.4g} calls a second: {knee.why}." in page.text
 
 
+def test_a_knee_that_is_not_there_is_told_with_its_reason() -> None:
+    load = swept()
+    low = replace(load, models={MODEL: replace(of(load), steps=of(load).steps[:3], knee=None)})
+    assert "No knee: no rate was shown to be borne worse than the lowest one." in alone(low)[0].text
+    steps = tuple(replace(part, is_client_bound=at > 1) for at, part in enumerate(of(load).steps))
+    bound, made = alone(replace(load, models={MODEL: replace(of(load), steps=steps, knee=None)}))
+    assert "No knee can be told: the client was the bottleneck at 4 of 6 rates." in bound.text
+    assert "Hollow points" in bound.text and "Hollow points" not in alone(low)[0].text
+    assert [row["client_bound"] for row in table(made, "load-by-rate").records()] == [False] * 2 + [True] * 4
+    failed = replace(of(load).steps[0], errors=of(load).steps[0].calls)
+    broken = replace(of(load), steps=(failed, *of(load).steps[1:]), knee=None)
+    assert "No knee: the lowest rate was not borne either." in alone(replace(load, models={MODEL: broken}))[0].text
+
+
 def test_a_client_that_was_the_bottleneck_is_told_before_all_else() -> None:
     reasons = ("this process took 97% of a core, more than 90%", "the loop's lag was 21 ms at p99, more than 5 ms")
     load = replace(steady(), client=Client(reasons, 0.021, 0.97, 0.8))
@@ -168,6 +182,7 @@ def test_what_is_not_there_is_left_out_and_told_why() -> None:
     for why in ("no answer was streamed", "no rate was asked", "nothing was promised", "every call was answered"):
         assert why in page.text
     assert "Asked: a closed loop with 8 calls in flight." in page.text
+    assert "A closed loop slows down with the server" in page.text
     assert {each.name for each in made.tables} == {
         *("load-summary", "load-percentiles", "load-over-time", "load-spectrum")
     }
