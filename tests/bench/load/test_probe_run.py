@@ -79,7 +79,7 @@ def refusing_after(count: int, told_s: float | None = None) -> Script:
 
 def test_a_burst_ends_with_its_first_refusal_and_what_was_not_sent_is_told() -> None:
     watching = Watching()
-    probed(Scripted(refusing_after(47), latency_s=0.001), watching=watching)
+    probed(Scripted(refusing_after(47)), watching=watching)
     # The one after it may have begun while the refusal was on its way.
     assert all(refused <= 2 for _, refused, _ in watching.rounds)
     assert max(unsent for _, _, unsent in watching.rounds) > 0
