@@ -17,6 +17,7 @@ MAX_TOKENS = values.Whole("tokens", 1, 10_000_000)
 TRACE = "trace"
 
 _LENGTHS = re.compile(r"(?:(\d+)-(\d+)|lognormal:([\d.]+),([\d.]+)|(\d+)|trace)", re.ASCII)
+_NOTHING = re.compile(r"\s*0+(?:\.0*)?\s*(?:s|m|min|h)?\s*")
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 
@@ -87,12 +88,7 @@ class Time:
         return f"{self.what}, 0 or more, in seconds or as 90s, 10m, 1h"
 
     def read(self, value: object) -> float:
-        try:
-            return values.Seconds(self.what).read(value)
-        except ValueError:
-            if values.Number(self.what, 0, 0).read(str(value).strip().removesuffix("s")) == 0:
-                return 0.0
-            raise
+        return 0.0 if _NOTHING.fullmatch(str(value)) else values.Seconds(self.what).read(value)
 
 
 @dataclass(frozen=True)

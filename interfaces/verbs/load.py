@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..load.arguments import add_arguments as add_arguments
 from ..output import note, say, say_json
+from ..refusal import UsageError
 
 if TYPE_CHECKING:
     from ..load.order import Order
@@ -54,7 +55,8 @@ def _report(order: Order, options: argparse.Namespace) -> None:
 
     try:
         page = write_page([order.out], order.out)
-    except LocalFault as fault:
-        note(f"millstream: no report was written: {fault}")
+    except (LocalFault, UsageError) as error:
+        # The test is done and its figures are written: a page that can't be is no failure of it.
+        note(f"millstream: no report was written: {error}")
         return
     note(f"millstream: report: {page}") if options.json else say(f"report: {page}")

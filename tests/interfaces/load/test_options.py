@@ -166,6 +166,13 @@ def test_what_was_asked_stands_in_the_order_by_the_names_of_the_options() -> Non
     assert order("--goal", GOAL).said["from"] == 1.0
 
 
+def test_a_pause_may_be_none_at_all_in_any_unit() -> None:
+    for nothing in ("0", "0s", "0.0 s", "0m"):
+        plan = order("--drain", nothing, "--warm-up", nothing).plan
+        assert (plan.limits.drain_s, plan.warm_up_s) == (0.0, 0.0)
+    assert order("--drain", "1m", "--warm-up", "0.5s").plan.limits.drain_s == 60.0
+
+
 def test_a_model_named_twice_is_asked_once() -> None:
     assert order("sim/steady").models == ("sim/steady",)
 

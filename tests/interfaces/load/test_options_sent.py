@@ -61,4 +61,10 @@ def test_a_report_is_drawn_at_its_end_and_named(cli: CommandLine, provider: Prov
     done = cli(*words, "--rate", "50", "--calls", "5", "--out", "test", "--no-progress")
     page = tmp_path / "test" / "report.html"
     assert done.code == 0 and done.out.endswith(f"report: {page}\n")
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "report.html").write_text("mine")
+    again = cli(*words, "--rate", "50", "--calls", "2", "--out", "foreign", "--no-progress")
+    assert again.code == 0 and "no report was written: " in again.err
+    assert (foreign / "report.html").read_text() == "mine" and (foreign / "load.json").exists()
     assert "here/steady" in page.read_text("utf-8") and any((tmp_path / "test" / "tables").iterdir())
