@@ -27,7 +27,7 @@ _MANTISSAS = {1.0: 4, 1.2: 1, 1.5: 2, 1.6: 1, 2.0: 4, 2.5: 2, 3.0: 2, 4.0: 2, 5.
 _COMMON_SHARES = (1.0, 0.5, 0.25, 0.1)
 # That there is none, by whether headers tell one.
 _NONE_WEIGHTS = {None: 0.4, False: 1.5, True: 0.05}
-_EVEN, _BEYOND = 0.3, 30.0
+_EVEN, _BEYOND, _APART = 0.3, 30.0, 0.01
 _USUAL, _USUAL_SPREAD, _UNUSUAL = 500.0, 1.3, 0.1
 
 
@@ -46,8 +46,8 @@ class Belief:
 
     def _first(self, kind: Window) -> Boxes:
         # A bucket that holds little of much looks like one that holds much of little: until it fills.
-        most = self.most * (_BEYOND if kind == "bucket" else 1)
-        edges = np.geomspace(self.least, most, max(2, math.ceil(math.log(most / self.least) / _FIRST)))
+        top = self.most * (_BEYOND if kind == "bucket" else 1)
+        edges = np.geomspace(self.least, top, max(2, math.ceil(math.log(top / self.least) / _FIRST)))
         low, high = edges, np.append(edges[1:], NO_LIMIT)
         match kind:
             case "bucket":
@@ -120,11 +120,8 @@ class Belief:
         likely = _normal([self._weight_of(each) for each in self.boxes])
         # How likely it is that there is a limit that matters.
         self.limited = sum(float(one[each.low < self.most].sum()) for one, each in zip(likely, self.boxes, strict=True))
-        even = _normal([np.full(len(each), 1.0) for each in self.boxes])
-        self.weights = [
-            (1 - _EVEN) * one + _EVEN * other * (each.high < NO_LIMIT)
-            for one, other, each in zip(likely, even, self.boxes, strict=True)
-        ]
+        even = _normal(_spread(self.boxes))
+        self.weights = [(1 - _EVEN) * one + _EVEN * other for one, other in zip(likely, even, strict=True)]
 
     def _weight_of(self, boxes: Boxes) -> Numbers:
         """Of all numbers half, of round ones half; of those that something speaks for, more."""
@@ -150,6 +147,14 @@ class Belief:
         elif boxes.kind == "fixed":
             weight = weight * (boxes.most - boxes.least)
         return np.asarray(weight, dtype=np.float64)
+
+
+def _spread(boxes: list[Boxes]) -> list[Numbers]:
+    """Each limit as much as any other, in however many boxes it stands; none is not one."""
+    places = [np.floor(np.log(each.low) / _APART).astype(np.intp) for each in boxes]
+    first = min((int(place.min()) for place in places if len(place)), default=0)
+    counts = np.bincount(np.concatenate([place - first for place in places])) if places else np.zeros(1)
+    return [(each.high < NO_LIMIT) / counts[place - first] for each, place in zip(boxes, places, strict=True)]
 
 
 def _normal(weights: list[Numbers]) -> list[Numbers]:

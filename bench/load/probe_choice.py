@@ -21,22 +21,24 @@ _QUANTILES = (0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94)
 _APART, _OUTCOMES, _BINS = 0.01, 64, 1_024
 # What a second and a call must bring, in bits: a call the more, the fewer there are.
 _A_SECOND, _ALL_CALLS = 0.002, 6.0
-_SPLIT_MOST = 24
+_SPLIT_MOST, _SAME = 24, 0.004
 # Where calls are few, amounts just below and above a likely one are tried too.
-_FEW, _NEARLY = 40, (0.985, 1.0, 1.012)
-_ENOUGH, _TELLING = 0.01, 0.4
+_FEW, _NEARLY = 40, (0.985, 0.996, 1.0, 1.004, 1.012)
+_ENOUGH, _TELLING, _LIKELY = 0.01, 0.4, 0.5
 # An answer takes about so long.
 _LATER_S = 0.5
 
 
 class Means(NamedTuple):
-    """What may be sent: `ready(count)` is the first moment for so many calls at once."""
+    """What may be sent: `ready(count)` is the first moment for so many calls at once. `in_vain`: amounts that told
+    nothing just now."""
 
     ready: Callable[[int], float]
     at_once: int
     tokens_a_call: float
     least_a_call: float
     calls_left: float
+    in_vain: tuple[float, ...] = ()
 
 
 class Choice(NamedTuple):
@@ -67,6 +69,10 @@ def choose(belief: Belief, means: Means) -> Choice:
     emptied = [copy(each) for each in belief.boxes]
     event = Event(drain.at_s, drain.calls * drain.a_call, drain.calls, None)
     left = [np.where(each.take(event), weight, 0.0) for each, weight in zip(emptied, belief.weights, strict=True)]
+    likely = sum(float(weight.sum()) for weight in left)
+    if likely < _LIKELY:
+        return best
+    left = [weight / likely for weight in left]
     fewer = means._replace(calls_left=means.calls_left - drain.calls)
     after = _best(emptied, left, drain.at_s + _LATER_S, fewer)
     return best if after is None or after.bits * best.calls < 1.5 * best.bits * (drain.calls + after.calls) else drain
@@ -102,6 +108,8 @@ def _best(boxes: list[Boxes], weights: list[Numbers], earliest: float, means: Me
         levels = _levels_at(boxes, weights, at_s)
         tried = {round(near * middle, 1) for middle in _quantiles(levels) for near in nearly}
         for amount in sorted({min(largest, max(means.least_a_call, one)) for one in tried}):
+            if any(abs(amount / told_nothing - 1) < _SAME for told_nothing in means.in_vain):
+                continue
             for count in _counts(amount, means):
                 if means.ready(count) > at_s + 1e-6:
                     continue

@@ -14,7 +14,7 @@ from .probe_boxes import MINUTE_S
 from .probe_result import Found
 from .probe_steps import Seen, told_wait_s
 
-_TOLD, _LEFT, _WAITS, _SHARE = 3.0, 4.0, 1.5, 4.0
+_TOLD, _LEFT, _WAITS, _SHARE = 3.0, 12.0, 1.5, 12.0
 _APART_S = 0.5
 # A bucket that may be full tells nothing of how fast it fills.
 _NOT_FULL = 0.97

@@ -26,13 +26,14 @@ _LEAST_SHARE, _WORTH_A_REQUEST, _WORTH = 0.8, 6_000, 500_000
 _SURE, _TWICE = 0.9985, 1.9
 _ROUNDS_MAX = 400
 _UNLIKELY = 0.02
+_SMALLISH = 200
 _PAUSE_S, _UNBOUNDED = 1.0, 100_000
 _LATE_MAX_S = 0.25
 # Calls larger than any that was answered go alone first: a context may be smaller.
 _UNTRIED, _UNTRIED_TIMES = 4_000, 1.5
 _FAILED_MAX = 4
 # So many refusals in a row that tell nothing are enough.
-_IDLE_MAX = 4
+_IDLE_MAX = 6
 
 
 class TokenProbe:
@@ -58,13 +59,16 @@ class TokenProbe:
         self._calls_left = _UNBOUNDED if calls_left is None else calls_left
         self._beside = beside
         self._before = before
+        added = [one.answer.tokens - one.size for one in before if one.is_admitted and one.size < _SMALLISH]
+        self._beside_least = min(added, default=_LEAST_SHARE * beside)
         self._ratio = 1.0
         self._late_s = min([_LATE_MAX_S, *(_late(one) for one in before)])
         self._phases: Spans = ANY
         if found.window == "fixed" and found.rpm is not None:
             self._phases = beginnings(before, found.rpm, self._late_s)
         self._not_before = now_s
-        self._in_vain = self._idle = self._possible = 0
+        self._in_vain = self._possible = 0
+        self._told_nothing: list[float] = []
         self._largest = 0
         self._failed = 0
         self._rounds: list[list[Seen]] = []
@@ -140,6 +144,7 @@ class TokenProbe:
             self._tokens_of(self._a_call),
             self._tokens_of(SMALL),
             self._calls_left,
+            tuple(self._told_nothing),
         )
         chosen = choose(self._belief, means)
         size = self._size_of(chosen.a_call)
@@ -165,7 +170,7 @@ class TokenProbe:
             self._belief.boxes = []
             return True
         self._note(answered)
-        return self._idle >= _IDLE_MAX
+        return len(self._told_nothing) >= _IDLE_MAX
 
     def _note_failure(self, choice: Choice) -> bool:
         """It may be larger than a call can be."""
@@ -192,7 +197,10 @@ class TokenProbe:
                 self._belief.learn(event)
             self._belief.guess(guesses(self.found, self._rounds, self._tokens_of))
         possible = sum(len(each) for each in self._belief.boxes)
-        self._idle = self._idle + 1 if not admitted and possible == self._possible else 0
+        if possible != self._possible:
+            self._told_nothing = []
+        elif not admitted:
+            self._told_nothing.append(sum(self._tokens_of(one.size) for one in seen))
         self._possible = possible
 
     def _within_a_minute(self) -> int:
@@ -211,9 +219,10 @@ class TokenProbe:
         """Whether what refused calls would have used, or how late calls are decided, is known better than before."""
         late_s = min(self._late_s, *(_late(one) for one in seen))
         counted = [one for each in self._rounds for one in each if one.is_admitted]
-        beside = max([self._beside, *(one.answer.tokens - one.size for one in counted if one.size < 200)])
-        ratios = [(one.answer.tokens - beside) / one.size for one in counted if one.size >= 200]
-        ratio = max([0.1, *ratios]) if ratios else self._ratio
+        beside = max([self._beside, *(one.answer.tokens - one.size for one in counted if one.size < _SMALLISH)])
+        large = max((one for one in counted if one.size >= _SMALLISH), key=lambda one: one.size, default=None)
+        # Rather more than less: of a call that was refused nobody says what it would have used.
+        ratio = self._ratio if large is None else max(0.1, (large.answer.tokens - self._beside_least) / large.size)
         is_new = late_s < 0.8 * self._late_s or beside > self._beside or abs(ratio / self._ratio - 1) > 0.001
         if is_new:
             self._late_s, self._beside, self._ratio = late_s, beside, ratio
