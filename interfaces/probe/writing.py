@@ -17,7 +17,7 @@ from ...bench.load.probe_result import Found, Probed
 from ...bench.load.probe_run import calls
 from ...engine.fault import LocalFault
 from ...engine.ledger import BURST_SHARE
-from ..output import table
+from ..output import inert, table
 from ..refusal import UsageError
 
 DEFAULT_NAME = "lanes.toml"
@@ -136,7 +136,7 @@ def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
     head = [
         f"# What `millstream probe` found, {report.ended}: {spent_line(report)}.",
         "# Numbers lie at most 3% below what was enforced then. For --config.",
-        *([f"# It was cut short: {report.why}"] if report.why else []),
+        *([f"# It was cut short: {inert(' '.join(report.why.split()))}"] if report.why else []),
     ]
     parts = ["\n".join(head)]
     declared = carried.get("lanes", {})
@@ -164,7 +164,7 @@ def _comments(report: Report, model: str, found: Found) -> Iterator[str]:
     if lane["window"] is not None:
         yield f"# window: {lane['window']}" + ("" if lane["burst"] is None else f"; at once: {lane['burst']:,}")
     for line in found.lines():
-        yield f"# {' '.join(line.split())}"
+        yield f"# {inert(' '.join(line.split()))}"
     at_once = 1 + int((lane["rpm"] or 0) * BURST_SHARE)
     if lane["burst"] is not None and lane["burst"] < at_once:
         yield f"# a lane of this rpm may send {at_once} at once, more than that: such calls may have to wait"
@@ -197,4 +197,4 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     # What JSON writes of texts and numbers, TOML reads.
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
