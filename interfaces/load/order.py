@@ -18,8 +18,8 @@ from ...engine.call import Call
 from ...wiring import Settings
 
 Source = Callable[[str, int], Iterator[Call]]
-"""The calls of a model, without end: for the second step of a search others than for the first. Their texts and trials
-depend on the seed, the model and the step alone."""
+"""The calls of a model, enough of them: for the second step of a search others than for the first. Their lengths and
+their order depend on the seed, the model and the step alone; how they begin, and their trials, are new every time."""
 
 
 class Order(Struct, frozen=True, kw_only=True):

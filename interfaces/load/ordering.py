@@ -26,7 +26,7 @@ from ..refusal import UsageError
 from . import inputs
 from .agreement import refuse_contradictions
 from .kinds import TRACE
-from .order import Order
+from .order import Order, Source
 from .promises import parse_promise
 from .traces import Part, Trace, read_trace
 from .writing import refuse_used
@@ -65,21 +65,12 @@ def order_from(options: argparse.Namespace) -> Ordered:
     trace = None if options.replay is None else _trace(options)
     chosen = _chosen(options, trace)
     plan = _plan(options, sought, trace, promise)
-    wanted = Wanted(
-        max_tokens=None if options.max_tokens == TRACE else options.max_tokens or MAX_TOKENS,
-        temperature=options.temperature,
-        stream=not options.whole,
-    )
-    answers = None
-    if trace is not None and options.max_tokens == TRACE:
-        # Of a call that failed a trace tells no token; no answer may have none.
-        answers = tuple(max(1, tokens) for tokens in trace.outputs)
     process, burstiness = _process(options)
     order = Order(
         models=models,
         settings=settings,
         plan=plan,
-        calls=inputs.source_of(chosen, wanted, plan.seed, answers),
+        calls=_source(options, chosen, trace, plan.seed),
         out=Path(options.out or "-").absolute(),
         process=process,
         burstiness=burstiness,
@@ -90,11 +81,29 @@ def order_from(options: argparse.Namespace) -> Ordered:
         show_progress=not options.no_progress,
     )
     notes = [*_notes_on_lanes(options, models, configuration), *([chosen.told] if chosen.told else [])]
-    if trace is not None:
-        notes.append(f"{options.replay}: {trace.told}")
-        if trace.has_tokens and not (options.prompt_tokens == TRACE and options.max_tokens == TRACE):
-            notes.append(f"{options.replay} tells tokens too: --prompt-tokens trace and --max-tokens trace use them")
-    return Ordered(order, tuple(notes))
+    return Ordered(order, (*notes, *_notes_on_trace(options, trace)))
+
+
+def _source(options: argparse.Namespace, chosen: inputs.Chosen, trace: Trace | None, seed: int) -> Source:
+    is_traced = trace is not None and options.max_tokens == TRACE
+    wanted = Wanted(
+        max_tokens=None if is_traced else options.max_tokens or MAX_TOKENS,
+        temperature=options.temperature,
+        stream=not options.whole,
+    )
+    if trace is None or not is_traced:
+        return inputs.source_of(chosen, wanted, seed)
+    # Of a call that failed a trace tells no token; an answer may not be asked for with none.
+    return inputs.source_of(chosen, wanted, seed, tuple(max(1, tokens) for tokens in trace.outputs))
+
+
+def _notes_on_trace(options: argparse.Namespace, trace: Trace | None) -> list[str]:
+    if trace is None:
+        return []
+    notes = [f"{options.replay}: {trace.told}"]
+    if trace.has_tokens and TRACE not in (options.prompt_tokens, options.max_tokens):
+        notes.append(f"{options.replay} tells tokens too: --prompt-tokens trace and --max-tokens trace use them")
+    return notes
 
 
 def _settings(options: argparse.Namespace, models: tuple[str, ...], configuration: Configuration) -> Settings:
