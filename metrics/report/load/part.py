@@ -246,7 +246,7 @@ def _differences(found: Sequence[Difference]) -> Iterator[str]:
     yield (
         '<p class="note">How much more or less it was than beside it, with a 95% interval (from the intervals of both, '
         "which were measured apart), and how many times as much. More or less is said only where the interval has no 0 "
-        "in it. Of many rows one in twenty may say so by chance.</p>"
+        "in it. Where nothing differs, about one row in twenty says so by chance.</p>"
     )
 
 

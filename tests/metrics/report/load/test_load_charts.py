@@ -60,12 +60,10 @@ def evil() -> list[Load]:
 CASES: dict[str, list[Load]] = {
     "one rate": [steady()],
     "a closed loop": [closed()],
-    "steps": [swept()],
     "a search": [searched()],
     "two": [swept(), searched()],
-    "nine": [swept(), searched(), steady(), closed()] * 2 + [swept()],
+    "nine": [closed()] * 8 + [swept()],
     "hostile": evil(),
-    "hostile alone": evil()[:1],
 }
 
 
