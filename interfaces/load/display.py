@@ -49,6 +49,7 @@ class _Seen:
         self.errors: Counter[str] = Counter()
         # When each ended, its latency, and its first token.
         self.ring = np.full((3, _RING), np.nan)
+        self.so_far = Lately()
         self.looks: deque[tuple[float, int]] = deque(maxlen=round(LATELY_S / LOOK_EVERY_S) + 1)
 
     def take(self, timed: Timed, begins_s: float) -> None:
@@ -66,10 +67,13 @@ class _Seen:
         fresh = self.ring[:, self.ring[0] >= now - LATELY_S]
         return Lately(_quick(fresh[1]), _quick(fresh[2]))
 
-    def so_far(self) -> Lately:
-        if self.measured is None:
-            return Lately()
-        return Lately(_both(self.measured.meter.latency), _both(self.measured.meter.first_token))
+    def read(self) -> Iterator[None]:
+        """Read off what was measured so far, with a pause where others may have the loop."""
+        if self.measured is not None:
+            meter = self.measured.meter
+            latency = _both(meter.latency)
+            yield
+            self.so_far = Lately(latency, _both(meter.first_token))
 
     def look(self, now: float) -> None:
         self.looks.append((now, self.begun))
@@ -175,9 +179,11 @@ class Display:
         return now
 
     async def _look(self, course: Course) -> LoadView:
-        """A model at a time, with the loop free for others in between."""
+        """A piece at a time, with the loop free for others in between."""
         models = []
         for model in course.order.models:
+            for _ in self._of(model).read():
+                await asyncio.sleep(0)
             models.append(self._model_view(course, model))
             await asyncio.sleep(0)
         return self._view(course, tuple(models))
@@ -194,7 +200,7 @@ class Display:
             ended=seen.ended,
             errors=seen.errors,
             lately=seen.lately(now),
-            so_far=seen.so_far(),
+            so_far=seen.so_far,
             step=course.standings.get(model, ""),
         )
 
@@ -236,6 +242,8 @@ class Display:
                 print(line, file=self._stream, flush=True)
 
     def _end(self, course: Course) -> None:
+        for seen in self._seen.values():
+            deque(seen.read(), maxlen=0)
         view = self._view(course, tuple(self._model_view(course, model) for model in course.order.models))
         if self._screen is not None:
             self._screen.end(partial(screen_lines, view, is_last=True))

@@ -28,8 +28,6 @@ _ENDINGS = {
     "prompts": "there were no more prompts",
     "goal": "the search was over",
     "stopped": "stopped",
-    "interrupted": "interrupted",
-    "fault": "a local fault",
 }
 
 
@@ -38,10 +36,14 @@ def tell(load: Load, folder: Path | None = None) -> str:
     blocks = [list(_client(load))]
     for model, own in load.models.items():
         blocks.append([printable(model), *(f"  {line}".rstrip() for line in _model(load, own))])
-    detail = f": {cut(load.ending_detail, _SAID_MAX)}" if load.ending_detail else ""
-    over = f"over after {duration(load.seconds)} measured: {_ENDINGS.get(load.ending, load.ending)}{detail}"
-    blocks.append([over, *_files(load, folder)])
+    blocks.append([f"over after {duration(load.seconds)} measured: {_ending(load)}", *_files(load, folder)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _ending(load: Load) -> str:
+    detail = cut(load.ending_detail, _SAID_MAX)
+    named = _ENDINGS.get(load.ending, "")
+    return f"{named}: {detail}" if named and detail else named or detail or load.ending
 
 
 def _files(load: Load, folder: Path | None) -> Iterator[str]:

@@ -10,17 +10,17 @@ import signal
 import struct
 import subprocess
 import termios
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import COMMAND, Provider, environment
+from command_line import COMMAND, Provider, environment, finish, start
 
 CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def on_a_terminal(
-    home: Path, columns: int, arguments: tuple[str, ...], kill_after_s: float | None = None, **more: str
+    home: Path, columns: int, arguments: tuple[str, ...], interrupt_when: Callable[[], bool] | None = None, **more: str
 ) -> tuple[int, str]:
     """What a terminal gets on stderr from a load test; exit code and text."""
     ours, theirs = pty.openpty()
@@ -29,7 +29,7 @@ def on_a_terminal(
     command = [*COMMAND, "load", "sim/open", *arguments]
     process = subprocess.Popen(command, cwd=home, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, env=variables)
     os.close(theirs)
-    got, began = b"", time.monotonic()
+    got = b""
     while True:
         try:
             chunk = os.read(ours, 65_536)
@@ -38,9 +38,9 @@ def on_a_terminal(
         if not chunk:
             break
         got += chunk
-        if kill_after_s is not None and b"in flight" in got and time.monotonic() - began > kill_after_s:
+        if interrupt_when is not None and interrupt_when():
             process.send_signal(signal.SIGINT)
-            kill_after_s = None
+            interrupt_when = None
     os.close(ours)
     return process.wait(timeout=30), got.decode()
 
@@ -66,8 +66,9 @@ def test_a_test_is_painted_over_in_place_within_the_terminals_width(
 
 
 def test_a_signals_remark_stands_above_what_is_painted(provider: Provider, tmp_path: Path) -> None:
-    provider.set_faults("slow_body=1")
-    code, text = on_a_terminal(tmp_path, 100, small(provider, "--duration", "30s"), kill_after_s=1.5)
+    provider.set_faults("slow_body=2")
+    arguments = small(provider, "--duration", "30s")
+    code, text = on_a_terminal(tmp_path, 100, arguments, lambda: provider.calls() >= 10)
     assert code == 130
     _, _, after = text.partition("\x1b[Jmillstream: SIGINT: waiting up to")
     assert "waiting for" in CODES.sub("", after) and "calls in flight" in after
@@ -83,8 +84,6 @@ def test_without_colours_no_colour_is_sent_and_a_dumb_terminal_gets_plain_lines(
 
 
 def test_a_pipe_gets_plain_lines_and_nothing_where_no_progress_is_wanted(provider: Provider, tmp_path: Path) -> None:
-    from command_line import finish, start
-
     said = finish(start(tmp_path, "load", "sim/open", *small(provider)))
     assert "\x1b" not in said.err and "| sim/open: asked 30/s, sent" in said.err
     quiet = finish(start(tmp_path, "load", "sim/open", *small(provider, "--out", "quiet", "--no-progress")))

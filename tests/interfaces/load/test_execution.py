@@ -99,7 +99,7 @@ def test_a_signal_begins_nothing_more_waits_for_what_is_in_flight_and_keeps_the_
     assert load["ending"] == "interrupted" and number.name in load["ending_detail"]
     assert len(lines) == load["models"]["sim/open"]["begun"] == provider.calls()
     assert {line["status"] for line in lines} == {"ok"}
-    assert "interrupted" in ended.out and "latency, ms" in ended.out
+    assert f"interrupted by {number.name}" in ended.out and "latency, ms" in ended.out
 
 
 def test_a_second_signal_does_not_wait(provider: Provider, tmp_path: Path) -> None:
