@@ -38,6 +38,7 @@ class Means(NamedTuple):
     tokens_a_call: float
     least_a_call: float
     calls_left: float
+    tokens_at_once: float = math.inf
     in_vain: tuple[float, ...] = ()
 
 
@@ -82,7 +83,7 @@ def _draining(belief: Belief, at_s: float, means: Means) -> Choice:
     """What is there in any case, or in most, or as much as can be sent at once."""
     lower = [each.levels(at_s)[0] for each in belief.boxes]
     likely = max(_middle(level, weight) for level, weight in zip(lower, belief.weights, strict=True))
-    largest = means.at_once * means.tokens_a_call
+    largest = min(means.tokens_at_once, means.at_once * means.tokens_a_call)
     amount = 0.995 * min(float(level.min()) for level in lower)
     if amount < 0.5 * min(likely, largest):
         amount = 0.9 * likely
@@ -100,7 +101,7 @@ def _middle(level: Numbers, weight: Numbers) -> float:
 def _best(boxes: list[Boxes], weights: list[Numbers], earliest: float, means: Means) -> Choice | None:
     """None: nothing that can be sent would tell anything."""
     best, best_worth = None, -math.inf
-    largest = means.at_once * means.tokens_a_call
+    largest = min(means.tokens_at_once, means.at_once * means.tokens_a_call)
     a_second, a_call = _A_SECOND * min(1.0, means.calls_left / 20), _ALL_CALLS / max(1.0, means.calls_left)
     nearly = _NEARLY if means.calls_left < _FEW else (1.0,)
     for wait_s in _WAITS_S:

@@ -19,7 +19,7 @@ from .probe_result import Found
 from .probe_steps import SMALL, Ask, Seen, Step, Steps, Wait, Window, told_wait_s
 
 _REST_S = 61.5
-_SPAN = 1.028
+_SPAN = 1.029
 # What a limit can be: no less than requests used of it; more tokens a request than this are no limit in practice.
 _LEAST_SHARE, _WORTH_A_REQUEST, _WORTH = 0.8, 6_000, 500_000
 # Of what a call used, a little is output, which a limit on input alone does not count.
@@ -39,7 +39,8 @@ _IDLE_MAX = 6
 class TokenProbe:
     """One model's tokens. `calls_left`: how many more its three minutes hold; `now_s`: the clock as requests left it;
     `at_once`: how many were once admitted together; `beside`: how many tokens a call had at the most beside those that
-    were asked for; `before`: the calls that found the requests."""
+    were asked for; `before`: the calls that found the requests; `tokens_most`: how many may be tried a
+    minute."""
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class TokenProbe:
         calls_left: int | None,
         beside: int = 0,
         before: Sequence[Seen] = (),
+        tokens_most: float = math.inf,
     ) -> None:
         self.found = found
         self._now = now_s
@@ -58,7 +60,7 @@ class TokenProbe:
         self._most = min(at_once, found.concurrency or at_once)
         self._calls_left = _UNBOUNDED if calls_left is None else calls_left
         self._beside = beside
-        self._before = before
+        self._before, self._tokens_most = before, tokens_most
         added = [one.answer.tokens - one.size for one in before if one.is_admitted and one.size < _SMALLISH]
         self._beside_least = min(added, default=_LEAST_SHARE * beside)
         self._ratio = 1.0
@@ -144,6 +146,7 @@ class TokenProbe:
             self._tokens_of(self._a_call),
             self._tokens_of(SMALL),
             self._calls_left,
+            self._tokens_most,
             tuple(self._told_nothing),
         )
         chosen = choose(self._belief, means)
@@ -154,6 +157,8 @@ class TokenProbe:
 
     def _try(self, choice: Choice) -> Generator[Step, list[Seen], bool]:
         """Send and learn; True: nothing more can be learned."""
+        if self._within_a_minute() + choice.calls * choice.a_call > max(self._tokens_most, choice.a_call):
+            choice = choice._replace(at_s=max(choice.at_s, self._now + _REST_S))
         if choice.at_s > self._now:
             self._now = choice.at_s
             yield Wait(self._now)
@@ -242,6 +247,7 @@ class TokenProbe:
         most = self._a_call * (self._most if rpm is None else rpm)
         most = min(most, max(_WORTH, _WORTH_A_REQUEST * (rpm or 0.0)))
         kinds: tuple[Window, ...] = (self.found.window,) if self.found.window else ("fixed", "sliding", "bucket")
+        most = min(most, self._tokens_most)
         belief = Belief(kinds, least, max(most, 2 * least), self._late_s, self._phases)
         belief.guess(guesses(self.found, self._rounds, self._tokens_of))
         for seen in self._rounds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -106,7 +107,9 @@ def known(quota: Quota, manners: Manners) -> Found:
     return found
 
 
-def after_requests(provider: ProbedProvider, calls_left: int, found: Found | None = None) -> Found:
+def after_requests(
+    provider: ProbedProvider, calls_left: int, found: Found | None = None, tokens_most: float = math.inf
+) -> Found:
     """The part of a probe that finds tokens, alone."""
     quota = provider.quota
     if found is None:
@@ -133,7 +136,13 @@ def after_requests(provider: ProbedProvider, calls_left: int, found: Found | Non
 
     async def main() -> None:
         probe = TokenProbe(
-            found, now_s=provider.now(), tokens_a_call=30_000, at_once=at_once, calls_left=calls_left, beside=BESIDE
+            found,
+            now_s=provider.now(),
+            tokens_a_call=30_000,
+            at_once=at_once,
+            calls_left=calls_left,
+            beside=BESIDE,
+            tokens_most=tokens_most,
         )
         await follow(probe.steps())
 
@@ -267,3 +276,13 @@ def test_a_limit_that_small_calls_all_but_reach_is_told_from_that_of_requests(ru
     assert found.rpm is not None
     assert found.tpm is not None
     assert 0.97 * 20 * requests <= found.tpm <= 20 * requests
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_minute_holds_more_tokens_than_may_be_tried(rule: Any) -> None:
+    provider = ProbedProvider(Quota(requests=500, tokens=900_000, rule=rule), Manners(told=0.0), seed=1)
+    found = after_requests(provider, 300, tokens_most=100_000)
+    assert found.tpm is None
+    assert 50_000 < found.tested_tpm <= 101_000
+    sent = provider.admitted_at
+    assert all(sum(used for at, used in sent if since <= at < since + 60) <= 101_000 for since, _ in sent)
