@@ -22,7 +22,7 @@ from millstream.engine.limits import Tokens
 from millstream.fixtures.provider.quotas import RULES, Quota
 
 MODEL = "mylab/m"
-MEASURED_S = 300.0
+MEASURED_S = 180.0
 # What the provider counts beside the prompt that was asked for.
 BESIDE = 14
 
@@ -54,19 +54,23 @@ class Booked(ProbedProvider):
         return answer
 
 
-async def run_on(provider: Booked, size: int, workers: int, until_s: float) -> None:
+async def run_on(provider: Booked, size: int, in_flight: int, until_s: float) -> None:
     """As many calls as the ledger allows, all the time."""
+    free, reserved = asyncio.Semaphore(in_flight), Tokens(size, BESIDE)
 
-    async def work() -> None:
-        reserved = Tokens(size, BESIDE)
-        while (now := provider.now()) < until_s:
-            wait_s, _ = provider.ledger.take(now, reserved)
+    async def send(sent: float) -> None:
+        await provider.sent(MODEL, size, sent, reserved)
+        free.release()
+
+    async with asyncio.TaskGroup() as group:
+        while provider.now() < until_s:
+            await free.acquire()
+            wait_s, _ = provider.ledger.take(provider.now(), reserved)
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
+                free.release()
             else:
-                await provider.sent(MODEL, size, now, reserved)
-
-    await asyncio.gather(*(work() for _ in range(workers)))
+                group.create_task(send(provider.now()))
 
 
 def behaved(quota: Quota, manners: Manners, seed: int, *, calls_are_large: bool) -> Behaved | None:
@@ -92,11 +96,11 @@ def behaved(quota: Quota, manners: Manners, seed: int, *, calls_are_large: bool)
     return run_virtually(main())
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_what_a_probe_found_is_used_whole_and_never_refused(seed: int) -> None:
     draw = random.Random(seed)
     rule = RULES[seed % 3]
-    rpm = draw.choice([60, 100, 350, 1_000])
+    rpm = draw.choice([60, 100, 350])
     quota = Quota(requests=rpm, rule=rule, burst=draw.choice([1.0, 0.5]) if rule == "bucket" else 1.0)
     manners = Manners(told=draw.choice([0.0, 1.0]), retry_after=draw.choice(["none", "exact"]), latency_s=0.4)
     result = behaved(quota, manners, seed, calls_are_large=False)
