@@ -165,6 +165,7 @@ class Probe:
             at_once=requests.at_once,
             beside=requests.beside,
             before=tuple(self._seen),
+            tokens_most=self._bounds.tokens,
         )
 
     async def _follow(self, model: str, found: Found, steps: Steps) -> None:
