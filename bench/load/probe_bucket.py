@@ -14,10 +14,15 @@ from .probe_rounds import Round, Rounds
 from .probe_steps import Steps
 
 MINUTE_S = 60.0
-_ROUNDS_MAX = 60
+_ROUNDS_MAX, _EMPTIED_MAX = 36, 4
+_EMPTY_MOST = 4
 _SURE_SHARE = 0.975
 # How many calls it may all cost, in minutes' worth: the rest is for tokens.
-_MINUTES_MOST, _CALLS_LEAST = 2.4, 12.0
+_MINUTES, _MINUTES_MOST, _CALLS_LEAST = 2.0, 2.4, 12.0
+_FEW_A_MINUTE, _MINUTES_FEW = 25, 2.75
+_SLOWEST = 4.5
+_SHARE_LEAST = 0.09
+_CONFIRM_MOST = 16
 _LOST_MAX = 0.25
 _AHEAD_S = 90.0
 # Of few, hardly any holds a part of one: what lies so little below a whole number is that.
@@ -121,41 +126,62 @@ class Bucket:
         pointed = [(holds / share / MINUTE_S, weight) for share, weight in _SHARES]
         if told is not None:
             pointed += [(told / MINUTE_S * times, _TOLD * weight) for times, weight in ((1, 1.0), (0.5, 0.2), (2, 0.2))]
-        # More than a minute's worth is hardly ever held.
-        return guesses(self.fill, pointed, self._left, holds / MINUTE_S / 2)
+        # More than a minute's worth is hardly ever held, and few a minute hardly ever allowed.
+        return guesses(self.fill, pointed, self._left, max(holds / 2, _SLOWEST) / MINUTE_S)
 
     # What is sent
 
-    def next(self, likely: list[Guess], most: int) -> tuple[float, int] | None:
+    def next(self, likely: list[Guess], most: int, least: int = 1) -> tuple[float, int] | None:
         rounds, fill = self._rounds, self.fill
         holds = self._holds()[0]
         earliest_s = max(rounds.now, rounds.earliest_s) - fill.since_s
         latest_s = rounds.now - fill.since_s + _AHEAD_S
         most = min(rounds.most, most, max(1, int(holds) - 1))
-        step = best(fill, likely, earliest_s=earliest_s, latest_s=latest_s, holds=holds, most=most)
+        step = best(fill, likely, earliest_s=earliest_s, latest_s=latest_s, holds=holds, counts=(least, most))
         return None if step is None else (step.at_s + fill.since_s, step.calls)
 
     def measure(self) -> Steps:
         yield from self._narrow()
-        if self.fill.is_contradicted:
+        if self.fill.is_narrow:
+            yield from self._confirm()
+        if not self.fill.is_narrow:
+            # Nor is it sure that there is a bucket at all.
             self._found.window = None
             return
-        if self.fill.is_narrow:
-            self._found.rpm = self.fill.least * MINUTE_S
-            yield from self._measure_capacity()
+        self._found.rpm = self.fill.least * MINUTE_S
+        yield from self._measure_capacity()
+
+    def _confirm(self) -> Steps:
+        """Where calls are not dear: as much as should be there after a while is, and no more."""
+        rounds, rate = self._rounds, self.fill.least
+        left = int((_MINUTES * rate * MINUTE_S - rounds.calls) / 2) if rate * MINUTE_S >= _FEW_A_MINUTE else 0
+        most = min(rounds.most, _CONFIRM_MOST, left, int(self._holds()[0]) - 2)
+        if most < 2:
+            return
+        yield from rounds.wait(max(rounds.earliest_s, rounds.now + (most - 1) / rate))
+        made = yield from rounds.ask(most + 1)
+        self.learn(made)
+
+    def _calls_most(self, minute: float) -> float:
+        """What it may all cost; of few calls a larger part, since fewer tell nothing."""
+        return minute * (_MINUTES_FEW if minute < _FEW_A_MINUTE else _MINUTES_MOST)
 
     def _narrow(self) -> Steps:
-        rounds = self._rounds
+        rounds, emptied = self._rounds, 0
         for _ in range(_ROUNDS_MAX):
             if self.fill.is_contradicted or self.fill.is_narrow:
                 return
             likely = self.likely()
-            minute = MINUTE_S * _middle(likely)
-            left = int(max(_CALLS_LEAST, _MINUTES_MOST * minute) - rounds.calls)
+            # None holds less than a tenth of a minute's worth.
+            minute = min(MINUTE_S * _middle(likely), self._holds()[1] / _SHARE_LEAST)
+            left = int(max(_CALLS_LEAST, self._calls_most(minute)) - rounds.calls)
             if left < 1:
                 return
             step = self.next(likely, max(2, left // 2))
             if step is None:
+                emptied += 1
+                if emptied > _EMPTIED_MAX:
+                    return
                 yield from self._empty()
                 continue
             yield from rounds.wait(step[0])
@@ -167,8 +193,8 @@ class Bucket:
         while True:
             made = yield from self._rounds.ask(min(count, self._rounds.most))
             self.learn(made)
-            if made.refused or self.fill.is_contradicted:
-                if not self.fill.is_contradicted:
+            if made.refused or self.fill.is_contradicted or self.fill.taken > _EMPTY_MOST * self._holds()[1]:
+                if made.refused and not self.fill.is_contradicted:
                     self._begin_again(made)
                 return
             count = min(count * 2, max(1, self._rounds.at_once))
@@ -177,7 +203,7 @@ class Bucket:
         """What the first burst tells, or, where that is not enough, what a bucket holds after a minute of rest."""
         rounds = self._rounds
         least, most = self._whole()
-        left = _MINUTES_MOST * MINUTE_S * self.fill.least - rounds.calls
+        left = self._calls_most(MINUTE_S * self.fill.least) - rounds.calls
         is_sure = least >= _SURE_SHARE * most
         is_seen_at_once = self._found.concurrency is not None or rounds.at_once >= min(rounds.most, least)
         if is_sure:
@@ -196,6 +222,10 @@ class Bucket:
         if is_sure:
             return
         while self._found.concurrency is not None or not made.refused:
+            if admitted > 1 + most + self.fill.most * (rounds.now - begun_s):
+                # No such bucket has so many.
+                self._found.window = self._found.rpm = None
+                return
             made = yield from rounds.ask(min(rounds.most, max(1, most // 4)))
             admitted += made.admitted
             if made.refused and made.admitted < rounds.most:

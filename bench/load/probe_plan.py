@@ -18,7 +18,8 @@ _DECILES = 8
 _NEAR = (0.002, 0.006, 0.012)
 # No outcome is ruled out by guesses alone.
 _DOUBT = 0.06
-_ROUND_COST = 0.35
+# What a round costs beside its calls: where many are allowed, as many more.
+_ROUND_COST, _ROUND_SHARE = 0.35, 0.5
 _AREA_SHARE = 0.6
 _FINE = 0.012
 _OUTCOMES = 7
@@ -61,18 +62,25 @@ def guesses(
 
 
 def best(
-    fill: FillRate, likely: Sequence[Guess], *, earliest_s: float, latest_s: float, holds: float, most: int
+    fill: FillRate,
+    likely: Sequence[Guess],
+    *,
+    earliest_s: float,
+    latest_s: float,
+    holds: float,
+    counts: tuple[int, int],
 ) -> Next | None:
-    """The time and the number that promise most; None: nothing does."""
+    """The time and the number that promise most, of numbers between those two; None: nothing does."""
     known = _size(fill.region)
+    round_cost = max(_ROUND_COST, _ROUND_SHARE * sum(guess.rate * guess.weight for guess in likely))
     chosen, score = None, 0.0
     for count in _COUNTS:
-        if count > max(1, most):
-            break
+        if not counts[0] <= count <= max(counts):
+            continue
         for at_s in _times(fill, likely, count, earliest_s):
             if at_s > latest_s:
                 continue
-            gain = _gain(fill, likely, Next(at_s, count), known, holds)
+            gain = _gain(fill, likely, Next(at_s, count), known, holds) / (count + round_cost)
             if gain > score:
                 chosen, score = Next(at_s, count), gain
     return chosen
@@ -97,7 +105,7 @@ def _times(fill: FillRate, likely: Sequence[Guess], count: int, earliest_s: floa
 
 
 def _gain(fill: FillRate, likely: Sequence[Guess], step: Next, known: float, holds: float) -> float:
-    """By how much the region shrinks, on average over what may come, for each call."""
+    """By how much the region shrinks, on average over what may come."""
     outcomes: dict[int, float] = {}
     for guess in likely:
         there = guess.level + guess.rate * (step.at_s + fill.late_s / 2) - fill.taken
@@ -115,7 +123,7 @@ def _gain(fill: FillRate, likely: Sequence[Guess], step: Next, known: float, hol
             region = cut(region, step.at_s, fill.taken + fill.maybe + admitted + 1 + fill.lost, -1)
         if region:
             gain += weight * (known - _size(region))
-    return gain / (step.calls + _ROUND_COST)
+    return gain
 
 
 def _few_of(spread: dict[int, float]) -> list[tuple[int, float]]:

@@ -25,6 +25,7 @@ _PAUSE_S = 1.0
 # A refusal for what is in flight asks for no longer wait.
 _FLIGHT_S = 2.0
 _FEW, _FEW_SENT, _SMALL_BURST = 4, 12, 20
+_CALLS_CLOSELY, _MINUTES_CLOSELY = 16, 2.2
 # A bucket holds a minute's worth at the most: it has one again by then.
 _ONE_AGAIN = 1.1
 
@@ -72,6 +73,8 @@ class RequestProbe:
             if ceiling is not None and made.admitted == ceiling and made.refused:
                 self.found.concurrency = rounds.most = ceiling
             elif made.refused:
+                if ceiling is not None:
+                    self._ceiling, rounds.most = None, self._in_flight_max
                 # Whoever was met by a ceiling had as many as ever before.
                 is_exhausted = made.asked == 1 or ceiling is not None or made.admitted < rounds.at_once
                 if is_exhausted or self.found.concurrency is not None:
@@ -109,7 +112,9 @@ class RequestProbe:
         if left is None:
             return count
         # A little more: a bucket fills while answers come.
-        return min(2 * count, max(int(left * (1.125 if sent > 40 else 1.0)) + 1, sent // 16))
+        return min(
+            2 * count if sent > _FEW_SENT else count, max(int(left * (1.125 if sent > 40 else 1.0)) + 1, sent // 16)
+        )
 
     # What is admitted after it
 
@@ -121,6 +126,8 @@ class RequestProbe:
         one_again_s = _ONE_AGAIN * MINUTE_S / before
         is_near = refusal.told_s is None or refusal.told_s <= one_again_s + 1.0
         if before <= _SMALL_BURST and is_near and (yield from self._look_closely(refusal, before, edge)):
+            return
+        if before <= _FEW and rounds.now > edge:
             return
         pause = max(_PAUSE_S, min(one_again_s, rounds.now - refusal.at_s + one_again_s))
         held = refusal
@@ -149,14 +156,16 @@ class RequestProbe:
         rounds = self._rounds
         bucket = Bucket(rounds, refusal)
         admitted, released = 0, list[float]()
-        while not bucket.fill.is_contradicted and bucket.fill.most * MINUTE_S * _ONE_AGAIN > before:
-            step = bucket.next(bucket.likely(), 2 if not admitted else 3)
-            if step is None or step[0] > edge - _JUST_S:
+        calls_most = max(_CALLS_CLOSELY, _MINUTES_CLOSELY * before)
+        while bucket.fill.region and rounds.calls < calls_most and bucket.fill.most * MINUTE_S * _ONE_AGAIN > before:
+            # A window that begins has more than one.
+            is_to_tell = admitted > 0 and before > _FEW
+            step = bucket.next(bucket.likely(), 3 if admitted else 2, least=2 if is_to_tell else 1)
+            if step is None or (step[0] > edge - _JUST_S and before > _FEW):
                 return False
             yield from rounds.wait(step[0])
             held = rounds.last
-            # A window that begins has more than one.
-            made = yield from rounds.ask(max(step[1], 2 if admitted and before > 2 else 1))
+            made = yield from rounds.ask(step[1])
             bucket.learn(made)
             admitted += made.admitted
             if made.admitted and held.refused:
@@ -167,7 +176,7 @@ class RequestProbe:
                 self.found.window = "bucket"
                 yield from bucket.measure()
                 return True
-            is_window = made.admitted > 1 or admitted >= before > 1
+            is_window = before > _FEW and (made.admitted > 1 or admitted >= before)
             if (admitted and not bucket.fill.region) or (is_window and len(released) < 2):
                 yield from self._after_release(refusal, held, made, before, admitted)
                 return True
@@ -179,8 +188,8 @@ class RequestProbe:
         rounds = self._rounds
         asked_s, held_s = made.at_s - refusal.at_s, held.at_s - refusal.at_s
         most = before // 2 + 2 if held_s <= 0 else min(before, 3 + 2 * asked_s / held_s)
-        # No two windows end within a minute.
-        is_bucket = self._released_s is not None and made.at_s < self._released_s + MINUTE_S
+        # No two windows end within a minute; and what holds a minute's worth holds more than a few.
+        is_bucket = before <= _FEW or (self._released_s is not None and made.at_s < self._released_s + MINUTE_S)
         count = 1
         while True:
             count = min(rounds.most, count if is_bucket else max(1, min(count, before - admitted)))
@@ -195,8 +204,9 @@ class RequestProbe:
                 if held is refusal and refusal.admitted and not is_told and not more.refused:
                     # It may have begun during the round that was refused: both windows were full, and together they
                     # hold all that was admitted.
-                    in_next = yield from self._windows.fill(before, admitted)
-                    self._windows.settle("fixed", (before + in_next) // 2)
+                    in_next = yield from self._windows.fill(before, admitted, before)
+                    if in_next >= before - refusal.admitted:
+                        self._windows.settle("fixed", (before + in_next) // 2)
                 else:
                     self._windows.settle("fixed", before)
                 return

@@ -14,6 +14,7 @@ MINUTE_S = 60.0
 _APART_S = 2.0
 # A part of what is known to be there, by which more is tried.
 _SPARE = 32
+_SLIGHT = 0.02
 
 
 class Windows:
@@ -46,38 +47,45 @@ class Windows:
         if told_at_s is not None and told_at_s > edge_s + _APART_S:
             # Told in whole seconds, it may have ended one sooner.
             sure = sum(each.admitted for each in rounds.all[:-1] if each.at_s > told_at_s - MINUTE_S)
+            sure = sure or rounds.all[-2].admitted
             if made.admitted == 2 and sure:
-                self.settle("fixed", (yield from self.fill(sure, 2)))
+                self.settle("fixed", (yield from self.fill(sure, 2, before)))
         elif made.admitted == 1 and made.refused:
             self.settle("sliding", before)
         elif made.admitted == 2 and told_at_s is not None and told_at_s > edge_s:
-            self.settle("fixed", (yield from self.fill(before - rounds.all[0].admitted, 2)))
+            self.settle("fixed", (yield from self.fill(before - rounds.all[0].admitted, 2, before)))
         elif made.admitted == 2:
             # One that ended just after the first call's minute did not hold that call.
             self.settle("fixed", before - (rounds.all[0].admitted if told_at_s is None else 0))
         else:
             yield from self._find_edge_in_burst(made, before)
 
-    def fill(self, least: int, admitted: int) -> Generator[Step, list[Seen], int]:
-        """Use up a window that has just begun and so many calls are in: it is likely to hold so many at the least."""
-        while True:
+    def fill(self, least: int, admitted: int, most: int) -> Generator[Step, list[Seen], int]:
+        """Use up a window that has just begun and so many calls are in. It is likely to hold `least`; more than `most`
+        were in two, and what holds more is none. 0: it is none."""
+        while admitted <= most:
             count = least - admitted if admitted < least else max(1, least // _SPARE)
             made = yield from self._rounds.ask(min(self._rounds.most, count))
             admitted += made.admitted
-            if made.refused:
+            if made.refused and admitted <= most:
                 return admitted
+        return 0
 
     def _find_edge_in_burst(self, refused: Round, before: int) -> Steps:
         """A fixed window ended during the burst itself: what came after its end is what a window holds."""
         rounds = self._rounds
         last = refused
         burst = [each for each in rounds.all if each.admitted and each.at_s < refused.at_s]
-        counted = before - burst[0].admitted
+        counted, passed = before - burst[0].admitted, 0
         for each in burst[1:]:
             at = max(each.at_s + MINUTE_S - 0.1, last.at_s + (last.told_s or 0.0))
-            if at <= rounds.now + 0.2 and each is not burst[-1]:
+            passed += each.admitted
+            # Few more or less make no difference.
+            is_slight = at <= rounds.now + 0.2 or passed < _SLIGHT * counted
+            if is_slight and each is not burst[-1]:
                 counted -= each.admitted
                 continue
+            passed = 0
             yield from rounds.wait(at)
             last = yield from rounds.ask(1)
             if last.admitted:
@@ -90,5 +98,7 @@ class Windows:
             self.settle("fixed", before - burst[-1].admitted)
 
     def settle(self, window: str, count: int) -> None:
+        if count < 1:
+            return
         self._found.window = "fixed" if window == "fixed" else "sliding"
         self._found.rpm = self._found.burst = float(count)

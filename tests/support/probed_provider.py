@@ -11,13 +11,15 @@ from msgspec import Struct
 
 from millstream.bench.load.probe_steps import Answer
 from millstream.engine.limits import Limit
-from millstream.fixtures.provider.quotas import Account, Quota
+from millstream.fixtures.provider.quotas import Account, Decision, Quota
 
 PER_TOKEN = 1e-6
 
 
 class Manners(Struct, frozen=True):
-    """What a provider says beside what it enforces. `told`: its limits times this, in headers; 0 for none."""
+    """What a provider says beside what it enforces, and how it errs. `told`: its limits times this, in headers; 0 for
+    none. `refuses`: the share of calls that it refuses for no reason. `others`: calls a second that come from others on
+    the same quota. `changes_after`: so many calls on, `later` holds."""
 
     told: float = 1.0
     retry_after: Literal["none", "exact", "seconds", "short"] = "exact"
@@ -26,6 +28,10 @@ class Manners(Struct, frozen=True):
     starts_at_s: float = 0.0
     dies_after: int | None = None
     fails: float = 0.0
+    refuses: float = 0.0
+    others: float = 0.0
+    changes_after: int | None = None
+    later: Quota | None = None
 
 
 PLAIN = Manners()
@@ -42,6 +48,7 @@ class ProbedProvider:
         self.admitted_at: list[tuple[float, int]] = []
         self._random = random.Random(seed)
         self._not_before = 0.0
+        self._others_at = self.manners.starts_at_s
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -64,8 +71,25 @@ class ProbedProvider:
             return Answer("failed", detail="the provider answers 500: try later")
         return await self._decided(self.now() + self.manners.starts_at_s, tokens + self._random.randrange(12, 15))
 
+    def _admit_others(self, now: float) -> None:
+        while self.manners.others:
+            then = self._others_at + self._random.expovariate(self.manners.others)
+            if then > now:
+                return
+            self._others_at = then
+            self.account.decide(then, 1)
+
+    def _decide(self, now: float, used: int) -> Decision:
+        manners = self.manners
+        if manners.later is not None and manners.changes_after is not None and self.calls == manners.changes_after:
+            self.account = Account(manners.later)
+        self._admit_others(now)
+        if self._random.random() < manners.refuses:
+            return Decision("requests", 1.0)
+        return self.account.decide(now, used)
+
     async def _decided(self, now: float, used: int) -> Answer:
-        decision = self.account.decide(now, used)
+        decision = self._decide(now, used)
         limits = self._limits(now)
         if not decision.is_admitted:
             self.refusals += 1

@@ -27,39 +27,6 @@ def probed(provider: ProbedProvider, bounds: Bounds = WIDE) -> Probed:
     return run_virtually(main())
 
 
-def drawn(seed: int) -> tuple[Quota, Manners]:
-    draw = random.Random(seed)
-    rule = RULES[seed % 3]
-    # Left out, since not found reliably: buckets below 60 a minute (their rate takes more than three windows of calls),
-    # those that hold less than half a minute, and those with a ceiling on calls in flight.
-    rpm = draw.choice(
-        [60, 100, 350, 1_000, 3_500, 10_000] if rule == "bucket" else [6, 8, 10, 25, 60, 500, 3_000, 10_000]
-    )
-    burst = draw.choice([1.0, 0.5]) if rule == "bucket" else 1.0
-    ceiling = None if rule == "bucket" or rpm < 60 else draw.choice([None, rpm // 8])
-    manners = Manners(
-        told=draw.choice([0.0, 1.0, 1.0, 0.5, 2.0]),
-        retry_after=draw.choice(["none", "exact", "seconds", "short"]),
-        latency_s=draw.choice([0.1, 0.4, 1.0]),
-        starts_at_s=draw.uniform(0, 60),
-    )
-    return Quota(requests=rpm, rule=rule, burst=burst, max_in_flight=ceiling), manners
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_requests_burst_and_kind_of_window_are_found_in_fewer_calls_than_three_windows_hold(seed: int) -> None:
-    quota, manners = drawn(seed)
-    provider = ProbedProvider(quota, manners, seed)
-    result = probed(provider)
-    lane, rpm = result.as_json()["lanes"][MODEL], quota.requests
-    assert rpm is not None
-    assert lane["window"] == quota.rule
-    assert 0.97 * rpm <= lane["rpm"] <= rpm
-    assert 0.97 * rpm * quota.burst <= lane["burst"] <= rpm * quota.burst
-    assert result.calls == provider.calls < 3 * rpm
-    assert provider.too_early == 0
-
-
 @pytest.mark.parametrize("told", [0.0, 1.0, 2.0, 0.5])
 @pytest.mark.parametrize("rule", ["fixed", "sliding"])
 def test_tokens_a_minute_are_found_from_below_whatever_headers_say(rule: Any, told: float) -> None:
