@@ -174,7 +174,9 @@ def _steps(steps: Sequence[Part]) -> Iterator[str]:
                 _quick(step.latency, 99.0),
                 *([_quick(step.first_token, 99.0)] if is_streamed else []),
                 f"{step.errors / step.calls:.2%}" if step.calls else "-",
-                "client-bound" if step.is_client_bound else step.standing or "",
+                ", ".join(
+                    [*([step.standing] if step.standing else []), *(["client-bound"] if step.is_client_bound else [])]
+                ),
             ]
         )
     yield from table(rows, lean=(len(rows[0]) - 1,)).split("\n")
