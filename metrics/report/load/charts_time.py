@@ -119,13 +119,16 @@ def _bands(rows: Sequence[Row], x: alt.X) -> Any:
 
 def _errors(names: Sequence[str], x: alt.X) -> Any:
     places = list(range(1, len(names) + 1))
+    axis = alt.Axis(tickCount=3, format="~r")
+    # Stacked already: bars that have a width of their own are not.
     bars = (
         only("errors")
-        .mark_bar(strokeWidth=0)
+        .mark_rect(strokeWidth=0)
         .encode(
             x=x,
             x2="end:Q",
-            y=alt.Y("y:Q", title="Errors a second", stack="zero", axis=alt.Axis(tickCount=3, format="~r")),
+            y=alt.Y("y:Q", title="Errors a second", scale=alt.Scale(zero=True), axis=axis),
+            y2="base:Q",
             color=paint(names, places, "kind", alt.Legend(orient="bottom", columns=4)),
         )
     )
@@ -141,16 +144,14 @@ def _latency_rows(series: Series) -> Iterator[Row]:
 
 
 def _error_rows(series: Series, kinds: dict[str, str]) -> Iterator[Row]:
+    """From `base` to `y`, one kind upon the other."""
     for part in series.of.slices:
+        base = 0.0
         for kind, calls in kinds_of(part):
-            a_second = calls / part.seconds if part.seconds else 0.0
-            yield {
-                "layer": "errors",
-                "x": part.begins_s,
-                "end": part.begins_s + part.seconds,
-                "kind": kinds[kind],
-                "y": a_second,
-            }
+            top = base + (calls / part.seconds if part.seconds else 0.0)
+            ends = {"x": part.begins_s, "end": part.begins_s + part.seconds}
+            yield {"layer": "errors", **ends, "kind": kinds[kind], "base": base, "y": top}
+            base = top
 
 
 def _left_out_rows(series: Series, end_s: float) -> Iterator[Row]:

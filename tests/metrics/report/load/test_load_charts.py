@@ -94,7 +94,11 @@ def test_latency_over_time_is_that_of_the_slices_and_errors_stand_by_their_kind(
         assert [row["y"], row["p90"], row["p99"]] == [None if each is None else each.value_s for each in found]
         assert row["x"] == part.begins_s + part.seconds / 2
     errors = rows(figure, "errors")
-    assert sum(row["y"] * (row["end"] - row["x"]) for row in errors) == pytest.approx(sum(of(load).errors.values()))
+    area = sum((row["y"] - row["base"]) * (row["end"] - row["x"]) for row in errors)
+    assert area == pytest.approx(sum(of(load).errors.values()))
+    for part in of(load).slices:
+        stacked = [row for row in errors if row["x"] == part.begins_s]
+        assert [row["base"] for row in stacked] == [0.0, *(row["y"] for row in stacked)][: len(stacked)]
     assert {row["kind"].rstrip("\N{NO-BREAK SPACE}") for row in errors} == set(of(load).errors)
     assert [(row["x"], row["end"]) for row in rows(figure, "left out")] == [(0.0, 5.0), (55.0, 60.0)]
     assert rows(figures_of(closed())[0], "left out") == []
