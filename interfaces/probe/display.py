@@ -58,9 +58,11 @@ class Display:
             self._show(f"waits {seconds:,.0f} s{self._why}")
 
     def close(self) -> None:
+        """Leave the stream clean: others write to it now."""
         self._stop_counting()
         if self._is_screen:
             self._write(_CLEAR)
+        self._stream = None
 
     def _tick(self) -> None:
         """A wait that counts down."""

@@ -77,6 +77,7 @@ async def _carry_out(asked: Asked, stream: TextIO | None) -> Ended:
         ended = Ended(probed=probe.probed())
 
         def stop(name: str) -> None:
+            display.close()
             note(f"millstream: {name}: calls in flight are dropped")
             cancel()
 

@@ -180,6 +180,34 @@ def test_a_signal_prints_what_is_known_at_once(
     assert time.monotonic() - began < 20
 
 
+def test_several_models_share_the_caps_and_of_several_keys_the_first_is_used_and_it_says_so(
+    cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONE", "first-key")
+    monkeypatch.setenv("TWO", "second-key")
+    with recording(chat_shapes.whole()) as server:
+        lab = f'[providers.lab]\nkind = "openai"\nbase_url = "{server.base_url}"\nkey = "env:ONE"\n'
+        lanes = '[lanes."lab/a"]\nrpm = 1\nkeys = ["env:ONE", "env:TWO"]\n'
+        (tmp_path / "lab.toml").write_text(lanes + lab)
+        models = ("lab/a", "lab/b", "lab/a")
+        done = cli("probe", *models, "--config", "lab.toml", "--cache", "c", "--max-calls", "2", "--no-progress")
+        assert len(server.sent) <= 2
+        assert {sent.headers["authorization"] for sent in server.sent} == {"Bearer first-key"}
+    assert done.code == 4
+    assert "lab/a at" in done.err and "with the first of its 2 keys, the one in ONE" in done.err
+    assert [line.split()[0] for line in done.out.splitlines()[:3]] == ["model", "lab/a", "lab/b"]
+    assert "first-key" not in done.out + done.err
+
+
+def test_a_cache_that_can_not_be_used_is_a_local_fault_and_nothing_is_sent(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").write_text("a file")
+    done = cli(*flags(provider))
+    assert (done.code, provider.calls()) == (5, 0)
+    assert "Traceback" not in done.err
+
+
 def test_no_kill_takes_a_probe_past_its_caps(provider: Provider, tmp_path: Path) -> None:
     draw = random.Random(5)
     caps = {f"key-{number}": draw.choice([1, 3, 40, 150]) for number in range(KILLS)}
