@@ -7,6 +7,7 @@ Knows no file, no data set, no arrivals and no engine at work.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import count, repeat
 from random import Random
 
@@ -25,7 +26,6 @@ _WORDS = (
     "sun sea air car box red hot top key map bus bed cup dog cat eye arm leg run sit eat buy try ask fun law tax oil "
     "gas war art job low far few own due off set win lot end age bit big bad"
 )
-# Of words, drawn once: each prompt begins somewhere in it.
 _FILLER_CHARS = 1 << 16
 _HEAD_CHARS = 25
 # Trials of one test lie in a range of their own, which the test draws: so that no two tests share a number.
@@ -51,12 +51,7 @@ def by_length(lengths: Lengths, random: Random, heads: Random | None = None) -> 
 
 def of_lengths(tokens: Iterable[int], random: Random, heads: Random | None = None) -> Iterator[str]:
     """A text for each number of tokens; none is shorter than its head."""
-    # Made before the first call is due, which would else be late by it.
-    filler = " ".join(random.choices(_WORDS.split(), k=_FILLER_CHARS // 4)) + " "
-    return _filled(tokens, filler, random, heads or random)
-
-
-def _filled(tokens: Iterable[int], filler: str, random: Random, heads: Random) -> Iterator[str]:
+    filler = _filler()
     for each in tokens:
         wanted = round(max(TOKENS_MIN, each) / TOKENS_PER_CHAR)
         # At the beginning of a word.
@@ -64,7 +59,14 @@ def _filled(tokens: Iterable[int], filler: str, random: Random, heads: Random) -
         rest = filler[begin : begin + wanted]
         if len(rest) < wanted:
             rest += filler * (wanted // len(filler) + 1)
-        yield f"{_head(heads)} {rest}"[:wanted]
+        yield f"{_head(heads or random)} {rest}"[:wanted]
+
+
+@cache
+def _filler() -> str:
+    """The same for all: a prompt is another by its head and by where it begins. Made once, since no call should be
+    late by it."""
+    return " ".join(Random(0).choices(_WORDS.split(), k=_FILLER_CHARS // 4)) + " "
 
 
 def _head(random: Random) -> str:
