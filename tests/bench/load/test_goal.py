@@ -151,3 +151,15 @@ def test_an_impossible_search_is_refused_with_the_numbers(make: object, message:
     assert callable(make)
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_rate_is_held_until_a_queue_that_grows_by_the_precision_would_show() -> None:
+    search = Search(10.0, 1_000.0, precision=0.1)
+    goal = Goal("latency", 90, 2.0, 0.05)
+    # Ten percent too many make the queue 2 s long after 20 s, and half as much again is given.
+    assert search.calls_of(goal, 100.0) == 3_000
+    # Time between tokens has no queue, and a server is given its time to settle all the same.
+    assert search.calls_of(Goal("gap", 90, 2.0, 0.05), 100.0) == 500
+    # At low rates it is the interval that needs them; and nobody waits for what no precision is worth.
+    assert search.calls_of(goal, 1.0) == goal.calls_least
+    assert Search(10.0, 1_000.0, precision=0.001).calls_of(goal, 100.0) == 6_000
