@@ -178,6 +178,7 @@ class _Line:
         self._budget = budget
         self._clock = clock
         self._observer = observer
+        self._ready: Call | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._place = asyncio.Event()
         self.alarm = alarm
@@ -238,6 +239,9 @@ class _Line:
     async def _until(self, due: float) -> None:
         """Let others have the loop at least once, so that calls which are late don't shut out their answers."""
         await asyncio.sleep(0)
+        if self._ready is None:
+            # A text takes its time to make: not the time of the call it is for.
+            self._ready = next(self._calls, None)
         while (left := due - self._clock()) > EARLY_S and not self._budget.over.is_set():
             await self.alarm.wait(left)
 
@@ -252,7 +256,7 @@ class _Line:
 
     def _begin(self, due: float | None) -> bool:
         """Whether the test goes on. `due` None: now."""
-        call = next(self._calls, None)
+        call, self._ready = self._ready or next(self._calls, None), None
         if call is None:
             self._budget.end("prompts", f"{self._model} had no more prompts after {self.measured.begun:,}")
             return False

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler: the s
 LAW = Law("uniform", 0.08, 0.12)
 LONG_TAILED = Law("lognormal", 0.06, 0.5)
 SECONDS = 3.0
-# Shorter than a call takes on its way through client and server, so that no log can tell such gaps apart.
-FINEST_S = 0.001
+# Calls come a fraction of a millisecond late, one in a hundred more than one: no log tells shorter gaps apart.
+FINEST_S = 0.002
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +147,8 @@ def test_the_servers_own_log_shows_the_process_that_was_asked(
     assert not follows(gaps, stats.uniform(0, 2 / rate)) and not follows(gaps, stats.gamma(20, scale=1 / rate / 20))
     if process == "gamma":
         assert not follows(gaps, stats.expon(scale=1 / rate))
-    # The counts of windows of ten calls scatter as they should, and as those of when the calls were due.
-    scatter, planned = dispersion(came, 10 / rate), dispersion(due, 10 / rate)
+    # The counts of windows scatter as they should, and as those of when the calls were due.
+    scatter, planned = dispersion(came, max(10 / rate, 0.1)), dispersion(due, max(10 / rate, 0.1))
     assert scatter == pytest.approx(planned, rel=0.25)
     assert scatter == pytest.approx(burstiness, rel=0.6)
 
