@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 from virtual_time import run_virtually
 
-from millstream.bench.load.probe_result import Probed
+from millstream.bench.load.probe_result import Found, Probed
 from millstream.bench.load.probe_run import REFUSED_MAX, REST_S, Bounds, Probe
-from millstream.bench.load.probe_steps import Answer, Seen
+from millstream.bench.load.probe_steps import Answer, Ask, Seen, Steps, Wait
 
 MODEL = "mylab/m"
 ADMITTED = Answer("admitted", 20, 0.0)
@@ -105,8 +105,24 @@ def test_who_is_refused_for_ever_and_told_no_time_is_left_alone_for_longer_and_l
     growing = gaps[:6]
     assert growing == sorted(growing), gaps
     assert growing[-1] > 10
-    assert "12 times in a row it admitted nothing" in result.lanes[MODEL].ended
+    assert result.lanes[MODEL].rpm is None
     assert ended_s < 900
+
+
+def test_whatever_asks_on_is_ended_after_a_dozen_rounds_that_admit_nothing() -> None:
+    def insisting() -> Steps:
+        while True:
+            yield Ask((1,))
+            yield Wait(asyncio.get_running_loop().time() + 30)
+
+    async def main() -> None:
+        probe = Probe(outside, WIDE)
+        with pytest.raises(Exception, match=f"{REFUSED_MAX} times in a row it admitted nothing: probe again later"):
+            await probe._follow(MODEL, Found(), insisting())
+
+    outside = Scripted(refusing_after(0))
+    run_virtually(main())
+    assert len(outside.at) == REFUSED_MAX
 
 
 def test_who_asks_for_a_day_is_not_waited_for() -> None:
