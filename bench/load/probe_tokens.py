@@ -75,7 +75,16 @@ class TokenProbe:
         self._failed = 0
         self._rounds: list[list[Seen]] = []
 
+    @property
+    def _are_requests_known(self) -> bool:
+        """Else a refusal might be for the number of calls, or for those in flight."""
+        ceiling = self.found.concurrency or math.inf
+        few = [group for group in together(self._before) if len(group) <= ceiling]
+        return self.found.rpm is not None or not any(one.is_refused for group in few for one in group)
+
     def steps(self) -> Steps:
+        if not self._are_requests_known:
+            return
         self._now = self._not_before = self._now + _REST_S
         yield Wait(self._now)
         self._pace = Pace(self.found, self._now)
@@ -244,8 +253,10 @@ class TokenProbe:
     def _rebuilt(self) -> Belief:
         rpm = self.found.rpm or self.found.burst
         least = max(20.0, _LEAST_SHARE * (rpm or 0.0) * self._beside)
-        most = self._a_call * (self._most if rpm is None else rpm)
-        most = min(most, max(_WORTH, _WORTH_A_REQUEST * (rpm or 0.0)))
+        if rpm is None:
+            most = max(_WORTH, self._a_call * self._most)
+        else:
+            most = min(self._a_call * rpm, max(_WORTH, _WORTH_A_REQUEST * rpm))
         kinds: tuple[Window, ...] = (self.found.window,) if self.found.window else ("fixed", "sliding", "bucket")
         most = min(most, self._tokens_most)
         belief = Belief(kinds, least, max(most, 2 * least), self._late_s, self._phases)

@@ -108,7 +108,11 @@ def known(quota: Quota, manners: Manners) -> Found:
 
 
 def after_requests(
-    provider: ProbedProvider, calls_left: int, found: Found | None = None, tokens_most: float = math.inf
+    provider: ProbedProvider,
+    calls_left: int,
+    found: Found | None = None,
+    tokens_most: float = math.inf,
+    before: tuple[Seen, ...] = (),
 ) -> Found:
     """The part of a probe that finds tokens, alone."""
     quota = provider.quota
@@ -122,8 +126,8 @@ def after_requests(
         return Seen(size, sent_s, provider.now(), answer)
 
     async def follow(steps: Steps) -> None:
-        step = next(steps)
         try:
+            step = next(steps)
             while True:
                 match step:
                     case Wait(until_s):
@@ -143,6 +147,7 @@ def after_requests(
             calls_left=calls_left,
             beside=BESIDE,
             tokens_most=tokens_most,
+            before=before,
         )
         await follow(probe.steps())
 
@@ -286,3 +291,18 @@ def test_no_minute_holds_more_tokens_than_may_be_tried(rule: Any) -> None:
     assert 50_000 < found.tested_tpm <= 101_000
     sent = provider.admitted_at
     assert all(sum(used for at, used in sent if since <= at < since + 60) <= 101_000 for since, _ in sent)
+
+
+def test_where_requests_were_refused_and_their_limit_was_not_found_tokens_are_not_looked_for() -> None:
+    provider = ProbedProvider(Quota(requests=60, rule="bucket"))
+    refused = Seen(1, 0.0, 0.04, Answer("refused"))
+    assert after_requests(provider, 100, Found(burst=60.0), before=(refused,)).tpm is None
+    assert provider.calls == 0
+
+
+def test_calls_refused_for_those_in_flight_do_not_keep_tokens_from_being_found() -> None:
+    provider = ProbedProvider(Quota(tokens=400_000, max_in_flight=3), Manners(told=0.0))
+    seen = tuple(Seen(1, 0.0, 0.5, Answer("admitted" if place < 3 else "refused", 15)) for place in range(5))
+    tpm = after_requests(provider, 300, Found(concurrency=3), before=seen).tpm
+    assert tpm is not None
+    assert 0.97 * 400_000 <= tpm <= 400_000
