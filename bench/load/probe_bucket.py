@@ -136,7 +136,8 @@ class Bucket:
         holds = self._holds()[0]
         earliest_s = max(rounds.now, rounds.earliest_s) - fill.since_s
         latest_s = rounds.now - fill.since_s + _AHEAD_S
-        most = min(rounds.most, most, max(1, int(holds) - 1))
+        # More than ever before at once may be refused for those in flight.
+        most = min(rounds.most, rounds.at_once, most, max(1, int(holds) - 1))
         step = best(fill, likely, earliest_s=earliest_s, latest_s=latest_s, holds=holds, counts=(least, most))
         return None if step is None else (step.at_s + fill.since_s, step.calls)
 
@@ -155,7 +156,7 @@ class Bucket:
         """Where calls are not dear: as much as should be there after a while is, and no more."""
         rounds, rate = self._rounds, self.fill.least
         left = int((_MINUTES * rate * MINUTE_S - rounds.calls) / 2) if rate * MINUTE_S >= _FEW_A_MINUTE else 0
-        most = min(rounds.most, _CONFIRM_MOST, left, int(self._holds()[0]) - 2)
+        most = min(rounds.most, rounds.at_once - 1, _CONFIRM_MOST, left, int(self._holds()[0]) - 2)
         if most < 2:
             return
         yield from rounds.wait(max(rounds.earliest_s, rounds.now + (most - 1) / rate))

@@ -25,7 +25,7 @@ _PAUSE_S = 1.0
 # A refusal for what is in flight asks for no longer wait.
 _FLIGHT_S = 2.0
 _FEW, _FEW_SENT, _SMALL_BURST = 4, 12, 20
-_CALLS_CLOSELY, _MINUTES_CLOSELY = 16, 2.2
+_CALLS_CLOSELY = 6
 # A bucket holds a minute's worth at the most: it has one again by then.
 _ONE_AGAIN = 1.1
 
@@ -156,7 +156,7 @@ class RequestProbe:
         rounds = self._rounds
         bucket = Bucket(rounds, refusal)
         admitted, released = 0, list[float]()
-        calls_most = max(_CALLS_CLOSELY, _MINUTES_CLOSELY * before)
+        calls_most = rounds.calls + _CALLS_CLOSELY
         while bucket.fill.region and rounds.calls < calls_most and bucket.fill.most * MINUTE_S * _ONE_AGAIN > before:
             # A window that begins has more than one.
             is_to_tell = admitted > 0 and before > _FEW
@@ -187,12 +187,16 @@ class RequestProbe:
         fills. A bucket that had less than one can't have many now."""
         rounds = self._rounds
         asked_s, held_s = made.at_s - refusal.at_s, held.at_s - refusal.at_s
-        most = before // 2 + 2 if held_s <= 0 else min(before, 3 + 2 * asked_s / held_s)
+        most: float = before // 2 + 2
+        if held_s > 0:
+            # Where calls are few, only as many as no bucket could have.
+            sure = 2.5 + (asked_s - held_s + 3.0) / held_s if before <= _SMALL_BURST else 3 + 2 * asked_s / held_s
+            most = min(before, sure)
         # No two windows end within a minute; and what holds a minute's worth holds more than a few.
         is_bucket = before <= _FEW or (self._released_s is not None and made.at_s < self._released_s + MINUTE_S)
         count = 1
         while True:
-            count = min(rounds.most, count if is_bucket else max(1, min(count, before - admitted)))
+            count = min(rounds.most, rounds.at_once, count if is_bucket else max(1, min(count, before - admitted)))
             more = yield from rounds.ask(count)
             admitted += more.admitted
             if more.refused and (is_bucket or admitted < before):

@@ -14,7 +14,8 @@ MINUTE_S = 60.0
 _APART_S = 2.0
 # A part of what is known to be there, by which more is tried.
 _SPARE = 32
-_SLIGHT = 0.02
+_SLIGHT, _SURE, _CHECKS = 0.02, 0.975, 6
+_MINUTES_MOST = 2.9
 
 
 class Windows:
@@ -76,26 +77,36 @@ class Windows:
         rounds = self._rounds
         last = refused
         burst = [each for each in rounds.all if each.admitted and each.at_s < refused.at_s]
+        guessed = self.told_edge()
+        if guessed is not None:
+            yield from rounds.wait(guessed)
+            if (yield from rounds.ask(1)).admitted:
+                self.settle("fixed", sum(each.admitted for each in burst if each.at_s > guessed - MINUTE_S))
+            return
         counted, passed = before - burst[0].admitted, 0
         for each in burst[1:]:
             at = max(each.at_s + MINUTE_S - 0.1, last.at_s + (last.told_s or 0.0))
             passed += each.admitted
-            # Few more or less make no difference.
-            is_slight = at <= rounds.now + 0.2 or passed < _SLIGHT * counted
+            # Few more or less make no difference, and what is refused again and again is not asked for more often.
+            is_slight = at <= rounds.now + 0.2 or passed < max(_SLIGHT * counted, before / _CHECKS)
             if is_slight and each is not burst[-1]:
-                counted -= each.admitted
                 continue
-            passed = 0
             yield from rounds.wait(at)
             last = yield from rounds.ask(1)
             if last.admitted:
-                self.settle("fixed", counted)
+                yield from self._settle_between(counted - passed + each.admitted, counted, before)
                 return
-            counted -= each.admitted
+            counted, passed = counted - passed, 0
         yield from rounds.wait(rounds.now + self.EDGE_S + (last.told_s or 0.0))
         if (yield from rounds.ask(1)).admitted:
             # It ended while the last calls were on their way: on which side they fell, nobody can tell.
             self.settle("fixed", before - burst[-1].admitted)
+
+    def _settle_between(self, least: int, most: int, before: int) -> Steps:
+        """A window has just begun, and one call is in."""
+        if least < _SURE * most and self._rounds.calls + most < _MINUTES_MOST * most:
+            least = yield from self.fill(least, 1, before)
+        self.settle("fixed", least)
 
     def settle(self, window: str, count: int) -> None:
         if count < 1:

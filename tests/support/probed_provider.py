@@ -82,7 +82,10 @@ class ProbedProvider:
     def _decide(self, now: float, used: int) -> Decision:
         manners = self.manners
         if manners.later is not None and manners.changes_after is not None and self.calls == manners.changes_after:
-            self.account = Account(manners.later)
+            before, self.account = self.account, Account(manners.later)
+            if before.requests is not None and self.account.requests is not None:
+                # What was used stays used.
+                self.account.requests.take(now, before.requests.limit - before.requests.remaining(now))
         self._admit_others(now)
         if self._random.random() < manners.refuses:
             return Decision("requests", 1.0)
