@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
-from ...engine.fault import Stopped
+from ...engine.fault import LocalFault, Stopped
 from ...engine.money import Price
 from .alarm import EARLY_S, Alarm, alarm_for, fine_alarm
 from .arrivals import Closed, Open, Replay
@@ -102,8 +102,9 @@ async def run_load(
     observer: Observer | None = None,
     begins_s: float = 0.0,
 ) -> Result:
-    """`calls` has the models, each with calls enough. Raises what `ask` raised; Stopped just ends the test. `budget`
-    is the plan's own, given by whoever may want to end the test from outside; `begins_s` is the meters'."""
+    """`calls` has the models, each with calls enough. Raises what `ask` raised; Stopped and LocalFault just end the
+    test. `budget` is the plan's own, given by whoever may want to end the test from outside; `begins_s` is the
+    meters'."""
     if not calls:
         raise ValueError("a load test needs a model: 0 came, at least 1 is wanted")
     if budget is None:
@@ -279,16 +280,22 @@ class _Line:
     async def _carry(self, call: Call, due: float | None, free: float, worst: float) -> None:
         watch = Stopwatch(self._clock() if due is None else due, self._clock, 0.0 if due is None else free)
         outcome: Outcome | None = None
+        is_ended = False
         try:
             outcome = await self._ask(call, hear=watch)
         except Stopped as error:
+            is_ended = True
             is_our_own = any(stop.reason == "local_fault" for stop in error.stops)
             self._budget.end("fault" if is_our_own else "stopped", str(error))
+        except LocalFault as error:
+            is_ended = True
+            self._budget.end("fault", str(error))
         finally:
             cost = self._budget.settle(call, worst, outcome, was_sent=watch.sent is not None)
             self.measured.spent += cost
             timed = watch.given_up() if outcome is None else watch.stopped(outcome)
-            counts = self._plan.counts(timed.due)
+            # What our own end of the test kept from being sent tells nothing of the server.
+            counts = self._plan.counts(timed.due) and not (is_ended and timed.sent is None)
             if counts:
                 self.measured.meter.take(timed, self._plan.step_of(timed.due))
             if self._observer is not None:

@@ -66,6 +66,7 @@ class LoadFolder:
         self.on_fault: Callable[[LocalFault], None] = lambda fault: None
         self._lines: deque[bytes] = deque()
         self._is_closing = threading.Event()
+        self._is_concluded = False
         self._encode = msgspec.json.Encoder().encode
         with ExitStack() as opened:
             opened.enter_context(holding(folder))
@@ -89,6 +90,15 @@ class LoadFolder:
     ) -> None:
         with self._opened:
             self._end_calls()
+            if not self._is_concluded:
+                self._forget_no_call()
+
+    def _forget_no_call(self) -> None:
+        """Nothing was sent, so that no test stands here: once its want is mended, the same command goes."""
+        path = self.folder / CALLS
+        with suppress(OSError):
+            if not path.stat().st_size:
+                path.unlink()
 
     def note_call(self, model: str, timed: Timed, step: int, begins_s: float, *, measured: bool) -> None:
         """One that has ended, of a part of the test that began so late."""
@@ -115,6 +125,7 @@ class LoadFolder:
 
     def conclude(self, load: Load) -> None:
         """The calls to their last line, then the figures. What can't be written is told in `fault`."""
+        self._is_concluded = True
         self._end_calls()
         self._reserve.release()
         path = self.folder / LOAD

@@ -44,7 +44,10 @@ def _carried_out(order: Order, options: argparse.Namespace) -> int:
         say(tell(carried.load, order.out))
     if carried.fault is not None:
         note(f"millstream: {carried.fault}")
-    elif not options.no_report:
+        return carried.exit_code
+    if carried.load.ending in ("fault", "stopped"):
+        note(f"millstream: {carried.load.ending_detail}")
+    if not options.no_report:
         _report(order, options)
     return carried.exit_code
 

@@ -287,12 +287,30 @@ def test_what_no_call_should_raise_ends_the_test_and_is_raised() -> None:
     async def scenario() -> Result:
         async def ask(call: Call, *, hear: Hear | None = None) -> Outcome:
             await asyncio.sleep(0.1)
-            raise LocalFault("the disk is full")
+            raise ZeroDivisionError("a defect")
 
         return await under_test(Plan(at_rate(5.0), Limits(duration_s=1e6)), ask)
 
-    with pytest.raises(LocalFault, match="the disk is full"):
+    with pytest.raises(ZeroDivisionError, match="a defect"):
         run_virtually(scenario())
+
+
+def test_what_can_not_be_used_on_our_own_side_ends_the_test_and_what_was_measured_stands() -> None:
+    async def scenario() -> Result:
+        server = LoadServer(lambda: 0.1)
+
+        async def ask(call: Call, *, hear: Hear | None = None) -> Outcome:
+            if len(server.arrivals) >= 20:
+                raise LocalFault("the disk is full")
+            return await server.ask(call, hear=hear)
+
+        return await under_test(Plan(at_rate(50.0), Limits(duration_s=1e6)), ask)
+
+    result = run_virtually(scenario())
+    assert (result.ending.reason, result.ending.detail) == ("fault", "the disk is full")
+    # What was never sent is counted as begun, and is no error of the server's.
+    measured = result.models[MODEL]
+    assert (measured.meter.answered, measured.meter.errors) == (20, 0) and measured.begun > 20
 
 
 def test_a_cancelled_test_leaves_nothing_in_flight() -> None:

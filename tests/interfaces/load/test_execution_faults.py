@@ -109,6 +109,24 @@ def test_a_cache_folder_that_can_not_be_used_is_refused_before_anything_is_sent(
     (tmp_path / "cache").write_text("a file")
     ended = finish(start(tmp_path, *command(provider, "--rate", "50", "--calls", "5")))
     assert ended.code == 5 and provider.calls() == 0 and "Traceback" not in ended.err
+    # Nothing was measured, so nothing stands in the way of the same command.
+    (tmp_path / "cache").unlink()
+    again = finish(start(tmp_path, *command(provider, "--rate", "50", "--calls", "5")))
+    assert again.code == 0 and provider.calls() == 5, again.err
+
+
+def test_a_lane_whose_files_can_not_be_used_ends_the_test_with_its_figures_written(
+    provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/lanes").write_text("a file")
+    ended = finish(start(tmp_path, *command(provider, "--rate", "50", "--calls", "5")))
+    assert ended.code == 5 and provider.calls() == 0 and "Traceback" not in ended.err
+    assert "lanes can't be written" in ended.err and "lanes can't be written" in ended.out
+    load = json.loads((tmp_path / "out/load.json").read_text())
+    own = load["models"]["sim/open"]
+    assert load["ending"] == "fault" and (own["calls"], own["errors"]) == (0, {})
+    assert own["begun"] == len(lines_of(tmp_path / "out/calls.jsonl"))
 
 
 def test_what_a_server_says_is_inert_in_the_terminal(provider: Provider, tmp_path: Path) -> None:
