@@ -65,6 +65,28 @@ def test_one_busy_second_among_ten_is_seen() -> None:
     assert verdict.cpu_peak > 0.9 > verdict.cpu_mean and verdict.is_client_bound
 
 
+def test_one_pause_counts_by_its_length_and_not_as_one_sample_among_hundreds() -> None:
+    """As a process that is stopped for two seconds of ten: no sample is taken in them, and a closed loop begins no call
+    late."""
+
+    async def scenario() -> Watch:
+        loop = asyncio.get_running_loop()
+        watch = Watch(lambda: loop.time() + (2.0 if loop.time() > 5.0 else 0.0), lambda: 0.0)
+        watch.begin()
+        await asyncio.sleep(8.0)
+        await watch.end()
+        return watch
+
+    watch = run_virtually(scenario())
+    assert watch.lag.count == pytest.approx(500, abs=5)
+    assert 1 - watch.lag.share_within(1.0) == pytest.approx(0.1, abs=0.01)
+    answers = times(*[0.05] * 300, *[2.05] * 5)
+    verdict = watch.verdict(answers, answers, due=305, begun=305)
+    assert verdict.is_client_bound and "the loop lagged by" in verdict.reasons[0]
+    # What is our own of a percentile is no more than all of it.
+    assert verdict.reasons[0].startswith("50.0 ms of p90 are our own")
+
+
 def test_a_watch_that_never_began_ends_in_peace() -> None:
     async def scenario() -> float:
         watch = Watch(asyncio.get_running_loop().time)
