@@ -42,6 +42,10 @@ class Provider:
     def set_faults(self, *rules: str) -> None:
         self._post("faults", {"faults": list(rules)})
 
+    def set_quota(self, **quota: object) -> None:
+        """By the names that `Quota` has."""
+        self._post("quota", quota)
+
     def received(self) -> Counter[str]:
         """How often each prompt came."""
         return Counter(self._get("counts"))
@@ -100,11 +104,11 @@ def finish(process: subprocess.Popen[str], within_s: float = 40.0) -> Done:
 
 
 @contextmanager
-def simulated_provider(home: Path) -> Iterator[Provider]:
+def simulated_provider(home: Path, latency: str = "constant:0.002") -> Iterator[Provider]:
     """A simulated provider in a process of its own, while the block lasts."""
     port = home / "port"
     command = [sys.executable, "-P", "-m", "millstream.fixtures.provider", "--port-file", str(port)]
-    command += ["--latency", "constant:0.002"]
+    command += ["--latency", latency]
     with subprocess.Popen(command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sim:
         deadline = time.monotonic() + 20
         while not port.exists():

@@ -143,6 +143,13 @@ def test_the_summary_fits_eighty_columns_and_tells_money_promises_and_failures()
     assert tables and max(map(len, tables)) <= 80
 
 
+def test_a_test_that_ended_in_its_warm_up_does_not_say_that_nobody_answered() -> None:
+    load = measured(order_of(Limits(calls=5), at_rate(10.0), warm_up_s=60.0), LoadServer(lambda: 0.1))
+    said = tell(load)
+    assert (load.models[MODEL].begun, load.models[MODEL].calls) == (5, 0)
+    assert "no call was measured" in said and "no call was answered" not in said
+
+
 def test_expected_arrivals_of_ramps_and_steps_are_their_integrals() -> None:
     arrivals = Open((Stretch(10.0, 0.0, 20.0), Stretch(5.0, 20.0)))
     assert asked_between(arrivals, 0.0, 15.0) == pytest.approx(200.0)
