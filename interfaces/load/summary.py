@@ -64,7 +64,7 @@ def _client(load: Load) -> Iterator[str]:
 def _model(load: Load, own: Model) -> Iterator[str]:
     yield _counted(own)
     if not own.calls and own.begun:
-        yield "no call was measured: those that were sent were due in the warm-up or the cool-down, or met the test's end"
+        yield "no call was measured: those sent were due in the warm-up or the cool-down, or met the end of the test"
     elif not own.answered:
         yield "no call was answered, so there are no times to tell"
     else:
