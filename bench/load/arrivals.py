@@ -118,10 +118,12 @@ class Open(Struct, frozen=True):
 
 
 class Replay(Struct, frozen=True):
-    """The time stamps of a trace, in seconds of any beginning. At `speed` 2 the trace takes half its time."""
+    """The time stamps of a trace, in seconds of any beginning. At `speed` 2 the trace takes half its time. `lasts`: of
+    a part of one, how long it is in the trace's own seconds, with the silence at its end; None: to its last stamp."""
 
     stamps: tuple[float, ...]
     speed: float = 1.0
+    lasts: float | None = None
 
     def __post_init__(self) -> None:
         if not self.stamps:
@@ -133,10 +135,12 @@ class Replay(Struct, frozen=True):
             if not math.isfinite(stamp) or stamp < before:
                 raise ValueError(f"time stamp {number} ({stamp:g} s) must be >= the one before it ({before:g} s)")
             before = stamp
+        if self.lasts is not None and not self.stamps[-1] - self.stamps[0] <= self.lasts < math.inf:
+            raise ValueError(f"lasts ({self.lasts:g} s) must reach to the last time stamp ({before:g} s)")
 
     @property
     def seconds(self) -> float:
-        return (self.stamps[-1] - self.stamps[0]) / self.speed
+        return (self.stamps[-1] - self.stamps[0] if self.lasts is None else self.lasts) / self.speed
 
     def times(self, random: Random) -> Iterator[float]:
         """Nothing is left to chance here."""

@@ -41,8 +41,11 @@ class Promise(Struct, frozen=True):
         first = call.first_token_s
         if self.first_token_s is not None and (first is None or first > self.first_token_s):
             return False
-        # An answer of one token has no time between tokens.
-        return self.token_s is None or call.output_tokens < 2 or (call.token_s or 0.0) <= self.token_s
+        if self.token_s is None or call.output_tokens == 1:
+            # An answer of one token has no time between tokens.
+            return True
+        token = call.token_s if call.output_tokens else call.piece_s
+        return token is not None and token <= self.token_s
 
 
 class Part:

@@ -64,6 +64,13 @@ class Timed(Struct, frozen=True):
         return (self.last - self.first) / (self.output_tokens - 1)
 
     @property
+    def piece_s(self) -> float | None:
+        """Time for each piece after the first: a token takes no longer, whatever their number is."""
+        if self.first is None or self.last is None:
+            return None
+        return (self.last - self.first) / max(1, len(self.gaps))
+
+    @property
     def own_delay_s(self) -> float:
         """How late our own loop began it."""
         return self.begun - max(self.due, self.free)

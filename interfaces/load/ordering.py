@@ -224,7 +224,7 @@ def _duration_s(options: argparse.Namespace, arrivals: Arrivals) -> float | None
 
 def _arrivals(options: argparse.Namespace, sought: _Goal | None, trace: Trace | None) -> Arrivals:
     if trace is not None:
-        return Replay(trace.stamps, options.speed or 1.0)
+        return Replay(trace.stamps, options.speed or 1.0, trace.lasts)
     if options.in_flight is not None:
         return Closed(options.in_flight)
     process, burstiness = _process(options)

@@ -51,13 +51,15 @@ class Part(Struct, frozen=True):
 
 class Trace(Struct, frozen=True):
     """`inputs`, `outputs`: tokens of each call, where they were wanted. `has_tokens`: whether the file tells both.
-    `told`: how it was read, in words."""
+    `told`: how it was read, in words. `lasts`: of its first seconds, how many those are, with the silence at their end;
+    None: it is all there, or ends with its calls."""
 
     stamps: tuple[float, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     has_tokens: bool
     told: str
+    lasts: float | None = None
 
 
 class _Columns(Struct, frozen=True):
@@ -87,13 +89,14 @@ def read_trace(path: Path, part: Part) -> Trace:
     arrivals = _arrivals(every, columns, part)
     if is_own(first[0][1]):
         arrivals = iter(_sorted(_of_one_model(every), columns, part))
-    taken = list(_taken(arrivals, path, part))
+    taken, lasts = _taken(arrivals, path, part)
     return Trace(
         stamps=tuple(each.stamp for each in taken),
         inputs=tuple(each.inputs for each in taken) if part.inputs else (),
         outputs=tuple(each.outputs for each in taken) if part.outputs else (),
         has_tokens=bool(columns.inputs and columns.outputs),
         told=_told(len(taken), columns),
+        lasts=lasts,
     )
 
 
@@ -105,20 +108,21 @@ def _told(count: int, columns: _Columns) -> str:
     return told
 
 
-def _taken(arrivals: Iterator[_Arrival], path: Path, part: Part) -> Iterator[_Arrival]:
-    first = math.nan
+def _taken(arrivals: Iterator[_Arrival], path: Path, part: Part) -> tuple[list[_Arrival], float | None]:
+    """And how many seconds these are, where it is seconds that cut them off."""
+    taken: list[_Arrival] = []
     for number, each in enumerate(arrivals):
-        first = each.stamp if number == 0 else first
         if part.calls is not None and number >= part.calls:
-            return
-        if part.seconds is not None and number and each.stamp - first >= part.seconds:
-            return
+            break
+        if part.seconds is not None and number and each.stamp - taken[0].stamp >= part.seconds:
+            return taken, part.seconds
         if number >= part.most:
             raise UsageError(
                 f"--replay: {path}: expected at most {part.most:,} time stamps, got more: take a part of them by "
                 f"--duration or --calls"
             )
-        yield each
+        taken.append(each)
+    return taken, None
 
 
 def _arrivals(rows: Iterable[tuple[Where, Row]], columns: _Columns, part: Part) -> Iterator[_Arrival]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from millstream.bench.load.meter import SLICES_MAX, Meter, Promise
 from millstream.bench.load.timing import Timed
@@ -82,6 +83,15 @@ def test_goodput_counts_the_answers_that_keep_all_of_the_promise(promise: Promis
 
 def test_an_answer_of_one_token_keeps_a_promise_on_tokens() -> None:
     assert Promise(token_s=0.001).is_kept(timed(0.0, tokens=1))
+
+
+def test_where_the_server_tells_no_tokens_its_pieces_must_keep_the_promise_on_them() -> None:
+    """A piece holds a token or more: what pieces keep, tokens keep. An answer without a piece tells nothing."""
+    answer = structs.replace(timed(0.0, tokens=0), gaps=(0.01, 0.01, 0.01), first=0.05, last=0.08)
+    assert Promise(token_s=0.011).is_kept(answer) and not Promise(token_s=0.009).is_kept(answer)
+    for tokens in (0, 6):
+        silent = structs.replace(timed(0.0, tokens=tokens), gaps=(), first=None, last=None)
+        assert not Promise(token_s=10.0).is_kept(silent)
 
 
 def test_a_promise_of_nothing_or_of_no_time_is_refused() -> None:

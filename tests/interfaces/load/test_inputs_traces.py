@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.bench.load.arrivals import Replay
 from millstream.engine.data_file import DatasetError
 from millstream.interfaces.load.traces import Part, read_trace
 from millstream.interfaces.refusal import UsageError
@@ -143,6 +144,16 @@ def test_of_a_long_trace_only_what_is_wanted_is_read(tmp_path: Path) -> None:
     assert since_first(tmp_path, lines, Part(seconds=2.5)) == [0.0, 1.0, 2.0]
     assert since_first(tmp_path, lines, Part(calls=2)) == [0.0, 1.0]
     assert since_first(tmp_path, "\n".join(map(own, (5.0, 1.0, 2.0))), Part(calls=2)) == [0.0, 1.0]
+
+
+def test_the_first_seconds_of_a_trace_are_so_long_though_they_end_in_silence(tmp_path: Path) -> None:
+    path = written(tmp_path, "0\n0.5\n9\n")
+    assert read_trace(path, Part(seconds=3.0)).lasts == 3.0
+    # A trace that ends by itself, or with its calls, is as long as its stamps.
+    assert read_trace(path, Part(seconds=20.0)).lasts is None and read_trace(path, Part(calls=2)).lasts is None
+    assert Replay((0.0, 0.5), 2.0, 3.0).seconds == 1.5 and Replay((0.0, 0.5), 2.0).seconds == 0.25
+    with pytest.raises(ValueError, match="must reach to the last time stamp"):
+        Replay((0.0, 0.5), lasts=0.4)
 
 
 def test_more_time_stamps_than_memory_should_hold_are_refused(tmp_path: Path) -> None:
