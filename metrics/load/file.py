@@ -67,8 +67,8 @@ class Share(Struct, frozen=True):
 
 class GoalFound(Struct, frozen=True):
     """Rates in calls a second. `kept`: the highest at which the goal is kept; None: none was. `missed`: the lowest at
-    which it is not; None: the highest that was to be tried kept it. `client_at`: where the client itself was the
-    bottleneck, so that the server may bear more."""
+    which it is not; None: no rate missed it, up to the highest that was to be tried where the search was not cut short.
+    `client_at`: where the client itself was the bottleneck, so that the server may bear more."""
 
     goal: str
     kept: float | None

@@ -132,11 +132,18 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[Series], made: dict[str,
             *_headline(tests, every),
             _remarks(every),
             table_html(_shown_summary(every), "what-came", file=csv_name(made[tables.SUMMARY])),
-            f"<h3>Latency and its parts</h3>{table_html(_shown_times(every), 'times')}",
-            f'<p class="note">With 95% intervals. {in_html(_told_times(every))}.</p>',
+            _times(every),
             _left_out(every),
         )
     )
+
+
+def _times(every: Sequence[Series]) -> str:
+    told = _told_times(every)
+    if not told:
+        return ""
+    note = f'<p class="note">With 95% intervals. {in_html(told)}.</p>'
+    return f"<h3>Latency and its parts</h3>{table_html(_shown_times(every), 'times')}{note}"
 
 
 def _bottleneck(test: LoadTest, several: bool) -> str:

@@ -5,7 +5,7 @@ Owns these words. Pure: from the structs of `load.json` to texts, which are not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...load.file import Load, Percentile
@@ -53,10 +53,19 @@ def asked(load: Load) -> str:
     elif "replay" in test:
         what = "the arrivals of a trace"
     else:
-        what = "no rate"
+        what = _unmet(test)
     process = _ARRIVALS.get(_said(test.get("arrivals")), "")
     models = "" if len(load.models) == 1 else f" of each of {len(load.models)} models"
-    return f"{what}{models}{f', {process}' if process and (rates or goal) else ''}"
+    return f"{what}{models}{f', {process}' if process else ''}"
+
+
+def _unmet(test: Mapping[str, Any]) -> str:
+    """What was asked where no call was measured that would tell."""
+    if "steps" in test:
+        return f"{_said(test['steps'])} calls a second, one after the other"
+    if "ramp" in test:
+        return f"{_said(test['ramp']).replace(', ', ' to ')} calls a second"
+    return f"{_said(test['rate'])} calls a second" if "rate" in test else "no rate"
 
 
 def came(series: Series) -> str:
@@ -144,7 +153,12 @@ def was_cut_short(load: Load) -> bool:
 
 def left_out(every: Sequence[Series]) -> Iterator[str]:
     """Why a part of the page is not there."""
-    if not any(each.of.first_token.count for each in every):
+    if not any(each.of.calls for each in every):
+        yield "what is told of calls, since none was measured"
+        return
+    if not any(each.of.answered for each in every):
+        yield "times, since no call was answered"
+    elif not any(each.of.first_token.count for each in every):
         yield "first token, time per token and gaps, since no answer was streamed"
     if not any(part.rate for each in every for part in each.of.steps):
         yield "percentiles by rate and the knee, since no rate was asked: a closed loop or a trace has none"
@@ -223,8 +237,9 @@ def _goal(series: Series) -> Iterator[str]:
         yield f"{rate_text(goal.missed)} did not keep it."
     if goal.client_at is not None:
         yield f"At {rate_text(goal.client_at)} the client was the bottleneck, so the server may bear more."
-    elif goal.missed is None:
-        yield "It was the highest that was to be tried."
+    elif goal.missed is None and goal.kept is not None:
+        is_cut = was_cut_short(series.load)
+        yield "No higher one was tried to its end." if is_cut else "It was the highest that was to be tried."
 
 
 def _ends_left_out(load: Load) -> str:

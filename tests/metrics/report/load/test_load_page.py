@@ -11,7 +11,7 @@ from load_files import closed, searched, steady, swept
 from msgspec.structs import replace
 from page_elements import Elements
 
-from millstream.metrics.load.file import Client, Load, Model, Percentile
+from millstream.metrics.load.file import Client, GoalFound, Load, Model, Percentile
 from millstream.metrics.report.load.part import Drawn, drawn
 from millstream.metrics.report.load.series import LoadTest
 from millstream.metrics.report.table import Table
@@ -141,6 +141,19 @@ def test_goal_and_knee_are_told_with_their_rates() -> None:
     assert f"The knee is at {knee.rate:.4g} calls a second: {knee.why}." in page.text
 
 
+def test_a_search_that_was_cut_short_does_not_say_that_it_tried_all() -> None:
+    load = searched()
+    for kept, ending, words in (
+        (8.0, "interrupted", "No higher one was tried to its end."),
+        (8.0, "goal", "It was the highest that was to be tried."),
+        (None, "interrupted", "No rate that was tried kept it."),
+    ):
+        goal = GoalFound("p99 latency <= 1 s", kept, None, None)
+        page, _ = alone(replace(load, ending=ending, models={MODEL: replace(of(load), goal=goal)}))
+        assert words in page.text
+        assert ("the highest that was to be tried" in page.text) is (ending == "goal")
+
+
 def test_a_knee_that_is_not_there_is_told_with_its_reason() -> None:
     load = swept()
     low = replace(load, models={MODEL: replace(of(load), steps=of(load).steps[:3], knee=None)})
@@ -197,10 +210,20 @@ def test_a_test_without_a_call_has_a_page_too() -> None:
     for name in ("service", "first_token", "token", "gap", "own_delay", "held_by_lane"):
         empty = replace(empty, **{name: nothing})
     page, _ = alone(replace(load, models={MODEL: empty}, seconds=0.0))
-    assert "No call was measured." in page.text
+    assert "No call was measured." in page.text and "Latency and its parts" not in page.text
+    assert "Asked: 20 calls a second, Poisson arrivals." in page.text
+    assert "Not here: what is told of calls, since none was measured." in page.text
+    for given, words in (
+        ({"steps": [5.0, 20.0]}, "5, 20 calls a second, one"),
+        ({"ramp": [0.0, 40.0]}, "0 to 40 calls"),
+        ({}, "no rate"),
+    ):
+        cut_short = replace(load, models={MODEL: empty}, test=given, ending="stopped")
+        assert f"Asked: {words}" in alone(cut_short)[0].text
     failed = replace(empty, calls=5, errors={"timeout": 5})
     page, _ = alone(replace(load, models={MODEL: failed}))
     assert "No call was answered, so there are no times to tell." in page.text
+    assert "times, since no call was answered" in page.text and "no answer was streamed" not in page.text
 
 
 def test_the_figures_are_drawn_and_every_identity_is_its_own() -> None:
