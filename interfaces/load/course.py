@@ -175,6 +175,8 @@ class Course:
             whole.take(own, window, verdict, rate)
             _note_step(whole, own.meter, window, rate, verdict, goal, is_repeat=is_repeat)
             if result.ending.reason not in _STEP_ENDS:
+                # Cut short: the search decided nothing here, whatever these calls show.
+                whole.steps[-1].standing = "open"
                 self.end(result.ending.reason, result.ending.detail)
                 raise Over
             return own.meter, verdict

@@ -174,6 +174,17 @@ def test_a_search_that_is_ended_keeps_what_it_found() -> None:
     assert whole.measured.meter.calls == sum(step.counted.calls for step in whole.steps) == len(seen.calls)
 
 
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.65, 0.9])
+def test_of_a_rate_that_was_cut_short_nothing_was_decided_whatever_its_calls_show(share: float) -> None:
+    order = order_of(Limits(calls=1), goal=GOAL, search=SEARCH)
+    whole_run, _ = carried(order, ten_places)
+    course, _ = carried(order, ten_places, ends_at(share * whole_run.wholes[MODEL].windows[-1].ends_s))
+    whole = course.wholes[MODEL]
+    assert whole.found is not None and len(whole.steps) == len(whole.found.steps) + 1
+    assert whole.steps[-1].standing == "open" and whole.steps[-1].counted.calls > 0
+    assert whole.found.kept == max(step.rate or 0.0 for step in whole.steps if step.standing == "kept")
+
+
 def test_an_end_before_the_first_call_sends_nothing() -> None:
     order = order_of(Limits(duration_s=100.0), at_rate(10.0))
     server = LoadServer(lambda: 2.0)
