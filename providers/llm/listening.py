@@ -16,6 +16,9 @@ from .protocol import Listener
 from .sse import events_of
 
 _PRELUDE = 4
+# What a blank line has in it, however lines end; so much of it may have come with an earlier piece.
+_ENDS = (b"\n\n", b"\n\r", b"\r\r")
+_END_MOST = 2
 
 
 def _object_of(data: bytes) -> dict[str, Any]:
@@ -73,11 +76,22 @@ class EventListener:
 
     def __init__(self, said: Callable[[bytes], str]) -> None:
         self._said = said
-        self._rest = b""
+        # Pieces of an event that has no end yet: looked at each by itself, since it may be of many megabytes.
+        self._waiting: list[bytes] = []
+        self._last = b""
 
     def take(self, chunk: bytes) -> str:
-        waiting = (self._rest + chunk).replace(b"\r\n", b"\n")
-        whole, end, self._rest = waiting.rpartition(b"\n\n")
+        seam = self._last + chunk
+        self._waiting.append(chunk)
+        self._last = seam[-_END_MOST:]
+        if not any(end in seam for end in _ENDS):
+            return ""
+        waiting = b"".join(self._waiting)
+        # The next byte tells whether this one ends a line by itself.
+        half = b"\r" if waiting.endswith(b"\r") else b""
+        waiting = waiting.removesuffix(half).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        whole, end, rest = waiting.rpartition(b"\n\n")
+        self._waiting = [rest, half]
         return "".join(map(self._said, events_of(whole + end))) if end else ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 import anthropic_shapes
@@ -105,6 +106,31 @@ def test_all_but_what_may_begin_a_secret_is_heard(text: str, sizes: list[int]) -
     assert text.startswith(heard)
     # A form of the secret in base64 may begin with any of the letters, none with the end of a line.
     assert heard.count("\n") == text.count("\n")
+
+
+@given(
+    st.lists(st.sampled_from([b"\n\n", b"\r\n\r\n", b"\n\r\n", b"\r\n\n", b"\r\r"]), min_size=1, max_size=6),
+    st.lists(st.integers(1, 40), min_size=1, max_size=20),
+)
+def test_events_end_as_they_please_wherever_the_bytes_are_divided(ends: list[bytes], sizes: list[int]) -> None:
+    events = [b'data: {"choices": [{"delta": {"content": "%d"}}]}' % number for number in range(len(ends))]
+    # Of a last \r only what comes after it tells that the line is over.
+    stream = b"".join(event + end for event, end in zip(events, ends, strict=True)) + b":"
+    listener, said, at = EventListener(said_in_chat), [], 0
+    for number in range(len(stream)):
+        size = sizes[number % len(sizes)]
+        said.append(listener.take(stream[at : at + size]))
+        at += size
+    assert "".join(said) == "".join(map(str, range(len(ends))))
+
+
+def test_an_event_of_many_megabytes_is_not_looked_at_again_with_each_of_its_pieces() -> None:
+    """As a server in disorder sends it. Looked at with each piece, these would take a minute of the processor."""
+    listener, piece = EventListener(said_in_chat), b"x" * 8_192
+    began = time.process_time()
+    assert listener.take(b"data: ") == "" and all(listener.take(piece) == "" for _ in range(4_096))
+    assert listener.take(b'\n\ndata: {"choices": [{"delta": {"content": "a"}}]}\n\n') == "a"
+    assert time.process_time() - began < 5.0
 
 
 def test_half_a_character_is_left_to_the_whole_answer() -> None:
