@@ -12,6 +12,7 @@ from .probe_plan import best, guesses
 from .probe_rate import FillRate, Guess
 from .probe_rounds import Round, Rounds
 from .probe_steps import Steps
+from .probe_tanks import Event, Tanks
 
 MINUTE_S = 60.0
 _ROUNDS_MAX, _EMPTIED_MAX = 36, 4
@@ -19,7 +20,7 @@ _EMPTY_MOST = 4
 _SURE_SHARE = 0.975
 # How many calls it may all cost, in minutes' worth: the rest is for tokens.
 _MINUTES, _MINUTES_MOST, _CALLS_LEAST = 2.0, 2.4, 12.0
-_FEW_A_MINUTE, _MINUTES_FEW = 25, 2.75
+_FEW_A_MINUTE, _MINUTES_FEW = 25, 2.97
 _SLOWEST = 4.5
 _SHARE_LEAST = 0.09
 _CONFIRM_MOST = 16
@@ -27,6 +28,7 @@ _LOST_MAX = 0.25
 _AHEAD_S = 90.0
 # Of few, hardly any holds a part of one: what lies so little below a whole number is that.
 _FEW, _NEAR_WHOLE = 40, 0.12
+_SMALL, _REFUSALS = 60, 4
 _LESS = 0.95
 # What a bucket may hold, in minutes' worth, and how likely that is.
 _SHARES = ((1.0, 4.0), (0.5, 1.0), (0.25, 0.6), (0.1, 0.8), (0.2, 0.4), (0.75, 0.3))
@@ -43,13 +45,42 @@ class Bucket:
         self._burst = rounds.all[: place + 1]
         self.fill = FillRate(refusal.taken, rounds.late_s)
         self._is_first = True
+        # Few can all be followed from the first call on.
+        self._tanks: Tanks | None = None
+        if sum(each.admitted for each in self._burst) <= _SMALL:
+            self._tanks = Tanks([self._event(each) for each in self._burst], self._found.told_rpm)
         self._hint(refusal)
         for made in rounds.all[place + 1 :]:
             self.learn(made)
 
     # What is known
 
+    def _event(self, made: Round) -> Event:
+        # What was refused before that was for those in flight.
+        is_refused = made.refused > 0 and (made is self._burst[-1] or made not in self._burst)
+        to_s = max(each for each in (made.at_s, made.admitted_s, made.refused_s) if each is not None)
+        kept, broken = self._found.promises_kept, self._found.promises_broken
+        told_s = made.told_s if broken <= kept / 4 else None
+        return Event(made.at_s, to_s + self._rounds.late_s, made.admitted, is_refused, made.failed, told_s)
+
+    @property
+    def is_contradicted(self) -> bool:
+        return self.fill.is_contradicted if self._tanks is None else self._tanks.is_contradicted
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.fill.is_narrow if self._tanks is None else self._tanks.is_narrow
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        known = self.fill if self._tanks is None else self._tanks
+        return known.least, known.most
+
     def learn(self, made: Round) -> None:
+        if self._tanks is not None:
+            if not self._tanks.is_contradicted:
+                self._tanks.learn(self._event(made))
+            return
         self.fill.late_s = self._rounds.late_s
         holds = self._holds()
         self.fill.learn(made.taken, holds[0])
@@ -92,6 +123,8 @@ class Bucket:
 
     def _holds(self) -> tuple[float, float]:
         """Between which numbers what it holds lies."""
+        if self._tanks is not None:
+            return self._tanks.holds
         late_s = self._rounds.late_s
         # What is sent at once is decided at once, however fast it fills.
         low = self._lacks(self.fill.most, late_s)[1]
@@ -101,13 +134,13 @@ class Bucket:
     def _whole(self) -> tuple[int, int]:
         """How many it admits at once, at the least and at the most."""
         low, high = self._holds()
-        if self._is_first:
+        if self._is_first and self._tanks is None:
             late_s = self._rounds.late_s
             ends = [corner.level + self._lacks(corner.rate)[0] for corner in self.fill.region]
             spare = self.fill.most * late_s + sum(each.failed for each in self._burst)
             low, high = max(low, min(ends) - spare), min(high, max(ends) + spare)
         whole = math.floor(high + 1e-6)
-        minute = (self.fill.least * MINUTE_S, self.fill.most * MINUTE_S)
+        minute = (self.rates[0] * MINUTE_S, self.rates[1] * MINUTE_S)
         if low < _FEW and low <= whole and minute[0] <= whole <= minute[1]:
             # A whole minute's worth, and that a whole number.
             return whole, whole
@@ -131,25 +164,30 @@ class Bucket:
 
     # What is sent
 
-    def next(self, likely: list[Guess], most: int, least: int = 1) -> tuple[float, int] | None:
+    def next(self, most: int, least: int = 1) -> tuple[float, int] | None:
         rounds, fill = self._rounds, self.fill
+        if self._tanks is not None:
+            counts = (least, min(rounds.most, rounds.at_once, most))
+            at_s = max(rounds.now, rounds.earliest_s)
+            # Where nothing tells more now, one less does.
+            return self._tanks.next(at_s, rounds.now + _AHEAD_S, counts) or (at_s, 1)
         holds = self._holds()[0]
         earliest_s = max(rounds.now, rounds.earliest_s) - fill.since_s
         latest_s = rounds.now - fill.since_s + _AHEAD_S
         # More than ever before at once may be refused for those in flight.
         most = min(rounds.most, rounds.at_once, most, max(1, int(holds) - 1))
-        step = best(fill, likely, earliest_s=earliest_s, latest_s=latest_s, holds=holds, counts=(least, most))
+        step = best(fill, self.likely(), earliest_s=earliest_s, latest_s=latest_s, holds=holds, counts=(least, most))
         return None if step is None else (step.at_s + fill.since_s, step.calls)
 
     def measure(self) -> Steps:
         yield from self._narrow()
-        if self.fill.is_narrow:
-            yield from self._confirm()
-        if not self.fill.is_narrow:
+        if self.is_narrow:
+            yield from self._confirm() if self._tanks is None else self._make_sure(self._tanks)
+        if not self.is_narrow and (self._tanks is None or not self._tanks.is_likely_narrow):
             # Nor is it sure that there is a bucket at all.
             self._found.window = None
             return
-        self._found.rpm = self.fill.least * MINUTE_S
+        self._found.rpm = self.rates[0] * MINUTE_S
         yield from self._measure_capacity()
 
     def _confirm(self) -> Steps:
@@ -163,22 +201,30 @@ class Bucket:
         made = yield from rounds.ask(most + 1)
         self.learn(made)
 
+    def _make_sure(self, tanks: Tanks) -> Steps:
+        """What is refused now and then for no reason looks like one: but not when one more is asked for at once."""
+        rounds = self._rounds
+        while sum(each.is_refused for each in tanks.events) < _REFUSALS and not tanks.is_contradicted:
+            yield from rounds.wait(rounds.earliest_s)
+            self.learn((yield from rounds.ask(1)))
+
     def _calls_most(self, minute: float) -> float:
         """What it may all cost; of few calls a larger part, since fewer tell nothing."""
-        return minute * (_MINUTES_FEW if minute < _FEW_A_MINUTE else _MINUTES_MOST)
+        return min(3 * minute - 0.9, minute * (_MINUTES_FEW if minute < _FEW_A_MINUTE else _MINUTES_MOST))
 
     def _narrow(self) -> Steps:
         rounds, emptied = self._rounds, 0
         for _ in range(_ROUNDS_MAX):
-            if self.fill.is_contradicted or self.fill.is_narrow:
+            if self.is_contradicted or self.is_narrow:
                 return
-            likely = self.likely()
+            likely = self.likely() if self._tanks is None else []
             # None holds less than a tenth of a minute's worth.
-            minute = min(MINUTE_S * _middle(likely), self._holds()[1] / _SHARE_LEAST)
+            middle = _middle(likely) if self._tanks is None else self._tanks.middle
+            minute = min(MINUTE_S * middle, self._holds()[1] / _SHARE_LEAST)
             left = int(max(_CALLS_LEAST, self._calls_most(minute)) - rounds.calls)
             if left < 1:
                 return
-            step = self.next(likely, max(2, left // 2))
+            step = self.next(min(left, max(2, left // 2)))
             if step is None:
                 emptied += 1
                 if emptied > _EMPTIED_MAX:
@@ -204,12 +250,12 @@ class Bucket:
         """What the first burst tells, or, where that is not enough, what a bucket holds after a minute of rest."""
         rounds = self._rounds
         least, most = self._whole()
-        left = self._calls_most(MINUTE_S * self.fill.least) - rounds.calls
+        left = self._calls_most(MINUTE_S * self.rates[0]) - rounds.calls
         is_sure = least >= _SURE_SHARE * most
         is_seen_at_once = self._found.concurrency is not None or rounds.at_once >= min(rounds.most, least)
         if is_sure:
             self._found.burst = float(least)
-        if (is_sure and is_seen_at_once) or left < least + 1:
+        if (is_sure and is_seen_at_once) or left < most + 2 + (0 if is_seen_at_once else least // 2):
             return
         yield from rounds.wait(max(rounds.earliest_s, rounds.now + MINUTE_S + 1))
         made = yield from rounds.ask(min(rounds.most, most + 1))
@@ -223,7 +269,7 @@ class Bucket:
         if is_sure:
             return
         while self._found.concurrency is not None or not made.refused:
-            if admitted > 1 + most + self.fill.most * (rounds.now - begun_s):
+            if admitted > 1 + most + self.rates[1] * (rounds.now - begun_s):
                 # No such bucket has so many.
                 self._found.window = self._found.rpm = None
                 return
@@ -232,7 +278,7 @@ class Bucket:
             if made.refused and made.admitted < rounds.most:
                 break
         # What came back meanwhile is no part of what it holds.
-        held = admitted - self.fill.most * (made.at_s - begun_s + rounds.late_s)
+        held = admitted - self.rates[1] * (made.at_s - begun_s + rounds.late_s)
         self._found.burst = float(max(1, math.floor(held + (_NEAR_WHOLE if held < _FEW else 0.0))))
 
 

@@ -157,10 +157,14 @@ class RequestProbe:
         bucket = Bucket(rounds, refusal)
         admitted, released = 0, list[float]()
         calls_most = rounds.calls + _CALLS_CLOSELY
-        while bucket.fill.region and rounds.calls < calls_most and bucket.fill.most * MINUTE_S * _ONE_AGAIN > before:
+        while (
+            not bucket.is_contradicted
+            and rounds.calls < calls_most
+            and bucket.rates[1] * MINUTE_S * _ONE_AGAIN > before
+        ):
             # A window that begins has more than one.
             is_to_tell = admitted > 0 and before > _FEW
-            step = bucket.next(bucket.likely(), 3 if admitted else 2, least=2 if is_to_tell else 1)
+            step = bucket.next(3 if admitted else 2, least=2 if is_to_tell else 1)
             if step is None or (step[0] > edge - _JUST_S and before > _FEW):
                 return False
             yield from rounds.wait(step[0])
@@ -172,12 +176,13 @@ class RequestProbe:
                 released.append(made.at_s)
             # No two windows end within a minute.
             is_twice = len(released) > 1 and released[-1] < released[0] + MINUTE_S - 1
-            if made.refused and (is_twice or 0 < admitted < before) and not bucket.fill.is_contradicted:
+            is_few = before <= _FEW and admitted > 0
+            if (is_few or (made.refused and (is_twice or 0 < admitted < before))) and not bucket.is_contradicted:
                 self.found.window = "bucket"
                 yield from bucket.measure()
                 return True
             is_window = before > _FEW and (made.admitted > 1 or admitted >= before)
-            if (admitted and not bucket.fill.region) or (is_window and len(released) < 2):
+            if (admitted and bucket.is_contradicted) or (is_window and len(released) < 2):
                 yield from self._after_release(refusal, held, made, before, admitted)
                 return True
         return False
