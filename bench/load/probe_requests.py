@@ -26,6 +26,8 @@ _PAUSE_S = 1.0
 _FLIGHT_S = 2.0
 _FEW, _FEW_SENT, _SMALL_BURST = 4, 12, 20
 _CALLS_CLOSELY = 6
+# Where few come back so soon, a bucket is as likely as a window.
+_SOON_S = 15.0
 # A bucket holds a minute's worth at the most: it has one again by then.
 _ONE_AGAIN = 1.1
 
@@ -216,11 +218,24 @@ class RequestProbe:
                     in_next = yield from self._windows.fill(before, admitted, before)
                     if in_next >= before - refusal.admitted:
                         self._windows.settle("fixed", (before + in_next) // 2)
-                else:
+                elif before > _SMALL_BURST or asked_s - held_s > _SOON_S or (yield from self._is_no_bucket(refusal)):
                     self._windows.settle("fixed", before)
                 return
             # Quickly, lest a bucket fills meanwhile.
             count *= 4
+
+    def _is_no_bucket(self, refusal: Round) -> Generator[Step, list[Seen], bool]:
+        """Where a bucket can still have done all that was seen: when any such has one again, a window has none."""
+        rounds = self._rounds
+        bucket = Bucket(rounds, refusal)
+        if bucket.is_contradicted or bucket.rates[0] <= 0:
+            return True
+        yield from rounds.wait(max(rounds.earliest_s, rounds.now + _ONE_AGAIN / bucket.rates[0]))
+        if not (yield from rounds.ask(1)).admitted:
+            return True
+        self.found.window = "bucket"
+        yield from Bucket(rounds, refusal).measure()
+        return False
 
     # What was in flight
 

@@ -81,6 +81,13 @@ def test_of_many_more_configurations_hardly_any_is_not_found_and_none_is_wrong()
     assert len(missed) <= 1 + 0.03 * len(seeds), missed
 
 
+def test_a_small_bucket_that_was_full_again_is_not_taken_for_a_window() -> None:
+    quota = Quota(requests=41, rule="bucket", burst=0.1)
+    said = Manners(told=2.0, retry_after="seconds", latency_s=1.0)
+    for seed in range(8):
+        assert probed(ProbedProvider(quota, said, seed)).window in ("bucket", None)
+
+
 def never_above(quota: Quota, said: Manners, seed: int, truth: float, calls: float) -> None:
     provider = ProbedProvider(quota, said, seed)
     found = probed(provider)
