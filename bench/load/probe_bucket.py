@@ -9,20 +9,27 @@ from __future__ import annotations
 import math
 
 from .probe_plan import best, guesses
-from .probe_rate import FillRate, Guess
+from .probe_rate import RATE_MAX, FillRate, Guess
 from .probe_rounds import Round, Rounds
 from .probe_steps import Steps
 from .probe_tanks import Event, Tanks
 
 MINUTE_S = 60.0
-_ROUNDS_MAX, _EMPTIED_MAX = 36, 4
+_ROUNDS_MAX, _DRAINED_MAX = 36, 8
 _EMPTY_MOST = 4
+_DRAIN_SHARE, _AMPLE = 0.8, 1.2
 _SURE_SHARE = 0.975
 # How many calls it may all cost, in minutes' worth: the rest is for tokens.
 _MINUTES, _MINUTES_MOST, _CALLS_LEAST = 2.0, 2.4, 12.0
 _FEW_A_MINUTE, _MINUTES_FEW = 25, 2.97
 _SLOWEST = 4.5
 _SHARE_LEAST = 0.09
+# Nor is one believed that is full so soon, unless it holds few.
+_SMALL_BURST = 20
+_FLOOR_S = 3.0
+_SOME = 60
+# Where more comes than this while a call is on its way, or after so many rounds, it is drained; then it fills so long.
+_CLOSELY, _COARSE, _FILLED_S = 12, 5.0, 20.0
 _CONFIRM_MOST = 16
 _LOST_MAX = 0.25
 _AHEAD_S = 90.0
@@ -30,6 +37,8 @@ _AHEAD_S = 90.0
 _FEW, _NEAR_WHOLE = 40, 0.12
 _SMALL, _REFUSALS = 60, 4
 _LESS = 0.95
+# By so many times longer than a bucket takes for one.
+_ELSE = 3.0
 # What a bucket may hold, in minutes' worth, and how likely that is.
 _SHARES = ((1.0, 4.0), (0.5, 1.0), (0.25, 0.6), (0.1, 0.8), (0.2, 0.4), (0.75, 0.3))
 _TOLD = 4.0
@@ -43,7 +52,8 @@ class Bucket:
         self._found = rounds.found
         place = rounds.all.index(refusal)
         self._burst = rounds.all[: place + 1]
-        self.fill = FillRate(refusal.taken, rounds.late_s)
+        self._refused_s = refusal.refused_s or refusal.at_s
+        self.fill = FillRate(refusal.taken, rounds.doubt_s, most=self._fastest())
         self._is_first = True
         # Few can all be followed from the first call on.
         self._tanks: Tanks | None = None
@@ -58,10 +68,10 @@ class Bucket:
     def _event(self, made: Round) -> Event:
         # What was refused before that was for those in flight.
         is_refused = made.refused > 0 and (made is self._burst[-1] or made not in self._burst)
-        to_s = max(each for each in (made.at_s, made.admitted_s, made.refused_s) if each is not None)
+        to_s = max(made.sent_s + self._rounds.late_s, made.ended_s or made.at_s, made.refused_done_s or made.at_s)
         kept, broken = self._found.promises_kept, self._found.promises_broken
         told_s = made.told_s if broken <= kept / 4 else None
-        return Event(made.at_s, to_s + self._rounds.late_s, made.admitted, is_refused, made.failed, told_s)
+        return Event(made.at_s, to_s, made.admitted, is_refused, made.failed, told_s)
 
     @property
     def is_contradicted(self) -> bool:
@@ -81,7 +91,7 @@ class Bucket:
             if not self._tanks.is_contradicted:
                 self._tanks.learn(self._event(made))
             return
-        self.fill.late_s = self._rounds.late_s
+        self.fill.late_s = self._rounds.doubt_s
         holds = self._holds()
         self.fill.learn(made.taken, holds[0])
         if self.fill.is_contradicted:
@@ -92,7 +102,7 @@ class Bucket:
 
     def _begin_again(self, made: Round) -> None:
         least, most = self.fill.least, self.fill.most
-        self.fill = FillRate(made.taken, self._rounds.late_s, least, most)
+        self.fill = FillRate(made.taken, self._rounds.doubt_s, least, most)
         self._is_first = False
 
     def _hint(self, made: Round) -> None:
@@ -100,45 +110,74 @@ class Bucket:
         kept, broken = self._found.promises_kept, self._found.promises_broken
         if made.told_s is not None and made.refused_s is not None and broken <= kept / 4:
             at_s = made.refused_s + made.told_s
-            self.fill.hint(at_s + self.fill.late_s / 2, self.fill.taken + 1.0)
+            self.fill.hint(at_s + self._rounds.late_s / 2, self.fill.taken + 1.0)
             if made.told_s == int(made.told_s):
                 self.fill.hint(at_s - 0.5, self.fill.taken + 1.0)
         if made.asked == 1 and made.remaining is not None and made.remaining != int(made.remaining):
-            self.fill.hint(made.at_s + self.fill.late_s / 3, self.fill.taken + made.remaining)
+            self.fill.hint(made.at_s + self._rounds.late_s / 3, self.fill.taken + made.remaining)
             if made.reset_s is not None:
                 holds = math.ceil(self._holds()[0] - 1e-6)
-                self.fill.hint(made.at_s + made.reset_s + self.fill.late_s / 3, self.fill.taken + holds)
+                self.fill.hint(made.at_s + made.reset_s + self._rounds.late_s / 3, self.fill.taken + holds)
 
-    def _lacks(self, rate: float, late_s: float = 0.0) -> tuple[float, float]:
-        """How much below full the first refusal left it, had it filled so fast, and how far below it ever was.
-        `late_s`: by so much later each round may have been decided."""
-        lack = most = 0.0
-        before_s = self._burst[0].at_s
+    def _lack(self, rate: float, *, is_late: bool = True) -> float:
+        """How much below full the first refusal left it at the most, had it filled so fast; or, if no call was late."""
+        lack, before_s = 0.0, self._burst[0].at_s
         for each in self._burst:
-            lack = max(0.0, lack - rate * (each.at_s - before_s + late_s)) + each.admitted
-            # While a round goes out, more comes back.
-            spread_s = 0.0 if each.admitted_s is None else each.admitted_s - each.at_s
-            most, before_s = max(most, lack - rate * spread_s), each.at_s
-        return lack, most
+            # The later they were admitted, the less of what came was lost while it was full.
+            by_s = min((each.admitted_by_s if is_late else None) or each.at_s, self._refused_s)
+            lack = max(0.0, lack - rate * max(0.0, by_s - before_s)) + each.admitted
+            before_s = max(before_s, by_s)
+        return lack - rate * max(0.0, self._refused_s - before_s)
+
+    def _lacked(self, rate: float, burst: list[Round]) -> tuple[float, float]:
+        """How much below full it was at the least when the last was admitted, and when it was most: so much more was
+        taken than came meanwhile."""
+        lack = most = 0.0
+        before_s, admitted = -math.inf, 0
+        for each in burst:
+            if each.ended_s is not None:
+                # Either from here on, or together with those before.
+                lack = max(-rate * (each.ended_s - each.at_s), lack - rate * (each.ended_s - before_s)) + each.admitted
+                most, before_s, admitted = max(most, lack), each.ended_s, admitted + each.admitted
+        # Of many calls some come late, and find what came in the meantime.
+        late = min(rate * self._rounds.doubt_s, max(0, admitted - _FEW) / _SOME)
+        return lack - late, most - late
+
+    def _fastest(self) -> float:
+        """The rate of which what the burst took at the most is no believable part."""
+        least, most, failed = 0.0, RATE_MAX, sum(each.failed for each in self._burst)
+        if sum(each.admitted for each in self._burst) <= _SMALL_BURST:
+            return most
+        while most - least > 1e-6 + 1e-3 * least:
+            rate = (least + most) / 2
+            is_believed = _FLOOR_S * rate <= self._lack(rate) + 1 + failed
+            least, most = (rate, most) if is_believed else (least, rate)
+        return most
 
     def _holds(self) -> tuple[float, float]:
         """Between which numbers what it holds lies."""
         if self._tanks is not None:
             return self._tanks.holds
-        late_s = self._rounds.late_s
-        # What is sent at once is decided at once, however fast it fills.
-        low = self._lacks(self.fill.most, late_s)[1]
-        high = self._lacks(self.fill.least)[0] + self.fill.least * late_s
-        return max(1.0, low), high + 1.0 + sum(each.failed for each in self._burst)
+        slow, fast = self.fill.least, self.fill.most
+        high = self._lack(slow) + 1.0 + sum(each.failed for each in self._burst)
+        while fast - slow > 1e-3 * fast:
+            rate = (slow + fast) / 2
+            # The faster, the less of the burst it held, but the more it has to hold.
+            slow, fast = (rate, fast) if self._lacked(rate, self._burst)[1] > _FLOOR_S * rate else (slow, rate)
+        low = self._lacked(fast, self._burst)[1]
+        return max(1.0, low, math.floor(low + _NEAR_WHOLE) if low < _FEW else 0.0), high
 
     def _whole(self) -> tuple[int, int]:
         """How many it admits at once, at the least and at the most."""
         low, high = self._holds()
         if self._is_first and self._tanks is None:
-            late_s = self._rounds.late_s
-            ends = [corner.level + self._lacks(corner.rate)[0] for corner in self.fill.region]
-            spare = self.fill.most * late_s + sum(each.failed for each in self._burst)
-            low, high = max(low, min(ends) - spare), min(high, max(ends) + spare)
+            # What was left then is a part of what it holds.
+            by_s = max(each.admitted_by_s for each in self._burst if each.admitted_by_s is not None) - self.fill.since_s
+            lacks = [self._lacked(rate, self._burst)[0] for _, rate in self.fill.region]
+            left = [max(0.0, level + rate * by_s) for level, rate in self.fill.region]
+            low = max(low, min(map(sum, zip(lacks, left, strict=True))))
+            ends = [level + self._lack(rate) for level, rate in self.fill.region]
+            high = min(high, max(ends) + sum(each.failed for each in self._burst))
         whole = math.floor(high + 1e-6)
         minute = (self.rates[0] * MINUTE_S, self.rates[1] * MINUTE_S)
         if low < _FEW and low <= whole and minute[0] <= whole <= minute[1]:
@@ -150,7 +189,7 @@ class Bucket:
         """What the first refusal left, if it holds a whole number."""
         if not self._is_first:
             return -math.inf
-        lack = self._lacks(rate)[0]
+        lack = self._lack(rate, is_late=False)
         return math.ceil(lack - 1e-6) - lack
 
     def likely(self) -> list[Guess]:
@@ -183,12 +222,20 @@ class Bucket:
         yield from self._narrow()
         if self.is_narrow:
             yield from self._confirm() if self._tanks is None else self._make_sure(self._tanks)
-        if not self.is_narrow and (self._tanks is None or not self._tanks.is_likely_narrow):
+        is_narrow = self.is_narrow or (self._tanks is not None and self._tanks.is_likely_narrow)
+        if not is_narrow or self._is_told_otherwise():
             # Nor is it sure that there is a bucket at all.
             self._found.window = None
             return
         self._found.rpm = self.rates[0] * MINUTE_S
         yield from self._measure_capacity()
+
+    def _is_told_otherwise(self) -> bool:
+        """A bucket has one again after the same time; waits that are true, some short and some long, are another's."""
+        told = [each.told_s for each in self._rounds.all if each.told_s is not None]
+        if not told or self._found.promises_broken or not self._found.promises_kept:
+            return False
+        return max(told) > _ELSE * (1 / self.rates[0] + 1) and _ELSE * min(told) < max(told)
 
     def _confirm(self) -> Steps:
         """Where calls are not dear: as much as should be there after a while is, and no more."""
@@ -213,8 +260,8 @@ class Bucket:
         return min(3 * minute - 0.9, minute * (_MINUTES_FEW if minute < _FEW_A_MINUTE else _MINUTES_MOST))
 
     def _narrow(self) -> Steps:
-        rounds, emptied = self._rounds, 0
-        for _ in range(_ROUNDS_MAX):
+        rounds, drained = self._rounds, 0
+        for number in range(_ROUNDS_MAX):
             if self.is_contradicted or self.is_narrow:
                 return
             likely = self.likely() if self._tanks is None else []
@@ -224,27 +271,36 @@ class Bucket:
             left = int(max(_CALLS_LEAST, self._calls_most(minute)) - rounds.calls)
             if left < 1:
                 return
-            step = self.next(min(left, max(2, left // 2)))
+            is_coarse = rounds.doubt_s * middle > _COARSE or (number > _CLOSELY and middle > 1)
+            is_coarse = is_coarse and self._tanks is None
+            step = None if is_coarse else self.next(min(left, max(2, left // 2)))
             if step is None:
-                emptied += 1
-                if emptied > _EMPTIED_MAX:
+                drained += 1
+                if drained > _DRAINED_MAX:
                     return
-                yield from self._empty()
+                yield from self._drain()
                 continue
             yield from rounds.wait(step[0])
             self.learn((yield from rounds.ask(step[1])))
 
-    def _empty(self) -> Steps:
-        count = 1
-        yield from self._rounds.wait(self._rounds.earliest_s)
-        while True:
-            made = yield from self._rounds.ask(min(count, self._rounds.most))
+    def _drain(self) -> Steps:
+        """Wait while most of it fills, but surely not all, and take what has come, to the next refusal: how much came
+        since the one before tells the rate, the better the more often."""
+        rounds, fill = self._rounds, self.fill
+        refused_s = max((each.refused_s for each in rounds.all if each.refused_s is not None), default=rounds.now)
+        room_s = max(0.0, _DRAIN_SHARE * self._holds()[0] - 1) / fill.most
+        yield from rounds.wait(max(rounds.earliest_s, refused_s + min(room_s, _FILLED_S)))
+        # In few rounds, since while answers come it fills again.
+        rate, taken = _AMPLE * _middle(self.likely()), 0
+        while taken <= _EMPTY_MOST * self._holds()[1]:
+            count = 2 + int(rate * (rounds.now - refused_s)) - taken
+            made = yield from rounds.ask(max(1, min(count, rounds.most, rounds.at_once)))
             self.learn(made)
-            if made.refused or self.fill.is_contradicted or self.fill.taken > _EMPTY_MOST * self._holds()[1]:
-                if made.refused and not self.fill.is_contradicted:
-                    self._begin_again(made)
+            taken += made.admitted
+            if made.refused or self.fill.is_contradicted:
                 return
-            count = min(count * 2, max(1, self._rounds.at_once))
+            if count <= rounds.at_once:
+                rate *= _AMPLE
 
     def _measure_capacity(self) -> Steps:
         """What the first burst tells, or, where that is not enough, what a bucket holds after a minute of rest."""
@@ -258,6 +314,7 @@ class Bucket:
         if (is_sure and is_seen_at_once) or left < most + 2 + (0 if is_seen_at_once else least // 2):
             return
         yield from rounds.wait(max(rounds.earliest_s, rounds.now + MINUTE_S + 1))
+        place = len(rounds.all)
         made = yield from rounds.ask(min(rounds.most, most + 1))
         admitted, begun_s = made.admitted, made.at_s
         if made.refused and admitted < _LESS * least and self._found.concurrency is None:
@@ -278,8 +335,9 @@ class Bucket:
             if made.refused and made.admitted < rounds.most:
                 break
         # What came back meanwhile is no part of what it holds.
-        held = admitted - self.rates[1] * (made.at_s - begun_s + rounds.late_s)
-        self._found.burst = float(max(1, math.floor(held + (_NEAR_WHOLE if held < _FEW else 0.0))))
+        held = self._lacked(self.rates[1], rounds.all[place:])[1]
+        held = max(1, math.floor(held + (_NEAR_WHOLE if held < _FEW else 0.0)))
+        self._found.burst = float(held if not least <= held <= most else max(held, least))
 
 
 def _middle(likely: list[Guess]) -> float:

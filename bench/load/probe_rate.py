@@ -66,11 +66,12 @@ def area(region: Region) -> float:
 
 
 class Taken(NamedTuple):
-    """One round as a bucket sees it. `admitted_s`: when the last of those was sent, `refused_s` likewise; None for
-    none. `maybe`: calls of which nobody knows whether they were admitted."""
+    """One round as a bucket sees it. `admitted_by_s`: when the last of those was decided at the latest, `refused_s`:
+    when one of these was at the earliest; None for none. `maybe`: calls of which nobody knows whether they were
+    admitted."""
 
     admitted: int
-    admitted_s: float | None
+    admitted_by_s: float | None
     refused_s: float | None
     maybe: int = 0
 
@@ -95,9 +96,9 @@ class FillRate:
         # What may have been lost since a full bucket takes no more.
         self.lost = 0.0
         self._rounds: list[tuple[float, int]] = []
-        below = -most * (late_s + abs(self.since_s - (refusal.admitted_s or self.since_s)))
+        settled_s = 0.0 if refusal.admitted_by_s is None else max(0.0, refusal.admitted_by_s - self.since_s)
+        below = -most * settled_s
         box = (Corner(below - _EPS, least), Corner(1.0, least), Corner(1.0, most), Corner(below - _EPS, most))
-        settled_s = 0.0 if refusal.admitted_s is None else max(0.0, refusal.admitted_s + late_s - self.since_s)
         self.region = cut(box, settled_s, -_EPS, 1)
 
     def learn(self, taken: Taken, holds: float) -> None:
@@ -105,10 +106,10 @@ class FillRate:
         before = self.taken
         self.taken += taken.admitted
         self.maybe += taken.maybe
-        if taken.admitted_s is not None:
-            at_s = taken.admitted_s - self.since_s
-            self._rounds.append((at_s + self.late_s, before))
-            self.region = cut(self.region, at_s + self.late_s, self.taken - _EPS, 1)
+        if taken.admitted_by_s is not None:
+            by_s = taken.admitted_by_s - self.since_s
+            self._rounds.append((by_s, before))
+            self.region = cut(self.region, by_s, self.taken - _EPS, 1)
         if taken.refused_s is not None:
             at_s = taken.refused_s - self.since_s
             if self._rounds and self.taken - self._rounds[0][1] > holds - 1 and self.region:

@@ -6,6 +6,7 @@ times at which something is admitted again tell the kind. Knows no clock, no pro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 
 from .probe_bucket import MINUTE_S, Bucket
@@ -26,6 +27,12 @@ _PAUSE_S = 1.0
 _FLIGHT_S = 2.0
 _FEW, _FEW_SENT, _SMALL_BURST = 4, 12, 20
 _CALLS_CLOSELY = 6
+# No bucket is believed to be full sooner.
+_FULL_SOON_S = 2.0
+# So often what was refused may have been too many in flight.
+_CHANCES, _HALVED_S = 3, 12.0
+# Calls that take so long meet all the others of their round.
+_LONG_S = 0.75
 # Where few come back so soon, a bucket is as likely as a window.
 _SOON_S = 15.0
 # A bucket holds a minute's worth at the most: it has one again by then.
@@ -69,29 +76,39 @@ class RequestProbe:
         if first.refused:
             return first
         yield from rounds.wait(rounds.now + APART_S)
+        chances, halved_s = _CHANCES, math.inf
         while True:
             ceiling = self._ceiling_to_check()
             made = yield from rounds.ask(min(rounds.most, self._next_count()) if ceiling is None else ceiling + 1)
             if ceiling is not None and made.admitted == ceiling and made.refused:
                 self.found.concurrency = rounds.most = ceiling
             elif made.refused:
-                if ceiling is not None:
-                    self._ceiling, rounds.most = None, self._in_flight_max
-                # Whoever was met by a ceiling had as many as ever before.
-                is_exhausted = made.asked == 1 or ceiling is not None or made.admitted < rounds.at_once
-                if is_exhausted or self.found.concurrency is not None:
+                if made.asked == 1 or self.found.concurrency is not None:
                     return made
-                if made.told_s is not None and made.told_s > _FLIGHT_S:
+                # Whoever was met by a ceiling had as many as ever before, unless calls take no time; and hardly any
+                # names one.
+                is_less = ceiling is not None or made.admitted < rounds.at_once
+                is_sure = made.told_s is not None or made.done_s > made.at_s + _LONG_S
+                if not chances or (is_sure and is_less) or (made.told_s or 0.0) > _FLIGHT_S:
                     return made
+                chances -= 1
                 yield from rounds.wait(max(made.told_at_s or 0.0, rounds.now + _PAUSE_S))
                 again = yield from rounds.ask(1)
                 if again.refused:
                     return again
-                self._ceiling, self._retried_s = (made.admitted, rounds.admitted - again.admitted), made.at_s
-                rounds.most = made.admitted
+                if ceiling is None and made.admitted >= rounds.at_once:
+                    self._ceiling, self._retried_s = (made.admitted, rounds.admitted - again.admitted), made.at_s
+                    rounds.most = made.admitted
+                else:
+                    # Of calls that take no time hardly any meet: half as many may be none too many.
+                    self._ceiling, rounds.most = None, max(1, min(rounds.most, made.admitted) // 2)
+                    halved_s = rounds.now
             elif self._ceiling is not None and made.admitted > self._ceiling[0]:
                 # More than before at once: it was no ceiling, and something came back.
                 self._ceiling, rounds.most, self._released_s = None, self._in_flight_max, self._retried_s
+            elif rounds.now > halved_s + _HALVED_S:
+                # So few are never too many: more comes back meanwhile.
+                rounds.most, chances, halved_s = self._in_flight_max, 0, math.inf
             self.found.tested_rpm = max(self.found.tested_rpm, rounds.admitted)
             if rounds.admitted >= self._requests_max or rounds.now - rounds.all[0].at_s > _BURST_MAX_S:
                 return None
@@ -218,11 +235,21 @@ class RequestProbe:
                     in_next = yield from self._windows.fill(before, admitted, before)
                     if in_next >= before - refusal.admitted:
                         self._windows.settle("fixed", (before + in_next) // 2)
+                elif before > _SMALL_BURST and more.refused and (yield from self._is_full_again(asked_s - held_s)):
+                    self.found.window = "bucket"
+                    yield from Bucket(rounds, refusal).measure()
                 elif before > _SMALL_BURST or asked_s - held_s > _SOON_S or (yield from self._is_no_bucket(refusal)):
                     self._windows.settle("fixed", before)
                 return
             # Quickly, lest a bucket fills meanwhile.
             count *= 4
+
+    def _is_full_again(self, passed_s: float) -> Generator[Step, list[Seen], bool]:
+        """A bucket that was full again so soon has some once more; a window has none."""
+        if passed_s < _FULL_SOON_S:
+            return False
+        yield from self._rounds.wait(max(self._rounds.earliest_s, self._rounds.now + passed_s))
+        return (yield from self._rounds.ask(1)).admitted > 0
 
     def _is_no_bucket(self, refusal: Round) -> Generator[Step, list[Seen], bool]:
         """Where a bucket can still have done all that was seen: when any such has one again, a window has none."""

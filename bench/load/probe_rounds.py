@@ -13,19 +13,28 @@ from .probe_result import Found
 from .probe_steps import SMALL, Ask, Seen, Step, Steps, Wait
 
 _LATE_MAX_S = 0.25
+# By so much more a call may be late now and then, on a machine or a way that is busy.
+_STALL_S, _SOME = 0.1, 40
+# What each call of a round takes, at the most, of the machine that sends it; what of its way is no more known then.
+_EACH_S, _WAY_SHARE = 0.002, 0.25
+_FEW = 4
 _PAUSE_S, _PAUSE_MAX_S = 1.0, 25.0
 
 
 class Round(NamedTuple):
-    """What came of calls that were sent together. `told_at_s`: when they may be tried again, as they were told."""
+    """What came of calls that were sent together, the last at `sent_s`. `ended_s`: when they were decided, but for
+    a few that came late; `admitted_by_s`: when all that were admitted surely were; `refused_s`: one was refused then or
+    later. `told_at_s`: when they may be tried again, as they were told."""
 
     at_s: float
+    sent_s: float
     done_s: float
     asked: int
     admitted: int
     refused: int
     failed: int
-    admitted_s: float | None
+    ended_s: float | None
+    admitted_by_s: float | None
     refused_s: float | None
     refused_done_s: float | None
     told_s: float | None
@@ -35,7 +44,7 @@ class Round(NamedTuple):
 
     @property
     def taken(self) -> Taken:
-        return Taken(self.admitted, self.admitted_s, self.refused_s, self.failed)
+        return Taken(self.admitted, self.admitted_by_s, self.refused_s, self.failed)
 
 
 class Rounds:
@@ -64,6 +73,11 @@ class Rounds:
         return min(_LATE_MAX_S, ordered[len(ordered) // 2])
 
     @property
+    def doubt_s(self) -> float:
+        """The same, now and then: of many calls some are later than most."""
+        return self.late_s + (_STALL_S if self.admitted > _SOME else 0.0)
+
+    @property
     def last(self) -> Round:
         return self.all[-1]
 
@@ -82,11 +96,13 @@ class Rounds:
         promised_s = self.all[-1].told_at_s if self.all and self.all[-1].refused else None
         seen = yield Ask((SMALL,) * count, last_after_s)
         self.now = max(one.done_s for one in seen)
-        made = _round_of(count, seen)
+        self._least_s = min(self._least_s, *(one.done_s - one.sent_s for one in seen))
+        if len(seen) <= _FEW:
+            # Of many, most wait for each other.
+            self._refusals_s += [one.done_s - one.sent_s for one in seen if one.is_refused]
+        made = _round_of(count, seen, self.doubt_s)
         self.calls += len(seen)
         self.admitted += made.admitted
-        self._least_s = min(self._least_s, *(one.done_s - one.sent_s for one in seen))
-        self._refusals_s += [one.done_s - one.sent_s for one in seen if one.is_refused]
         self.beside = max(self.beside, *(one.answer.tokens - one.size for one in seen))
         self._refused_in_a_row = 0 if made.admitted else self._refused_in_a_row + 1
         if not last_after_s:
@@ -102,25 +118,45 @@ class Rounds:
             self.now = until_s
 
 
-def _round_of(count: int, seen: list[Seen]) -> Round:
+def _round_of(count: int, seen: list[Seen], doubt_s: float) -> Round:
     admitted = [one for one in seen if one.is_admitted]
     refused = [one for one in seen if one.is_refused]
     waits = [(one.answer.retry_after_s, one.done_s) for one in refused if one.answer.retry_after_s is not None]
     about = [(limit, one) for one in seen for limit in one.answer.limits if limit.of == "requests"]
     left = [limit.remaining for limit, _ in about if limit.remaining is not None]
     resets = [limit.reset_s for limit, _ in about if limit.reset_s is not None]
+    at_s = min(one.sent_s for one in seen)
+    ended_s = _ended(admitted, refused, doubt_s)
+    answered_s = max((one.done_s for one in admitted), default=at_s)
     return Round(
-        at_s=min(one.sent_s for one in seen),
+        at_s=at_s,
+        sent_s=max(one.sent_s for one in seen),
         done_s=max(one.done_s for one in seen),
         asked=count,
         admitted=len(admitted),
         refused=len(refused),
         failed=len(seen) - len(admitted) - len(refused),
-        admitted_s=max((one.sent_s for one in admitted), default=None),
-        refused_s=max((one.sent_s for one in refused), default=None),
+        ended_s=ended_s,
+        admitted_by_s=ended_s if ended_s is None or not refused else min(ended_s + doubt_s, answered_s),
+        refused_s=max((_at_the_earliest(one, at_s, doubt_s) for one in refused), default=None),
         refused_done_s=max((one.done_s for one in refused), default=None),
         told_s=max((wait for wait, _ in waits), default=None),
         told_at_s=max((done_s + wait for wait, done_s in waits), default=None),
         remaining=min(left) if left else None,
         reset_s=max(resets) if resets else None,
     )
+
+
+def _ended(admitted: list[Seen], refused: list[Seen], doubt_s: float) -> float | None:
+    """Calls are decided in the order of their sending, or nearly; how long one was worked on, nobody knows."""
+    if not admitted:
+        return None
+    done_s = max(one.done_s for one in admitted)
+    if refused:
+        return min(done_s, max(one.done_s for one in refused))
+    return min(done_s, max(one.sent_s for one in admitted) + doubt_s + _EACH_S * (len(admitted) - 1))
+
+
+def _at_the_earliest(one: Seen, at_s: float, doubt_s: float) -> float:
+    """A refusal is quick: what passed before it was its way, and that of those before it."""
+    return max(one.sent_s, one.done_s - doubt_s - _WAY_SHARE * (one.done_s - at_s))

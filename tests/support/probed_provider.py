@@ -14,12 +14,15 @@ from millstream.engine.limits import Limit
 from millstream.fixtures.provider.quotas import Account, Decision, Quota
 
 PER_TOKEN = 1e-6
+STALL_S = 0.1
 
 
 class Manners(Struct, frozen=True):
     """What a provider says beside what it enforces, and how it errs. `told`: its limits times this, in headers; 0 for
     none. `refuses`: the share of calls that it refuses for no reason. `others`: calls a second that come from others on
-    the same quota. `changes_after`: so many calls on, `later` holds."""
+    the same quota. `changes_after`: so many calls on, `later` holds. `apart_s`: what a call takes of the caller's
+    machine, one after the other; `paced`: the share of it that passes before it counts as sent. `jitter_s`: by so much
+    at the most a call comes later, and a share `stalls` of them by `STALL_S`."""
 
     told: float = 1.0
     retry_after: Literal["none", "exact", "seconds", "short"] = "exact"
@@ -32,6 +35,10 @@ class Manners(Struct, frozen=True):
     others: float = 0.0
     changes_after: int | None = None
     later: Quota | None = None
+    apart_s: float = 0.0
+    paced: float = 0.0
+    jitter_s: float = 0.02
+    stalls: float = 0.0
 
 
 PLAIN = Manners()
@@ -49,12 +56,13 @@ class ProbedProvider:
         self._random = random.Random(seed)
         self._not_before = 0.0
         self._others_at = self.manners.starts_at_s
+        self._busy_until = 0.0
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds or self.manners.paced * self.manners.apart_s)
 
     def worst_cost(self, model: str, tokens: int) -> float:
         return (tokens + 40) * PER_TOKEN
@@ -64,12 +72,21 @@ class ProbedProvider:
         sent = self.now()
         if sent < self._not_before - 1e-6:
             self.too_early += 1
-        await asyncio.sleep(0.02 * self._random.random())
+        await self._reach()
         if self.manners.dies_after is not None and self.calls > self.manners.dies_after:
             return Answer("failed", detail="the key is refused (401): give another", is_fatal=True)
         if self._random.random() < self.manners.fails:
             return Answer("failed", detail="the provider answers 500: try later")
         return await self._decided(self.now() + self.manners.starts_at_s, tokens + self._random.randrange(12, 15))
+
+    async def _reach(self) -> None:
+        """A call's way from the one who asks to the one who decides."""
+        manners = self.manners
+        if manners.apart_s:
+            self._busy_until = max(self._busy_until, self.now()) + manners.apart_s
+            await asyncio.sleep(self._busy_until - self.now())
+        stall_s = STALL_S if manners.stalls and self._random.random() < manners.stalls else 0.0
+        await asyncio.sleep(manners.jitter_s * self._random.random() + stall_s)
 
     def _admit_others(self, now: float) -> None:
         while self.manners.others:
