@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from ...bench.chameleon.windows import bundled_windows, prompt_tokens
-from ...bench.load.probe_run import Bounds, calls, plan
+from ...bench.load.probe.run import Bounds, calls, plan
 from ...engine.lane import Lane
 from ...providers.retrieval import is_page
 from ...providers.search.access import is_search

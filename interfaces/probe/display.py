@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from ...bench.load.probe_run import calls
-from ...bench.load.probe_steps import SMALL, Seen
+from ...bench.load.probe.run import calls
+from ...bench.load.probe.steps import SMALL, Seen
 from ..output import cut, inert
 
 _TOLD_FROM_S = 1.0

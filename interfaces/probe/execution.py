@@ -12,8 +12,8 @@ from typing import TextIO
 
 from msgspec import Struct, structs
 
-from ...bench.load.probe_result import Probed
-from ...bench.load.probe_run import Bounds, Probe
+from ...bench.load.probe.result import Probed
+from ...bench.load.probe.run import Bounds, Probe
 from ...engine.fault import LocalFault
 from ...wiring import Engine, Settings
 from .. import refusal

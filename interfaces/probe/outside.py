@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from random import Random
 
 from ...bench.load.lengths import TOKENS_MIN, Fixed
-from ...bench.load.probe_steps import Answer
+from ...bench.load.probe.steps import Answer
 from ...bench.load.prompts import Wanted, by_length, calls
 from ...bench.load.unadapted import Told, listener
 from ...engine.call import Call, Outcome

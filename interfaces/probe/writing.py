@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...bench.load.probe_result import Found, Probed
-from ...bench.load.probe_run import calls
+from ...bench.load.probe.result import Found, Probed
+from ...bench.load.probe.run import calls
 from ...engine.fault import LocalFault
 from ...engine.ledger import BURST_SHARE
 from ..output import inert, table

@@ -193,7 +193,12 @@ def empty(folder: Path) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
-    "no folder": (lambda home: None, ("nowhere",), 2, "expected a folder with records.jsonl, or one with load.json, got"),
+    "no folder": (
+        lambda home: None,
+        ("nowhere",),
+        2,
+        "expected a folder with records.jsonl, or one with load.json, got",
+    ),
     "no folder named": (lambda home: None, (), 2, "DIR"),
     "an empty folder": (lambda home: (home / "e").mkdir(), ("e",), 2, "expected a folder with records.jsonl"),
     "a folder of runs": (lambda home: (home / "run").rename(home / "deep"), (".",), 2, "holds several runs"),

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from millstream.bench.load.probe_steps import Answer
+from millstream.bench.load.probe.steps import Answer
 from millstream.engine.limits import Limit
 from millstream.fixtures.provider.quotas import Account, Decision, Quota
 

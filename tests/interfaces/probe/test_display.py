@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from virtual_time import run_virtually
 
-from millstream.bench.load.probe_steps import Answer, Seen
+from millstream.bench.load.probe.steps import Answer, Seen
 from millstream.interfaces.probe.display import Display, round_line
 
 ADMITTED, REFUSED = Answer("admitted", 20), Answer("refused", retry_after_s=23.4)

@@ -14,8 +14,8 @@ from msgspec import Struct
 from probed_provider import Manners, ProbedProvider
 from virtual_time import run_virtually
 
-from millstream.bench.load.probe_run import Bounds, Probe
-from millstream.bench.load.probe_steps import Answer
+from millstream.bench.load.probe.run import Bounds, Probe
+from millstream.bench.load.probe.steps import Answer
 from millstream.engine import limits
 from millstream.engine.ledger import Ledger
 from millstream.engine.limits import Tokens

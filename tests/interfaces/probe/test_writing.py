@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.load.probe_result import Found, Probed
+from millstream.bench.load.probe.result import Found, Probed
 from millstream.engine.fault import LocalFault
 from millstream.interfaces.configuration import read_configuration
 from millstream.interfaces.probe.writing import Report, Way, as_json, check_place, lanes_text, tell, write_new

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .probe_belief import Belief
-from .probe_boxes import Boxes, Event, Numbers
+from .belief import Belief
+from .boxes import Boxes, Event, Numbers
 
 _WAITS_S = (0.0, 0.3, 1.0, 3.0, 6.0, 12.0, 24.0, 40.0, 62.0)
 _QUANTILES = (0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94)

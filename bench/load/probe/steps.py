@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...engine.limits import Limit
+from ....engine.limits import Limit
 
 Verdict = Literal["admitted", "refused", "failed"]
 Window = Literal["fixed", "sliding", "bucket"]

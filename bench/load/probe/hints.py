@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from .probe_boxes import MINUTE_S
-from .probe_result import Found
-from .probe_steps import Seen, told_wait_s
+from .boxes import MINUTE_S
+from .result import Found
+from .steps import Seen, told_wait_s
 
 _TOLD, _LEFT, _WAITS, _SHARE = 3.0, 12.0, 1.5, 12.0
 _APART_S = 0.5

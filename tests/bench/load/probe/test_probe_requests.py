@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import random
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import pytest
 from probed_provider import Manners, ProbedProvider
 from virtual_time import run_virtually
 
-from millstream.bench.load.probe_result import Found
-from millstream.bench.load.probe_run import Bounds, Probe
+from millstream.bench.load.probe.result import Found
+from millstream.bench.load.probe.run import Bounds, Probe
 from millstream.fixtures.provider.quotas import RULES, Quota
 
 MODEL = "mylab/m"
@@ -50,9 +51,20 @@ def manners(draw: random.Random, told: list[float], **errs: Any) -> Manners:
     )
 
 
-def found_of(seed: int) -> bool:
+def spread(seed: int) -> tuple[Quota, Manners]:
+    """As on a real machine: a round's calls go out one after the other, and now and then one is held up."""
+    draw = random.Random(1_000 + seed)
+    rule: Literal["fixed", "bucket"] = "bucket" if seed % 2 else "fixed"
+    rpm = draw.choice([60, 100, 180, 500, 1_000, 3_500])
+    burst = draw.choice([1.0, 0.5, 0.25]) if rule == "bucket" else 1.0
+    slow: dict[str, Any] = {"apart_s": draw.uniform(0.0003, 0.002), "jitter_s": draw.choice([0.0, 0.005, 0.02])}
+    said = manners(draw, [0.0, 1.0, 2.0], stalls=draw.choice([0.0, 0.002]), paced=draw.choice([0.0, 0.5, 1.0]), **slow)
+    return Quota(requests=rpm, rule=rule, burst=burst), said
+
+
+def found_of(seed: int, draw: Callable[[int], tuple[Quota, Manners]] = drawn) -> bool:
     """Whether all is found; a number above the truth, another window or too many calls are never right."""
-    quota, said = drawn(seed)
+    quota, said = draw(seed)
     provider = ProbedProvider(quota, said, seed)
     found, rpm = probed(provider), quota.requests
     assert rpm is not None
@@ -73,6 +85,11 @@ def found_of(seed: int) -> bool:
 @pytest.mark.parametrize("seed", range(SURE))
 def test_requests_burst_and_kind_of_window_are_found_in_fewer_calls_than_three_windows_hold(seed: int) -> None:
     assert found_of(seed)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_comes_back_while_a_rounds_calls_go_out_is_no_part_of_a_burst(seed: int) -> None:
+    assert found_of(seed, spread)
 
 
 def test_of_many_more_configurations_hardly_any_is_not_found_and_none_is_wrong() -> None:

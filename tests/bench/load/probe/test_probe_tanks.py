@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from millstream.bench.load.probe_tanks import MINUTE_S, Event, Tanks
+from millstream.bench.load.probe.tanks import MINUTE_S, Event, Tanks
 
 LATE_S = 0.04
 

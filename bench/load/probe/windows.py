@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from .probe_rounds import Round, Rounds
-from .probe_steps import Seen, Step, Steps
+from .rounds import Round, Rounds
+from .steps import Seen, Step, Steps
 
 MINUTE_S = 60.0
 _APART_S = 2.0

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 
-from .probe_belief import Belief
-from .probe_boxes import Event
-from .probe_choice import Choice, Means, choose
-from .probe_hints import guesses
-from .probe_pace import Pace
-from .probe_phase import ANY, Spans, beginnings, together
-from .probe_result import Found
-from .probe_steps import SMALL, Ask, Seen, Step, Steps, Wait, Window, told_wait_s
+from .belief import Belief
+from .boxes import Event
+from .choice import Choice, Means, choose
+from .hints import guesses
+from .pace import Pace
+from .phase import ANY, Spans, beginnings, together
+from .result import Found
+from .steps import SMALL, Ask, Seen, Step, Steps, Wait, Window, told_wait_s
 
 _REST_S = 61.5
 _SPAN = 1.029

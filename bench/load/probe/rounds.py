@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
-from .probe_rate import Taken
-from .probe_result import Found
-from .probe_steps import SMALL, Ask, Seen, Step, Steps, Wait
+from .rate import Taken
+from .result import Found
+from .steps import SMALL, Ask, Seen, Step, Steps, Wait
 
 _LATE_MAX_S = 0.25
 # By so much more a call may be late now and then, on a machine or a way that is busy.

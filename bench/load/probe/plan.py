@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from .probe_rate import FillRate, Guess, Region, area, cut, levels_at, met, rates
+from .rate import FillRate, Guess, Region, area, cut, levels_at, met, rates
 
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 36, 54, 80, 120, 180, 270, 400, 600, 900, 1_350, 2_000, 3_000)
 _GRID = 14

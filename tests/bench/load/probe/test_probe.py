@@ -11,8 +11,8 @@ import pytest
 from probed_provider import Manners, ProbedProvider
 from virtual_time import run_virtually
 
-from millstream.bench.load.probe_result import Probed
-from millstream.bench.load.probe_run import Bounds, Probe, plan
+from millstream.bench.load.probe.result import Probed
+from millstream.bench.load.probe.run import Bounds, Probe, plan
 from millstream.fixtures.provider.quotas import RULES, Quota
 from millstream.interfaces.configuration import read_configuration
 

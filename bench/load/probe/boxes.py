@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .probe_steps import Window
+from .steps import Window
 
 MINUTE_S = 60.0
 Numbers = NDArray[np.float64]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from .probe_boxes import MINUTE_S, Event, FixedWindows
-from .probe_steps import Seen
+from .boxes import MINUTE_S, Event, FixedWindows
+from .steps import Seen
 
 _CELL_S = 0.5
 # Within so many seconds, calls count as sent at once.

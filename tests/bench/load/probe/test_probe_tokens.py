@@ -12,9 +12,9 @@ import pytest
 from probed_provider import Manners, ProbedProvider
 from virtual_time import run_virtually
 
-from millstream.bench.load.probe_result import Found
-from millstream.bench.load.probe_steps import Answer, Ask, Seen, Steps, Wait
-from millstream.bench.load.probe_tokens import TokenProbe
+from millstream.bench.load.probe.result import Found
+from millstream.bench.load.probe.steps import Answer, Ask, Seen, Steps, Wait
+from millstream.bench.load.probe.tokens import TokenProbe
 from millstream.fixtures.provider.quotas import RULES, Account, Decision, FixedWindow, Quota, SlidingWindow
 
 MODEL = "mylab/m"

@@ -13,11 +13,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ...engine.money import Purse
-from .probe_requests import RequestProbe
-from .probe_result import Found, Probed
-from .probe_steps import Answer, Ask, Seen, Steps, Wait
-from .probe_tokens import TokenProbe
+from ....engine.money import Purse
+from .requests import RequestProbe
+from .result import Found, Probed
+from .steps import Answer, Ask, Seen, Steps, Wait
+from .tokens import TokenProbe
 
 FAILURES_MAX = 5
 # A provider that asks for more than some minutes' pause is not waited for.

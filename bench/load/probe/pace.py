@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 
-from .probe_result import Found
+from .result import Found
 
 _MINUTE_S = 60.0
 _MARGIN_S = 0.6

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from .probe_plan import best, guesses
-from .probe_rate import RATE_MAX, FillRate, Guess
-from .probe_rounds import Round, Rounds
-from .probe_steps import Steps
-from .probe_tanks import Event, Tanks
+from .plan import best, guesses
+from .rate import RATE_MAX, FillRate, Guess
+from .rounds import Round, Rounds
+from .steps import Steps
+from .tanks import Event, Tanks
 
 MINUTE_S = 60.0
 _ROUNDS_MAX, _DRAINED_MAX = 36, 8

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from .probe_steps import Window
+from .steps import Window
 
 # Numbers lie so far below the truth at the most.
 _TRUE_TO = 1.031

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 
-from .probe_bucket import MINUTE_S, Bucket
-from .probe_result import Found
-from .probe_rounds import Round, Rounds
-from .probe_steps import Seen, Step, Steps
-from .probe_windows import Windows
+from .bucket import MINUTE_S, Bucket
+from .result import Found
+from .rounds import Round, Rounds
+from .steps import Seen, Step, Steps
+from .windows import Windows
 
 # Between the first call and the others: so much earlier it leaves a sliding minute.
 APART_S = 4.0

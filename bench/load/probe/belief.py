@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .probe_boxes import KINDS, Boxes, Event, Mask, Numbers
-from .probe_hints import Guess, Guesses
-from .probe_phase import ANY, Spans
-from .probe_steps import Window
+from .boxes import KINDS, Boxes, Event, Mask, Numbers
+from .hints import Guess, Guesses
+from .phase import ANY, Spans
+from .steps import Window
 
 # How fine the first boxes are, in logarithms of the limit and of a bucket's share, and in seconds.
 _FIRST, _FIRST_SHARE, _FIRST_S = 0.03, 0.08, 3.0

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 from virtual_time import run_virtually
 
-from millstream.bench.load.probe_result import Found, Probed
-from millstream.bench.load.probe_run import REFUSED_MAX, REST_S, Bounds, Probe
-from millstream.bench.load.probe_steps import Answer, Ask, Seen, Steps, Wait
+from millstream.bench.load.probe.result import Found, Probed
+from millstream.bench.load.probe.run import REFUSED_MAX, REST_S, Bounds, Probe
+from millstream.bench.load.probe.steps import Answer, Ask, Seen, Steps, Wait
 
 MODEL = "mylab/m"
 ADMITTED = Answer("admitted", 20, 0.0)

@@ -1,0 +1,1 @@
+"""How a provider's quotas are found: what to send next, and what follows from what came."""
