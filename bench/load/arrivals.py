@@ -168,11 +168,3 @@ Arrivals = Open | Replay | Closed
 def at_rate(rate: float, process: Process = "poisson", burstiness: float = 1.0) -> Open:
     """One rate without an end."""
     return Open((Stretch(math.inf, rate),), process, burstiness)
-
-
-def in_steps(low: float, high: float, steps: int, seconds: float, process: Process = "poisson") -> Open:
-    """Even steps from one rate to another, each `seconds` long."""
-    if steps < 2:
-        raise ValueError(f"steps ({steps}) must be >= 2: for one rate give that rate")
-    rise = (high - low) / (steps - 1)
-    return Open(tuple(Stretch(seconds, low + number * rise) for number in range(steps)), process)

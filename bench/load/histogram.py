@@ -95,13 +95,6 @@ class Histogram:
         """All of it, in microseconds, as HdrHistogram's tools read it: version 2, compressed, base64."""
         return str(self._buckets.encode().decode())
 
-    def share_within(self, seconds: float) -> float:
-        """Of the times, how many are at most so long; 0.0 of none."""
-        if not self.count:
-            return 0.0
-        last = self._buckets.get_counts_array_index(min(round(LONGEST_S * MICROSECONDS), round(seconds * MICROSECONDS)))
-        return float(np.frombuffer(self._buckets.counts, dtype=np.int64)[: last + 1].sum()) / self.count
-
     def _at_rank(self, reached: np.ndarray[tuple[int], np.dtype[np.int64]], rank: int) -> float:
         index = int(np.searchsorted(reached, rank))
         value = self._buckets.get_highest_equivalent_value(self._buckets.get_value_from_index(index))

@@ -82,9 +82,6 @@ class Result(Struct, frozen=True):
         """Measured calls a second."""
         return self.models[model].meter.calls / self.seconds if self.seconds > 0 else 0.0
 
-    def tokens_per_second(self, model: str) -> float:
-        return self.models[model].meter.output_tokens / self.seconds if self.seconds > 0 else 0.0
-
     def goodput(self, model: str) -> float:
         """Answers a second that kept the promise."""
         return self.models[model].meter.kept / self.seconds if self.seconds > 0 else 0.0

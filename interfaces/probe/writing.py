@@ -58,7 +58,8 @@ def as_json(report: Report) -> dict[str, Any]:
 def tell(report: Report) -> str:
     lanes = report.probed.lanes
     rows = [_COLUMNS, *(_row(model, found) for model, found in lanes.items())]
-    said = [f"{model}: {line}" for model, found in lanes.items() for line in _lines(report, model, found)]
+    told = ((model, line) for model, found in lanes.items() for line in _lines(report, model, found))
+    said = [f"{model}: {line.removeprefix(f'{model}: ')}" for model, line in told]
     return "\n".join([table(rows, lean=(0, 4)), "", *said, spent_line(report)])
 
 

@@ -5,7 +5,6 @@ Owns the shape of both, and that no number in them is above what was seen. Sends
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -80,16 +79,6 @@ class Probed:
     def as_json(self) -> dict[str, Any]:
         lanes = {model: found.as_lane() for model, found in self.lanes.items()}
         return {"lanes": lanes, "calls": self.calls, "cost": round(self.cost, 6)}
-
-    def as_toml(self) -> str:
-        """The lanes of which something is known; `--config` reads them."""
-        tables = []
-        for model, found in self.lanes.items():
-            lane = found.as_lane()
-            rows = [f"{name} = {lane[name]}" for name in ("rpm", "tpm", "concurrency") if lane[name] is not None]
-            if rows:
-                tables.append("\n".join([f"[lanes.{json.dumps(model)}]", *rows]))
-        return "\n\n".join(tables) + "\n" if tables else ""
 
 
 def _rounded(number: float | None) -> float | int | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
-from millstream.bench.load.arrivals import Closed, Open, Replay, Stretch, at_rate, in_steps
+from millstream.bench.load.arrivals import Closed, Open, Replay, Stretch, at_rate
 
 
 def gaps(times: Iterator[float], count: int) -> list[float]:
@@ -75,7 +75,6 @@ def test_steps_have_their_rates_a_pause_has_no_call_and_each_time_knows_its_step
     counted = [sum(schedule.step_of(at) == step for at in times) for step in range(3)]
     assert counted == [1_000, 0, 4_000]
     assert not [at for at in times if 100 <= at < 150]
-    assert [each.rate for each in in_steps(10, 50, 5, 30.0).stretches] == [10, 20, 30, 40, 50]
 
 
 def test_a_trace_is_replayed_from_its_first_stamp_at_the_speed_that_was_asked_for() -> None:
@@ -105,7 +104,6 @@ def test_the_same_seed_gives_the_same_arrivals_and_another_one_others() -> None:
         (lambda: Replay(()), "came 0"),
         (lambda: Replay((1.0,), 0.0), r"speed \(0\) must be > 0"),
         (lambda: Closed(0), r"in_flight \(0\) must be >= 1"),
-        (lambda: in_steps(1, 2, 1, 5.0), r"steps \(1\) must be >= 2"),
     ],
 )
 def test_an_impossible_schedule_is_refused_with_the_numbers(make: object, message: str) -> None:

@@ -73,11 +73,6 @@ def test_what_takes_longer_than_an_hour_is_counted_as_such() -> None:
     assert (histogram.beyond, histogram.longest_s) == (1, 3_600.0)
 
 
-def test_the_share_within_a_time_counts_what_lies_below_it() -> None:
-    assert filled(np.linspace(0.001, 1, 1_000)).share_within(0.25) == pytest.approx(0.25, abs=0.002)
-    assert Histogram().share_within(1.0) == 0.0
-
-
 @pytest.mark.parametrize("hits", [0, 1, 7, 3_000])
 def test_a_shares_interval_holds_what_was_seen_and_tells_of_none_by_the_exact_law(hits: int) -> None:
     low, high = share_interval(hits, 3_000)

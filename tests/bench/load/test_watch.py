@@ -79,7 +79,8 @@ def test_one_pause_counts_by_its_length_and_not_as_one_sample_among_hundreds() -
 
     watch = run_virtually(scenario())
     assert watch.lag.count == pytest.approx(500, abs=5)
-    assert 1 - watch.lag.share_within(1.0) == pytest.approx(0.1, abs=0.01)
+    below, above = watch.lag.percentile(89), watch.lag.percentile(91)
+    assert below is not None and above is not None and below.value_s <= 1.0 < above.value_s
     answers = times(*[0.05] * 300, *[2.05] * 5)
     verdict = watch.verdict(answers, answers, due=305, begun=305)
     assert verdict.is_client_bound and "the loop lagged by" in verdict.reasons[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ from virtual_time import run_virtually
 from millstream.bench.load.probe.result import Probed
 from millstream.bench.load.probe.run import Bounds, Probe, plan
 from millstream.fixtures.provider.quotas import RULES, Quota
-from millstream.interfaces.configuration import read_configuration
 
 MODEL = "mylab/m"
 WIDE = Bounds(max_calls=60_000, max_cost=1_000.0)
@@ -105,16 +103,6 @@ def test_headers_are_held_against_what_is_enforced(told: float, is_true: bool) -
     lines = probed(ProbedProvider(Quota(requests=100, rule="fixed"), Manners(told=told))).lanes[MODEL].lines()
     about = next(line for line in lines if line.startswith(f"headers tell {100 * told:,.0f} requests a minute"))
     assert ("which is not true" not in about) is is_true
-
-
-def test_the_lanes_file_is_one_that_the_configuration_reads(tmp_path: Any) -> None:
-    result = probed(ProbedProvider(Quota(requests=200, tokens=80_000, rule="bucket", max_in_flight=20)))
-    lanes = tmp_path / "lanes.toml"
-    lanes.write_text(result.as_toml())
-    (lane,) = read_configuration(str(lanes)).lanes
-    found = result.as_json()["lanes"][MODEL]
-    assert (lane.model, lane.rpm, lane.tpm) == (MODEL, found["rpm"], found["tpm"])
-    assert tomllib.loads(result.as_toml())["lanes"][MODEL].get("concurrency") == found["concurrency"]
 
 
 def test_a_plan_tells_the_most_that_a_probe_can_use_and_sends_nothing() -> None:
