@@ -1,4 +1,4 @@
-"""What goes back: status, headers and body of every answer, streams' heads too.
+"""What goes back: status, headers and body of every answer, streams' headers too.
 
 Owns the headers that clients may rely on. Every answer says whether it came from the cache; an error says that it is
 not to be sent again, since all that could help was done here. Knows no call and no caller.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aiohttp import web
 from msgspec import Struct, structs
 
 from ...engine.call import Outcome
@@ -16,12 +15,14 @@ from ..dialects.dialect import Dialect, Problem
 from .paths import MESSAGES
 from .whole import Whole
 
-JSON, EVENTS = "application/json", "text/event-stream"
+JSON = "application/json"
 CACHED, TRIAL, KEY, COST = "X-Millstream-Cached", "X-Millstream-Trial", "X-Millstream-Key", "X-Millstream-Cost"
 # What FAULTS gives a drain.
 DRAIN_S = 30
 _ALLOWED = "GET, HEAD, POST"
 _PAYMENT_REQUIRED = 402
+# So that a proxy in between passes on each piece as it comes.
+_STREAMED = "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
 
 
 class Told(Struct, frozen=True):
@@ -39,25 +40,27 @@ def told_of(outcomes: Sequence[Outcome], numbers: tuple[int, ...]) -> Told:
     return Told(all(outcome.cached for outcome in outcomes), numbers, outcomes[0].key, cost)
 
 
-def headers_of(told: Told, request_id: str, media_type: str) -> dict[str, str]:
-    headers = {
-        "Content-Type": media_type,
-        CACHED: "true" if told.is_cached else "false",
-        "x-request-id": request_id,
-        "X-Content-Type-Options": "nosniff",
-        "Server": "millstream",
-    }
+def fields_of(told: Told, request_id: str, media_type: str) -> str:
+    """Lines of a head."""
+    fields = (
+        f"Content-Type: {media_type}\r\n{CACHED}: {'true' if told.is_cached else 'false'}\r\n"
+        f"x-request-id: {request_id}\r\nX-Content-Type-Options: nosniff\r\nServer: millstream\r\n"
+    )
     if told.numbers:
-        headers[TRIAL] = ",".join(map(str, told.numbers))
+        fields += f"{TRIAL}: {','.join(map(str, told.numbers))}\r\n"
     if told.key:
-        headers[KEY] = told.key
+        fields += f"{KEY}: {told.key}\r\n"
     if told.cost is not None:
-        headers[COST] = f"{told.cost:.10g}"
-    return headers
+        fields += f"{COST}: {told.cost:.10g}\r\n"
+    return fields
+
+
+def stream_fields(told: Told, request_id: str, media_type: str) -> str:
+    return fields_of(told, request_id, media_type) + _STREAMED
 
 
 def answer(body: bytes, told: Told, request_id: str, media_type: str = JSON, status: int = 200) -> Whole:
-    return Whole(status, headers_of(told, request_id, media_type), body)
+    return Whole(status, fields_of(told, request_id, media_type), body)
 
 
 def refusal(problem: Problem, dialect: Dialect, name: str, request_id: str, told: Told | None = None) -> Whole:
@@ -66,21 +69,13 @@ def refusal(problem: Problem, dialect: Dialect, name: str, request_id: str, told
     if problem.kind == "over_budget" and name == MESSAGES:
         status = _PAYMENT_REQUIRED
     body = dialect.problem(structs.replace(problem, request_id=request_id or None))
-    made = answer(body, told or Told(False), request_id, status=status)
-    made.fields["x-should-retry"] = "false"
+    more = "x-should-retry: false\r\n"
     if name == MESSAGES:
-        made.fields["request-id"] = request_id
+        more += f"request-id: {request_id}\r\n"
     if status == 401:
-        made.fields["WWW-Authenticate"] = "Bearer"
+        more += "WWW-Authenticate: Bearer\r\n"
     elif status == 405:
-        made.fields["Allow"] = _ALLOWED
+        more += f"Allow: {_ALLOWED}\r\n"
     if problem.retry_after_s is not None:
-        made.fields["Retry-After"] = str(problem.retry_after_s)
-    return made
-
-
-def stream_head(told: Told, request_id: str, media_type: str) -> web.StreamResponse:
-    headers = headers_of(told, request_id, media_type)
-    # So that a proxy in between passes on each piece as it comes.
-    headers |= {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-    return web.StreamResponse(headers=headers)
+        more += f"Retry-After: {problem.retry_after_s}\r\n"
+    return Whole(status, fields_of(told or Told(False), request_id, JSON) + more, body)

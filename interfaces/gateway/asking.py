@@ -9,7 +9,7 @@ import asyncio
 import math
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -25,7 +25,7 @@ from ...wiring import Engine
 from ..dialects.dialect import Refused
 from .callers import Caller
 from .disk import has_room
-from .flights import Flight, Flights
+from .flights import Flight, Flights, Seat
 
 # Every model has a lane with files of its own that stay open, and a name costs whoever asks nothing. Those that are
 # declared or have a price are not counted.
@@ -80,6 +80,13 @@ class _Turn:
         """What is still reserved was never sent."""
         self.pay(0.0)
         self.caller.give_back(self._permit, used if self.has_begun else None)
+
+
+class Booking(NamedTuple):
+    """A call that was begun for somebody. `is_joining`: it was under way before."""
+
+    seat: Seat
+    is_joining: bool
 
 
 class Asking:
@@ -138,19 +145,30 @@ class Asking:
         said = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
         raise Refused(f"{said}: name {model} under [lanes], and start the gateway again", "model", "unknown_model", 503)
 
-    async def fetch(self, caller: Caller, wanted: Wanted, hear: Hear | None) -> Outcome:
-        """The outcome of a call that has to be sent, or is under way already. Raises LaneStopped, Refused."""
+    def begin(self, caller: Caller, wanted: Wanted) -> Booking | None:
+        """Have a call sent from now on, where its caller needs no turn for it; `fetch` waits for it. Raises Refused."""
+        if caller.is_limited:
+            return None
         self._refuse_what_no_budget_bears(caller, wanted)
+        is_joining = wanted.key in self._flights
+        return Booking(self._board(caller, wanted, None), is_joining)
+
+    async def fetch(self, caller: Caller, wanted: Wanted, hear: Hear | None, booking: Booking | None = None) -> Outcome:
+        """The outcome of a call that has to be sent, or is under way already. Raises LaneStopped, Refused."""
+        if booking is None:
+            self._refuse_what_no_budget_bears(caller, wanted)
         while True:
-            is_joining = wanted.key in self._flights
+            is_joining = wanted.key in self._flights if booking is None else booking.is_joining
             try:
-                if caller.is_limited and not is_joining:
+                if booking is not None:
+                    seat, booking = booking.seat, None
+                    outcome = await seat.outcome()
+                elif caller.is_limited and not is_joining:
                     key = (caller.settings.name, wanted.key)
                     is_joining = key in self._in_turn
                     outcome = await self._in_turn.join(key, partial(self._wait_for_turn, caller, wanted), hear)
                 else:
-                    carry = partial(self._send, wanted, caller, None, is_heard=hear is not None)
-                    outcome = await self._flights.join(wanted.key, carry, hear)
+                    outcome = await self._board(caller, wanted, hear).outcome()
             except _NotCarried as error:
                 if error.caller is caller:
                     raise error.why from error
@@ -161,6 +179,11 @@ class Asking:
             else:
                 return _shared(outcome) if is_joining else outcome
 
+    def _board(self, caller: Caller, wanted: Wanted, hear: Hear | None) -> Seat:
+        return self._flights.board(
+            wanted.key, partial(self._send, wanted, caller, None, is_heard=hear is not None), hear
+        )
+
     async def close(self) -> None:
         await self._in_turn.close()
         await self._flights.close()
@@ -170,6 +193,11 @@ class Asking:
         """When a model that stopped is tried again, in whole seconds."""
         left = self._engine.scheduler.ways.reopens_in_s(stop.lane)
         return None if left is None else math.ceil(left)
+
+    @property
+    def is_halted(self) -> bool:
+        """Nothing is sent to anybody."""
+        return self._engine.scheduler.halted is not None
 
     async def resume(self) -> None:
         """Where a disk that took nothing more had halted everything, see now and then whether it takes something."""

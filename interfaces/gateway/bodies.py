@@ -6,45 +6,47 @@ Knows no dialect. What is wrong is the client's own mistake, told as such.
 from __future__ import annotations
 
 import asyncio
+import zlib
 from typing import Any
 
 import orjson
-from aiohttp import web
 
+from ...providers.unpacking import Unpacking
 from ..dialects.dialect import Refused
+from .request import BODY_BYTES_MAX, Back, Request, too_large
 
-BODY_BYTES_MAX = 16 << 20
 BODY_S = 60.0
 _PACKED = ("", "identity", "gzip", "deflate")
-PACKED_OTHERWISE = "the body is packed in a way that is not read here: send it as it is, or in gzip"
+_PACKED_OTHERWISE = "the body is packed in a way that is not read here: send it as it is, or in gzip"
+# Unpacking more than this would hold up everybody else.
+_UNPACKED_HERE_MAX = 16 << 10
 
 
-async def body_of(request: web.BaseRequest, *, within_s: float) -> bytes:
+def is_plain(request: Request) -> bool:
+    """All of it is there, as it is."""
+    return request.body.is_whole and "content-encoding" not in request.seen.headers
+
+
+async def body_of(request: Request, back: Back, *, within_s: float) -> bytes:
     """The bytes, unpacked where they came packed."""
-    packed = request.headers.get("Content-Encoding", "").strip().lower()
+    packed = (request.header("content-encoding") or "").strip().lower()
     if packed not in _PACKED:
-        raise Refused(PACKED_OTHERWISE, status=415)
-    too_large = Refused(f"the body is larger than {BODY_BYTES_MAX >> 20} MiB: cut it", None, "too_large", 413)
-    if (request.content_length or 0) > BODY_BYTES_MAX:
-        raise too_large
-    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
-        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    content = request.content
+        raise Refused(_PACKED_OTHERWISE, status=415)
+    if request.length > BODY_BYTES_MAX:
+        raise too_large()
+    body = request.body
+    if not body.is_whole and not body.size and _waits(request):
+        back.invite()
     try:
-        if content.is_eof() and content.total_bytes <= BODY_BYTES_MAX:
-            return await content.read()
-        chunks, size = [], 0
         async with asyncio.timeout(within_s):
-            while chunk := await content.readany():
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > BODY_BYTES_MAX:
-                    raise too_large
+            came = await body.whole()
     except TimeoutError as error:
         raise Refused(f"the body did not come whole within {within_s:g} s: send it again", status=408) from error
-    except web.RequestPayloadError as error:
-        raise Refused(f"the body can't be read ({error}): send it whole, unpacked or in gzip") from error
-    return b"".join(chunks)
+    if packed in ("", "identity"):
+        return came
+    if len(came) > _UNPACKED_HERE_MAX:
+        return await asyncio.to_thread(_unpacked, came, packed)
+    return _unpacked(came, packed)
 
 
 def object_of(body: bytes) -> dict[str, Any]:
@@ -54,4 +56,22 @@ def object_of(body: bytes) -> dict[str, Any]:
         raise Refused(f"the body is no JSON: {error}") from error
     if not isinstance(found, dict):
         raise Refused(f"expected a JSON object as the body, got {type(found).__name__}")
+    return found
+
+
+def _waits(request: Request) -> bool:
+    """Its client sends the body when it is told to."""
+    return request.is_new and (request.header("expect") or "").strip().lower() == "100-continue"
+
+
+def _unpacked(body: bytes, packed: str) -> bytes:
+    unpacking = Unpacking(packed.encode())
+    try:
+        found = unpacking.take(body, BODY_BYTES_MAX)
+    except zlib.error as error:
+        raise Refused(f"the body can't be unpacked ({error}): send it whole, unpacked or in gzip") from error
+    if len(found) > BODY_BYTES_MAX:
+        raise too_large()
+    if not unpacking.is_whole:
+        raise Refused("the body can't be unpacked (it ends in the middle): send it whole, unpacked or in gzip")
     return found

@@ -41,7 +41,8 @@ class Flight:
             listener("".join(self._said))
 
     def leave(self, listener: Hear) -> None:
-        self._listeners.remove(listener)
+        if listener in self._listeners:
+            self._listeners.remove(listener)
 
     def tell(self, outcome: Outcome) -> None:
         """From now on the call goes on to its end, whoever leaves."""
@@ -62,6 +63,43 @@ class Flight:
 
 
 Carry = Callable[[Flight], Coroutine[Any, Any, Outcome]]
+
+
+class Seat:
+    """Somebody's place in a flight, until `leave`: once nobody has one any more, the flight ends."""
+
+    __slots__ = ("_flight", "_flights", "_hear", "_key", "_waiter")
+
+    def __init__(self, flights: Flights, key: Hashable, flight: Flight, hear: Hear | None) -> None:
+        self._flights = flights
+        self._key = key
+        self._flight = flight
+        self._hear = hear
+        # One future a seat, with nothing between it and the flight: an answer is on its way before its commit begins.
+        self._waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        if flight.outcome is not None:
+            self._waiter.set_result(flight.outcome)  # it is only being stored
+        flight.waiters.add(self._waiter)
+        if hear is not None and flight.outcome is None:
+            flight.listen(hear)
+
+    async def outcome(self) -> Outcome:
+        try:
+            return await self._waiter
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        flight, waiter = self._flight, self._waiter
+        if waiter not in flight.waiters:
+            return
+        flight.waiters.discard(waiter)
+        if self._hear is not None:
+            flight.leave(self._hear)
+        if waiter.done() and not waiter.cancelled():
+            waiter.exception()  # whoever leaves in the same instant never looks at it
+        if not flight.waiters:
+            self._flights.end(self._key, flight)
 
 
 class Flights:
@@ -85,31 +123,25 @@ class Flights:
         flight = self._flying.get(key)
         return None if flight is None else flight.outcome
 
-    async def join(
-        self, key: Hashable, carry: Carry, hear: Hear | None = None, landed: Landed | None = None
-    ) -> Outcome:
-        """The outcome of the call with this key: of the one under way, else of `carry`, which begins now; `landed` is
-        told when that one has ended, however it did, be it before its first step."""
+    def board(self, key: Hashable, carry: Carry, hear: Hear | None = None, landed: Landed | None = None) -> Seat:
+        """A seat in the call with this key: in the one under way, else in `carry`, which begins now; `landed` is told
+        when that one has ended, however it did, be it before its first step."""
         flight = self._flying.get(key)
         if flight is None:
             flight = self._begin(key, carry, landed)
-        if flight.outcome is not None:
-            return flight.outcome  # it is only being stored
-        # One future a waiter, with nothing between it and the flight: an answer is on its way before its commit begins.
-        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        flight.waiters.add(waiter)
-        if hear is not None:
-            flight.listen(hear)
-        try:
-            return await waiter
-        finally:
-            flight.waiters.discard(waiter)
-            if hear is not None:
-                flight.leave(hear)
-            if not flight.waiters and flight.outcome is None and flight.task is not None and not flight.task.done():
-                # Who wants it from now on begins anew.
-                self._land(key, flight)
-                flight.task.cancel()
+        return Seat(self, key, flight, hear)
+
+    async def join(
+        self, key: Hashable, carry: Carry, hear: Hear | None = None, landed: Landed | None = None
+    ) -> Outcome:
+        return await self.board(key, carry, hear, landed).outcome()
+
+    def end(self, key: Hashable, flight: Flight) -> None:
+        """Nobody waits for it any more."""
+        if flight.outcome is None and flight.task is not None and not flight.task.done():
+            # Who wants it from now on begins anew.
+            self._land(key, flight)
+            flight.task.cancel()
 
     async def close(self) -> None:
         """End what is under way but for what is only being stored, and wait until all has ended."""

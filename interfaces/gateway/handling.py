@@ -1,7 +1,7 @@
-"""One request from its arrival to its answer: guard, path, dialect, trial, calls, answer.
+"""One request from its arrival to its answer: guard, path, question, calls, answer.
 
 Owns that order. Every mistake of a client's, and every call that brings no reply, ends as a problem in the client's own
-dialect. Opens no socket: server does.
+dialect. Opens no socket: connection does.
 """
 
 from __future__ import annotations
@@ -10,48 +10,33 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 import orjson
-from aiohttp import web
-from msgspec import Struct, structs
+from msgspec import structs
 
 from ...engine.admission import Stop
-from ...engine.call import TRIAL_MAX, Call, Outcome
+from ...engine.call import Outcome
 from ...engine.fault import LocalFault
 from ...engine.group import LaneStopped
-from ...engine.scheduler import Encoded, Wanted
-from ...providers.table import PROVIDERS
+from ...engine.scheduler import Wanted
 from ...wiring import ConfigurationError, Engine
-from ..dialects import anthropic_messages, gemini_generate, openai_chat, openai_responses
-from ..dialects.dialect import Asked, Dialect, Listed, Problem, Refused
-from ..dialects.naming import as_said_to, model_named
+from ..dialects.dialect import Dialect, Listed, Problem, Refused
 from ..dialects.problems import problem_of_failure, problem_of_stop
-from .answers import DRAIN_S, Told, answer, refusal, stream_head, told_of
-from .asking import Asking
-from .bodies import BODY_S, body_of, object_of
+from .answers import DRAIN_S, Told, answer, refusal, stream_fields, told_of
+from .asking import Asking, Booking
+from .bodies import BODY_S, body_of, is_plain
 from .callers import Caller
-from .guard import Rules, Seen, judge
+from .guard import Rules, judge
 from .listing import models_for
 from .metrics import Metrics
-from .paths import CHAT, GENERATE, MESSAGES, OFFERED, RESPONSES, RUN_NAME, Way, dialect_of, way_of
-from .reach import refuse_unreached, unreached
+from .paths import OFFERED, Way, dialect_of, way_of
+from .reading import DIALECTS, Question, Reading, not_allowed, refused
+from .request import Back, Request
 from .settings import GatewaySettings
 from .streaming import PING_S, Saying, stream_out
-from .trials import Taken, Trials
+from .trials import Trials
 from .whole import Whole
 
-DIALECTS: Mapping[str, Dialect] = MappingProxyType(
-    {
-        CHAT: openai_chat.DIALECT,
-        RESPONSES: openai_responses.DIALECT,
-        MESSAGES: anthropic_messages.DIALECT,
-        GENERATE: gemini_generate.DIALECT,
-    }
-)
-FAMILIES: Mapping[str, str] = MappingProxyType(
-    {CHAT: "openai", RESPONSES: "openai-responses", MESSAGES: "anthropic", GENERATE: "gemini"}
-)
 # What nobody was told: the client had hung up.
 _GONE = 499
 _DRAINING = Problem(503, "interrupted", "the gateway is stopping: ask again when it is back", retry_after_s=DRAIN_S)
@@ -60,28 +45,38 @@ _RESUMED = ", then resume"
 _LATER = "; the gateway goes on by itself when there is room"
 
 
-class Exchange(Struct):
-    """One request while it is answered."""
+class Exchange:
+    """One request while it is answered. `booking`: its one call, where that has been begun."""
 
-    request: web.BaseRequest
-    id: str
-    way: Way
-    caller: Caller
-    headers: Mapping[str, str]
+    __slots__ = (
+        *("_handling", "began", "booking", "caller", "found", "id", "outcomes", "question", "request", "status"),
+        *("told", "way", "whole"),
+    )
+
+    def __init__(self, handling: Handling, request: Request, number: str, way: Way, caller: Caller) -> None:
+        self._handling = handling
+        self.began = time.perf_counter()
+        self.request = request
+        self.id = number
+        self.way = way
+        self.caller = caller
+        self.question: Question | None = None
+        self.found: Sequence[Outcome | Wanted] = ()
+        self.booking: Booking | None = None
+        self.told = Told(False)
+        self.outcomes: Sequence[Outcome] = ()
+        self.whole: Whole | None = None
+        self.status = _GONE
 
     @property
     def dialect(self) -> Dialect:
         return DIALECTS[self.way.dialect]
 
+    async def answer(self, back: Back) -> Whole | None:
+        return await self._handling.answer(self, back)
 
-class Question(Struct):
-    """What one request asks for: its calls, a trial each, and the dialect's reading of it. `encoded`: in the words of
-    their provider, which are the same for all of them; None: it has none."""
-
-    asked: Asked
-    calls: tuple[Call, ...]
-    taken: Taken
-    encoded: Encoded | None
+    def end(self) -> None:
+        self._handling.end(self)
 
 
 class Handling:
@@ -104,158 +99,150 @@ class Handling:
         self.is_idle.set()
         has_budgets = any(caller.spending is not None for caller in callers.values())
         self.asking = Asking(engine, has_budgets=has_budgets, spent=metrics.spent, used=metrics.used)
-        self.unreached = unreached(engine.settings, settings)
+        self._reading = Reading(engine, settings, self.asking, trials)
         self._engine = engine
         self._settings = settings
         self._callers = callers
         self._trials = trials
         self._metrics = metrics
-        metrics.under_way = lambda: self.under_way
         self._id = f"req_{os.urandom(6).hex()}"
         self._count = 0
+        metrics.under_way = lambda: self.under_way
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The answer to anything that came whole as a request."""
-        began = time.perf_counter()
+    def begin(self, request: Request) -> Whole | Exchange:
+        """The answer to anything that came as a request, or what brings it."""
         self._count += 1
-        request_id = f"{self._id}{self._count:08x}"
-        headers: dict[str, list[str]] = {}
-        for header, value in request.raw_headers:
-            headers.setdefault(header.decode("latin-1").lower(), []).append(value.decode("utf-8", "surrogateescape"))
-        target = request.raw_path
-        transport = request.transport
-        local = "" if transport is None else str(transport.get_extra_info("sockname")[0])
-        judged = judge(Seen(request.method, target, headers, request.remote or "", local), self.rules)
-        # As HTTP reads a header that came twice: so none of its values is taken for the only one.
-        told = {name: ", ".join(given) for name, given in headers.items()}
-        way = way_of(request.method, target, told)
-        name = way.dialect if way is not None else dialect_of(target.partition("?")[0], told)
-        if isinstance(judged, Problem):
-            self._metrics.refused(judged)
-            return refusal(judged, DIALECTS[name], name, request_id)
-        if way is None or (way.kind == "ask") != (request.method == "POST"):
-            return refusal(_astray(request.method, target, way), DIALECTS[name], name, request_id)
-        exchange = Exchange(request, request_id, way, self._callers[judged], told)
+        number = f"{self._id}{self._count:08x}"
+        seen = request.seen
+        if request.fault is not None:
+            name = dialect_of(seen.target.partition("?")[0], seen.headers)
+            return refusal(request.fault, DIALECTS[name], name, number)
+        judged = judge(seen, self.rules)
+        way = way_of(seen.method, seen.target, seen.headers)
+        if isinstance(judged, Problem) or way is None or (way.kind == "ask") != (seen.method == "POST"):
+            name = way.dialect if way is not None else dialect_of(seen.target.partition("?")[0], seen.headers)
+            if isinstance(judged, Problem):
+                self._metrics.refused(judged)
+                return refusal(judged, DIALECTS[name], name, number)
+            return refusal(_astray(seen.method, seen.target, way), DIALECTS[name], name, number)
+        caller = self._callers[judged]
         if way.kind != "ask":
-            return self._look(exchange)
+            return self._look(way, caller, number)
         if self.is_draining:
-            return refusal(_DRAINING, DIALECTS[name], name, request_id)
+            return refusal(_DRAINING, DIALECTS[way.dialect], way.dialect, number)
+        exchange = Exchange(self, request, number, way, caller)
         self.under_way += 1
         self.is_idle.clear()
-        try:
-            return await self._ask(exchange, began)
-        finally:
-            self.under_way -= 1
-            if not self.under_way:
-                self.is_idle.set()
+        if is_plain(request) and not self.asking.is_halted:
+            self._begin_asking(exchange, request.body.data)
+        return exchange
 
     # What sends nothing
 
-    def _look(self, exchange: Exchange) -> web.StreamResponse:
-        way, told = exchange.way, Told(False)
+    def _look(self, way: Way, caller: Caller, number: str) -> Whole:
+        dialect, told = DIALECTS[way.dialect], Told(False)
         if way.kind == "health":
             state = {"status": "stopping" if self.is_draining else "ok", "in_flight": self.under_way}
-            return answer(orjson.dumps(state), told, exchange.id, status=503 if self.is_draining else 200)
+            return answer(orjson.dumps(state), told, number, status=503 if self.is_draining else 200)
         if way.kind == "metrics":
             body, media_type = self._metrics.page()
-            return answer(body, told, exchange.id, media_type)
+            return answer(body, told, number, media_type)
         if way.kind == "models":
-            listed = models_for(exchange.caller, self._settings, self._engine, self.unreached)
-            return answer(exchange.dialect.listing(listed), told, exchange.id)
+            listed = models_for(caller, self._settings, self._engine, self._reading.unreached)
+            return answer(dialect.listing(listed), told, number)
         try:
-            model = self._named(exchange)(way.model)
-        except Refused as refused:
-            return refusal(refused.problem, exchange.dialect, way.dialect, exchange.id)
-        if not exchange.caller.may_ask(model):
-            return refusal(_not_allowed(model), exchange.dialect, way.dialect, exchange.id)
-        return answer(exchange.dialect.listed(Listed(way.model, model.partition("/")[0])), told, exchange.id)
+            model = self._reading.model(way)
+        except Refused as error:
+            return refusal(error.problem, dialect, way.dialect, number)
+        if not caller.may_ask(model):
+            return refusal(not_allowed(model), dialect, way.dialect, number)
+        return answer(dialect.listed(Listed(way.model, model.partition("/")[0])), told, number)
 
     # What asks a model
 
-    async def _ask(self, exchange: Exchange, began: float) -> web.StreamResponse:
-        way, dialect, told = exchange.way, exchange.dialect, Told(False)
-        taken, is_answered, status = None, False, _GONE
-        outcomes: tuple[Outcome, ...] = ()
+    def _begin_asking(self, exchange: Exchange, body: bytes) -> None:
+        """All that has to wait for nothing: what is stored is answered, and one plain call is on its way."""
         try:
-            await self.asking.resume()
-            question = self._question(exchange, await body_of(exchange.request, within_s=self.body_s))
-            taken = question.taken
-            found = [self.asking.look_up(call, question.encoded) for call in question.calls]
-            told = self._told_before(found, taken)
-            if question.asked.is_streamed and any(isinstance(one, Wanted) for one in found):
-                response, outcomes = await self._stream(exchange, question, found, told)
-            else:
-                outcomes = await self._outcomes(exchange.caller, found, None)
-                told = told_of(outcomes, taken.numbers)
-                response = self._whole(exchange, question.asked, outcomes, told)
-            is_answered, status = bool(outcomes), response.status
-            return response
+            question = self._reading.question(exchange.request, exchange.way, exchange.caller, body)
+            exchange.question = question
+            found = exchange.found = [self.asking.look_up(call, question.encoded) for call in question.calls]
+            exchange.told = _told_before(found, question.taken.numbers)
+            if not any(isinstance(one, Wanted) for one in found):
+                self._tell(exchange, found)  # type: ignore[arg-type]
+            elif len(found) == 1 and isinstance(found[0], Wanted) and not question.asked.is_streamed:
+                exchange.booking = self.asking.begin(exchange.caller, found[0])
         except (Refused, ConfigurationError, LocalFault) as error:
-            problem = _problem_of(error)
-            status = problem.status
-            return refusal(problem, dialect, way.dialect, exchange.id, structs.replace(told, is_cached=False))
-        finally:
-            if taken is not None:
-                self._trials.end(taken, is_answered=is_answered)
-            # Once the answer is on its way.
-            told_later, seconds = self._metrics.answered, time.perf_counter() - began
-            asyncio.get_running_loop().call_soon(told_later, way.dialect, exchange.caller, status, outcomes, seconds)
+            self._refuse(exchange, error)
 
-    def _question(self, exchange: Exchange, body: bytes) -> Question:
-        way = exchange.way
-        given = object_of(body)
-        if way.dialect == GENERATE:
-            given = {**given, "model": way.model, "stream": way.is_streamed}
-        elif way.model:
-            given = {**given, "model": way.model}
-        asked = exchange.dialect.read(given, self._named(exchange))
-        call = asked.call
-        if not exchange.caller.may_ask(call.model):
-            raise _refused(_not_allowed(call.model))
-        self.asking.refuse_one_model_too_many(call.model)
-        if call.extra:
-            asked = as_said_to(asked, FAMILIES[way.dialect], self._engine.family_of(call.model))
-            call = asked.call
-        encoded = self.asking.encoded(call)
-        taken = self._take(exchange, encoded, asked.count, body)
-        calls = tuple(structs.replace(call, trial=number) for number in taken.numbers)
-        return Question(asked, calls, taken, encoded)
-
-    def _take(self, exchange: Exchange, encoded: Encoded | None, count: int, body: bytes) -> Taken:
-        said = exchange.headers.get("x-millstream-trial")
-        if said is not None:
-            if not said.isascii() or not said.isdigit() or len(said) > 19 or int(said) + count > TRIAL_MAX:
-                raise Refused("X-Millstream-Trial: expected a whole number, 0 or more", "X-Millstream-Trial")
-            return Taken(tuple(range(int(said), int(said) + count)))
-        scope = f"{exchange.caller.settings.name}\0{_run_of(exchange)}"
-        key = b"" if encoded is None else encoded.question.digest()
-        return self._trials.take(scope, key, count, body, exchange.headers.get("idempotency-key", ""))
-
-    @staticmethod
-    def _told_before(found: Sequence[Outcome | Wanted], taken: Taken) -> Told:
-        """What a stream's head can say, before the answer is there."""
-        first = found[0]
-        if any(isinstance(one, Wanted) for one in found):
-            return Told(False, taken.numbers, first.key.hex() if isinstance(first, Wanted) else first.key)
-        return Told(True, taken.numbers, first.key if isinstance(first, Outcome) else "")
-
-    async def _outcomes(
-        self, caller: Caller, found: Sequence[Outcome | Wanted], hear: Callable[[str | None], None] | None
-    ) -> tuple[Outcome, ...]:
-        """One for each, all with a reply, or Refused."""
+    async def answer(self, exchange: Exchange, back: Back) -> Whole | None:
+        """None: it went back as a stream."""
         try:
-            if len(found) == 1:
-                outcomes = [await self._outcome(caller, found[0], hear)]
-            else:
-                first, *others = found
-                work = [self._outcome(caller, first, hear), *(self._outcome(caller, one, None) for one in others)]
-                outcomes = await asyncio.gather(*work)
-        except LaneStopped as error:
-            raise _refused(self._stopped(error.stop)) from error
+            if exchange.question is None:
+                await self.asking.resume()
+                self._begin_asking(exchange, await body_of(exchange.request, back, within_s=self.body_s))
+            question = exchange.question
+            if exchange.whole is None and question is not None:
+                if question.asked.is_streamed:
+                    await self._stream(exchange, question, back)
+                    return None
+                self._tell(exchange, await self._outcomes(exchange, None))
+        except (Refused, ConfigurationError, LocalFault) as error:
+            self._refuse(exchange, error)
+        return exchange.whole
+
+    def end(self, exchange: Exchange) -> None:
+        """It is answered, or its client has gone."""
+        if exchange.booking is not None:
+            exchange.booking.seat.leave()
+        if exchange.question is not None:
+            self._trials.end(exchange.question.taken, is_answered=bool(exchange.outcomes))
+        seconds = time.perf_counter() - exchange.began
+        self._metrics.answered(exchange.way.dialect, exchange.caller, exchange.status, exchange.outcomes, seconds)
+        self.under_way -= 1
+        if not self.under_way:
+            self.is_idle.set()
+
+    def _tell(self, exchange: Exchange, outcomes: Sequence[Outcome]) -> None:
+        """Raises Refused where one has no reply."""
+        question, dialect, way = exchange.question, exchange.dialect, exchange.way
+        assert question is not None
         failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
         if failure is not None:
-            raise _refused(problem_of_failure(failure))
-        return tuple(outcomes)
+            raise refused(problem_of_failure(failure))
+        asked = question.asked
+        told = exchange.told = told_of(outcomes, question.taken.numbers)
+        if asked.is_streamed:
+            stream = dialect.stream(asked)
+            body, media_type = stream.begin() + stream.end(outcomes), dialect.stream_type
+            exchange.whole = answer(body, told, exchange.id, media_type)
+        else:
+            body = dialect.whole(asked, outcomes)
+            exchange.whole = answer(b"[" + body + b"]" if way.is_list else body, told, exchange.id)
+        exchange.outcomes, exchange.status = outcomes, 200
+
+    def _refuse(self, exchange: Exchange, error: Exception) -> None:
+        problem = _problem_of(error)
+        told = structs.replace(exchange.told, is_cached=False)
+        exchange.status = problem.status
+        exchange.whole = refusal(problem, exchange.dialect, exchange.way.dialect, exchange.id, told)
+
+    async def _outcomes(self, exchange: Exchange, hear: Callable[[str | None], None] | None) -> Sequence[Outcome]:
+        """One for each of what was found."""
+        first, *others = exchange.found
+        try:
+            if not others:
+                return [await self._outcome(exchange, first, hear)]
+            work = [self._outcome(exchange, first, hear), *(self._outcome(exchange, one, None) for one in others)]
+            return await asyncio.gather(*work)
+        except LaneStopped as error:
+            raise refused(self._stopped(error.stop)) from error
+
+    async def _outcome(
+        self, exchange: Exchange, found: Outcome | Wanted, hear: Callable[[str | None], None] | None
+    ) -> Outcome:
+        if isinstance(found, Outcome):
+            return found
+        return await self.asking.fetch(exchange.caller, found, hear, exchange.booking)
 
     def _stopped(self, stop: Stop) -> Problem:
         problem = problem_of_stop(stop)
@@ -263,56 +250,34 @@ class Handling:
             return structs.replace(problem, message=f"{stop.detail.removesuffix(_RESUMED)}{_LATER}")
         return structs.replace(problem, retry_after_s=self.asking.reopens_in_s(stop))
 
-    async def _outcome(
-        self, caller: Caller, found: Outcome | Wanted, hear: Callable[[str | None], None] | None
-    ) -> Outcome:
-        return found if isinstance(found, Outcome) else await self.asking.fetch(caller, found, hear)
-
-    def _whole(self, exchange: Exchange, asked: Asked, outcomes: Sequence[Outcome], told: Told) -> Whole:
-        dialect = exchange.dialect
-        if asked.is_streamed:
-            stream = dialect.stream(asked)
-            return answer(stream.begin() + stream.end(outcomes), told, exchange.id, dialect.stream_type)
-        body = dialect.whole(asked, outcomes)
-        return answer(b"[" + body + b"]" if exchange.way.is_list else body, told, exchange.id)
-
-    async def _stream(
-        self, exchange: Exchange, question: Question, found: Sequence[Outcome | Wanted], told: Told
-    ) -> tuple[web.StreamResponse, tuple[Outcome, ...]]:
-        """The outcomes are empty where the stream ended in a problem."""
+    async def _stream(self, exchange: Exchange, question: Question, back: Back) -> None:
         saying, dialect = Saying(), exchange.dialect
-        head = stream_head(told, exchange.id, dialect.stream_type)
-        work = asyncio.ensure_future(self._outcomes(exchange.caller, found, saying.hear))
+        fields = stream_fields(exchange.told, exchange.id, dialect.stream_type)
+
+        async def outcomes() -> Sequence[Outcome]:
+            found = await self._outcomes(exchange, saying.hear)
+            failure = next((outcome.failure for outcome in found if outcome.failure is not None), None)
+            if failure is not None:
+                raise refused(problem_of_failure(failure))
+            return found
+
+        work = asyncio.ensure_future(outcomes())
         try:
             stream = dialect.stream(question.asked)
-            problem = await stream_out(exchange.request, head, stream, saying, work, ping_s=self.ping_s)
+            exchange.status = 200
+            problem = await stream_out(back, fields, exchange.id, stream, saying, work, ping_s=self.ping_s)
         finally:
             work.cancel()
-        return head, () if problem is not None else work.result()
-
-    def _named(self, exchange: Exchange) -> Callable[[str], str]:
-        family, names = FAMILIES[exchange.way.dialect], self._settings.models
-
-        def named(word: str) -> str:
-            model = model_named(word, family, names, self._is_provider)
-            refuse_unreached(word, model, self.unreached)
-            return model
-
-        return named
-
-    def _is_provider(self, name: str) -> bool:
-        settings = self._engine.settings
-        return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
+        if problem is None:
+            exchange.outcomes = work.result()
 
 
-def _run_of(exchange: Exchange) -> str:
-    """The run's name, from header or path; they must not differ."""
-    said = exchange.headers.get("x-millstream-run", "")
-    if said and not RUN_NAME.fullmatch(said):
-        raise Refused("X-Millstream-Run: expected up to 100 letters, digits, dots and dashes", "X-Millstream-Run")
-    if said and exchange.way.run not in ("", said):
-        raise Refused(f"the path says run {exchange.way.run}, X-Millstream-Run {said}: send one", "X-Millstream-Run")
-    return said or exchange.way.run
+def _told_before(found: Sequence[Outcome | Wanted], numbers: tuple[int, ...]) -> Told:
+    """What a stream's head can say, before the answer is there."""
+    first = found[0]
+    if any(isinstance(one, Wanted) for one in found):
+        return Told(False, numbers, first.key.hex() if isinstance(first, Wanted) else first.key)
+    return Told(True, numbers, first.key if isinstance(first, Outcome) else "")
 
 
 def _astray(method: str, target: str, way: Way | None) -> Problem:
@@ -322,19 +287,9 @@ def _astray(method: str, target: str, way: Way | None) -> Problem:
     return Problem(405, "invalid", f"{method} {path}: expected {'POST' if way.kind == 'ask' else 'GET'}")
 
 
-def _not_allowed(model: str) -> Problem:
-    return Problem(403, "forbidden", f"this caller may not ask {model}: name it in its models", "model")
-
-
 def _problem_of(error: Exception) -> Problem:
     if isinstance(error, Refused):
         return error.problem
     if isinstance(error, LocalFault):
         return Problem(500, "local_fault", str(error))
     return Problem(503, "not_configured", str(error), "model")
-
-
-def _refused(problem: Problem) -> Refused:
-    refused = Refused(problem.message)
-    refused.problem = problem
-    return refused

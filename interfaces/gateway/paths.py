@@ -43,7 +43,7 @@ class Way(Struct, frozen=True):
     is_list: bool = False
 
 
-def way_of(method: str, target: str, headers: Mapping[str, str]) -> Way | None:
+def way_of(method: str, target: str, headers: Mapping[str, object]) -> Way | None:
     """None: there is no such path."""
     path, _, query = target.partition("?")
     run = ""
@@ -67,7 +67,7 @@ def way_of(method: str, target: str, headers: Mapping[str, str]) -> Way | None:
     return None
 
 
-def dialect_of(path: str, headers: Mapping[str, str]) -> str:
+def dialect_of(path: str, headers: Mapping[str, object]) -> str:
     """In whose words somebody is answered whose path doesn't say it."""
     if "anthropic-version" in headers or path.endswith("/messages") or "/messages/" in path:
         return MESSAGES

@@ -1,19 +1,14 @@
-"""The socket of a gateway: connections, what came on them that is no request, and the end.
+"""The socket of a gateway: who may still connect, all connections there are, and the end.
 
-Owns listening and draining. What a request gets: handling. aiohttp's server reads and writes HTTP; its own words for
-mistakes are replaced by ours.
+Owns listening and draining. What happens on a connection: connection. What a request gets: handling.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import socket
-from typing import Any
+import contextlib
+from collections.abc import Callable
 
-from aiohttp import web
-from aiohttp.http_exceptions import ContentEncodingError, LineTooLong
-from aiohttp.web_protocol import RequestHandler
 from msgspec import structs
 
 from ...engine.fault import LocalFault
@@ -21,10 +16,13 @@ from ...wiring.files import connections_max
 from ..dialects.dialect import Problem
 from ..output import note
 from .answers import refusal
-from .bodies import PACKED_OTHERWISE
+from .connection import Connection
 from .guard import Rules
-from .handling import DIALECTS, Handling
+from .handling import Handling
 from .paths import CHAT
+from .reading import DIALECTS
+from .request import Request, Work
+from .whole import Whole
 
 # A connection on which nothing comes is closed after so long, one that never brought a whole head too.
 IDLE_S = 75.0
@@ -32,71 +30,58 @@ IDLE_S = 75.0
 TAKING_S = 120.0
 _BACKLOG = 1_024
 _LOOK_EVERY_S = 0.02
+# What is cut off gets so long to end.
+_CUT_S = 1.0
 
 
-class _Connection(RequestHandler):
-    """Says in our words what aiohttp would say in its own, and logs nothing: a defect is one line on stderr."""
+class Connections:
+    """All that are open, and what they have in common."""
 
-    __slots__ = ("is_finishing",)
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.is_finishing = False
-
-    @property
-    def is_writing(self) -> bool:
-        """Something of an answer has not left this process."""
-        return self.is_finishing or (self.transport is not None and self.transport.get_write_buffer_size() > 0)
-
-    async def finish_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        self.is_finishing = True
-        try:
-            return await super().finish_response(request, resp, start_time)
-        finally:
-            self.is_finishing = False
-
-    def handle_error(
-        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
-    ) -> web.StreamResponse:
-        if status >= 500:
-            note(f"millstream serve: a defect, please report it: {type(exc).__name__}: {exc}")
-        if request.writer.output_size > 0:
-            raise ConnectionError("the answer had begun")
-        said = "the gateway failed at this request" if status >= 500 else "this is no HTTP request that can be read"
-        if isinstance(exc, LineTooLong):
-            said = "a line of the request's head is too long: cut the path or the header"
-        elif isinstance(exc, ContentEncodingError):
-            status, said = 415, PACKED_OTHERWISE
-        made = refusal(Problem(status, "local_fault" if status >= 500 else "invalid", said), DIALECTS[CHAT], CHAT, "")
-        made.force_close()
-        return made
-
-
-class _Connections(web.Server):
-    """How many are open, and for how long a client may take nothing."""
-
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.open = 0
+    def __init__(self, begin: Callable[[Request], Whole | Work]) -> None:
+        self.begin = begin
+        self.idle_s = IDLE_S
         self.taking_s = TAKING_S
+        self._open: set[Connection] = set()
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+
+    def __repr__(self) -> str:
+        return f"<Connections [{self.open} open]>"
+
+    @property
+    def open(self) -> int:
+        return len(self._open)
 
     @property
     def is_writing(self) -> bool:
-        return any(isinstance(one, _Connection) and one.is_writing for one in self.connections)
+        return any(connection.is_writing for connection in self._open)
 
-    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        self.open += 1
-        # The system tells of a client that is gone, or that stands still; writing would wait for it for ever.
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            taken_by = transport.get_extra_info("socket")
-            taken_by.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self.taking_s * 1_000))
+    def opened(self, connection: Connection) -> None:
+        self._open.add(connection)
+        self._is_empty.clear()
 
-    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        super().connection_lost(handler, exc)
-        self.open -= 1
+    def closed(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        if not self._open:
+            self._is_empty.set()
+
+    @staticmethod
+    def failed(error: BaseException) -> Whole:
+        """A defect is one line on stderr, and told the client in our words."""
+        note(f"millstream serve: a defect, please report it: {type(error).__name__}: {error}")
+        problem = Problem(500, "local_fault", "the gateway failed at this request")
+        return structs.replace(refusal(problem, DIALECTS[CHAT], CHAT, ""), is_last=True)
+
+    async def cut(self) -> None:
+        """All of them, whatever is under way."""
+        tasks = [connection.task for connection in self._open if connection.task is not None]
+        for connection in tuple(self._open):
+            connection.abort()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CUT_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CUT_S):
+                await self._is_empty.wait()
 
 
 class _NoRoom(asyncio.Protocol):
@@ -115,25 +100,17 @@ class Listener:
         self._asked_port = port
         self._rules = rules
         self._server: asyncio.Server | None = None
-        self._web: _Connections | None = None
         self.port = port
+        self.connections = Connections(handling.begin)
         self.connections_max = connections_max()
-
-    @property
-    def connections(self) -> _Connections:
-        assert self._web is not None
-        return self._web
 
     async def __aenter__(self) -> Listener:
         loop = asyncio.get_running_loop()
-        silent = logging.Logger("millstream.gateway")
-        silent.addHandler(logging.NullHandler())
-        served = self._web = _Connections(self._handling.handle, handler_cancellation=True, access_log=None)
 
         def connected() -> asyncio.Protocol:
-            if served.open >= self.connections_max:
+            if self.connections.open >= self.connections_max:
                 return _NoRoom()
-            return _Connection(served, loop=loop, access_log=None, logger=silent, keepalive_timeout=IDLE_S)
+            return Connection(self.connections, loop)
 
         try:
             self._server = await loop.create_server(connected, self._host, self._asked_port, backlog=_BACKLOG)
@@ -148,10 +125,10 @@ class Listener:
 
     async def __aexit__(self, *_: object) -> None:
         """What is under way is cut off."""
-        assert self._server is not None and self._web is not None
+        assert self._server is not None
         self._server.close()
         await self._handling.asking.close()
-        await self._web.shutdown(1.0)
+        await self.connections.cut()
 
     async def drain(self) -> None:
         """Take no new connection, and wait until all that is under way is answered, and the answers have left."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from aiohttp import web
 from msgspec import structs
 
 from ...engine.call import Outcome
 from ..dialects.dialect import Problem, Refused, Stream
+from .request import Back
 
 PING_S = 10.0
 _OTHERWISE = Problem(
@@ -70,8 +70,9 @@ class Saying:
 
 
 async def stream_out(
-    request: web.BaseRequest,
-    head: web.StreamResponse,
+    back: Back,
+    fields: str,
+    request_id: str,
     stream: Stream,
     saying: Saying,
     work: asyncio.Task[Sequence[Outcome]],
@@ -86,20 +87,18 @@ async def stream_out(
             await asyncio.wait((work, news), timeout=ping_s, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 break
-            if not head.prepared:
-                await head.prepare(request)
-                await head.write(stream.begin())
-            piece = saying.take()
-            await head.write(stream.text(piece) if piece else stream.ping())
+            has_begun = back.has_begun
+            begun, piece = b"" if has_begun else stream.begin(), saying.take()
+            said = begun + (stream.text(piece) if piece else stream.ping())
+            await (back.write(said) if has_begun else back.begin(fields, said))
             if news.done():
                 news = asyncio.ensure_future(saying.is_news.wait())
     finally:
         news.cancel()
-    if not head.prepared:
+    if not back.has_begun:
         outcomes = work.result()
-        await head.prepare(request)
-        await head.write(stream.begin() + stream.end(outcomes))
-        await head.write_eof()
+        await back.begin(fields, stream.begin() + stream.end(outcomes))
+        back.end()
         return None
     problem = None
     try:
@@ -108,7 +107,7 @@ async def stream_out(
     except Refused as refused:
         problem = refused.problem
     if problem is not None:
-        problem = structs.replace(problem, request_id=head.headers["x-request-id"])
-    await head.write(stream.end(outcomes) if problem is None else stream.fail(problem))
-    await head.write_eof()
+        problem = structs.replace(problem, request_id=request_id)
+    await back.write(stream.end(outcomes) if problem is None else stream.fail(problem))
+    back.end()
     return problem

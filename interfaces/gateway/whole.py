@@ -1,54 +1,60 @@
-"""An answer that is written at once: its head and its body in one piece, as they stand.
+"""The bytes of an answer: its head, and its body where that is known.
 
-aiohttp makes a table of headers for every response, and a writer that looks up how to send it; here both are known.
-Owns the bytes of a head. Which headers there are: answers.
+Owns what a head says of the connection and of the body's length. Which other headers there are: answers.
 """
 
 from __future__ import annotations
 
+import time
+from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 
-from aiohttp import HttpVersion10, HttpVersion11, web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.helpers import rfc822_formatted_time
+from msgspec import Struct
 
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
-class Whole(web.StreamResponse):
-    """`fields`: the headers beside Content-Length, Date and Connection."""
+class Whole(Struct, frozen=True):
+    """An answer that is written at once. `fields`: lines of its head, each with its end, beside Content-Length, Date
+    and Connection; `is_last`: nothing more is read from whoever asked."""
 
-    def __init__(self, status: int, fields: dict[str, str], body: bytes) -> None:
-        super().__init__(status=status)
-        self.fields = fields
-        self.body = body
-        self._is_written = False
+    status: int
+    fields: str
+    body: bytes
+    is_last: bool = False
 
-    @property
-    def prepared(self) -> bool:
-        return self._is_written
+    def data(self, *, is_new: bool, closes: bool, is_head: bool) -> bytes:
+        """`is_new`: in HTTP/1.1; `is_head`: the client wants no body."""
+        head = (
+            f"HTTP/1.{'1' if is_new else '0'} {self.status} {_PHRASES.get(self.status, '')}\r\n{self.fields}"
+            f"Content-Length: {len(self.body)}\r\nDate: {_date(int(time.time()))}\r\n{_connection(is_new, closes)}\r\n"
+        ).encode()
+        return head if is_head else head + self.body
 
-    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
-        if self._is_written:
-            return None
-        self._is_written = True
-        if self._keep_alive is None:
-            self._keep_alive = request.keep_alive
-        writer = request._payload_writer
-        body = b"" if request.method == "HEAD" else self.body
-        await writer.write_eof(self._head(request) + body)
-        return writer
 
-    async def write_eof(self, data: bytes = b"") -> None:
-        """It is written."""
+def stream_head(fields: str, *, is_new: bool, closes: bool) -> bytes:
+    """What comes before a stream: in chunks, or up to the connection's end where the client knows none."""
+    framing = "Transfer-Encoding: chunked\r\n" if is_new else ""
+    return (
+        f"HTTP/1.{'1' if is_new else '0'} 200 OK\r\n{fields}{framing}Date: {_date(int(time.time()))}\r\n"
+        f"{_connection(is_new, closes)}\r\n"
+    ).encode()
 
-    def _head(self, request: web.BaseRequest) -> bytes:
-        status, is_new = self.status, request.version >= HttpVersion11
-        lines = [f"HTTP/{'1.1' if is_new else '1.0'} {status} {_PHRASES.get(status, '')}"]
-        lines += [f"{name}: {value}" for name, value in self.fields.items()]
-        lines += [f"Content-Length: {len(self.body)}", f"Date: {rfc822_formatted_time()}"]
-        if not self._keep_alive and is_new:
-            lines.append("Connection: close")
-        elif self._keep_alive and request.version == HttpVersion10:
-            lines.append("Connection: keep-alive")
-        return "\r\n".join([*lines, "\r\n"]).encode()
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _connection(is_new: bool, closes: bool) -> str:
+    """What is not said is understood."""
+    if is_new:
+        return "Connection: close\r\n" if closes else ""
+    return "" if closes else "Connection: keep-alive\r\n"
+
+
+@lru_cache(1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

@@ -1,0 +1,129 @@
+"""What a request asks for: its body read by its dialect, its model found, its calls and their trials.
+
+Owns which headers and parts of a path say what about a call. Sends nothing and answers nothing: handling does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from msgspec import Struct, structs
+
+from ...engine.call import TRIAL_MAX, Call
+from ...engine.scheduler import Encoded
+from ...providers.table import PROVIDERS
+from ...wiring import Engine
+from ..dialects import anthropic_messages, gemini_generate, openai_chat, openai_responses
+from ..dialects.dialect import Asked, Dialect, Problem, Refused
+from ..dialects.naming import as_said_to, model_named
+from .asking import Asking
+from .bodies import object_of
+from .callers import Caller
+from .paths import CHAT, GENERATE, MESSAGES, RESPONSES, RUN_NAME, Way
+from .reach import refuse_unreached, unreached
+from .request import Request
+from .settings import GatewaySettings
+from .trials import Taken, Trials
+
+DIALECTS: Mapping[str, Dialect] = MappingProxyType(
+    {
+        CHAT: openai_chat.DIALECT,
+        RESPONSES: openai_responses.DIALECT,
+        MESSAGES: anthropic_messages.DIALECT,
+        GENERATE: gemini_generate.DIALECT,
+    }
+)
+_FAMILIES: Mapping[str, str] = MappingProxyType(
+    {CHAT: "openai", RESPONSES: "openai-responses", MESSAGES: "anthropic", GENERATE: "gemini"}
+)
+
+
+class Question(Struct):
+    """What one request asks for: its calls, a trial each, and the dialect's reading of it. `encoded`: in the words of
+    their provider, which are the same for all of them; None: it has none."""
+
+    asked: Asked
+    calls: tuple[Call, ...]
+    taken: Taken
+    encoded: Encoded | None
+
+
+class Reading:
+    """`unreached`: providers that nobody set up."""
+
+    def __init__(self, engine: Engine, settings: GatewaySettings, asking: Asking, trials: Trials) -> None:
+        self.unreached = unreached(engine.settings, settings)
+        self._engine = engine
+        self._asking = asking
+        self._trials = trials
+        # Who knows which model a word means, by the way it came.
+        self._named = {name: self._names_of(family, settings.models) for name, family in _FAMILIES.items()}
+
+    def question(self, request: Request, way: Way, caller: Caller, body: bytes) -> Question:
+        """Raises Refused, ConfigurationError."""
+        given = object_of(body)
+        if way.dialect == GENERATE:
+            given = {**given, "model": way.model, "stream": way.is_streamed}
+        elif way.model:
+            given = {**given, "model": way.model}
+        asked = DIALECTS[way.dialect].read(given, self._named[way.dialect])
+        call = asked.call
+        if not caller.may_ask(call.model):
+            raise refused(not_allowed(call.model))
+        self._asking.refuse_one_model_too_many(call.model)
+        if call.extra:
+            asked = as_said_to(asked, _FAMILIES[way.dialect], self._engine.family_of(call.model))
+            call = asked.call
+        encoded = self._asking.encoded(call)
+        taken = self._take(request, way, caller, encoded, asked.count, body)
+        calls = tuple([structs.replace(call, trial=number) if number else call for number in taken.numbers])
+        return Question(asked, calls, taken, encoded)
+
+    def model(self, way: Way) -> str:
+        """The one that a path names. Raises Refused."""
+        return self._named[way.dialect](way.model)
+
+    def _take(
+        self, request: Request, way: Way, caller: Caller, encoded: Encoded | None, count: int, body: bytes
+    ) -> Taken:
+        said = request.header("x-millstream-trial")
+        if said is not None:
+            if not said.isascii() or not said.isdigit() or len(said) > 19 or int(said) + count > TRIAL_MAX:
+                raise Refused("X-Millstream-Trial: expected a whole number, 0 or more", "X-Millstream-Trial")
+            return Taken(tuple(range(int(said), int(said) + count)))
+        scope = f"{caller.settings.name}\0{_run_of(request, way)}"
+        key = b"" if encoded is None else encoded.question.digest()
+        return self._trials.take(scope, key, count, body, request.header("idempotency-key") or "")
+
+    def _names_of(self, family: str, names: Mapping[str, str]) -> Callable[[str], str]:
+        def named(word: str) -> str:
+            model = model_named(word, family, names, self._is_provider)
+            refuse_unreached(word, model, self.unreached)
+            return model
+
+        return named
+
+    def _is_provider(self, name: str) -> bool:
+        settings = self._engine.settings
+        return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
+
+
+def not_allowed(model: str) -> Problem:
+    return Problem(403, "forbidden", f"this caller may not ask {model}: name it in its models", "model")
+
+
+def refused(problem: Problem) -> Refused:
+    made = Refused(problem.message)
+    made.problem = problem
+    return made
+
+
+def _run_of(request: Request, way: Way) -> str:
+    """The run's name, from header or path; they must not differ."""
+    said = request.header("x-millstream-run") or ""
+    if said and not RUN_NAME.fullmatch(said):
+        raise Refused("X-Millstream-Run: expected up to 100 letters, digits, dots and dashes", "X-Millstream-Run")
+    if said and way.run not in ("", said):
+        raise Refused(f"the path says run {way.run}, X-Millstream-Run {said}: send one", "X-Millstream-Run")
+    return said or way.run

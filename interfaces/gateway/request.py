@@ -1,0 +1,126 @@
+"""One request as it came on a connection, its body as far as it came, and what answers it.
+
+Owns the bound on bodies. Knows no socket, no path and no JSON: framing makes requests, handling reads them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from ..dialects.dialect import Problem, Refused
+from .guard import Seen
+from .whole import Whole
+
+BODY_BYTES_MAX = 16 << 20
+# The rest of so short a body is on its way, and not worth a connection.
+_SOON_BYTES = 64 << 10
+
+
+def too_large() -> Refused:
+    return Refused(f"the body is larger than {BODY_BYTES_MAX >> 20} MiB: cut it", None, "too_large", 413)
+
+
+class Body:
+    """What came of a request's body, packed as it came."""
+
+    __slots__ = ("_chunks", "_fault", "_waiter", "is_whole", "size")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.is_whole = False
+        self._chunks: list[bytes] = []
+        self._fault: Refused | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def take(self, data: bytes) -> None:
+        self.size += len(data)
+        self._chunks.append(data)
+
+    def end(self, fault: Refused | None = None) -> None:
+        """All of it has come; `fault`: why it never will."""
+        self.is_whole = fault is None
+        self._fault = fault
+        if fault is not None:
+            self._chunks.clear()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    @property
+    def is_broken(self) -> bool:
+        return self._fault is not None
+
+    @property
+    def data(self) -> bytes:
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    async def whole(self) -> bytes:
+        """All of it, waited for by one at a time. Raises Refused where it can't be had."""
+        if not self.is_whole and self._fault is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        if self._fault is not None:
+            raise self._fault
+        return self.data
+
+
+class Request:
+    """`seen`: what the guard looks at. `is_new`: HTTP/1.1; `is_last`: none follows it on its connection; `length`: its
+    body's as declared; `fault`: why it can't be read at all."""
+
+    __slots__ = ("body", "fault", "is_last", "is_new", "length", "seen")
+
+    def __init__(
+        self, seen: Seen, *, is_new: bool = True, is_last: bool = False, length: int = 0, fault: Problem | None = None
+    ) -> None:
+        self.seen = seen
+        self.is_new = is_new
+        self.is_last = is_last
+        self.length = length
+        self.fault = fault
+        self.body = Body()
+
+    @property
+    def is_soon_whole(self) -> bool:
+        """Where the next request begins is known, or will be in a moment: a client that waits for a word before it
+        sends its body may not send it any more."""
+        body = self.body
+        if body.is_whole or body.is_broken:
+            return body.is_whole
+        return 0 < self.length <= _SOON_BYTES and "expect" not in self.seen.headers
+
+    def header(self, name: str) -> str | None:
+        """As HTTP reads one that came twice: so none of its values is taken for the only one."""
+        given = self.seen.headers.get(name)
+        return None if given is None else ", ".join(given)
+
+
+class Back(Protocol):
+    """The way back to whoever asked, for what is not told at once."""
+
+    @property
+    def has_begun(self) -> bool:
+        """A head is out, and no other answer can be given any more."""
+
+    def invite(self) -> None:
+        """Tell a client that waits for it to send its body."""
+
+    async def begin(self, fields: str, data: bytes) -> None:
+        """Head and first piece of a stream. As every piece, it waits until the client takes what there is."""
+
+    async def write(self, data: bytes) -> None: ...
+
+    def end(self) -> None:
+        """The stream is whole."""
+
+
+class Work(Protocol):
+    """A request on its way to its answer. `whole`: the answer, where it is there at once. `end` is called once, when
+    the answer has been handed over or nobody waits for it any more."""
+
+    whole: Whole | None
+
+    async def answer(self, back: Back) -> Whole | None:
+        """None: it went back as a stream."""
+
+    def end(self) -> None: ...
