@@ -88,6 +88,12 @@ class Booking(NamedTuple):
     seat: Seat
     is_joining: bool
 
+    @property
+    def outcome(self) -> Outcome | None:
+        """What is known of it by now, if it is good."""
+        outcome = self.seat.known
+        return outcome if outcome is None or not self.is_joining else _shared(outcome)
+
 
 class Asking:
     """The engine as callers share it. `has_budgets`: some caller's. `spent` is told what callers' attempts cost, and
@@ -145,13 +151,14 @@ class Asking:
         said = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
         raise Refused(f"{said}: name {model} under [lanes], and start the gateway again", "model", "unknown_model", 503)
 
-    def begin(self, caller: Caller, wanted: Wanted) -> Booking | None:
-        """Have a call sent from now on, where its caller needs no turn for it; `fetch` waits for it. Raises Refused."""
+    def begin(self, caller: Caller, wanted: Wanted, told: Callable[[], None]) -> Booking | None:
+        """Have a call sent from now on, where its caller needs no turn for it. `told` at the instant of its end, be it
+        good or not; `fetch` waits for it. Raises Refused."""
         if caller.is_limited:
             return None
         self._refuse_what_no_budget_bears(caller, wanted)
         is_joining = wanted.key in self._flights
-        return Booking(self._board(caller, wanted, None), is_joining)
+        return Booking(self._board(caller, wanted, None, told), is_joining)
 
     async def fetch(self, caller: Caller, wanted: Wanted, hear: Hear | None, booking: Booking | None = None) -> Outcome:
         """The outcome of a call that has to be sent, or is under way already. Raises LaneStopped, Refused."""
@@ -179,10 +186,9 @@ class Asking:
             else:
                 return _shared(outcome) if is_joining else outcome
 
-    def _board(self, caller: Caller, wanted: Wanted, hear: Hear | None) -> Seat:
-        return self._flights.board(
-            wanted.key, partial(self._send, wanted, caller, None, is_heard=hear is not None), hear
-        )
+    def _board(self, caller: Caller, wanted: Wanted, hear: Hear | None, told: Callable[[], None] | None = None) -> Seat:
+        carry = partial(self._send, wanted, caller, None, is_heard=hear is not None)
+        return self._flights.board(wanted.key, carry, hear, told=told)
 
     async def close(self) -> None:
         await self._in_turn.close()

@@ -86,6 +86,8 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
+        else:
+            self._ended()
         self._served.closed(self)
 
     def eof_received(self) -> bool:
@@ -144,8 +146,30 @@ class Connection(asyncio.Protocol):
             self._request = None
         else:
             self._work = begun
-            self._task = self._loop.create_task(self._carry(request, begun))
-            self._task.add_done_callback(self._carried)
+            if begun.is_begun:
+                begun.told = self._heard
+            else:
+                self._carry_on(request, begun)
+
+    def _heard(self) -> None:
+        """What went on by itself has come to an end."""
+        request, work = self._request, self._work
+        assert request is not None and work is not None
+        try:
+            whole = work.finish()
+        except Exception as error:  # noqa: BLE001
+            # As above: others may wait for the same call.
+            whole = self._served.failed(error)
+        if whole is None:
+            self._carry_on(request, work)
+        else:
+            self._tell(request, whole)
+            # Once it is on its way.
+            self._loop.call_soon(self._ended)
+
+    def _carry_on(self, request: Request, work: Work) -> None:
+        self._task = self._loop.create_task(self._carry(request, work))
+        self._task.add_done_callback(self._carried)
 
     async def _carry(self, request: Request, work: Work) -> None:
         try:
@@ -158,17 +182,19 @@ class Connection(asyncio.Protocol):
 
     def _carried(self, task: asyncio.Task[None]) -> None:
         """However it ended, be it before its first step."""
-        work, self._work, self._task, self._request = self._work, None, None, None
-        assert work is not None
-        work.end()
-        if task.cancelled():
-            self.abort()
-            return
-        if error := task.exception():
+        self._task = None
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
             self._served.failed(error)
+        if error is not None:
             self.abort()
-            return
-        self._go_on()
+        self._ended()
+
+    def _ended(self) -> None:
+        work, self._work, self._request = self._work, None, None
+        if work is not None:
+            work.end()
+            self._go_on()
 
     def _tell(self, request: Request, whole: Whole) -> None:
         if self._transport.is_closing():

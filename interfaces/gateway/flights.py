@@ -22,7 +22,7 @@ class Flight:
     def __init__(self) -> None:
         self.task: asyncio.Task[Outcome] | None = None
         self.outcome: Outcome | None = None
-        self.waiters: set[asyncio.Future[Outcome]] = set()
+        self.seats: set[Seat] = set()
         self._said: list[str] = []
         self._listeners: list[Hear] = []
 
@@ -41,15 +41,13 @@ class Flight:
             listener("".join(self._said))
 
     def leave(self, listener: Hear) -> None:
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        self._listeners.remove(listener)
 
     def tell(self, outcome: Outcome) -> None:
         """From now on the call goes on to its end, whoever leaves."""
         self.outcome = outcome
-        for waiter in self.waiters:
-            if not waiter.done():
-                waiter.set_result(outcome)
+        for seat in tuple(self.seats):
+            seat.tell(outcome)
 
     def ended(self, task: asyncio.Task[Outcome]) -> None:
         """Whoever has not been told yet is now."""
@@ -57,31 +55,41 @@ class Flight:
         if error is None:
             self.tell(task.result())
             return
-        for waiter in self.waiters:
-            if not waiter.done():
-                waiter.cancel() if isinstance(error, asyncio.CancelledError) else waiter.set_exception(error)
+        for seat in tuple(self.seats):
+            seat.fail(error)
 
 
 Carry = Callable[[Flight], Coroutine[Any, Any, Outcome]]
 
 
 class Seat:
-    """Somebody's place in a flight, until `leave`: once nobody has one any more, the flight ends."""
+    """Somebody's place in a flight, until `leave`: once nobody has one any more, the flight ends. `told` is called at
+    the instant when the outcome is there, or why there is none; it must not raise."""
 
-    __slots__ = ("_flight", "_flights", "_hear", "_key", "_waiter")
+    __slots__ = ("_flight", "_flights", "_hear", "_key", "_told", "_waiter")
 
-    def __init__(self, flights: Flights, key: Hashable, flight: Flight, hear: Hear | None) -> None:
+    def __init__(
+        self, flights: Flights, key: Hashable, flight: Flight, hear: Hear | None, told: Callable[[], None] | None
+    ) -> None:
         self._flights = flights
         self._key = key
         self._flight = flight
         self._hear = hear
+        self._told = told
         # One future a seat, with nothing between it and the flight: an answer is on its way before its commit begins.
         self._waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         if flight.outcome is not None:
             self._waiter.set_result(flight.outcome)  # it is only being stored
-        flight.waiters.add(self._waiter)
-        if hear is not None and flight.outcome is None:
+            return
+        flight.seats.add(self)
+        if hear is not None:
             flight.listen(hear)
+
+    @property
+    def known(self) -> Outcome | None:
+        """The outcome, where there is one by now."""
+        waiter = self._waiter
+        return waiter.result() if waiter.done() and not waiter.cancelled() and waiter.exception() is None else None
 
     async def outcome(self) -> Outcome:
         try:
@@ -89,16 +97,29 @@ class Seat:
         finally:
             self.leave()
 
+    def tell(self, outcome: Outcome) -> None:
+        if not self._waiter.done():
+            self._waiter.set_result(outcome)
+            if self._told is not None:
+                self._told()
+
+    def fail(self, error: BaseException) -> None:
+        if self._waiter.done():
+            return
+        self._waiter.cancel() if isinstance(error, asyncio.CancelledError) else self._waiter.set_exception(error)
+        if self._told is not None:
+            self._told()
+
     def leave(self) -> None:
         flight, waiter = self._flight, self._waiter
-        if waiter not in flight.waiters:
+        if self not in flight.seats:
             return
-        flight.waiters.discard(waiter)
+        flight.seats.discard(self)
         if self._hear is not None:
             flight.leave(self._hear)
         if waiter.done() and not waiter.cancelled():
             waiter.exception()  # whoever leaves in the same instant never looks at it
-        if not flight.waiters:
+        if not flight.seats:
             self._flights.end(self._key, flight)
 
 
@@ -109,7 +130,7 @@ class Flights:
         self._flying: dict[Hashable, Flight] = {}
 
     def __repr__(self) -> str:
-        waiting = sum(len(flight.waiters) for flight in self._flying.values())
+        waiting = sum(len(flight.seats) for flight in self._flying.values())
         return f"<Flights [{len(self._flying)} under way, {waiting} waiting]>"
 
     def __len__(self) -> int:
@@ -123,13 +144,20 @@ class Flights:
         flight = self._flying.get(key)
         return None if flight is None else flight.outcome
 
-    def board(self, key: Hashable, carry: Carry, hear: Hear | None = None, landed: Landed | None = None) -> Seat:
+    def board(
+        self,
+        key: Hashable,
+        carry: Carry,
+        hear: Hear | None = None,
+        landed: Landed | None = None,
+        told: Callable[[], None] | None = None,
+    ) -> Seat:
         """A seat in the call with this key: in the one under way, else in `carry`, which begins now; `landed` is told
         when that one has ended, however it did, be it before its first step."""
         flight = self._flying.get(key)
         if flight is None:
             flight = self._begin(key, carry, landed)
-        return Seat(self, key, flight, hear)
+        return Seat(self, key, flight, hear, told)
 
     async def join(
         self, key: Hashable, carry: Carry, hear: Hear | None = None, landed: Landed | None = None

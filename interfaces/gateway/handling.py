@@ -46,11 +46,12 @@ _LATER = "; the gateway goes on by itself when there is room"
 
 
 class Exchange:
-    """One request while it is answered. `booking`: its one call, where that has been begun."""
+    """One request while it is answered. `booking`: its one call, where that has been begun; `said`: what its answer's
+    headers say."""
 
     __slots__ = (
         *("_handling", "began", "booking", "caller", "found", "id", "outcomes", "question", "request", "status"),
-        *("told", "way", "whole"),
+        *("said", "told", "way", "whole"),
     )
 
     def __init__(self, handling: Handling, request: Request, number: str, way: Way, caller: Caller) -> None:
@@ -63,7 +64,8 @@ class Exchange:
         self.question: Question | None = None
         self.found: Sequence[Outcome | Wanted] = ()
         self.booking: Booking | None = None
-        self.told = Told(False)
+        self.said = Told(False)
+        self.told: Callable[[], None] | None = None
         self.outcomes: Sequence[Outcome] = ()
         self.whole: Whole | None = None
         self.status = _GONE
@@ -72,11 +74,22 @@ class Exchange:
     def dialect(self) -> Dialect:
         return DIALECTS[self.way.dialect]
 
+    @property
+    def is_begun(self) -> bool:
+        return self.booking is not None
+
+    def finish(self) -> Whole | None:
+        return self._handling.finish(self)
+
     async def answer(self, back: Back) -> Whole | None:
         return await self._handling.answer(self, back)
 
     def end(self) -> None:
         self._handling.end(self)
+
+    def heard(self) -> None:
+        if self.told is not None:
+            self.told()
 
 
 class Handling:
@@ -166,13 +179,25 @@ class Handling:
             question = self._reading.question(exchange.request, exchange.way, exchange.caller, body)
             exchange.question = question
             found = exchange.found = [self.asking.look_up(call, question.encoded) for call in question.calls]
-            exchange.told = _told_before(found, question.taken.numbers)
+            exchange.said = _told_before(found, question.taken.numbers)
             if not any(isinstance(one, Wanted) for one in found):
                 self._tell(exchange, found)  # type: ignore[arg-type]
             elif len(found) == 1 and isinstance(found[0], Wanted) and not question.asked.is_streamed:
-                exchange.booking = self.asking.begin(exchange.caller, found[0])
+                exchange.booking = self.asking.begin(exchange.caller, found[0], exchange.heard)
         except (Refused, ConfigurationError, LocalFault) as error:
             self._refuse(exchange, error)
+
+    def finish(self, exchange: Exchange) -> Whole | None:
+        """None: it brought no outcome."""
+        booking = exchange.booking
+        outcome = None if booking is None else booking.outcome
+        if outcome is None:
+            return None
+        try:
+            self._tell(exchange, [outcome])
+        except Refused as error:
+            self._refuse(exchange, error)
+        return exchange.whole
 
     async def answer(self, exchange: Exchange, back: Back) -> Whole | None:
         """None: it went back as a stream."""
@@ -210,7 +235,7 @@ class Handling:
         if failure is not None:
             raise refused(problem_of_failure(failure))
         asked = question.asked
-        told = exchange.told = told_of(outcomes, question.taken.numbers)
+        told = exchange.said = told_of(outcomes, question.taken.numbers)
         if asked.is_streamed:
             stream = dialect.stream(asked)
             body, media_type = stream.begin() + stream.end(outcomes), dialect.stream_type
@@ -222,7 +247,7 @@ class Handling:
 
     def _refuse(self, exchange: Exchange, error: Exception) -> None:
         problem = _problem_of(error)
-        told = structs.replace(exchange.told, is_cached=False)
+        told = structs.replace(exchange.said, is_cached=False)
         exchange.status = problem.status
         exchange.whole = refusal(problem, exchange.dialect, exchange.way.dialect, exchange.id, told)
 
@@ -252,7 +277,7 @@ class Handling:
 
     async def _stream(self, exchange: Exchange, question: Question, back: Back) -> None:
         saying, dialect = Saying(), exchange.dialect
-        fields = stream_fields(exchange.told, exchange.id, dialect.stream_type)
+        fields = stream_fields(exchange.said, exchange.id, dialect.stream_type)
 
         async def outcomes() -> Sequence[Outcome]:
             found = await self._outcomes(exchange, saying.hear)

@@ -6,6 +6,7 @@ Owns the bound on bodies. Knows no socket, no path and no JSON: framing makes re
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from ..dialects.dialect import Problem, Refused
@@ -115,10 +116,17 @@ class Back(Protocol):
 
 
 class Work(Protocol):
-    """A request on its way to its answer. `whole`: the answer, where it is there at once. `end` is called once, when
-    the answer has been handed over or nobody waits for it any more."""
+    """A request on its way to its answer. `whole`: the answer, once it is there. `is_begun`: it goes on by itself, and
+    calls `told` when it comes to an end: then `finish` has the answer, or it has to be waited for with `answer` as any
+    other. `end` is called once, when the answer has been handed over or nobody waits for it any more."""
 
     whole: Whole | None
+    told: Callable[[], None] | None
+
+    @property
+    def is_begun(self) -> bool: ...
+
+    def finish(self) -> Whole | None: ...
 
     async def answer(self, back: Back) -> Whole | None:
         """None: it went back as a stream."""
