@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
-import struct
 import subprocess
-import termios
 from pathlib import Path
 
 import pytest
 from command_line import COMMAND, Done, environment, finish, start
 from rich.cells import cell_len
+from terminals import pieces, terminal
 
 from millstream.bench.millstone.importing.checks import Finding
 from millstream.bench.millstone.importing.gathering import FileReport, Gathered
@@ -76,8 +73,7 @@ def test_a_table_that_fits_is_no_other_than_in_a_file() -> None:
 
 def on_a_terminal(home: Path, columns: int, *arguments: str) -> Done:
     """What a terminal of so many columns gets as stdout."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    ours, theirs = terminal(columns)
     process = subprocess.Popen(
         [*COMMAND, *arguments],
         cwd=home,
@@ -87,13 +83,7 @@ def on_a_terminal(home: Path, columns: int, *arguments: str) -> Done:
         stderr=subprocess.PIPE,
     )
     os.close(theirs)
-    got = b""
-    try:
-        while chunk := os.read(ours, 65_536):
-            got += chunk
-    except OSError:  # how Linux says that the other side has closed
-        pass
-    os.close(ours)
+    got = b"".join(pieces(ours))
     _, err = process.communicate(timeout=30)
     return Done(process.returncode, got.decode().replace("\r\n", "\n"), err.decode())
 

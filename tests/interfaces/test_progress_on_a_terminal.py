@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from terminals import pieces, terminal
 
 ANSI = re.compile(r"\x1b")
 
@@ -43,7 +43,7 @@ def on_a_terminal(
     folder: Path, end: str, environment: dict[str, str], kill: signal.Signals | None = None
 ) -> tuple[int, str]:
     """What a terminal of 40 columns gets from the program; exit code and text."""
-    ours, theirs = pty.openpty()
+    ours, theirs = terminal(40, 20)
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     support = Path(__file__).parent.parent / "support"
     paths = os.pathsep.join((str(support), *sys.path))
@@ -58,16 +58,7 @@ def on_a_terminal(
     if kill is not None:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
         process.send_signal(kill)
-    got = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65_536)
-        except OSError:  # how Linux says that the other side has closed
-            break
-        if not chunk:
-            break
-        got += chunk
-    os.close(ours)
+    got = b"".join(pieces(ours))
     code = process.wait(timeout=30)
     if process.stdout is not None:
         process.stdout.close()

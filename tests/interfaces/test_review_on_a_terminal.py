@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import codecs
 import csv
-import fcntl
 import json
 import os
-import pty
 import re
 import select
 import signal
-import struct
 import subprocess
 import termios
 import time
@@ -23,6 +20,7 @@ import pytest
 from answered_run import answered_run
 from command_line import COMMAND, environment
 from rich.cells import cell_len
+from terminals import terminal
 
 from millstream.bench.millstone.grid import Item
 
@@ -45,8 +43,7 @@ class Typist:
     """A person at a terminal of so many columns and lines."""
 
     def __init__(self, home: Path, arguments: tuple[str, ...], columns: int, lines: int) -> None:
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self._ours, theirs = terminal(columns, lines)
         self._before = termios.tcgetattr(theirs)
         self._theirs = theirs
         self.process = subprocess.Popen(
@@ -218,7 +215,7 @@ def test_labels_saved_by_another_program_meanwhile_end_the_dialogue(folder: Path
 
 
 def test_with_nobody_to_read_the_questions_nothing_is_asked(folder: Path, tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
+    ours, theirs = terminal(80)
     try:
         done = subprocess.run(
             [*COMMAND, "review", "run", "--sample", "3"],

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
 import signal
-import struct
 import subprocess
-import termios
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_line import COMMAND, Provider, environment, finish, start
+from terminals import pieces, terminal
 
 CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
@@ -23,25 +20,17 @@ def on_a_terminal(
     home: Path, columns: int, arguments: tuple[str, ...], interrupt_when: Callable[[], bool] | None = None, **more: str
 ) -> tuple[int, str]:
     """What a terminal gets on stderr from a load test; exit code and text."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    ours, theirs = terminal(columns)
     variables = {**environment(home), "TERM": "xterm-256color", **more}
     command = [*COMMAND, "load", "sim/open", *arguments]
     process = subprocess.Popen(command, cwd=home, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs, env=variables)
     os.close(theirs)
     got = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65_536)
-        except OSError:  # how Linux says that the other side has closed
-            break
-        if not chunk:
-            break
-        got += chunk
+    for piece in pieces(ours):
+        got += piece
         if interrupt_when is not None and interrupt_when():
             process.send_signal(signal.SIGINT)
             interrupt_when = None
-    os.close(ours)
     return process.wait(timeout=30), got.decode()
 
 
