@@ -23,9 +23,10 @@ help: ## list the targets
 run: runtime ## the demo: a full grid against the simulated provider, on loopback
 	@$(RUN_COMMAND)
 
+# Bytecode is kept, whatever the environment says: hundreds of processes read the same modules.
 test: tools ## the test suite (PYTEST_ARGS="tests/engine -k lane" for a part)
 	@sh tests/browser/install-browser.sh
-	@$(PY) -m pytest -c tests/pytest.ini --rootdir=. -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -c tests/pytest.ini --rootdir=. -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 check: tools ## style, types, the floors of the house, known vulnerabilities
 	.venv/bin/ruff check .

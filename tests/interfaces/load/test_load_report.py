@@ -16,14 +16,12 @@ from msgspec.structs import replace
 from millstream.interfaces.load.reporting import names_of, write_page
 from millstream.metrics.load.file import Client
 
-
-def report(home: Path, *arguments: str) -> Done:
-    return finish(start(home, "report", *arguments))
+CommandLine = Callable[..., Done]
 
 
 def test_one_test_has_its_report_in_its_own_folder(tmp_path: Path) -> None:
     folder = written(steady(), tmp_path / "test")
-    done = report(tmp_path, "test")
+    done = finish(start(tmp_path, "report", "test"))
     assert done.code == 0, done.err
     assert done.out == (
         f"report: {folder}/report.html ({(folder / 'report.html').stat().st_size / 1e6:.1f} MB)\n"
@@ -35,11 +33,11 @@ def test_one_test_has_its_report_in_its_own_folder(tmp_path: Path) -> None:
     assert float(row["calls_per_s"]) == steady().models["sim/steady"].rate
 
 
-def test_several_tests_have_one_beside_them_named_apart_by_their_folders(tmp_path: Path) -> None:
+def test_several_tests_have_one_beside_them_named_apart_by_their_folders(cli: CommandLine, tmp_path: Path) -> None:
     bound = replace(closed(), client=Client(("the loop lagged",), 0.1, 1.0, 1.0))
     written(steady(), tmp_path / "before/test")
     written(bound, tmp_path / "after/test")
-    done = report(tmp_path, "before/test", "after/test", "before/../before/test", "--out", "both", "--json")
+    done = cli("report", "before/test", "after/test", "before/../before/test", "--out", "both", "--json")
     assert done.code == 0, done.err
     told = json.loads(done.out)
     assert told["report"] == str(tmp_path / "both/report.html") and told["bytes"] > 50_000
@@ -51,17 +49,17 @@ def test_several_tests_have_one_beside_them_named_apart_by_their_folders(tmp_pat
     page = (tmp_path / "both/report.html").read_text()
     assert "before/test" in page and "after/test: the client was the bottleneck" in page
     assert str(tmp_path) not in page
-    assert "BOTTLENECK in" in report(tmp_path, "after/test").out
+    assert "BOTTLENECK in" in cli("report", "after/test").out
 
 
-def test_a_report_made_again_is_the_same_and_one_of_somebody_else_stays(tmp_path: Path) -> None:
+def test_a_report_made_again_is_the_same_and_one_of_somebody_else_stays(cli: CommandLine, tmp_path: Path) -> None:
     folder = written(closed(), tmp_path / "test")
     page = write_page([folder], folder)
     assert page == folder / "report.html"
     first = page.read_bytes()
     assert write_page([folder], folder).read_bytes() == first
     page.write_text("<p>mine")
-    done = report(tmp_path, "test")
+    done = cli("report", "test")
     assert done.code == 2 and done.err.endswith("no report of ours: move it away, or choose another --out\n")
     assert page.read_text() == "<p>mine"
 
@@ -133,11 +131,11 @@ WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, what: str) -> None:
+def test_what_is_wrong_is_told_in_one_line(cli: CommandLine, tmp_path: Path, what: str) -> None:
     change, arguments, code, said = WRONG[what]
     written(closed(), tmp_path / "test")
     change(tmp_path)
-    done = report(tmp_path, *arguments)
+    done = cli("report", *arguments)
     lines = [line for line in done.err.splitlines() if not line.startswith("millstream: computing")]
     assert (done.code, done.out, len(lines)) == (code, "", 1), done.err
     assert said in lines[0]

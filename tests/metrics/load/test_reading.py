@@ -13,7 +13,9 @@ from load_files import steady, swept
 
 from millstream.metrics.load.reading import DamagedLoad, load_of
 
-WHOLE = msgspec.json.encode(steady())
+
+def whole() -> bytes:
+    return msgspec.json.encode(steady())
 
 
 def test_what_was_written_is_read_back_whole() -> None:
@@ -23,7 +25,7 @@ def test_what_was_written_is_read_back_whole() -> None:
 
 
 def changed(change: Callable[[Any], None]) -> bytes:
-    fields = json.loads(WHOLE)
+    fields = json.loads(whole())
     change(fields)
     return json.dumps(fields).encode()
 
@@ -32,23 +34,29 @@ def of_model(**values: Any) -> Callable[[Any], None]:
     return lambda fields: fields["models"]["sim/steady"].update(values)
 
 
-WRONG: dict[str, tuple[bytes, str]] = {
-    "nothing": (b"", "as JSON, got: Input data was truncated"),
-    "no JSON": (b"hello", "as JSON, got: "),
-    "a list": (b"[]", "as JSON, got: Expected `object`"),
-    "another object": (b"{}", "expected version 1, got none"),
-    "a later version": (changed(lambda fields: fields.update(version=2)), "expected version 1, got 2: read it with"),
-    "a version that is true": (changed(lambda fields: fields.update(version=True)), "expected version 1, got True"),
-    "cut": (WHOLE[: len(WHOLE) // 2], "as JSON, got: "),
-    "not text": (b"\xff\xfe\x00", "as JSON, got: "),
-    "no model": (changed(lambda fields: fields.update(models={})), "at least 1 model, got none"),
+WRONG: dict[str, tuple[Callable[[], bytes], str]] = {
+    "nothing": (lambda: b"", "as JSON, got: Input data was truncated"),
+    "no JSON": (lambda: b"hello", "as JSON, got: "),
+    "a list": (lambda: b"[]", "as JSON, got: Expected `object`"),
+    "another object": (lambda: b"{}", "expected version 1, got none"),
+    "a later version": (
+        lambda: changed(lambda fields: fields.update(version=2)),
+        "expected version 1, got 2: read it with",
+    ),
+    "a version that is true": (
+        lambda: changed(lambda fields: fields.update(version=True)),
+        "expected version 1, got True",
+    ),
+    "cut": (lambda: whole()[: len(whole()) // 2], "as JSON, got: "),
+    "not text": (lambda: b"\xff\xfe\x00", "as JSON, got: "),
+    "no model": (lambda: changed(lambda fields: fields.update(models={})), "at least 1 model, got none"),
     "a field less": (
-        changed(lambda fields: fields["models"]["sim/steady"].pop("calls")),
+        lambda: changed(lambda fields: fields["models"]["sim/steady"].pop("calls")),
         "missing required field `calls`",
     ),
-    "another type": (changed(of_model(calls="many")), "Expected `int`, got `str`"),
-    "a rate below 0": (changed(of_model(rate=-1.0)), "expected counts and rates of 0 and more"),
-    "a number beyond all": (WHOLE.replace(b'"rate":', b'"rate":1e999,"rat":', 1), "figures of a load test"),
+    "another type": (lambda: changed(of_model(calls="many")), "Expected `int`, got `str`"),
+    "a rate below 0": (lambda: changed(of_model(rate=-1.0)), "expected counts and rates of 0 and more"),
+    "a number beyond all": (lambda: whole().replace(b'"rate":', b'"rate":1e999,"rat":', 1), "figures of a load test"),
 }
 
 
@@ -56,7 +64,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
 def test_what_is_wrong_is_told_in_one_line(what: str) -> None:
     data, said = WRONG[what]
     with pytest.raises(DamagedLoad) as raised:
-        load_of(data)
+        load_of(data())
     assert said in str(raised.value) and "\n" not in str(raised.value)
 
 
@@ -79,9 +87,9 @@ def test_times_and_parts_below_nothing_are_not_drawn() -> None:
 
 def test_no_damage_does_more_than_say_so() -> None:
     random = Random(8)
-    said = 0
+    said, sound = 0, whole()
     for _ in range(300):
-        data = bytearray(WHOLE)
+        data = bytearray(sound)
         for _ in range(random.randint(1, 3)):
             at = random.randrange(len(data))
             data[at : at + random.randint(0, 2)] = random.randbytes(random.randint(0, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
@@ -57,19 +58,20 @@ def evil() -> list[Load]:
     return [renamed(steady(), texts[0], texts[1:9]), renamed(searched(), "__proto__", texts[50:60])]
 
 
-CASES: dict[str, list[Load]] = {
-    "one rate": [steady()],
-    "a closed loop": [closed()],
-    "a search": [searched()],
-    "two": [swept(), searched()],
-    "nine": [closed()] * 8 + [swept()],
-    "hostile": evil(),
+# Measured by whoever asks for one, not by every process that reads this module.
+CASES: dict[str, Callable[[], list[Load]]] = {
+    "one rate": lambda: [steady()],
+    "a closed loop": lambda: [closed()],
+    "a search": lambda: [searched()],
+    "two": lambda: [swept(), searched()],
+    "nine": lambda: [closed()] * 8 + [swept()],
+    "hostile": evil,
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_chart_holds_to_the_schema_and_fits_its_size(case: str) -> None:
-    for figure in figures_of(*CASES[case]):
+    for figure in figures_of(*CASES[case]()):
         if figure.spec is None:
             assert figure.empty.endswith(".")
             continue

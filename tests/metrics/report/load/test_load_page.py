@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 
 import pytest
 from hostile import hostile
@@ -24,9 +26,19 @@ def alone(load: Load) -> tuple[Elements, Drawn]:
     return Elements(made.page), made
 
 
+@cache
+def page_of(load: Callable[[], Load]) -> tuple[Elements, Drawn]:
+    return alone(load())
+
+
 def side_by_side(*loads: Load) -> tuple[Elements, Drawn]:
     made = drawn([LoadTest(f"test {at}", load) for at, load in enumerate(loads, 1)])
     return Elements(made.page), made
+
+
+@cache
+def swept_and_searched() -> tuple[Elements, Drawn]:
+    return side_by_side(swept(), searched())
 
 
 def of(load: Load) -> Model:
@@ -56,10 +68,9 @@ def known(found: Percentile) -> list[float]:
 
 
 @pytest.mark.parametrize("load", [steady, swept, searched, closed])
-def test_the_percentiles_on_the_page_are_those_of_the_file(load: object) -> None:
-    assert callable(load)
-    measured: Load = load()
-    page, made = alone(measured)
+def test_the_percentiles_on_the_page_are_those_of_the_file(load: Callable[[], Load]) -> None:
+    measured = load()
+    page, made = page_of(load)
     model = of(measured)
     every = {"Latency": model.latency, "Service time": model.service, "First token": model.first_token}
     for name, times in every.items():
@@ -80,7 +91,7 @@ def test_the_percentiles_on_the_page_are_those_of_the_file(load: object) -> None
 
 def test_counts_rates_and_shares_are_those_of_the_file() -> None:
     load = steady()
-    page, made = alone(load)
+    page, made = page_of(steady)
     model = of(load)
     assert page.column("what-came", "Calls") == [f"{model.calls:,}"]
     assert float(page.column("what-came", "Calls a second")[0]) == pytest.approx(model.rate, rel=0.005)
@@ -102,7 +113,7 @@ def test_counts_rates_and_shares_are_those_of_the_file() -> None:
 
 def test_every_slice_and_every_rate_stands_in_its_table() -> None:
     load = swept()
-    _, made = alone(load)
+    _, made = page_of(swept)
     slices = list(table(made, "load-over-time").records())
     assert [(row["begins"], row["calls"]) for row in slices] == [
         (part.begins_s, part.calls) for part in of(load).slices
@@ -121,7 +132,7 @@ def test_every_slice_and_every_rate_stands_in_its_table() -> None:
 
 def test_the_headline_says_what_was_asked_and_what_came() -> None:
     load = steady()
-    page, _ = alone(load)
+    page, _ = page_of(steady)
     assert "Asked: 20 calls a second, Poisson arrivals." in page.text
     model = of(load)
     assert f"Came: {model.calls:,} calls in 50.0 s, {model.rate:.1f} a second" in page.text
@@ -134,7 +145,7 @@ def test_the_headline_says_what_was_asked_and_what_came() -> None:
 
 def test_goal_and_knee_are_told_with_their_rates() -> None:
     load = searched()
-    page, _ = alone(load)
+    page, _ = page_of(searched)
     goal, knee = of(load).goal, of(load).knee
     assert goal is not None and goal.kept is not None and goal.missed is not None and knee is not None
     assert f"The highest rate that kept it is {goal.kept:.4g} calls a second. {goal.missed:.4g} did not" in page.text
@@ -183,12 +194,12 @@ def test_a_test_that_ended_early_says_so() -> None:
     load = replace(steady(), ending="interrupted", ending_detail="by SIGINT")
     page, _ = alone(load)
     assert "It ended before all was sent: it was interrupted: by SIGINT." in page.text
-    whole, _ = alone(steady())
+    whole, _ = page_of(steady)
     assert "ended before" not in whole.text
 
 
 def test_what_is_not_there_is_left_out_and_told_why() -> None:
-    page, made = alone(closed())
+    page, made = page_of(closed)
     links = [attributes["href"] for name, attributes in page.elements if name == "a" and "href" in attributes]
     assert {"#over-time", "#percentiles"} <= set(links)
     assert not {"#by-rate", "#streaming", "#errors", "#differences"} & set(links)
@@ -199,7 +210,7 @@ def test_what_is_not_there_is_left_out_and_told_why() -> None:
     assert {each.name for each in made.tables} == {
         *("load-summary", "load-percentiles", "load-over-time", "load-spectrum")
     }
-    one_rate, _ = alone(steady())
+    one_rate, _ = page_of(steady)
     assert "since one rate alone was asked" in one_rate.text and "no answer was streamed" not in one_rate.text
 
 
@@ -227,7 +238,7 @@ def test_a_test_without_a_call_has_a_page_too() -> None:
 
 
 def test_the_figures_are_drawn_and_every_identity_is_its_own() -> None:
-    for page, made in (alone(searched()), side_by_side(swept(), searched())):
+    for page, made in (page_of(searched), swept_and_searched()):
         figures = [attributes["id"] for name, attributes in page.elements if name == "figure"]
         assert len(figures) == 4 == made.page.count(b"<svg")
         assert [name for name, times in Counter(page.identities()).items() if times > 1] == []
@@ -235,7 +246,7 @@ def test_the_figures_are_drawn_and_every_identity_is_its_own() -> None:
         assert {link[1:] for link in links if link.startswith("#")} <= set(page.identities())
         files = {link for link in links if link.endswith(".csv")}
         assert files == {f"tables/{each.name}.csv" for each in made.tables}
-    assert b">knee</text>" in alone(swept())[1].page and b">goal: p95</text>" in alone(searched())[1].page
+    assert b">knee</text>" in page_of(swept)[1].page and b">goal: p95</text>" in page_of(searched)[1].page
 
 
 def test_several_models_have_a_figure_each_and_stand_in_the_same_tables() -> None:
@@ -248,7 +259,7 @@ def test_several_models_have_a_figure_each_and_stand_in_the_same_tables() -> Non
 
 def test_tests_side_by_side_differ_by_what_their_files_differ() -> None:
     first, second = swept(), searched()
-    page, made = side_by_side(first, second)
+    page, made = swept_and_searched()
     rows = {str(row["what"]): row for row in table(made, "load-differences").records()}
     for percent in (50.0, 90.0, 99.0):
         one, other = of(first).latency.at(percent), of(second).latency.at(percent)
@@ -282,11 +293,11 @@ def test_other_models_are_compared_where_there_is_one_on_each_side() -> None:
 
 
 def test_the_same_tests_give_the_same_bytes() -> None:
-    assert alone(searched())[1] == alone(searched())[1]
+    assert alone(searched())[1] == page_of(searched)[1]
 
 
 def test_the_page_has_no_script_and_allows_none() -> None:
-    page, made = alone(steady())
+    page, made = page_of(steady)
     assert "script" not in page.names() and b"javascript" not in made.page.lower()
     policy = next(attributes["content"] for name, attributes in page.elements if attributes.get("http-equiv"))
     assert policy is not None and "script-src 'none'" in policy and policy.startswith("default-src 'none'")
@@ -296,7 +307,7 @@ def test_the_page_has_no_script_and_allows_none() -> None:
 
 def test_hostile_names_are_shown_and_are_no_markup() -> None:
     texts = [text for text in hostile(120) if len(text) < 10_000]
-    plain, _ = alone(steady())
+    plain, _ = page_of(steady)
     tags = set(plain.names())
     load = steady()
     for at in range(0, len(texts) - 12, 12):
