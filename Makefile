@@ -23,10 +23,14 @@ help: ## list the targets
 run: runtime ## the demo: a full grid against the simulated provider, on loopback
 	@$(RUN_COMMAND)
 
-# Bytecode is kept, whatever the environment says: hundreds of processes read the same modules.
+# Bytecode is kept, whatever the environment says: hundreds of processes read the same modules. What tests write is in
+# memory where there is enough of it: else half of their time would go to waiting for a disk.
 test: tools ## the test suite (PYTEST_ARGS="tests/engine -k lane" for a part)
 	@sh tests/browser/install-browser.sh
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -c tests/pytest.ini --rootdir=. -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
+		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+memory = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4 * 1024 * 1024 { print "/dev/shm" }')
 
 check: tools ## style, types, the floors of the house, known vulnerabilities
 	.venv/bin/ruff check .

@@ -86,7 +86,7 @@ def test_an_endless_iterator_of_a_stopped_lane_ends_the_run_too(tmp_path: Path) 
     call = Call(M, "a")
 
     async def main() -> None:
-        async with engine_over({M: provider}, tmp_path) as bench:
+        async with engine_over({M: provider}, tmp_path, Lane(M, concurrency=2)) as bench:
             with pytest.raises(Stopped):
                 async for _ in run_calls(bench.scheduler, iter(lambda: call, None)):
                     pass
