@@ -14,7 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from raw_server import RawServer, Visit, http
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+# A short one: to load it, which checks its primes, is most of what an engine with such a key does.
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=1024)
 PEM = KEY.private_bytes(
     serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
 ).decode()
