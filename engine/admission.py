@@ -189,6 +189,8 @@ class Admission:
     def failed(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool = False) -> None:
         """Learn from a fault: give back what it gives back, pause, cut, open the breaker or stop. `is_alone`: no other
         call is in flight or waits."""
+        if fault.action == "throttle":
+            self._ledger.make_up_less()
         if fault.quota == "refund":
             self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
         elif fault.quota == "settle":

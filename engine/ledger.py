@@ -18,22 +18,26 @@ TICK_S = 0.25
 # A send may arrive up to a tick late and stands up to a tick early in its slot: 60.5 s cover a true minute.
 TICKS_COUNTED = 242
 _SLOTS = 256
-# What a slot counts, and the minute's sums of the same; then, until when what was taken has to be paced.
+# What a slot counts, and the minute's sums of the same; then, until when what was taken has to be paced, and whoever
+# asked last has to wait.
 _REQUESTS, _INPUT, _OUTPUT = range(3)
 _COUNTED = 3
 _TAIL, _HEAD, _BOOT, _SUMS, _NEXT_US = 0, 1, 2, 3, 6
 _TOKENS = 3  # input and output together, which have a pace and no sum of their own
 _PACED = 4
+_WAITED_US = _NEXT_US + _PACED
 _FIELDS = 16
 _WORDS = _FIELDS + _COUNTED * _SLOTS
 _MINUTE_US = 61_000_000
 _LAYOUT = 2
 
-REQUESTS_SHARE = 0.995 / 60.5
-TOKENS_SHARE = 1 / 60.2
+PACED_SHARE = 0.995 / 60.5
 BURST_SHARE = 1 / 200
-_BURST_US = int(1e6 * BURST_SHARE / REQUESTS_SHARE)
-_TOKEN_BURST_US = int(1e6 * BURST_SHARE / TOKENS_SHARE)
+_BURST_US = int(1e6 * BURST_SHARE / PACED_SHARE)
+# Of a minute's tokens so many are kept for calls in flight that come to more than was reserved for them.
+_KEPT_SHARE = 1 / 200
+# Whoever was told how long to wait comes back at most so much later.
+_LATE_US = 500_000
 # How early a request may go where a quota asks for a distance between two.
 _SPACED_BURST_US = 50_000
 _NO_LIMIT = float("inf")
@@ -72,7 +76,7 @@ def _is_sound(words: memoryview) -> bool:
         0 <= tail <= head + 1 <= tail + _SLOTS
         and min(slots) >= 0
         and [sum(slots[kind::_COUNTED]) for kind in range(_COUNTED)] == sums
-        and max(next_us) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
+        and max(*next_us, words[_WAITED_US]) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
     )
 
 
@@ -80,6 +84,7 @@ class Ledger:
     """A sliding minute of requests and tokens under a quota, which may change meanwhile."""
 
     def __init__(self, quota: Quota, path: Path | None = None) -> None:
+        self._halvings = 0
         self.set_quota(quota)
         self._owed: list[tuple[int, int, int, int]] = []
         self._fd: int | None = None
@@ -94,16 +99,24 @@ class Ledger:
 
     def set_quota(self, quota: Quota) -> None:
         """Hold to another quota from now on; what the minute holds already counts under it too."""
-        self._rpm, self._tpm, self._itpm, self._otpm = (
-            _NO_LIMIT if amount is None else amount for amount in (quota.rpm, quota.tpm, quota.itpm, quota.otpm)
+        self._rpm = _NO_LIMIT if quota.rpm is None else quota.rpm
+        self._tpm, self._itpm, self._otpm = (
+            _NO_LIMIT if amount is None else amount - int(_KEPT_SHARE * amount)
+            for amount in (quota.tpm, quota.itpm, quota.otpm)
         )
-        paced_us = 0.0 if quota.rpm is None else 1e6 / (quota.rpm * REQUESTS_SHARE)
+        self._made_up_us = 0 if quota.spacing_s else int(1e6 * quota.made_up_s) >> self._halvings
+        paced_us = 0.0 if quota.rpm is None else 1e6 / (quota.rpm * PACED_SHARE)
         self._request_us = round(max(paced_us, 1e6 * quota.spacing_s))
         self._burst_us = _SPACED_BURST_US if quota.spacing_s else _BURST_US
         self._token_us, self._input_us, self._output_us = (
-            0.0 if amount is None else 1e6 / (amount * TOKENS_SHARE) for amount in (quota.tpm, quota.itpm, quota.otpm)
+            0.0 if amount is None else 1e6 / (amount * PACED_SHARE) for amount in (quota.tpm, quota.itpm, quota.otpm)
         )
         self._is_split = quota.itpm is not None or quota.otpm is not None
+
+    def make_up_less(self) -> None:
+        """A refusal came although no limit was passed: so much at once may have been too much."""
+        self._halvings += 1
+        self._made_up_us >>= 1
 
     def _open(self, boot: int) -> None:
         self._lock()
@@ -122,14 +135,19 @@ class Ledger:
             tick = self._catch_up(words, now)
             now_us = int(now * 1e6)
             read, written = tokens.input, tokens.output
+            total = read + written
             if (
                 words[_NEXT_US + _REQUESTS] - self._burst_us > now_us
-                or words[_NEXT_US + _TOKENS] - _TOKEN_BURST_US > now_us
+                or words[_NEXT_US + _TOKENS] - _BURST_US > now_us
                 or words[_SUMS + _REQUESTS] + 1 > self._rpm
-                or words[_SUMS + _INPUT] + words[_SUMS + _OUTPUT] + read + written > self._tpm
+                or 0 < words[_SUMS + _INPUT] + words[_SUMS + _OUTPUT] > self._tpm - total
                 or (self._is_split and self._lacks_one(words, now_us, read, written))
             ):
-                return self._wait(words, now, read, written)
+                wait = self._wait(words, now, read, written)
+                words[_WAITED_US] = now_us + int(1e6 * wait[0])
+                return wait
+            # What one limit lost while a call waited for another, it makes up for; what was not wanted is gone.
+            from_us = now_us - self._made_up_us if now_us <= words[_WAITED_US] + _LATE_US else now_us
             slot = _FIELDS + _COUNTED * (tick % _SLOTS)
             words[slot] += 1
             words[slot + _INPUT] += read
@@ -137,11 +155,11 @@ class Ledger:
             words[_SUMS] += 1
             words[_SUMS + _INPUT] += read
             words[_SUMS + _OUTPUT] += written
-            words[_NEXT_US] = max(words[_NEXT_US], now_us) + self._request_us
-            words[_NEXT_US + _TOKENS] = max(words[_NEXT_US + _TOKENS], now_us) + int(self._token_us * (read + written))
+            words[_NEXT_US] = max(words[_NEXT_US], from_us) + self._request_us
+            words[_NEXT_US + _TOKENS] = max(words[_NEXT_US + _TOKENS], from_us) + int(self._token_us * total)
             if self._is_split:
-                words[_NEXT_US + _INPUT] = max(words[_NEXT_US + _INPUT], now_us) + int(self._input_us * read)
-                words[_NEXT_US + _OUTPUT] = max(words[_NEXT_US + _OUTPUT], now_us) + int(self._output_us * written)
+                words[_NEXT_US + _INPUT] = max(words[_NEXT_US + _INPUT], from_us) + int(self._input_us * read)
+                words[_NEXT_US + _OUTPUT] = max(words[_NEXT_US + _OUTPUT], from_us) + int(self._output_us * written)
             return 0.0, ""
         finally:
             self._unlock()
@@ -236,24 +254,28 @@ class Ledger:
     def _lacks_one(self, words: memoryview, now_us: int, read: int, written: int) -> bool:
         """Whether input or output by itself stands in the way."""
         return (
-            words[_NEXT_US + _INPUT] - _TOKEN_BURST_US > now_us
-            or words[_NEXT_US + _OUTPUT] - _TOKEN_BURST_US > now_us
-            or words[_SUMS + _INPUT] + read > self._itpm
-            or words[_SUMS + _OUTPUT] + written > self._otpm
+            words[_NEXT_US + _INPUT] - _BURST_US > now_us
+            or words[_NEXT_US + _OUTPUT] - _BURST_US > now_us
+            or 0 < words[_SUMS + _INPUT] > self._itpm - read
+            or 0 < words[_SUMS + _OUTPUT] > self._otpm - written
         )
 
     def _wait(self, words: memoryview, now: float, read: int, written: int) -> tuple[float, str]:
         """The longest of all waits. A microsecond at least, since times are kept in whole ones."""
         requests, read_so_far, written_so_far = words[_SUMS : _SUMS + _COUNTED].tolist()
-        over = read_so_far + written_so_far + read + written - self._tpm
+        held = read_so_far + written_so_far
         paced_us = max(
             words[_NEXT_US + kind] for kind in ((_TOKENS, _INPUT, _OUTPUT) if self._is_split else (_TOKENS,))
         )
         return max(
-            (self._until_free(words, now, (_INPUT, _OUTPUT), over), "tokens"),
-            (self._until_free(words, now, (_INPUT,), read_so_far + read - self._itpm), "tokens"),
-            (self._until_free(words, now, (_OUTPUT,), written_so_far + written - self._otpm), "tokens"),
-            ((paced_us - _TOKEN_BURST_US) / 1e6 - now, "tokens"),
+            # A call that needs all of a minute has it alone.
+            (self._until_free(words, now, (_INPUT, _OUTPUT), min(held, held + read + written - self._tpm)), "tokens"),
+            (self._until_free(words, now, (_INPUT,), min(read_so_far, read_so_far + read - self._itpm)), "tokens"),
+            (
+                self._until_free(words, now, (_OUTPUT,), min(written_so_far, written_so_far + written - self._otpm)),
+                "tokens",
+            ),
+            ((paced_us - _BURST_US) / 1e6 - now, "tokens"),
             (self._until_free(words, now, (_REQUESTS,), requests + 1 - self._rpm), "requests"),
             ((words[_NEXT_US] - self._burst_us) / 1e6 - now, "requests"),
             (1e-6, "requests"),

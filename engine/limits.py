@@ -24,6 +24,9 @@ _SHORT_LATE_S = 0.15
 # Longer than the last second of a window may be told.
 _SURE_AFTER_S = 5.0
 _NO_LIMIT = float("inf")
+# What one limit loses while calls wait for another comes at once when these let go. So much of it makes up for most of
+# what requests and tokens lose to each other; a provider that holds less at once is told by its refusals.
+MADE_UP_S = 10.0
 
 
 class Tokens(Struct, frozen=True):
@@ -95,13 +98,15 @@ class Lack(NamedTuple):
 
 class Quota(Struct, frozen=True):
     """The most that any sliding minute may hold, and the least time between two requests where a limit holds for less
-    than a minute. None: no limit."""
+    than a minute. None: no limit. `made_up_s`: so much of what a limit lost, while calls waited for another, may go at
+    once."""
 
     rpm: float | None = None
     tpm: float | None = None
     itpm: float | None = None
     otpm: float | None = None
     spacing_s: float = 0.0
+    made_up_s: float = MADE_UP_S
 
     @property
     def least_tokens(self) -> float:
@@ -116,6 +121,7 @@ class Quota(Struct, frozen=True):
             _smaller(self.itpm, other.itpm),
             _smaller(self.otpm, other.otpm),
             max(self.spacing_s, other.spacing_s),
+            min(self.made_up_s, other.made_up_s),
         )
 
     def lacks(self, tokens: Tokens) -> Lack | None:
@@ -143,7 +149,11 @@ def _smaller(one: float | None, other: float | None) -> float | None:
 
 
 def declared_quota(lane: Lane) -> Quota:
-    return Quota(lane.rpm, lane.tpm, lane.itpm, lane.otpm, lane.spacing_s)
+    made_up_s = MADE_UP_S
+    if lane.burst is not None and lane.rpm is not None:
+        # Half of what a full bucket holds: the other half is for the size of a call.
+        made_up_s = max(0.0, min(made_up_s, 0.5 * MINUTE_S * lane.burst / lane.rpm - 0.5))
+    return Quota(lane.rpm, lane.tpm, lane.itpm, lane.otpm, lane.spacing_s, made_up_s)
 
 
 def quota_of(limits: Iterable[Limit]) -> Quota:
