@@ -65,8 +65,11 @@ def read(body: Mapping[str, Any], named: Callable[[str], str]) -> Asked:
     model = text(given["model"], "model")
     if "messages" not in given:
         missing("messages")
-    extra = {name: writable(value, name) for name, value in given.items() if name not in _READ and name not in DROPPED}
-    spare = {name for name in extra if name in SPARE or (name in _DEFAULTS and extra[name] == _DEFAULTS[name])}
+    extra: dict[str, Any] = {}
+    spare: set[str] = set()
+    if not given.keys() <= _READ:
+        extra = {name: writable(given[name], name) for name in given if name not in _READ and name not in DROPPED}
+        spare = {name for name in extra if name in SPARE or (name in _DEFAULTS and extra[name] == _DEFAULTS[name])}
     settings = _settings(given, extra, spare)
     is_streamed = flag(given.get("stream", False), "stream")
     try:

@@ -108,7 +108,7 @@ def some(value: Any, where: str, wanted: str = "an array of objects") -> Sequenc
 
 
 def table(value: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
+    if value.__class__ is not dict and not isinstance(value, Mapping):
         wrong_type(where, "an object", value)
     return value
 

@@ -35,6 +35,9 @@ class Told(Struct, frozen=True):
 
 
 def told_of(outcomes: Sequence[Outcome], numbers: tuple[int, ...]) -> Told:
+    if len(outcomes) == 1:
+        one = outcomes[0]
+        return Told(one.cached, numbers, one.key, one.cost)
     costs = [outcome.cost for outcome in outcomes if outcome.cost is not None]
     cost = sum(costs) if len(costs) == len(outcomes) else None
     return Told(all(outcome.cached for outcome in outcomes), numbers, outcomes[0].key, cost)

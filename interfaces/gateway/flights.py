@@ -182,7 +182,7 @@ class Flights:
     def _begin(self, key: Hashable, carry: Carry, landed: Landed | None) -> Flight:
         # No await between the look and this: nobody else begins the same.
         flight = self._flying[key] = Flight()
-        task = flight.task = asyncio.create_task(carry(flight))
+        task = flight.task = asyncio.get_running_loop().create_task(carry(flight))
 
         def ended(task: asyncio.Task[Outcome]) -> None:
             self._land(key, flight)

@@ -22,6 +22,7 @@ ANYONE = ""
 METHODS = ("GET", "HEAD", "POST")
 _HTTP_PORT = 80
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([1-9][0-9]{0,4}))?")
+_PLAIN_JSON = "application/json"
 _JSON = re.compile(r"application/json\s*(?:;.*)?", re.IGNORECASE)
 _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 # A browser says so of a page of our own, of which there is none, and of an address that a person typed.
@@ -67,7 +68,9 @@ def judge(seen: Seen, rules: Rules) -> str | Problem:
     if not seen.target.startswith("/"):
         return Problem(400, "invalid", "expected a path such as /v1/chat/completions as the request's target")
     found = seen.headers
-    refused = _of_host(found.get("host", []), seen.local, rules) or _of_page(found, rules)
+    refused = _of_host(found.get("host", []), seen.local, rules)
+    if refused is None and ("origin" in found or "sec-fetch-site" in found):
+        refused = _of_page(found, rules)
     if refused is not None:
         return refused
     caller = _caller_of(found, seen, rules)
@@ -81,13 +84,19 @@ def judge(seen: Seen, rules: Rules) -> str | Problem:
 def _of_host(given: list[str], local: str, rules: Rules) -> Problem | None:
     if len(given) != 1:
         return Problem(400, "invalid", f"expected one Host header, got {len(given)}")
-    match = _HOST.fullmatch(given[0].strip(" \t"))
+    return _of_name(given[0], local, rules.hosts, rules.port)
+
+
+# A client names its host with every request.
+@lru_cache(256)
+def _of_name(given: str, local: str, hosts: frozenset[str], own_port: int) -> Problem | None:
+    match = _HOST.fullmatch(given.strip(" \t"))
     if match is None:
         return Problem(400, "invalid", "expected a name or an address, and a port, in the Host header")
     name, port = match[1].lower(), int(match[2] or _HTTP_PORT)
-    if name in rules.hosts or f"{name}:{port}" in rules.hosts:
+    if name in hosts or f"{name}:{port}" in hosts:
         return None
-    if port == rules.port and (name == "localhost" or _is_loopback(name) or name == _written(local)):
+    if port == own_port and (name == "localhost" or _is_loopback(name) or name == _written(local)):
         return None
     return Problem(
         403, "forbidden", f"Host {name}:{port} is none of this gateway's: ask 127.0.0.1, or name it in [gateway] hosts"
@@ -159,4 +168,4 @@ def _is_of_this_machine(remote: str) -> bool:
 
 
 def _is_json(given: list[str]) -> bool:
-    return len(given) == 1 and _JSON.fullmatch(given[0].strip()) is not None
+    return len(given) == 1 and (given[0] == _PLAIN_JSON or _JSON.fullmatch(given[0].strip()) is not None)

@@ -178,12 +178,17 @@ class Handling:
         try:
             question = self._reading.question(exchange.request, exchange.way, exchange.caller, body)
             exchange.question = question
-            found = exchange.found = [self.asking.look_up(call, question.encoded) for call in question.calls]
-            exchange.said = _told_before(found, question.taken.numbers)
-            if not any(isinstance(one, Wanted) for one in found):
-                self._tell(exchange, found)  # type: ignore[arg-type]
-            elif len(found) == 1 and isinstance(found[0], Wanted) and not question.asked.is_streamed:
-                exchange.booking = self.asking.begin(exchange.caller, found[0], exchange.heard)
+            numbers, look_up = question.taken.numbers, self.asking.look_up
+            found = exchange.found = [look_up(call, question.encoded) for call in question.calls]
+            known = [one for one in found if isinstance(one, Outcome)]
+            if len(known) == len(found):
+                self._tell(exchange, known)
+                return
+            first = found[0]
+            # What a stream's head can say, before the answer is there.
+            exchange.said = Told(False, numbers, first.key.hex() if isinstance(first, Wanted) else first.key)
+            if len(found) == 1 and isinstance(first, Wanted) and not question.asked.is_streamed:
+                exchange.booking = self.asking.begin(exchange.caller, first, exchange.heard)
         except (Refused, ConfigurationError, LocalFault) as error:
             self._refuse(exchange, error)
 
@@ -231,9 +236,7 @@ class Handling:
         """Raises Refused where one has no reply."""
         question, dialect, way = exchange.question, exchange.dialect, exchange.way
         assert question is not None
-        failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
-        if failure is not None:
-            raise refused(problem_of_failure(failure))
+        _refuse_failed(outcomes)
         asked = question.asked
         told = exchange.said = told_of(outcomes, question.taken.numbers)
         if asked.is_streamed:
@@ -281,9 +284,7 @@ class Handling:
 
         async def outcomes() -> Sequence[Outcome]:
             found = await self._outcomes(exchange, saying.hear)
-            failure = next((outcome.failure for outcome in found if outcome.failure is not None), None)
-            if failure is not None:
-                raise refused(problem_of_failure(failure))
+            _refuse_failed(found)
             return found
 
         work = asyncio.ensure_future(outcomes())
@@ -297,12 +298,11 @@ class Handling:
             exchange.outcomes = work.result()
 
 
-def _told_before(found: Sequence[Outcome | Wanted], numbers: tuple[int, ...]) -> Told:
-    """What a stream's head can say, before the answer is there."""
-    first = found[0]
-    if any(isinstance(one, Wanted) for one in found):
-        return Told(False, numbers, first.key.hex() if isinstance(first, Wanted) else first.key)
-    return Told(True, numbers, first.key if isinstance(first, Outcome) else "")
+def _refuse_failed(outcomes: Sequence[Outcome]) -> None:
+    """All of them are needed."""
+    for outcome in outcomes:
+        if outcome.failure is not None:
+            raise refused(problem_of_failure(outcome.failure))
 
 
 def _astray(method: str, target: str, way: Way | None) -> Problem:

@@ -6,6 +6,7 @@ Owns which headers and parts of a path say what about a call. Sends nothing and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 
 from msgspec import Struct, structs
@@ -37,6 +38,9 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
 _FAMILIES: Mapping[str, str] = MappingProxyType(
     {CHAT: "openai", RESPONSES: "openai-responses", MESSAGES: "anthropic", GENERATE: "gemini"}
 )
+# Words for models, of each family, whose meaning is kept; a longer one is looked at anew every time.
+_NAMES_KEPT = 256
+_NAME_KEPT_CHARS = 200
 
 
 class Question(Struct):
@@ -97,10 +101,15 @@ class Reading:
         return self._trials.take(scope, key, count, body, request.header("idempotency-key") or "")
 
     def _names_of(self, family: str, names: Mapping[str, str]) -> Callable[[str], str]:
-        def named(word: str) -> str:
+        def found(word: str) -> str:
             model = model_named(word, family, names, self._is_provider)
             refuse_unreached(word, model, self.unreached)
             return model
+
+        known = lru_cache(_NAMES_KEPT)(found)
+
+        def named(word: str) -> str:
+            return known(word) if len(word) <= _NAME_KEPT_CHARS else found(word)
 
         return named
 
