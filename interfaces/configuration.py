@@ -86,6 +86,7 @@ _LANE = {
     "tpm": values.TPM,
     "itpm": values.ITPM,
     "otpm": values.OTPM,
+    "burst": values.BURST,
     "concurrency": values.CONCURRENCY,
     "timeout": values.TIMEOUT,
     "keys": _KeyNames(),
@@ -140,6 +141,7 @@ def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, .
                 found.get("timeout", Lane(model).timeout_s),
                 found.get("itpm"),
                 found.get("otpm"),
+                burst=found.get("burst"),
             )
         )
     return tuple(lanes), key_variables

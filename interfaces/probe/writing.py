@@ -156,7 +156,8 @@ def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
 def _of_lane(found: Found) -> dict[str, Any]:
     lane = found.as_lane()
     # A lane knows no less than one a minute.
-    return {name: lane[name] for name in ("rpm", "tpm", "concurrency") if lane[name] is not None and lane[name] >= 1}
+    names = ("rpm", "tpm", "burst", "concurrency")
+    return {name: lane[name] for name in names if lane[name] is not None and lane[name] >= 1}
 
 
 def _comments(report: Report, model: str, found: Found) -> Iterator[str]:

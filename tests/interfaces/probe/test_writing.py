@@ -77,7 +77,7 @@ def test_a_person_reads_the_numbers_and_how_far_the_missing_ones_were_looked_for
 def test_the_file_is_a_configuration_of_the_lanes_that_were_found(tmp_path: Path) -> None:
     path = write_new(tmp_path / "lanes.toml", lanes_text(report(), {}), may_rename=False)
     (lane,) = read_configuration(str(path)).lanes
-    assert (lane.model, lane.rpm, lane.tpm, lane.concurrency) == ("lab/m", 499, 198_000, 40)
+    assert (lane.model, lane.rpm, lane.tpm, lane.burst, lane.concurrency) == ("lab/m", 499, 198_000, 499, 40)
     text = path.read_text()
     for said in ("2026-11-21 14:05 UTC", "# at http://127.0.0.1:9/v1 with the key in LAB_KEY", "# window: sliding"):
         assert said in text
@@ -90,7 +90,7 @@ def test_what_the_configuration_held_is_in_the_file_too_so_that_it_can_take_its_
     found = report(probed=Probed({"lab/m 1": FOUND}, 1, 0.0), ways={"lab/m 1": Way("http://127.0.0.1:9/v1")})
     after = write_new(tmp_path / "after.toml", lanes_text(found, carried), may_rename=False)
     expected = tomllib.loads(CONFIGURATION)
-    expected["lanes"]["lab/m 1"] |= {"rpm": 499, "tpm": 198_000, "concurrency": 40}
+    expected["lanes"]["lab/m 1"] |= {"rpm": 499, "tpm": 198_000, "burst": 499, "concurrency": 40}
     assert tomllib.loads(after.read_text("utf-8")) == expected
     assert carried == tomllib.loads(CONFIGURATION)
 
