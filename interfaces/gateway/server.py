@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import structs
 
@@ -48,6 +48,9 @@ class Connections:
     def __repr__(self) -> str:
         return f"<Connections [{self.open} open]>"
 
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(tuple(self._open))
+
     @property
     def open(self) -> int:
         return len(self._open)
@@ -75,7 +78,7 @@ class Connections:
     async def cut(self) -> None:
         """All of them, whatever is under way."""
         tasks = [connection.task for connection in self._open if connection.task is not None]
-        for connection in tuple(self._open):
+        for connection in self:
             connection.abort()
         if tasks:
             await asyncio.wait(tasks, timeout=_CUT_S)
