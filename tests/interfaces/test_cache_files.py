@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import re
+import shutil
 from base64 import b32encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -191,15 +192,22 @@ URLS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def read_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hosts are spared, which takes its seconds."""
+    home = tmp_path_factory.mktemp("read")
+    keys = asyncio.run(fetched(home / "c", URLS))
+    (home / "r").mkdir()
+    (home / "r/manifest.json").write_text(json.dumps({"specification": {}, "run_id": "7f"}))
+    (home / "r/records.jsonl").write_text(json.dumps({"id": "c/1", "keys": [*keys, *keys]}) + "\n")
+    return home
+
+
 @pytest.fixture
-def conversations(tmp_path: Path) -> Path:
-    """A run's folder whose one turn read these pages."""
-    keys = asyncio.run(fetched(tmp_path / "c", URLS))
-    folder = tmp_path / "r"
-    folder.mkdir()
-    (folder / "manifest.json").write_text(json.dumps({"specification": {}, "run_id": "7f"}))
-    (folder / "records.jsonl").write_text(json.dumps({"id": "c/1", "keys": [*keys, *keys]}) + "\n")
-    return folder
+def conversations(read_once: Path, tmp_path: Path) -> Path:
+    """A run's folder whose one turn read these pages, and the cache `c` that has them."""
+    shutil.copytree(read_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "r"
 
 
 @pytest.mark.parametrize("name", ["pages.warc", "pages.warc.gz"])

@@ -57,7 +57,8 @@ def test_an_error_is_carried_to_the_end_that_its_table_has_for_it(
     server: Recorder, tmp_path: Path, error: Error
 ) -> None:
     server.status, server.answer = error.status, error.body
-    given = settings(error.engine, server.origin, tmp_path)
+    # Declared so high that a cut of the rate costs no time.
+    given = settings(error.engine, server.origin, tmp_path, Lane(f"search/{error.engine}", rpm=60_000))
     call = Call(f"search/{error.engine}", "whale")
     if error.action in ("stop", "confirm"):
         with pytest.raises(Stopped):
