@@ -46,6 +46,7 @@ DROPPED = {
 }
 # Goes to a provider of the same family; any other can do without.
 SPARE = frozenset({"service_tier"})
+_LIMITS = ("max_tokens", "max_completion_tokens")
 # These say what is so without them too.
 _DEFAULTS: Mapping[str, Any] = {"frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}, "modalities": ["text"]}
 _READ = frozenset(
@@ -59,7 +60,7 @@ _READ = frozenset(
 
 def read(body: Mapping[str, Any], named: Callable[[str], str]) -> Asked:
     """`named`: which of our models a client's word means."""
-    given = {name: value for name, value in body.items() if value is not None}
+    given = {name: value for name, value in body.items() if value is not None} if None in body.values() else body
     if "model" not in given:
         raise Refused("you must provide a model parameter", "model")
     model = text(given["model"], "model")
@@ -71,7 +72,7 @@ def read(body: Mapping[str, Any], named: Callable[[str], str]) -> Asked:
         extra = {name: writable(given[name], name) for name in given if name not in _READ and name not in DROPPED}
         spare = {name for name in extra if name in SPARE or (name in _DEFAULTS and extra[name] == _DEFAULTS[name])}
     settings = _settings(given, extra, spare)
-    is_streamed = flag(given.get("stream", False), "stream")
+    is_streamed = "stream" in given and flag(given["stream"], "stream")
     try:
         call = Call(named(model), turns(given["messages"]), stream=is_streamed, extra=extra or None, **settings)
     except (TypeError, ValueError) as error:
@@ -100,7 +101,7 @@ def _settings(given: Mapping[str, Any], extra: dict[str, Any], spare: set[str]) 
         settings["temperature"] = number(given["temperature"], "temperature", 0)
     if "top_p" in given:
         settings["top_p"] = number(given["top_p"], "top_p", 0)
-    limits = {given[name]: name for name in ("max_tokens", "max_completion_tokens") if _is_limit(given, name)}
+    limits = {whole(given[name], name, 1) for name in _LIMITS if name in given}
     if len(limits) > 1:
         raise Refused("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
     settings["max_tokens"] = next(iter(limits), None)
@@ -110,8 +111,10 @@ def _settings(given: Mapping[str, Any], extra: dict[str, Any], spare: set[str]) 
         settings["seed"] = whole(given["seed"], "seed")
     if "reasoning_effort" in given:
         settings["reasoning_effort"] = text(given["reasoning_effort"], "reasoning_effort")
-    settings["logprobs"] = _logprobs(given)
-    _refuse_sound(given)
+    if "logprobs" in given or "top_logprobs" in given:
+        settings["logprobs"] = _logprobs(given)
+    if "modalities" in given or "audio" in given:
+        _refuse_sound(given)
     if "response_format" in given:
         _form(table(given["response_format"], "response_format"), settings, extra, spare)
     if "tools" in given:
@@ -123,10 +126,6 @@ def _settings(given: Mapping[str, Any], extra: dict[str, Any], spare: set[str]) 
     if "parallel_tool_calls" in given:
         settings["parallel_tools"] = flag(given["parallel_tool_calls"], "parallel_tool_calls")
     return settings
-
-
-def _is_limit(given: Mapping[str, Any], name: str) -> bool:
-    return name in given and bool(whole(given[name], name, 1))
 
 
 def _stop(value: Any) -> tuple[str, ...] | None:

@@ -30,6 +30,8 @@ from .flights import Flight, Flights, Seat
 # Every model has a lane with files of its own that stay open, and a name costs whoever asks nothing. Those that are
 # declared or have a price are not counted.
 MODELS_MAX = 256
+# Who asks one thing after another asks the next within so long.
+_STORED_AFTER_S = 0.002
 # With no budget of its own the engine would not reckon what an attempt may cost.
 _NO_LIMIT = 1e12
 
@@ -249,7 +251,7 @@ class Asking:
     async def _send(
         self, wanted: Wanted, caller: Caller, turn: _Turn | None, flight: Flight, *, is_heard: bool
     ) -> Outcome:
-        name = caller.settings.name
+        name, lane = caller.settings.name, wanted.route.lane
 
         def hear_attempt(piece: str | None) -> None:
             if piece is None and turn is not None:
@@ -259,10 +261,14 @@ class Asking:
         async def answered(outcome: Outcome) -> None:
             flight.tell(outcome)
             self._used(name, outcome)
-            # Whoever waits goes first: making an entry of it takes as long as writing it out, and uvloop writes at the
-            # end of a turn of its loop. So the entry waits for another turn. Nobody cancels from here.
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
+            # Whoever waits goes first, and with it what it asks next: making an entry and committing it take as long as
+            # a call's whole way through here. A turn or a place that others may want is not kept longer for it; uvloop
+            # writes at the end of a turn of its loop. Nobody cancels from here.
+            if turn is None and lane.in_flight < lane.concurrency:
+                await asyncio.sleep(_STORED_AFTER_S)
+            else:
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
 
         wanted.answered = answered
         if is_heard:

@@ -6,6 +6,8 @@ bytes in, requests out. What is done with them: connection.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import httptools
 
 from ..dialects.dialect import Problem, Refused
@@ -22,6 +24,12 @@ _TOO_LONG = "the request's head is too long: cut the path or the headers"
 _LINE_TOO_LONG = "a line of the request's head is too long: cut the path or the header"
 _CODING = "expected Transfer-Encoding: chunked or none, and none in HTTP/1.0"
 _VERSION = "expected HTTP/1.1 or HTTP/1.0"
+
+
+@lru_cache(512)
+def _name(name: bytes) -> str:
+    """A header's; there are few, and clients write them in few ways."""
+    return name.decode("latin-1").lower()
 
 
 class Framing:
@@ -133,7 +141,7 @@ class Framing:
             return  # what stands behind a body in chunks, or is read anew
         if len(name) + len(value) > LINE_MAX:
             self._fault = self._fault or _LINE_TOO_LONG
-        key = name.decode("latin-1").lower()
+        key = _name(name)
         given = self._headers.get(key)
         if given is None:
             self._headers[key] = [value.decode("utf-8", "surrogateescape")]

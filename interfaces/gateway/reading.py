@@ -96,7 +96,8 @@ class Reading:
             if not said.isascii() or not said.isdigit() or len(said) > 19 or int(said) + count > TRIAL_MAX:
                 raise Refused("X-Millstream-Trial: expected a whole number, 0 or more", "X-Millstream-Trial")
             return Taken(tuple(range(int(said), int(said) + count)))
-        scope = f"{caller.settings.name}\0{_run_of(request, way)}"
+        run = _run_of(request, way) if "x-millstream-run" in request.seen.headers else way.run
+        scope = f"{caller.settings.name}\0{run}"
         key = b"" if encoded is None else encoded.question.digest()
         return self._trials.take(scope, key, count, body, request.header("idempotency-key") or "")
 
