@@ -1,4 +1,4 @@
-"""Which limits are still possible after all that was seen, and how likely each is held to be.
+"""Which token limits are still possible after all that was seen, and how likely each is held to be.
 
 Guesses (round numbers, what headers tell) only say where to look first: none makes a limit impossible, and none keeps
 one possible. Knows no clock and no provider.
@@ -11,18 +11,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .boxes import KINDS, Boxes, Event, Mask, Numbers
+from .boxes import KINDS, Boxes, Numbers
 from .hints import Guess, Guesses
 from .phase import ANY, Spans
+from .possible import NO_LIMIT, Possible, normal
 from .steps import Window
 
 # How fine the first boxes are, in logarithms of the limit and of a bucket's share, and in seconds.
 _FIRST, _FIRST_SHARE, _FIRST_S = 0.03, 0.08, 3.0
-_FINEST, _FINEST_SHARE, _FINEST_S = 0.0015, 0.003, 0.05
-_MANY = 3_000
 _SHARES = (0.02, 1.0)
-# Beyond the largest limit that matters: as good as none.
-NO_LIMIT = 1e15
 _MANTISSAS = {1.0: 4, 1.2: 1, 1.5: 2, 1.6: 1, 2.0: 4, 2.5: 2, 3.0: 2, 4.0: 2, 5.0: 3, 6.0: 2, 8.0: 2, 9.0: 1}
 _COMMON_SHARES = (1.0, 0.5, 0.25, 0.1)
 # That there is none, by whether headers tell one.
@@ -31,7 +28,7 @@ _EVEN, _BEYOND, _APART = 0.3, 30.0, 0.01
 _USUAL, _USUAL_SPREAD, _UNUSUAL = 500.0, 1.3, 0.1
 
 
-class Belief:
+class Belief(Possible):
     """Limits from `least` to `most` tokens a minute, or none, under each of these kinds of window; fixed ones begin
     within `phases`."""
 
@@ -39,10 +36,8 @@ class Belief:
         self.late_s = late_s
         self._phases = phases
         self.least, self.most = least, most
-        self._events: list[Event] = []
         self._guesses = Guesses()
-        self.boxes = [self._first(kind) for kind in kinds]
-        self._weigh()
+        super().__init__(self._first(kind) for kind in kinds)
 
     def _first(self, kind: Window) -> Boxes:
         # A bucket that holds little of much looks like one that holds much of little: until it fills.
@@ -71,44 +66,6 @@ class Belief:
             self.late_s,
         )
 
-    @property
-    def is_void(self) -> bool:
-        """Nothing agrees with all that was seen: it is no limit of these kinds."""
-        return not any(len(each) for each in self.boxes)
-
-    @property
-    def low(self) -> float:
-        return min(float(each.low.min()) for each in self.boxes if len(each))
-
-    @property
-    def high(self) -> float:
-        return max(float(each.high.max()) for each in self.boxes if len(each))
-
-    @property
-    def kinds(self) -> list[Window]:
-        return [each.kind for each in self.boxes if len(each)]
-
-    # What was seen
-
-    def learn(self, event: Event) -> None:
-        self._events.append(event)
-        for each in self.boxes:
-            if len(each):
-                each.keep(each.take(event))
-        self.boxes = [self._refined(each) for each in self.boxes if len(each)]
-        self._weigh()
-
-    def _refined(self, boxes: Boxes) -> Boxes:
-        """Smaller boxes where few are left."""
-        while 0 < len(boxes) < _MANY:
-            finer = _split(boxes)
-            if finer is None:
-                break
-            for event in self._events:
-                finer.keep(finer.take(event))
-            boxes = finer
-        return boxes
-
     # Where to look
 
     def guess(self, guesses: Guesses) -> None:
@@ -117,10 +74,10 @@ class Belief:
 
     def _weigh(self) -> None:
         """Nothing that is possible is left quite without weight, lest nobody tries it."""
-        likely = _normal([self._weight_of(each) for each in self.boxes])
+        likely = normal([self._weight_of(each) for each in self.boxes])
         # How likely it is that there is a limit that matters.
         self.limited = sum(float(one[each.low < self.most].sum()) for one, each in zip(likely, self.boxes, strict=True))
-        even = _normal(_spread(self.boxes))
+        even = normal(_spread(self.boxes))
         self.weights = [(1 - _EVEN) * one + _EVEN * other for one, other in zip(likely, even, strict=True)]
 
     def _weight_of(self, boxes: Boxes) -> Numbers:
@@ -157,11 +114,6 @@ def _spread(boxes: list[Boxes]) -> list[Numbers]:
     return [(each.high < NO_LIMIT) / counts[place - first] for each, place in zip(boxes, places, strict=True)]
 
 
-def _normal(weights: list[Numbers]) -> list[Numbers]:
-    total = sum(float(weight.sum()) for weight in weights)
-    return [weight / total for weight in weights] if total > 0 else weights
-
-
 def _usual(a_request: Numbers) -> Numbers:
     """How usual so many tokens to a request are among providers' quotas."""
     off = np.log(a_request / _USUAL) / _USUAL_SPREAD
@@ -182,30 +134,3 @@ def _round_share(low: Numbers, high: Numbers, least: float, most: float) -> Numb
     sums = np.concatenate([[0.0], np.cumsum([weight for _, weight in numbers])])
     share = sums[np.searchsorted(places, high, side="left")] - sums[np.searchsorted(places, low, side="left")]
     return np.asarray(share / sums[-1], dtype=np.float64)
-
-
-def _split(boxes: Boxes) -> Boxes | None:
-    """Each box halved both ways where it is not yet fine, with nothing learned yet; None: all are."""
-    bounded: Mask = boxes.high < NO_LIMIT
-    width = float(np.log(boxes.high[bounded] / boxes.low[bounded]).max()) if bounded.any() else 0.0
-    low, high, least, most = boxes.low, boxes.high, boxes.least, boxes.most
-    is_wide = width > _FINEST
-    if is_wide:
-        middle = np.where(bounded, np.sqrt(low * high), low)
-        low, high = np.concatenate([low[bounded], middle]), np.concatenate([middle[bounded], high])
-        least, most = np.concatenate([least[bounded], least]), np.concatenate([most[bounded], most])
-    match boxes.kind:
-        case "bucket":
-            is_wide_too = bool(len(most)) and float(np.log(most / least).max()) > _FINEST_SHARE
-            second = np.sqrt(least * most)
-        case "fixed":
-            is_wide_too = bool(len(most)) and float((most - least).max()) > _FINEST_S
-            second = (least + most) / 2
-        case "sliding":
-            is_wide_too, second = False, least
-    if is_wide_too:
-        low, high = np.tile(low, 2), np.tile(high, 2)
-        least, most = np.concatenate([least, second]), np.concatenate([second, most])
-    if not (is_wide or is_wide_too):
-        return None
-    return type(boxes)(low, high, least, most, boxes.late_s)

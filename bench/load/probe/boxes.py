@@ -17,28 +17,40 @@ from .steps import Window
 MINUTE_S = 60.0
 Numbers = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+_EPS = 1e-6
+# How likely it is that a provider asks for a part of the wait only, or for another one.
+_A_PART, _PART, _UNTRUE = 0.2, 0.2, 0.03
+_ROUNDED_S, _ABOUT_S = 1.0, 0.1
+# Where in a box a window begins.
+_PARTS, _HARDLY = (0.1, 0.3, 0.5, 0.7, 0.9), 0.002
 
 
 class Event(NamedTuple):
-    """Calls that were sent together: how many tokens in how many calls were admitted, and the size of the smallest that
-    was refused, None for none."""
+    """Calls that were decided between two times: how much in how many calls was admitted, and the size of the smallest
+    that was refused, None for none, not before `refused_s`. `maybe`: calls of which nobody knows, of one each.
+    `told_s`: the wait that was asked for."""
 
     at_s: float
+    by_s: float
     admitted: float
     calls: int
     refused: float | None
+    refused_s: float
+    maybe: int = 0
+    told_s: float | None = None
 
 
 class Boxes:
-    """`low` to `high` is the limit, `least` to `most` the second unknown. A call is decided up to `late_s` after it was
-    sent; the first finds the whole quota free."""
+    """`low` to `high` is the limit, `least` to `most` the second unknown. A call that is yet to come is decided up to
+    `late_s` after it is sent; the first finds the whole quota free. `chance`: how likely what was seen is, where not
+    all that can be is alike."""
 
     kind: Window
 
     def __init__(self, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> None:
         self.low, self.high, self.least, self.most = low, high, least, most
         self.late_s = late_s
-        self.at_s = -np.inf
+        self.chance = np.ones_like(low)
 
     def __len__(self) -> int:
         return len(self.low)
@@ -54,6 +66,18 @@ class Boxes:
     def keep(self, alive: Mask) -> None:
         self.low, self.high = self.low[alive], self.high[alive]
         self.least, self.most = self.least[alive], self.most[alive]
+        self.chance = self.chance[alive]
+
+    def _hear(self, told_s: float | None, least_s: Numbers | float, most_s: Numbers | float) -> None:
+        """A wait was asked for that would truly be between these: how likely, a second."""
+        if told_s is None:
+            return
+        rounded_s = _ROUNDED_S if told_s == int(told_s) else 0.0
+        is_true = (told_s > least_s - _ABOUT_S) & (told_s < most_s + _ABOUT_S + rounded_s)
+        is_part = (told_s > _PART * least_s - _ABOUT_S) & (told_s < most_s)
+        true = 1 / (most_s - least_s + 2 * _ABOUT_S + rounded_s)
+        part = _A_PART / (most_s - _PART * least_s + _ABOUT_S)
+        self.chance = self.chance * (np.where(is_true, true, np.where(is_part, part, 0.0)) + _UNTRUE / MINUTE_S)
 
 
 class Buckets(Boxes):
@@ -61,38 +85,47 @@ class Buckets(Boxes):
 
     def __init__(self, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> None:
         super().__init__(low, high, least, most, late_s)
-        self._lower, self._upper = np.zeros_like(low), np.zeros_like(low)
+        # As if each call was decided when it was sent.
+        self._lower, self._upper = low * least, high * most
+        self._at_s = 0.0
+        self._size()
 
-    def _filled(self, at_s: float) -> tuple[Numbers, Numbers]:
-        """As if each call was decided when it was sent. Only the time since a bucket was last full is uncertain,
-        however many calls came since: the lower bound takes it as late then and prompt now, the upper one the other
-        way."""
-        elapsed = min(at_s - self.at_s, 1e6)
-        late_low, late_high = self.low * self.late_s / MINUTE_S, self.high * self.late_s / MINUTE_S
-        lower = np.minimum(self.low * self.least - late_low, self._lower + self.low * elapsed / MINUTE_S)
-        upper = np.minimum(self.high * self.most + late_high, self._upper + self.high * elapsed / MINUTE_S)
-        return lower, upper
+    def _size(self) -> None:
+        self._slow, self._fast = self.low / MINUTE_S, self.high / MINUTE_S
+        self._small, self._large = np.maximum(1.0, self.low * self.least), np.maximum(1.0, self.high * self.most)
 
     def levels(self, at_s: float) -> tuple[Numbers, Numbers]:
-        lower, upper = self._filled(at_s)
-        return np.maximum(lower, 0.0), np.minimum(self.high * self.most, upper)
+        elapsed = at_s - self._at_s
+        lower = np.minimum(self._small, self._lower + self._slow * elapsed)
+        upper = np.minimum(self._large, self._upper + self._fast * (elapsed + self.late_s))
+        return np.maximum(lower, 0.0), upper
 
     def take(self, event: Event) -> Mask:
-        lower, upper = self._filled(event.at_s)
-        late_low, late_high = self.low * self.late_s / MINUTE_S, self.high * self.late_s / MINUTE_S
-        alive = np.minimum(self.high * self.most, upper) + (event.calls > 1) * late_high >= event.admitted
-        lower, upper = lower - event.admitted, upper - event.admitted
-        if event.calls:
-            lower = np.maximum(lower, -late_low)
+        """Only the time since it was last full, or empty, is uncertain, however many calls came since: the lower bound
+        takes it as late then and prompt now, the upper one the other way."""
+        spread, elapsed = event.by_s - event.at_s, event.at_s - self._at_s
+        late = self._fast * spread
+        lower = np.minimum(self._small - late, self._lower + self._slow * elapsed)
+        upper = np.minimum(self._large, self._upper + self._fast * elapsed)
+        # More comes while many are decided.
+        brim = self._large + (late if event.calls > 1 else 0.0)
+        alive: Mask = np.minimum(brim, upper + late) >= event.admitted - _EPS
+        lower, upper = lower - event.admitted - event.maybe, upper - event.admitted
+        if event.calls or event.maybe:
+            lower = np.maximum(lower, -late)
         if event.refused is not None:
-            alive &= lower < event.refused
-            upper = np.minimum(upper, event.refused + late_high)
-        self._lower, self._upper, self.at_s = lower, upper, event.at_s
+            before = event.refused_s - event.at_s
+            alive &= lower + self._slow * before < event.refused
+            upper = np.minimum(upper, event.refused - self._fast * before)
+            lacks = event.refused - np.clip(lower, 0.0, event.refused)
+            self._hear(event.told_s, 0.0, lacks / self._slow)
+        self._lower, self._upper, self._at_s = lower, upper, event.at_s
         return alive
 
     def keep(self, alive: Mask) -> None:
         super().keep(alive)
         self._lower, self._upper = self._lower[alive], self._upper[alive]
+        self._size()
 
 
 class FixedWindows(Boxes):
@@ -100,39 +133,75 @@ class FixedWindows(Boxes):
 
     def __init__(self, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> None:
         super().__init__(low, high, least, most, late_s)
-        self._used_least, self._used_most = np.zeros_like(low), np.zeros_like(low)
+        self._lower, self._upper = low.copy(), high.copy()
+        self._to_s = 0.0
 
-    def _edges(self, from_s: float, to_s: float) -> tuple[Mask, Mask]:
-        """Where a window surely ended between a call sent then and one sent now, and where it may have."""
-        surely = np.floor((to_s - self.most) / MINUTE_S) > np.floor((from_s + self.late_s - self.least) / MINUTE_S)
-        maybe = np.floor((to_s + self.late_s - self.least) / MINUTE_S) > np.floor((from_s - self.most) / MINUTE_S)
+    def _ends(self, from_s: float, to_s: float) -> tuple[Mask, Mask]:
+        """Where a window surely ends after the first time and not after the second, and where it may."""
+        surely = np.floor((to_s - self.most) / MINUTE_S) > np.floor((from_s - self.least) / MINUTE_S)
+        maybe = np.floor((to_s - self.least) / MINUTE_S) > np.floor((from_s - self.most) / MINUTE_S)
         return surely, maybe
 
-    def _used(self, at_s: float) -> tuple[Numbers, Numbers]:
-        if np.isinf(self.at_s):
-            return self._used_least, self._used_most
-        surely, maybe = self._edges(self.at_s, at_s)
-        return np.where(maybe, 0.0, self._used_least), np.where(surely, 0.0, self._used_most)
+    def _left(self, at_s: float) -> tuple[Numbers, Numbers]:
+        surely, maybe = self._ends(self._to_s, at_s)
+        return np.where(surely, self.low, self._lower), np.where(maybe, self.high, self._upper)
 
     def levels(self, at_s: float) -> tuple[Numbers, Numbers]:
-        least, most = self._used(at_s)
-        return np.maximum(self.low - most, 0.0), self.high - least
+        return self._left(at_s)[0], self._left(at_s + self.late_s)[1]
 
     def take(self, event: Event) -> Mask:
-        least, most = self._used(event.at_s)
-        # A window may end while these calls are decided: then they count in two.
-        within = self._edges(event.at_s, event.at_s)[1] if event.calls > 1 else np.zeros(len(self), dtype=bool)
-        alive = within | (self.high - least >= event.admitted)
-        most = most + event.admitted
+        """Either no window ends from the calls before to these, or one does before them, or among them: then they count
+        in two."""
+        self._judge(event)
+        surely, _ = self._ends(self._to_s, event.by_s)
+        ways = [
+            (~surely, self._lower, self._upper, False),
+            (self._ends(self._to_s, event.at_s)[1], self.low, self.high, False),
+            (self._ends(event.at_s, event.by_s)[1], np.minimum(self._lower, self.low), self._upper + self.high, True),
+        ]
+        alive = np.zeros(len(self), dtype=bool)
+        lower, upper = np.full(len(self), np.inf), np.zeros(len(self))
+        for can_be, least, most, is_among in ways:
+            is_so = can_be & (most >= event.admitted - _EPS)
+            if event.refused is not None:
+                is_so &= least - event.admitted - event.maybe < event.refused
+            left = most - event.admitted
+            if is_among:
+                # What the one had not left came out of the next.
+                least, left = self.low, np.minimum(self.high, left)
+            elif event.refused is not None:
+                # What is left is less than was refused; of single calls, none.
+                left = np.minimum(left, 0.0 if event.refused <= 1 else event.refused)
+            least = np.maximum(0.0, least - event.admitted - event.maybe)
+            lower = np.where(is_so, np.minimum(lower, least), lower)
+            upper = np.where(is_so, np.maximum(upper, left), upper)
+            alive |= is_so
         if event.refused is not None:
-            alive &= self.low - most < event.refused
-        self._used_least, self._used_most = np.where(within, 0.0, least + event.admitted), most
-        self.at_s = event.at_s
+            least_s, most_s = (self.least - event.by_s) % MINUTE_S, (self.most - event.refused_s) % MINUTE_S
+            is_near = least_s > most_s
+            self._hear(event.told_s, np.where(is_near, 0.0, least_s), np.where(is_near, MINUTE_S, most_s))
+        self._lower, self._upper, self._to_s = lower, upper, event.by_s
         return alive
+
+    def _judge(self, event: Event) -> None:
+        """How likely it was, by where in each box a window may begin: before these calls, among them, or neither."""
+        chance = np.zeros(len(self))
+        for part in _PARTS:
+            begins = self.least + part * (self.most - self.least)
+            number = np.floor((event.at_s - begins) / MINUTE_S)
+            before = number > np.floor((self._to_s - begins) / MINUTE_S)
+            among = np.floor((event.by_s - begins) / MINUTE_S) > number
+            lower, upper = np.where(before, self.low, self._lower), np.where(before, self.high, self._upper)
+            is_so = upper >= event.admitted - _EPS
+            if event.refused is not None:
+                is_so &= lower - event.admitted - event.maybe < event.refused
+            shared = (upper + self.high >= event.admitted - _EPS) / (1.0 + event.calls)
+            chance += np.where(among, shared, is_so)
+        self.chance = self.chance * np.maximum(chance / len(_PARTS), _HARDLY)
 
     def keep(self, alive: Mask) -> None:
         super().keep(alive)
-        self._used_least, self._used_most = self._used_least[alive], self._used_most[alive]
+        self._lower, self._upper = self._lower[alive], self._upper[alive]
 
 
 class SlidingWindows(Boxes):
@@ -140,23 +209,24 @@ class SlidingWindows(Boxes):
 
     def __init__(self, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> None:
         super().__init__(low, high, least, most, late_s)
-        self._taken: list[tuple[float, float]] = []
+        self._taken: list[Event] = []
 
-    def _used(self, at_s: float) -> tuple[float, float]:
-        least = sum(amount for at, amount in self._taken if at + MINUTE_S > at_s + self.late_s)
-        return least, sum(amount for at, amount in self._taken if at + self.late_s + MINUTE_S > at_s)
+    def _used(self, at_s: float, by_s: float) -> tuple[float, float]:
+        least = sum(each.admitted for each in self._taken if each.at_s + MINUTE_S > by_s)
+        return least, sum(each.admitted + each.maybe for each in self._taken if each.by_s + MINUTE_S > at_s)
 
     def levels(self, at_s: float) -> tuple[Numbers, Numbers]:
-        least, most = self._used(at_s)
+        least, most = self._used(at_s, at_s + self.late_s)
         return np.maximum(self.low - most, 0.0), self.high - least
 
     def take(self, event: Event) -> Mask:
-        least, most = self._used(event.at_s)
-        alive: Mask = self.high - least >= event.admitted
+        least, most = self._used(event.at_s, event.by_s)
+        alive: Mask = self.high - least >= event.admitted - _EPS
         if event.refused is not None:
-            alive &= self.low - most - event.admitted < event.refused
-        self._taken = [*self._taken, (event.at_s, event.admitted)]
-        self.at_s = event.at_s
+            alive &= self.low - most - event.admitted - event.maybe < event.refused
+            first = next((each for each in self._taken if each.by_s + MINUTE_S > event.at_s), event)
+            self._hear(event.told_s, first.at_s + MINUTE_S - event.by_s, first.by_s + MINUTE_S - event.refused_s)
+        self._taken = [*self._taken, event]
         return alive
 
 

@@ -45,20 +45,21 @@ _TOLD = 4.0
 
 
 class Bucket:
-    """What the rounds from a refusal on tell of one. `burst`: the rounds up to it, from a full one on."""
+    """What the rounds from a refusal on tell of one. `burst`: the rounds up to it, from a full one on. `rates`: between
+    which it fills, a second."""
 
-    def __init__(self, rounds: Rounds, refusal: Round) -> None:
+    def __init__(self, rounds: Rounds, refusal: Round, rates: tuple[float, float]) -> None:
         self._rounds = rounds
         self._found = rounds.found
         place = rounds.all.index(refusal)
         self._burst = rounds.all[: place + 1]
         self._refused_s = refusal.refused_s or refusal.at_s
-        self.fill = FillRate(refusal.taken, rounds.doubt_s, most=self._fastest())
+        self.fill = FillRate(refusal.taken, rounds.doubt_s, rates[0], min(rates[1], self._fastest()))
         self._is_first = True
         # Few can all be followed from the first call on.
         self._tanks: Tanks | None = None
         if sum(each.admitted for each in self._burst) <= _SMALL:
-            self._tanks = Tanks([self._event(each) for each in self._burst], self._found.told_rpm)
+            self._tanks = Tanks([self._event(each) for each in self._burst], self._found.told_rpm, rates)
         self._hint(refusal)
         for made in rounds.all[place + 1 :]:
             self.learn(made)
@@ -183,7 +184,7 @@ class Bucket:
         if low < _FEW and low <= whole and minute[0] <= whole <= minute[1]:
             # A whole minute's worth, and that a whole number.
             return whole, whole
-        return math.floor(low + (_NEAR_WHOLE if low < _FEW else 1e-6)), whole
+        return min(whole, math.floor(low + (_NEAR_WHOLE if low < _FEW else 1e-6))), whole
 
     def _left(self, rate: float) -> float:
         """What the first refusal left, if it holds a whole number."""

@@ -49,7 +49,7 @@ class Choice(NamedTuple):
     bits: float
 
 
-class _Levels(NamedTuple):
+class Levels(NamedTuple):
     """What may be left at one moment, for every limit and kind."""
 
     lower: Numbers
@@ -68,7 +68,7 @@ def choose(belief: Belief, means: Means) -> Choice:
     if best is None:
         return drain
     emptied = [copy(each) for each in belief.boxes]
-    event = Event(drain.at_s, drain.calls * drain.a_call, drain.calls, None)
+    event = Event(drain.at_s, drain.at_s + belief.late_s, drain.calls * drain.a_call, drain.calls, None, drain.at_s)
     left = [np.where(each.take(event), weight, 0.0) for each, weight in zip(emptied, belief.weights, strict=True)]
     likely = sum(float(weight.sum()) for weight in left)
     if likely < _LIKELY:
@@ -114,10 +114,10 @@ def _best(boxes: list[Boxes], weights: list[Numbers], earliest: float, means: Me
             for count in _counts(amount, means):
                 if means.ready(count) > at_s + 1e-6:
                     continue
-                bits = _bits(levels, amount / count, count)
-                worth = bits - a_second * wait_s - a_call * count
-                if bits > _ENOUGH and worth > best_worth:
-                    best, best_worth = Choice(at_s, count, amount / count, bits), worth
+                told = bits(levels, amount / count, count)
+                worth = told - a_second * wait_s - a_call * count
+                if told > _ENOUGH and worth > best_worth:
+                    best, best_worth = Choice(at_s, count, amount / count, told), worth
     return best
 
 
@@ -128,12 +128,12 @@ def _counts(amount: float, means: Means) -> Iterable[int]:
     return sorted({fewest, *(count for count in (4, 12, most) if fewest < count <= most)})
 
 
-def _levels_at(boxes: list[Boxes], weights: list[Numbers], at_s: float) -> _Levels:
+def _levels_at(boxes: list[Boxes], weights: list[Numbers], at_s: float) -> Levels:
     levels = [each.levels(at_s) for each in boxes]
     low, weight = np.log(np.concatenate([each.low for each in boxes])), np.concatenate(weights)
     # The likeliest limit stands in the middle of its place: to tell it from its like is worth nothing.
     place = np.floor((low - low[weight.argmax()]) / _APART + 0.5).astype(np.intp)
-    return _Levels(
+    return Levels(
         np.concatenate([lower for lower, _ in levels]),
         np.concatenate([upper for _, upper in levels]),
         weight,
@@ -141,7 +141,7 @@ def _levels_at(boxes: list[Boxes], weights: list[Numbers], at_s: float) -> _Leve
     )
 
 
-def _quantiles(levels: _Levels) -> list[float]:
+def _quantiles(levels: Levels) -> list[float]:
     """Amounts that are as likely to be there as each of these shares says."""
     upper = np.minimum(levels.upper, 4 * levels.lower + 1)
     middle = np.log((levels.lower + np.maximum(upper, levels.lower)) / 2 + 1)
@@ -154,7 +154,7 @@ def _quantiles(levels: _Levels) -> list[float]:
     return [math.exp(least + (place + 0.5) * (most - least) / (_BINS - 1)) - 1 for place in places]
 
 
-def _bits(levels: _Levels, a_call: float, count: int) -> float:
+def bits(levels: Levels, a_call: float, count: int) -> float:
     """How much the number of those admitted would tell of the limit."""
     share = max(1, math.ceil((count + 1) / _OUTCOMES))
     kinds = count // share + 1
@@ -163,9 +163,9 @@ def _bits(levels: _Levels, a_call: float, count: int) -> float:
         admitted = np.clip(level / a_call, 0, count).astype(np.intp) // share
         joint += np.bincount(levels.place * kinds + admitted, levels.weight / 2, len(joint))
     table = joint.reshape(-1, kinds)
-    return _entropy(table.sum(axis=0)) + _entropy(table.sum(axis=1)) - _entropy(joint)
+    return entropy(table.sum(axis=0)) + entropy(table.sum(axis=1)) - entropy(joint)
 
 
-def _entropy(weights: Numbers) -> float:
+def entropy(weights: Numbers) -> float:
     shares = weights[weights > 0]
     return float(-(shares * np.log2(shares)).sum())

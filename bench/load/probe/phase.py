@@ -43,7 +43,8 @@ def beginnings(seen: Sequence[Seen], requests: float, late_s: float) -> Spans:
     for group in groups:
         admitted = sum(one.is_admitted for one in group)
         is_refused = admitted < len(group) <= at_once
-        event = Event(group[0].sent_s, float(admitted), admitted, 1.0 if is_refused else None)
+        sent_s = group[0].sent_s
+        event = Event(sent_s, sent_s + late_s, float(admitted), admitted, 1.0 if is_refused else None, sent_s)
         windows.keep(windows.take(event))
     if not len(windows):
         return ANY

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
+from .boxes import Event
 from .rate import Taken
 from .result import Found
 from .steps import SMALL, Ask, Seen, Step, Steps, Wait
@@ -111,6 +112,15 @@ class Rounds:
             self.found.note_promise(kept=made.admitted > 0)
         self.all.append(made)
         return made
+
+    def event(self, made: Round, *, is_last: bool = True) -> Event:
+        """What it tells of a quota. What was refused before the burst's end (`is_last` False) was for those in
+        flight."""
+        by_s = max(made.sent_s + self.doubt_s, made.ended_s or made.at_s, made.refused_done_s or made.at_s)
+        refused = 1.0 if made.refused and is_last else None
+        refused_s = made.at_s if made.refused_s is None else made.refused_s
+        told_s = None if refused is None or self.found.promises_broken else made.told_s
+        return Event(made.at_s, by_s, float(made.admitted), made.admitted, refused, refused_s, made.failed, told_s)
 
     def wait(self, until_s: float) -> Steps:
         if until_s > self.now:

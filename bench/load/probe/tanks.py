@@ -56,13 +56,17 @@ class Levels(NamedTuple):
 
 
 class Tanks:
-    def __init__(self, events: list[Event], told_rpm: float | None) -> None:
+    """`rates`: between which they fill, a second."""
+
+    def __init__(
+        self, events: list[Event], told_rpm: float | None, rates: tuple[float, float] = (0.0, math.inf)
+    ) -> None:
         self.events = events
         self.told_rpm = told_rpm
         burst = sum(each.admitted + each.maybe for each in events)
         self._sizes = (1.0, burst + 1.0)
         low = max(1, burst)
-        self._rates = (_LEAST * low / MINUTE_S, _MOST * low / MINUTE_S)
+        self._rates = (max(rates[0], _LEAST * low / MINUTE_S), min(rates[1], _MOST * low / MINUTE_S))
         self._refine()
 
     def learn(self, event: Event) -> None:

@@ -248,7 +248,8 @@ class TokenProbe:
     def _event(self, group: list[Seen]) -> Event:
         counted = [one.answer.tokens for one in group if one.is_admitted]
         refused = min((self._tokens_of(one.size) for one in group if one.is_refused), default=None)
-        return Event(group[0].sent_s, float(sum(counted)), len(counted), refused)
+        sent_s = group[0].sent_s
+        return Event(sent_s, sent_s + self._late_s, float(sum(counted)), len(counted), refused, sent_s)
 
     def _rebuilt(self) -> Belief:
         rpm = self.found.rpm or self.found.burst

@@ -1,0 +1,231 @@
+"""Which kinds of window, and of what size, agree with all calls that were sent; and what to send to tell them apart.
+
+Begins with a burst that ended in a refusal. Guesses (headers, common sizes) only say where to look first. Knows no
+clock and no provider.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from .boxes import KINDS, MINUTE_S, Boxes, Event, Numbers
+from .choice import Levels, bits, entropy
+from .possible import Possible, normal
+from .steps import Window
+
+# How fine the first boxes are, in logarithms of the limit and of a bucket's share, and in seconds.
+_FIRST, _FIRST_SHARE, _FIRST_S = 0.03, 0.08, 3.0
+# No bucket holds less, in minutes' worth.
+_SHARE_LEAST = 0.06
+# Up to so many, each number by itself.
+_EACH = 160
+_COMMON, _COMMON_WEIGHT = (1.0, 0.5, 0.25, 0.1), 0.2
+_TOLD = 4.0
+# Fewer a minute are hardly ever allowed.
+_SLOWEST, _HARDLY = 4.5, 0.1
+_NARROW, _SURE, _BELOW = 1.03, 0.992, 0.01
+# Limits of windows are told apart by so much, in logarithms; buckets are only told from windows.
+_APART, _APART_FEW, _FEW_IN_ALL = 0.01, 0.3, 60
+_WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0, 3.5, 5.5, 8.0, 12.0, 20.0, 30.0)
+_QUANTILES = (0.02, 0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94, 0.98)
+_AFTER_S, _GAP_S = 0.4, 1.0
+_ENOUGH, _A_SECOND, _ALL_CALLS, _FEW, _CHANGED = 0.02, 0.004, 0.35, 4.0, 0.002
+_SURELY, _HARDLY_FEWER = 0.5, 0.3
+_EPS = 1e-6
+
+
+class Next(NamedTuple):
+    at_s: float
+    calls: int
+
+
+class Kinds(Possible):
+    """`burst`: all rounds from the first call on, the last refused. `told`: what headers say of a minute."""
+
+    def __init__(self, burst: Sequence[Event], told: float | None, late_s: float) -> None:
+        self.late_s = late_s
+        self._told = told
+        self._shares: dict[str, float] | None = None
+        admitted = int(sum(each.admitted for each in burst))
+        most = admitted + sum(each.maybe for each in burst)
+        passed_s = burst[-1].by_s - burst[0].at_s
+        # Where calls are few, those that tell a bucket from a window are to tell how fast it fills as well.
+        self._apart = _APART_FEW if most <= _FEW_IN_ALL else math.inf
+        slowest = max(1.0, admitted / (1 + passed_s / MINUTE_S) - 1)
+        self._in_vain = 0
+        super().__init__(
+            (
+                self._buckets(slowest, (most + 1) / _SHARE_LEAST),
+                self._windows("fixed", max(1, admitted // 2), most),
+                self._windows("sliding", max(1, admitted // 2), most),
+            )
+        )
+        for event in burst:
+            self.learn(event._replace(told_s=None))
+        # Before anything else is seen, each kind is as likely as any other.
+        totals = {each.kind: float(self._weight_of(each).sum()) for each in self.boxes}
+        self._shares = {kind: 1 / total for kind, total in totals.items() if total > 0}
+        self.learn(burst[-1]._replace(admitted=0.0, calls=0, maybe=0))
+
+    def _buckets(self, least: float, most: float) -> Boxes:
+        limits = np.geomspace(least, most, math.ceil(math.log(most / least) / _FIRST) + 1)
+        shares = np.geomspace(_SHARE_LEAST, 1.0, math.ceil(-math.log(_SHARE_LEAST) / _FIRST_SHARE) + 1)
+        return _crossed("bucket", limits[:-1], limits[1:], shares[:-1], shares[1:], self.late_s)
+
+    def _windows(self, kind: str, least: int, most: int) -> Boxes:
+        if most <= _EACH:
+            low = high = np.arange(float(least), most + 1)
+        else:
+            edges = np.geomspace(least, most + 0.5, math.ceil(math.log((most + 0.5) / least) / _FIRST) + 1)
+            low, high = edges[:-1], edges[1:]
+        if kind == "sliding":
+            return _crossed("sliding", low, high, np.zeros(1), np.zeros(1), self.late_s)
+        begins = np.arange(0.0, MINUTE_S, _FIRST_S)
+        return _crossed("fixed", low, high, begins, begins + _FIRST_S, self.late_s)
+
+    def _weigh(self) -> None:
+        weights = [self._weight_of(each) for each in self.boxes]
+        if self._shares is not None:
+            weights = [
+                self._shares[each.kind] * np.where(each.high < _SLOWEST, _HARDLY, 1.0) * one
+                for each, one in zip(self.boxes, weights, strict=True)
+            ]
+        self.weights = normal(weights)
+
+    def _weight_of(self, boxes: Boxes) -> Numbers:
+        if boxes.kind == "bucket":
+            weight = np.log(boxes.high / boxes.low)
+        else:
+            weight = np.where(boxes.high > boxes.low, boxes.high - boxes.low, 1.0)
+        if self._told:
+            for times, much in ((1.0, _TOLD), (0.5, 1.0), (2.0, 1.0)):
+                told = times * self._told
+                weight = weight * np.where((boxes.low <= told + _EPS) & (boxes.high >= told - _EPS), 1 + much, 1.0)
+        if boxes.kind == "bucket":
+            share = np.log(boxes.most / boxes.least)
+            for common in _COMMON:
+                share = share + np.where((boxes.least <= common) & (boxes.most >= common), _COMMON_WEIGHT, 0.0)
+            weight = weight * share
+        elif boxes.kind == "fixed":
+            weight = weight * (boxes.most - boxes.least)
+        return np.asarray(weight * boxes.chance, dtype=np.float64)
+
+    def learn(self, event: Event) -> None:
+        before = {each.kind: float(one.sum()) for each, one in zip(self.boxes, self.weights, strict=True)}
+        super().learn(event)
+        after = {each.kind: float(one.sum()) for each, one in zip(self.boxes, self.weights, strict=True)}
+        is_vain = before.keys() == after.keys() and all(abs(before[kind] - after[kind]) < _CHANGED for kind in after)
+        self._in_vain = event.calls if is_vain and event.refused is None else 0
+
+    # What is known
+
+    @property
+    def kind(self) -> tuple[Window, float]:
+        """The likeliest, and how likely it is."""
+        found = [(each.kind, float(weight.sum())) for each, weight in zip(self.boxes, self.weights, strict=True)]
+        return max(found, key=lambda one: one[1])
+
+    def holds(self, sure: float) -> int | None:
+        """How many a window of the likeliest kind holds: so likely no fewer, nor so many more that it makes a
+        difference. None: nobody knows."""
+        place = int(np.argmax([float(weight.sum()) for weight in self.weights]))
+        low, weight = self.boxes[place].low, self.weights[place] / self.weights[place].sum()
+        order = np.argsort(low)
+        low, sums = low[order], np.concatenate([[0.0], np.cumsum(weight[order])])
+        first = np.searchsorted(low, low)
+        whole = np.maximum(1.0, np.ceil(low - _EPS))
+        last = np.searchsorted(low, np.maximum(whole, _NARROW * whole) + _EPS, side="right")
+        found = np.flatnonzero((sums[last] - sums[first] >= sure) & (sums[first] <= _BELOW))
+        return int(whole[found[0]]) if len(found) else None
+
+    def rates(self) -> tuple[float, float]:
+        """Between which a bucket fills, a second."""
+        boxes = next(each for each in self.boxes if each.kind == "bucket")
+        return float(boxes.low.min()) / MINUTE_S, float(boxes.high.max()) / MINUTE_S
+
+    @property
+    def is_known(self) -> bool:
+        if self.is_void:
+            return True
+        kind, likely = self.kind
+        return likely >= _SURE and (kind == "bucket" or self.holds(_SURE) is not None)
+
+    def likely_least(self) -> float:
+        """What hardly any that is likely is below, a minute."""
+        return _quantile(np.concatenate([each.low for each in self.boxes]), np.concatenate(self.weights), _HARDLY_FEWER)
+
+    # What to send
+
+    def next(self, earliest_s: float, at_once: int, calls_left: float) -> Next | None:
+        """The time and the number that tell most beside what they cost; None: nothing is worth it."""
+        best, worth = None, 0.0
+        all_calls = _ALL_CALLS + _FEW / (calls_left + _FEW)
+        a_call = all_calls / max(1.0, calls_left)
+        for at_s in self._times(earliest_s):
+            levels = self._levels(at_s)
+            for count in self._counts(levels, min(at_once, max(1, int(calls_left)))):
+                found = bits(levels, 1.0, count)
+                gain = found - _A_SECOND * (at_s - earliest_s) - a_call * count
+                if found > _ENOUGH and gain > worth:
+                    best, worth = Next(at_s, count), gain
+        levels = self._levels(earliest_s)
+        # All that is there, and one more: a bucket has one again soon after, a window has none.
+        sure, half = (_quantile(levels.lower, levels.weight, part) for part in (_SURELY, 0.5))
+        drain = math.floor(min(_quantile(levels.upper, levels.weight, 0.5), 1.05 * half + 2))
+        price = min(all_calls, a_call * (drain + 1))
+        if sure >= 1 and entropy(np.bincount(levels.place, levels.weight).astype(np.float64)) - price > worth:
+            return Next(earliest_s, max(1, min(drain + 1, at_once, int(calls_left))))
+        return best
+
+    def _times(self, earliest_s: float) -> list[float]:
+        """Soon, later, and when some have surely left a sliding minute, and the next ones surely not."""
+        times = {earliest_s + wait_s for wait_s in _WAITS_S}
+        taken = [each for each in self._events if each.calls]
+        over = [taken[0].at_s + MINUTE_S - self.late_s]
+        for each, after in pairwise(taken):
+            if after.at_s > each.by_s + _GAP_S:
+                over.append(each.by_s + MINUTE_S + _AFTER_S)
+        return sorted(times | {each for each in over if each > earliest_s})
+
+    def _levels(self, at_s: float) -> Levels:
+        levels = [each.levels(at_s) for each in self.boxes]
+        places, first = [], 0
+        for each in self.boxes:
+            apart = self._apart if each.kind == "bucket" else _APART
+            place = np.floor(np.log(each.low) / apart).astype(np.intp)
+            places.append(place - place.min() + first)
+            first += int(place.max() - place.min()) + 1
+        return Levels(
+            np.concatenate([lower for lower, _ in levels]),
+            np.concatenate([upper for _, upper in levels]),
+            np.concatenate(self.weights),
+            np.concatenate(places),
+        )
+
+    def _counts(self, levels: Levels, most: int) -> list[int]:
+        """One more than is there, for what is likely to be there."""
+        found = {1, 2, 3}
+        for level in ((levels.lower + levels.upper) / 2, levels.upper):
+            found |= {math.floor(_quantile(level, levels.weight, part) + _EPS) + 1 for part in _QUANTILES}
+        # Where some told nothing, a few more won't.
+        return sorted(count for count in found if 2 * self._in_vain < count <= most)
+
+
+def _quantile(numbers: Numbers, weight: Numbers, part: float) -> float:
+    order = np.argsort(numbers)
+    sums = np.cumsum(weight[order])
+    return float(numbers[order[min(int(np.searchsorted(sums, part * sums[-1])), len(order) - 1)]])
+
+
+def _crossed(kind: str, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> Boxes:
+    """Every limit with every other unknown."""
+    count = len(least)
+    made = KINDS[kind]  # type: ignore[index]
+    return made(
+        np.repeat(low, count), np.repeat(high, count), np.tile(least, len(low)), np.tile(most, len(low)), late_s
+    )
