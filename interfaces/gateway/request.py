@@ -25,25 +25,31 @@ def too_large() -> Refused:
 class Body:
     """What came of a request's body, packed as it came."""
 
-    __slots__ = ("_chunks", "_fault", "_waiter", "is_whole", "size")
+    __slots__ = ("_came", "_fault", "_waiter", "is_whole", "size")
 
     def __init__(self) -> None:
         self.size = 0
         self.is_whole = False
-        self._chunks: list[bytes] = []
+        # In one piece it is taken as it is; many small ones would each cost many times their length.
+        self._came: bytes | bytearray = b""
         self._fault: Refused | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     def take(self, data: bytes) -> None:
         self.size += len(data)
-        self._chunks.append(data)
+        if not self._came:
+            self._came = data
+            return
+        if isinstance(self._came, bytes):
+            self._came = bytearray(self._came)
+        self._came += data
 
     def end(self, fault: Refused | None = None) -> None:
         """All of it has come; `fault`: why it never will."""
         self.is_whole = fault is None
         self._fault = fault
         if fault is not None:
-            self._chunks.clear()
+            self._came = b""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -53,7 +59,7 @@ class Body:
 
     @property
     def data(self) -> bytes:
-        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        return bytes(self._came)
 
     async def whole(self) -> bytes:
         """All of it, waited for by one at a time. Raises Refused where it can't be had."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import pytest
 
@@ -151,6 +152,22 @@ def test_a_body_is_read_up_to_its_bound_and_no_further() -> None:
         framing.feed(b"%x\r\n%b\r\n" % (len(piece), piece))
         assert request.body.is_broken == (number >= BODY_BYTES_MAX >> 20)
     assert framing.is_over and request.body.size <= BODY_BYTES_MAX + (1 << 20) and request.body.data == b""
+
+
+def test_a_body_in_very_small_chunks_costs_no_more_than_its_length() -> None:
+    framing = Framing("", "")
+    (request,) = framing.feed(post(CHUNKED))
+    pieces = b"2\r\nxy\r\n" * 10_000
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            framing.feed(pieces)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert request.body.size == 400_000 and held < 1_000_000
+    framing.feed(b"0\r\n\r\n")
+    assert request.body.data == b"xy" * 200_000
 
 
 OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
