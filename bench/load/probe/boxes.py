@@ -180,7 +180,7 @@ class FixedWindows(Boxes):
             least_s, most_s = (self.least - event.by_s) % MINUTE_S, (self.most - event.refused_s) % MINUTE_S
             is_near = least_s > most_s
             self._hear(event.told_s, np.where(is_near, 0.0, least_s), np.where(is_near, MINUTE_S, most_s))
-        self._lower, self._upper, self._to_s = lower, upper, event.by_s
+        self._lower, self._upper, self._to_s = np.where(alive, lower, 0.0), upper, event.by_s
         return alive
 
     def _judge(self, event: Event) -> None:
