@@ -104,15 +104,15 @@ class Buckets(Boxes):
         """Only the time since it was last full, or empty, is uncertain, however many calls came since: the lower bound
         takes it as late then and prompt now, the upper one the other way."""
         spread, elapsed = event.by_s - event.at_s, event.at_s - self._at_s
-        late = self._fast * spread
-        lower = np.minimum(self._small - late, self._lower + self._slow * elapsed)
+        late, least_late = self._fast * spread, self._slow * spread
+        lower = np.minimum(self._small - least_late, self._lower + self._slow * elapsed)
         upper = np.minimum(self._large, self._upper + self._fast * elapsed)
         # More comes while many are decided.
         brim = self._large + (late if event.calls > 1 else 0.0)
         alive: Mask = np.minimum(brim, upper + late) >= event.admitted - _EPS
         lower, upper = lower - event.admitted - event.maybe, upper - event.admitted
         if event.calls or event.maybe:
-            lower = np.maximum(lower, -late)
+            lower = np.maximum(lower, -least_late)
         if event.refused is not None:
             before = event.refused_s - event.at_s
             alive &= lower + self._slow * before < event.refused

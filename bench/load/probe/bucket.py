@@ -18,7 +18,7 @@ MINUTE_S = 60.0
 _ROUNDS_MAX, _DRAINED_MAX = 36, 8
 _EMPTY_MOST = 4
 _DRAIN_SHARE, _AMPLE = 0.8, 1.2
-_SURE_SHARE = 0.975
+_SURE_SHARE, _AT_LEAST = 0.9705, 0.9
 # How many calls it may all cost, in minutes' worth: the rest is for tokens.
 _MINUTES, _MINUTES_MOST, _CALLS_LEAST = 2.0, 2.4, 12.0
 _FEW_A_MINUTE, _MINUTES_FEW = 25, 2.97
@@ -33,8 +33,10 @@ _CLOSELY, _COARSE, _FILLED_S = 12, 5.0, 20.0
 _CONFIRM_MOST = 16
 _LOST_MAX = 0.25
 _AHEAD_S = 90.0
-# Of few, hardly any holds a part of one: what lies so little below a whole number is that.
-_FEW, _NEAR_WHOLE = 40, 0.12
+# Of few, hardly any holds a part of one, least of all if it is a usual share of a minute's worth: what lies so little
+# below a whole number is that.
+_FEW, _NEAR_WHOLE, _NEAR_USUAL = 40, 0.02, 0.4
+_USUAL_SHARES, _USUALLY = (1.0, 0.75, 0.5, 0.25, 0.2, 0.1), 0.002
 _SMALL, _REFUSALS = 60, 4
 _LESS = 0.95
 # By so many times longer than a bucket takes for one.
@@ -69,6 +71,7 @@ class Bucket:
     def _event(self, made: Round) -> Event:
         # What was refused before that was for those in flight.
         is_refused = made.refused > 0 and (made is self._burst[-1] or made not in self._burst)
+        is_refused = is_refused and made.asked <= (self._found.concurrency or math.inf)
         to_s = max(made.sent_s + self._rounds.late_s, made.ended_s or made.at_s, made.refused_done_s or made.at_s)
         kept, broken = self._found.promises_kept, self._found.promises_broken
         told_s = made.told_s if broken <= kept / 4 else None
@@ -166,7 +169,7 @@ class Bucket:
             # The faster, the less of the burst it held, but the more it has to hold.
             slow, fast = (rate, fast) if self._lacked(rate, self._burst)[1] > _FLOOR_S * rate else (slow, rate)
         low = self._lacked(fast, self._burst)[1]
-        return max(1.0, low, math.floor(low + _NEAR_WHOLE) if low < _FEW else 0.0), high
+        return max(1.0, low), high
 
     def _whole(self) -> tuple[int, int]:
         """How many it admits at once, at the least and at the most."""
@@ -184,7 +187,18 @@ class Bucket:
         if low < _FEW and low <= whole and minute[0] <= whole <= minute[1]:
             # A whole minute's worth, and that a whole number.
             return whole, whole
-        return min(whole, math.floor(low + (_NEAR_WHOLE if low < _FEW else 1e-6))), whole
+        return self._at_least(low, whole), whole
+
+    def _at_least(self, low: float, most: int) -> int:
+        """The whole number that what it holds is not below."""
+        if low >= _FEW:
+            return math.floor(low + 1e-6)
+        number = min(most, math.ceil(low))
+        shares = [number / (rate * MINUTE_S) for rate in self.rates if rate > 0]
+        is_usual = any(
+            min(shares) < (1 + _USUALLY) * one and max(shares) > (1 - _USUALLY) * one for one in _USUAL_SHARES
+        )
+        return number if low > number - (_NEAR_USUAL if is_usual else _NEAR_WHOLE) else math.floor(low)
 
     def _left(self, rate: float) -> float:
         """What the first refusal left, if it holds a whole number."""
@@ -310,12 +324,14 @@ class Bucket:
         left = self._calls_most(MINUTE_S * self.rates[0]) - rounds.calls
         is_sure = least >= _SURE_SHARE * most
         is_seen_at_once = self._found.concurrency is not None or rounds.at_once >= min(rounds.most, least)
-        if is_sure:
+        if least >= _AT_LEAST * most:
             self._found.burst = float(least)
         if (is_sure and is_seen_at_once) or left < most + 2 + (0 if is_seen_at_once else least // 2):
             return
         yield from rounds.wait(max(rounds.earliest_s, rounds.now + MINUTE_S + 1))
         place = len(rounds.all)
+        if self._found.concurrency is None:
+            rounds.most = rounds.in_flight_max
         made = yield from rounds.ask(min(rounds.most, most + 1))
         admitted, begun_s = made.admitted, made.at_s
         if made.refused and admitted < _LESS * least and self._found.concurrency is None:
@@ -335,9 +351,15 @@ class Bucket:
             admitted += made.admitted
             if made.refused and made.admitted < rounds.most:
                 break
+        if self._tanks is not None:
+            for each in rounds.all[place:]:
+                self.learn(each)
+            if not self.is_contradicted:
+                self._found.burst = float(self._whole()[0])
+                return
         # What came back meanwhile is no part of what it holds.
         held = self._lacked(self.rates[1], rounds.all[place:])[1]
-        held = max(1, math.floor(held + (_NEAR_WHOLE if held < _FEW else 0.0)))
+        held = max(1, self._at_least(held, most))
         self._found.burst = float(held if not least <= held <= most else max(held, least))
 
 

@@ -34,8 +34,11 @@ _APART, _APART_FEW, _FEW_IN_ALL = 0.01, 0.3, 60
 _WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0, 3.5, 5.5, 8.0, 12.0, 20.0, 30.0)
 _QUANTILES = (0.02, 0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94, 0.98)
 _AFTER_S, _GAP_S = 0.4, 1.0
+_ENDED = (0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
 _ENOUGH, _A_SECOND, _ALL_CALLS, _FEW, _CHANGED = 0.02, 0.004, 0.35, 4.0, 0.002
-_SURELY, _HARDLY_FEWER = 0.5, 0.3
+_SURELY, _HARDLY_FEWER, _RISKED = 0.65, 0.3, 16
+# Of few, hardly any are risked at once.
+_FEWEST, _FEW_OF = 2, 3
 _EPS = 1e-6
 
 
@@ -52,6 +55,7 @@ class Kinds(Possible):
         self._told = told
         self._shares: dict[str, float] | None = None
         admitted = int(sum(each.admitted for each in burst))
+        self._admitted = admitted
         most = admitted + sum(each.maybe for each in burst)
         passed_s = burst[-1].by_s - burst[0].at_s
         # Where calls are few, those that tell a bucket from a window are to tell how fast it fills as well.
@@ -175,8 +179,11 @@ class Kinds(Possible):
                     best, worth = Next(at_s, count), gain
         levels = self._levels(earliest_s)
         # All that is there, and one more: a bucket has one again soon after, a window has none.
-        sure, half = (_quantile(levels.lower, levels.weight, part) for part in (_SURELY, 0.5))
-        drain = math.floor(min(_quantile(levels.upper, levels.weight, 0.5), 1.05 * half + 2))
+        sure = _quantile(levels.lower, levels.weight, _SURELY)
+        drain = math.floor(min(_quantile(levels.upper, levels.weight, _SURELY), 1.05 * sure + 2))
+        if _quantile(levels.lower, levels.weight, 1 - _SURELY) < 1:
+            # It is as likely that there is hardly one.
+            drain = min(drain, max(_RISKED, 3 * self._in_vain))
         price = min(all_calls, a_call * (drain + 1))
         if sure >= 1 and entropy(np.bincount(levels.place, levels.weight).astype(np.float64)) - price > worth:
             return Next(earliest_s, max(1, min(drain + 1, at_once, int(calls_left))))
@@ -190,7 +197,17 @@ class Kinds(Possible):
         for each, after in pairwise(taken):
             if after.at_s > each.by_s + _GAP_S:
                 over.append(each.by_s + MINUTE_S + _AFTER_S)
-        return sorted(times | {each for each in over if each > earliest_s})
+        return sorted(times | {each for each in (*over, *self._between_ends(earliest_s)) if each > earliest_s})
+
+    def _between_ends(self, earliest_s: float) -> list[float]:
+        """When fixed windows are as likely to have ended as not, and between such times."""
+        fixed = [(each, one) for each, one in zip(self.boxes, self.weights, strict=True) if each.kind == "fixed"]
+        if not fixed:
+            return []
+        boxes, weight = fixed[0]
+        ends = earliest_s + ((boxes.least + boxes.most) / 2 - earliest_s) % MINUTE_S
+        found = [_quantile(ends, weight, part) for part in _ENDED]
+        return [*found, *((one + other) / 2 for one, other in pairwise(found))]
 
     def _levels(self, at_s: float) -> Levels:
         levels = [each.levels(at_s) for each in self.boxes]
@@ -213,6 +230,7 @@ class Kinds(Possible):
         for level in ((levels.lower + levels.upper) / 2, levels.upper):
             found |= {math.floor(_quantile(level, levels.weight, part) + _EPS) + 1 for part in _QUANTILES}
         # Where some told nothing, a few more won't.
+        most = min(most, max(_FEWEST, self._admitted // _FEW_OF))
         return sorted(count for count in found if 2 * self._in_vain < count <= most)
 
 

@@ -40,7 +40,6 @@ class RequestProbe:
     def __init__(self, found: Found, *, in_flight_max: int, requests_max: int) -> None:
         self.found = found
         self._rounds = Rounds(found, in_flight_max)
-        self._in_flight_max = in_flight_max
         self._requests_max = requests_max
         # So many were admitted of more in flight, when so many had been in all.
         self._ceiling: tuple[int, int] | None = None
@@ -97,10 +96,10 @@ class RequestProbe:
                     halved_s = rounds.now
             elif self._ceiling is not None and made.admitted > self._ceiling[0]:
                 # More than before at once: it was no ceiling, and something came back.
-                self._ceiling, rounds.most = None, self._in_flight_max
+                self._ceiling, rounds.most = None, rounds.in_flight_max
             elif rounds.now > halved_s + _HALVED_S:
                 # So few are never too many: more comes back meanwhile.
-                rounds.most, chances, halved_s = self._in_flight_max, 0, math.inf
+                rounds.most, chances, halved_s = rounds.in_flight_max, 0, math.inf
             self.found.tested_rpm = max(self.found.tested_rpm, rounds.admitted)
             if rounds.admitted >= self._requests_max or rounds.now - rounds.all[0].at_s > _BURST_MAX_S:
                 return None

@@ -16,9 +16,10 @@ from .steps import SMALL, Ask, Seen, Step, Steps, Wait
 _LATE_MAX_S = 0.25
 # By so much more a call may be late now and then, on a machine or a way that is busy.
 _STALL_S, _SOME = 0.1, 40
-# What each call of a round takes, at the most, of the machine that sends it; what of its way is no more known then.
+# What each call of a round takes, at the most, of the machine that sends it, until so many refusals of one round have
+# told; what of its way is no more known then.
 _EACH_S, _WAY_SHARE = 0.002, 0.25
-_FEW = 4
+_FEW, _TELLING, _SPARE = 4, 20, 1.5
 _PAUSE_S, _PAUSE_MAX_S = 1.0, 25.0
 
 
@@ -54,7 +55,7 @@ class Rounds:
     def __init__(self, found: Found, most: int) -> None:
         self.found = found
         # So many at once: the caller's limit, or the ceiling that was met.
-        self.most = most
+        self.in_flight_max = self.most = most
         self.now = 0.0
         self.calls = 0
         self.admitted = 0
@@ -63,6 +64,7 @@ class Rounds:
         self.all: list[Round] = []
         self._refusals_s: list[float] = []
         self._least_s = _LATE_MAX_S
+        self._each_s = _EACH_S
         self._refused_in_a_row = 0
 
     @property
@@ -101,7 +103,8 @@ class Rounds:
         if len(seen) <= _FEW:
             # Of many, most wait for each other.
             self._refusals_s += [one.done_s - one.sent_s for one in seen if one.is_refused]
-        made = _round_of(count, seen, self.doubt_s)
+        self._each_s = min(self._each_s, _each(seen))
+        made = _round_of(count, seen, self.doubt_s, self._each_s)
         self.calls += len(seen)
         self.admitted += made.admitted
         self.beside = max(self.beside, *(one.answer.tokens - one.size for one in seen))
@@ -128,7 +131,15 @@ class Rounds:
             self.now = until_s
 
 
-def _round_of(count: int, seen: list[Seen], doubt_s: float) -> Round:
+def _each(seen: list[Seen]) -> float:
+    """Refusals take no time but their way: how far they come apart is what each call takes."""
+    refused = [one for one in seen if one.is_refused]
+    if len(refused) < _TELLING:
+        return _EACH_S
+    return _SPARE * (max(one.done_s for one in refused) - max(one.sent_s for one in seen)) / len(seen)
+
+
+def _round_of(count: int, seen: list[Seen], doubt_s: float, each_s: float) -> Round:
     admitted = [one for one in seen if one.is_admitted]
     refused = [one for one in seen if one.is_refused]
     waits = [(one.answer.retry_after_s, one.done_s) for one in refused if one.answer.retry_after_s is not None]
@@ -136,7 +147,7 @@ def _round_of(count: int, seen: list[Seen], doubt_s: float) -> Round:
     left = [limit.remaining for limit, _ in about if limit.remaining is not None]
     resets = [limit.reset_s for limit, _ in about if limit.reset_s is not None]
     at_s = min(one.sent_s for one in seen)
-    ended_s = _ended(admitted, refused, doubt_s)
+    ended_s = _ended(admitted, refused, doubt_s, each_s)
     answered_s = max((one.done_s for one in admitted), default=at_s)
     return Round(
         at_s=at_s,
@@ -157,14 +168,14 @@ def _round_of(count: int, seen: list[Seen], doubt_s: float) -> Round:
     )
 
 
-def _ended(admitted: list[Seen], refused: list[Seen], doubt_s: float) -> float | None:
+def _ended(admitted: list[Seen], refused: list[Seen], doubt_s: float, each_s: float) -> float | None:
     """Calls are decided in the order of their sending, or nearly; how long one was worked on, nobody knows."""
     if not admitted:
         return None
     done_s = max(one.done_s for one in admitted)
     if refused:
         return min(done_s, max(one.done_s for one in refused))
-    return min(done_s, max(one.sent_s for one in admitted) + doubt_s + _EACH_S * (len(admitted) - 1))
+    return min(done_s, max(one.sent_s for one in admitted) + doubt_s + each_s * (len(admitted) - 1))
 
 
 def _at_the_earliest(one: Seen, at_s: float, doubt_s: float) -> float:
