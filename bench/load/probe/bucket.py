@@ -37,7 +37,7 @@ _AHEAD_S = 90.0
 # below a whole number is that.
 _FEW, _NEAR_WHOLE, _NEAR_USUAL = 40, 0.02, 0.4
 _USUAL_SHARES, _USUALLY = (1.0, 0.75, 0.5, 0.25, 0.2, 0.1), 0.002
-_SMALL, _REFUSALS = 60, 4
+_SMALL, _REFUSALS, _SMALL_PART = 60, 4, 3
 _LESS = 0.95
 # By so many times longer than a bucket takes for one.
 _ELSE = 3.0
@@ -264,11 +264,21 @@ class Bucket:
         self.learn(made)
 
     def _make_sure(self, tanks: Tanks) -> Steps:
-        """What is refused now and then for no reason looks like one: but not when one more is asked for at once."""
+        """What is refused now and then for no reason looks like one: but not when one more is asked for at once, nor
+        when more than it holds is."""
         rounds = self._rounds
         while sum(each.is_refused for each in tanks.events) < _REFUSALS and not tanks.is_contradicted:
             yield from rounds.wait(rounds.earliest_s)
             self.learn((yield from rounds.ask(1)))
+        if tanks.is_contradicted:
+            return
+        holds, minute = math.floor(tanks.holds[1]) + 1, tanks.least * MINUTE_S
+        most = rounds.in_flight_max if self._found.concurrency is None else rounds.most
+        if holds <= min(most, minute / _SMALL_PART, self._calls_most(minute) - rounds.calls):
+            yield from rounds.wait(max(rounds.earliest_s, rounds.now + holds / tanks.least))
+            made = yield from rounds.ask(holds)
+            # What is refused may be for those in flight.
+            tanks.learn(self._event(made)._replace(is_refused=False))
 
     def _calls_most(self, minute: float) -> float:
         """What it may all cost; of few calls a larger part, since fewer tell nothing."""

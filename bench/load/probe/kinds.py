@@ -25,7 +25,7 @@ _SHARE_LEAST = 0.06
 # Up to so many, each number by itself.
 _EACH = 160
 _COMMON, _COMMON_WEIGHT = (1.0, 0.5, 0.25, 0.1), 0.2
-_TOLD = 4.0
+_TOLD, _WITH_THE_FIRST = 4.0, 40.0
 # Fewer a minute are hardly ever allowed.
 _SLOWEST, _HARDLY = 4.5, 0.1
 _NARROW, _SURE, _BELOW = 1.03, 0.992, 0.01
@@ -37,8 +37,8 @@ _AFTER_S, _GAP_S = 0.4, 1.0
 _ENDED = (0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
 _ENOUGH, _A_SECOND, _ALL_CALLS, _FEW, _CHANGED = 0.02, 0.004, 0.35, 4.0, 0.002
 _SURELY, _HARDLY_FEWER, _RISKED = 0.65, 0.3, 16
-# Of few, hardly any are risked at once.
-_FEWEST, _FEW_OF = 2, 3
+# Of few, hardly any are risked at once, nor where the last was refused.
+_FEWEST, _FEW_OF, _FEW_ADMITTED, _SEVERAL = 2, 3, 12, 3
 _EPS = 1e-6
 
 
@@ -61,7 +61,10 @@ class Kinds(Possible):
         # Where calls are few, those that tell a bucket from a window are to tell how fast it fills as well.
         self._apart = _APART_FEW if most <= _FEW_IN_ALL else math.inf
         slowest = max(1.0, admitted / (1 + passed_s / MINUTE_S) - 1)
+        self._first_s = (burst[0].at_s % MINUTE_S, burst[0].at_s % MINUTE_S + burst[0].by_s - burst[0].at_s)
         self._in_vain = 0
+        self._is_empty = self._is_refused_again = False
+        self._released = 0
         super().__init__(
             (
                 self._buckets(slowest, (most + 1) / _SHARE_LEAST),
@@ -116,7 +119,10 @@ class Kinds(Possible):
                 share = share + np.where((boxes.least <= common) & (boxes.most >= common), _COMMON_WEIGHT, 0.0)
             weight = weight * share
         elif boxes.kind == "fixed":
-            weight = weight * (boxes.most - boxes.least)
+            # Of some providers a window begins with the first call.
+            first_s, by_s = self._first_s
+            is_first = (boxes.least < by_s) & (boxes.most > first_s)
+            weight = weight * (boxes.most - boxes.least) * np.where(is_first, _WITH_THE_FIRST, 1.0)
         return np.asarray(weight * boxes.chance, dtype=np.float64)
 
     def learn(self, event: Event) -> None:
@@ -125,6 +131,10 @@ class Kinds(Possible):
         after = {each.kind: float(one.sum()) for each, one in zip(self.boxes, self.weights, strict=True)}
         is_vain = before.keys() == after.keys() and all(abs(before[kind] - after[kind]) < _CHANGED for kind in after)
         self._in_vain = event.calls if is_vain and event.refused is None else 0
+        self._is_empty = event.refused is not None
+        if self._shares is not None:
+            self._released += event.calls
+            self._is_refused_again = self._is_refused_again or (self._released > 0 and self._is_empty)
 
     # What is known
 
@@ -159,6 +169,14 @@ class Kinds(Possible):
         kind, likely = self.kind
         return likely >= _SURE and (kind == "bucket" or self.holds(_SURE) is not None)
 
+    @property
+    def unproven(self) -> int:
+        """How many to ask for before it is believed: by elimination alone nothing is. A window that begins has several,
+        a sliding one refuses again."""
+        if self.kind[0] == "sliding" and self._is_refused_again:
+            return 0
+        return max(0, min(_SEVERAL, 1 + self._admitted // 2) - self._released) if self._released else 1
+
     def likely_least(self) -> float:
         """What hardly any that is likely is below, a minute."""
         return _quantile(np.concatenate([each.low for each in self.boxes]), np.concatenate(self.weights), _HARDLY_FEWER)
@@ -166,9 +184,15 @@ class Kinds(Possible):
     # What to send
 
     def next(self, earliest_s: float, at_once: int, calls_left: float) -> Next | None:
-        """The time and the number that tell most beside what they cost; None: nothing is worth it."""
-        best, worth = None, 0.0
+        """The time and the number that tell most beside what they cost, at any price if nothing is worth it; None:
+        nothing tells anything."""
         all_calls = _ALL_CALLS + _FEW / (calls_left + _FEW)
+        return self._best(earliest_s, at_once, calls_left, all_calls) or self._best(
+            earliest_s, at_once, calls_left, 0.0
+        )
+
+    def _best(self, earliest_s: float, at_once: int, calls_left: float, all_calls: float) -> Next | None:
+        best, worth = None, 0.0
         a_call = all_calls / max(1.0, calls_left)
         for at_s in self._times(earliest_s):
             levels = self._levels(at_s)
@@ -230,8 +254,12 @@ class Kinds(Possible):
         for level in ((levels.lower + levels.upper) / 2, levels.upper):
             found |= {math.floor(_quantile(level, levels.weight, part) + _EPS) + 1 for part in _QUANTILES}
         # Where some told nothing, a few more won't.
-        most = min(most, max(_FEWEST, self._admitted // _FEW_OF))
-        return sorted(count for count in found if 2 * self._in_vain < count <= most)
+        most = min(
+            most,
+            _FEWEST + (self._admitted > _FEW_ADMITTED) if self._is_empty else max(_FEWEST, self._admitted // _FEW_OF),
+        )
+        least = 2 * self._in_vain if self._in_vain > _SEVERAL else 0
+        return sorted(count for count in found if least < count <= most)
 
 
 def _quantile(numbers: Numbers, weight: Numbers, part: float) -> float:

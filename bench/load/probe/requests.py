@@ -10,7 +10,7 @@ import math
 from collections.abc import Generator
 
 from .bucket import Bucket
-from .kinds import Kinds
+from .kinds import Kinds, Next
 from .result import Found
 from .rounds import Round, Rounds
 from .steps import Seen, Step, Steps
@@ -133,9 +133,18 @@ class RequestProbe:
         rounds = self._rounds
         burst = [rounds.event(each, is_last=each is refusal) for each in rounds.all]
         kinds = Kinds(burst, self.found.told_rpm, rounds.doubt_s)
-        while not kinds.is_known:
+        if refusal.told_s is not None:
+            # Whether that is true is told by one call, at just that time.
+            yield from rounds.wait(rounds.earliest_s)
+            kinds.learn(rounds.event((yield from rounds.ask(1))))
+        while not kinds.is_void:
             left = max(_CALLS_LEAST, _MINUTES_MOST * kinds.likely_least()) - rounds.calls
-            chosen = kinds.next(rounds.earliest_s, self._safely_at_once(), left) if left >= 1 else None
+            if not kinds.is_known:
+                chosen = kinds.next(rounds.earliest_s, self._safely_at_once(), left) if left >= 1 else None
+            elif kinds.kind[0] != "bucket" and 0 < kinds.unproven <= left:
+                chosen = Next(rounds.earliest_s, kinds.unproven)
+            else:
+                chosen = None
             if chosen is None:
                 break
             yield from rounds.wait(chosen.at_s)
@@ -145,7 +154,7 @@ class RequestProbe:
         if kinds.kind[0] == "bucket":
             self.found.window = "bucket"
             yield from Bucket(rounds, refusal, kinds.rates()).measure()
-        elif (holds := kinds.holds(_SURE)) is not None:
+        elif (holds := kinds.holds(_SURE)) is not None and not kinds.unproven:
             self.found.window = kinds.kind[0]
             self.found.rpm = self.found.burst = float(holds)
 

@@ -21,6 +21,7 @@ _STALL_S, _SOME = 0.1, 40
 _EACH_S, _WAY_SHARE = 0.002, 0.25
 _FEW, _TELLING, _SPARE = 4, 20, 1.5
 _PAUSE_S, _PAUSE_MAX_S = 1.0, 25.0
+_SOON_S = 1.0
 
 
 class Round(NamedTuple):
@@ -111,7 +112,9 @@ class Rounds:
         self._refused_in_a_row = 0 if made.admitted else self._refused_in_a_row + 1
         if not last_after_s:
             self.at_once = max(self.at_once, made.admitted)
-        if promised_s is not None and made.at_s >= promised_s - 1e-6:
+        # Whoever comes much later is admitted for other reasons.
+        is_soon = promised_s is not None and made.at_s < promised_s + _SOON_S
+        if promised_s is not None and made.at_s >= promised_s - 1e-6 and (is_soon or not made.admitted):
             self.found.note_promise(kept=made.admitted > 0)
         self.all.append(made)
         return made

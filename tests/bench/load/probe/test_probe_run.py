@@ -102,9 +102,11 @@ def test_who_is_refused_for_ever_and_told_no_time_is_left_alone_for_longer_and_l
     result, ended_s = probed(outside)
     gaps = [after - before for before, after in pairwise(outside.at[40:]) if after - before > 0.01]
     assert len(outside.at) - 40 <= REFUSED_MAX + 4
-    growing = gaps[:6]
+    # But for the one wait until a minute is over.
+    growing = [round(gap, 6) for gap in gaps if gap < 30]
+    assert len(gaps) <= len(growing) + 1, gaps
     assert growing == sorted(growing), gaps
-    assert growing[-1] > 10
+    assert growing[-1] > 5
     assert result.lanes[MODEL].rpm is None
     assert ended_s < 900
 
