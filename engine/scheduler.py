@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 # Stops that are nothing of the host's: what was not sent stays pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
-
+# A commit that nobody waits for any more tells nobody when it is done.
+_LOOK_AGAIN_S = 0.002
 # What the encoder raises of an entry that has no bytes, such as half a character in a header.
 _NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
 
@@ -196,11 +197,10 @@ class Scheduler:
                 if first is not None:
                     return self._shared(wanted.call, first, sink)
             elif commit is not None:
-                await asyncio.wait([commit])
+                await (asyncio.sleep(_LOOK_AGAIN_S) if commit.cancelled() else asyncio.wait([commit]))
             else:
                 break
-            # The leader's caller left, or its lane stopped. Its answer may have come all the same; else who wakes first
-            # takes its place.
+            # The leader left, or its lane stopped. Its answer may have come; else who wakes first takes its place.
             found = self.look_up(wanted.call)
             if isinstance(found, Outcome):
                 self._write(found, sink)
