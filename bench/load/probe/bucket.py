@@ -72,6 +72,7 @@ class Bucket:
         # What was refused before that was for those in flight.
         is_refused = made.refused > 0 and (made is self._burst[-1] or made not in self._burst)
         is_refused = is_refused and made.asked <= (self._found.concurrency or math.inf)
+        is_refused = is_refused and not self._rounds.is_for_flight(made)
         to_s = max(made.sent_s + self._rounds.late_s, made.ended_s or made.at_s, made.refused_done_s or made.at_s)
         kept, broken = self._found.promises_kept, self._found.promises_broken
         told_s = made.told_s if broken <= kept / 4 else None

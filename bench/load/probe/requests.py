@@ -17,10 +17,10 @@ from .steps import Seen, Step, Steps
 
 # Between the first call and the others: so much earlier it leaves a sliding minute.
 APART_S = 4.0
-# A burst has to end before its first calls leave a sliding minute.
-_BURST_MAX_S = 54.0
-# After so long, larger steps.
-_SLOW_S = 35.0
+# Who was not refused until then is not met by any limit that matters.
+_BURST_MAX_S = 80.0
+# After so long, larger steps, where there are many.
+_SLOW_S, _MANY = 20.0, 200
 _PAUSE_S = 1.0
 _MINUTES_MOST, _CALLS_LEAST = 2.95, 14
 # What is as good as sure where nothing more can be asked.
@@ -115,7 +115,7 @@ class RequestProbe:
         """A part more than before, or up to what the headers say is left: as many calls are refused as are too many."""
         sent = self._rounds.admitted
         count = _FEW if sent <= 1 else max(1, sent // (4 if sent < 16 else 3 if sent < 100 else 2))
-        if self._rounds.now - self._rounds.all[0].at_s > _SLOW_S:
+        if sent >= _MANY and self._rounds.now - self._rounds.all[0].at_s > _SLOW_S:
             count *= 2
         count = min(count, self._requests_max - sent) if sent < self._requests_max else 1
         left = self._rounds.last.remaining

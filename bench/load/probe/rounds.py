@@ -123,10 +123,14 @@ class Rounds:
         """What it tells of a quota. What was refused before the burst's end (`is_last` False) was for those in
         flight."""
         by_s = max(made.sent_s + self.doubt_s, made.ended_s or made.at_s, made.refused_done_s or made.at_s)
-        refused = 1.0 if made.refused and is_last else None
+        refused = 1.0 if made.refused and is_last and not self.is_for_flight(made) else None
         refused_s = made.at_s if made.refused_s is None else made.refused_s
         told_s = None if refused is None or self.found.promises_broken else made.told_s
         return Event(made.at_s, by_s, float(made.admitted), made.admitted, refused, refused_s, made.failed, told_s)
+
+    def is_for_flight(self, made: Round) -> bool:
+        """Where refusals name a time, one that names none, of several calls at once, was for those in flight."""
+        return made.asked > 1 and made.told_s is None and any(each.told_s is not None for each in self.all)
 
     def wait(self, until_s: float) -> Steps:
         if until_s > self.now:
