@@ -60,7 +60,12 @@ class Boxes:
         raise NotImplementedError
 
     def take(self, event: Event) -> Mask:
-        """Learn what was seen; which boxes agree with it."""
+        """Learn what was seen; which boxes agree with it. Events come in the order in which their calls were decided,
+        though each may be thought to last longer than until the next begins."""
+        raise NotImplementedError
+
+    def hear(self, event: Event) -> None:
+        """How likely the wait is that the event just taken was told."""
         raise NotImplementedError
 
     def keep(self, alive: Mask) -> None:
@@ -68,10 +73,8 @@ class Boxes:
         self.least, self.most = self.least[alive], self.most[alive]
         self.chance = self.chance[alive]
 
-    def _hear(self, told_s: float | None, least_s: Numbers | float, most_s: Numbers | float) -> None:
+    def _judge_told(self, told_s: float, least_s: Numbers | float, most_s: Numbers | float) -> None:
         """A wait was asked for that would truly be between these: how likely, a second."""
-        if told_s is None:
-            return
         rounded_s = _ROUNDED_S if told_s == int(told_s) else 0.0
         is_true = (told_s > least_s - _ABOUT_S) & (told_s < most_s + _ABOUT_S + rounded_s)
         is_part = (told_s > _PART * least_s - _ABOUT_S) & (told_s < most_s)
@@ -85,10 +88,10 @@ class Buckets(Boxes):
 
     def __init__(self, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> None:
         super().__init__(low, high, least, most, late_s)
-        # As if each call was decided when it was sent.
-        self._lower, self._upper = low * least, high * most
-        self._at_s = 0.0
         self._size()
+        # As if each call was decided when it was sent.
+        self._lower, self._upper = self._small, self._large
+        self._at_s = 0.0
 
     def _size(self) -> None:
         self._slow, self._fast = self.low / MINUTE_S, self.high / MINUTE_S
@@ -117,10 +120,14 @@ class Buckets(Boxes):
             before = event.refused_s - event.at_s
             alive &= lower + self._slow * before < event.refused
             upper = np.minimum(upper, event.refused - self._fast * before)
-            lacks = event.refused - np.clip(lower, 0.0, event.refused)
-            self._hear(event.told_s, 0.0, lacks / self._slow)
         self._lower, self._upper, self._at_s = lower, upper, event.at_s
+        self.hear(event)
         return alive
+
+    def hear(self, event: Event) -> None:
+        if event.refused is not None and event.told_s is not None:
+            lacks = event.refused - np.clip(self._lower, 0.0, event.refused)
+            self._judge_told(event.told_s, 0.0, lacks / self._slow)
 
     def keep(self, alive: Mask) -> None:
         super().keep(alive)
@@ -154,10 +161,16 @@ class FixedWindows(Boxes):
         in two."""
         self._judge(event)
         surely, _ = self._ends(self._to_s, event.by_s)
+        before, among = self._ends(self._to_s, event.at_s)[1], self._ends(event.at_s, event.by_s)[1]
+        # Of a window that may have ended after the calls before, though they were counted in it, nobody knows.
+        is_past = self._ends(event.at_s, max(event.at_s, self._to_s))[1] & (event.at_s < self._to_s)
+        # After a minute one can end before them and the next among them.
+        is_new = before & (event.by_s - self._to_s >= MINUTE_S)
+        past = np.where(is_past, 0.0, self._lower), np.where(is_past | is_new, self.high, self._upper)
         ways = [
             (~surely, self._lower, self._upper, False),
-            (self._ends(self._to_s, event.at_s)[1], self.low, self.high, False),
-            (self._ends(event.at_s, event.by_s)[1], np.minimum(self._lower, self.low), self._upper + self.high, True),
+            (before, self.low, self.high, False),
+            (among | is_past, np.minimum(past[0], self.low), past[1] + self.high, True),
         ]
         alive = np.zeros(len(self), dtype=bool)
         lower, upper = np.full(len(self), np.inf), np.zeros(len(self))
@@ -176,12 +189,15 @@ class FixedWindows(Boxes):
             lower = np.where(is_so, np.minimum(lower, least), lower)
             upper = np.where(is_so, np.maximum(upper, left), upper)
             alive |= is_so
-        if event.refused is not None:
+        self._lower, self._upper, self._to_s = np.where(alive, lower, 0.0), upper, event.by_s
+        self.hear(event)
+        return alive
+
+    def hear(self, event: Event) -> None:
+        if event.refused is not None and event.told_s is not None:
             least_s, most_s = (self.least - event.by_s) % MINUTE_S, (self.most - event.refused_s) % MINUTE_S
             is_near = least_s > most_s
-            self._hear(event.told_s, np.where(is_near, 0.0, least_s), np.where(is_near, MINUTE_S, most_s))
-        self._lower, self._upper, self._to_s = np.where(alive, lower, 0.0), upper, event.by_s
-        return alive
+            self._judge_told(event.told_s, np.where(is_near, 0.0, least_s), np.where(is_near, MINUTE_S, most_s))
 
     def _judge(self, event: Event) -> None:
         """How likely it was, by where in each box a window may begin: before these calls, among them, or neither."""
@@ -224,10 +240,19 @@ class SlidingWindows(Boxes):
         alive: Mask = self.high - least >= event.admitted - _EPS
         if event.refused is not None:
             alive &= self.low - most - event.admitted - event.maybe < event.refused
-            first = next((each for each in self._taken if each.by_s + MINUTE_S > event.at_s), event)
-            self._hear(event.told_s, first.at_s + MINUTE_S - event.by_s, first.by_s + MINUTE_S - event.refused_s)
-        self._taken = [*self._taken, event]
+        if event.calls or event.maybe:
+            self._taken = [*self._taken, event]
+        self.hear(event)
         return alive
+
+    def hear(self, event: Event) -> None:
+        """It is as long as the first that counts still does; the first of all may have left by then."""
+        if event.refused is not None and event.told_s is not None:
+            first = next((each for each in self._taken if each.by_s + MINUTE_S > event.at_s), event)
+            later = next((each for each in self._taken if each.calls and each.at_s + MINUTE_S > event.by_s), event)
+            self._judge_told(
+                event.told_s, max(0.0, first.at_s + MINUTE_S - event.by_s), later.by_s + MINUTE_S - event.refused_s
+            )
 
 
 KINDS: dict[Window, type[Boxes]] = {"bucket": Buckets, "fixed": FixedWindows, "sliding": SlidingWindows}

@@ -58,6 +58,8 @@ class Kinds(Possible):
         self._admitted = admitted
         most = admitted + sum(each.maybe for each in burst)
         passed_s = burst[-1].by_s - burst[0].at_s
+        # In a minute it may have met two windows.
+        least = max(1, admitted // (1 + math.ceil(passed_s / MINUTE_S)))
         # Where calls are few, those that tell a bucket from a window are to tell how fast it fills as well.
         self._apart = _APART_FEW if most <= _FEW_IN_ALL else math.inf
         slowest = max(1.0, admitted / (1 + passed_s / MINUTE_S) - 1)
@@ -68,8 +70,8 @@ class Kinds(Possible):
         super().__init__(
             (
                 self._buckets(slowest, (most + 1) / _SHARE_LEAST),
-                self._windows("fixed", max(1, admitted // 2), most),
-                self._windows("sliding", max(1, admitted // 2), most),
+                self._windows("fixed", least, most),
+                self._windows("sliding", least, most),
             )
         )
         for event in burst:
@@ -77,7 +79,10 @@ class Kinds(Possible):
         # Before anything else is seen, each kind is as likely as any other.
         totals = {each.kind: float(self._weight_of(each).sum()) for each in self.boxes}
         self._shares = {kind: 1 / total for kind, total in totals.items() if total > 0}
-        self.learn(burst[-1]._replace(admitted=0.0, calls=0, maybe=0))
+        self._events[-1] = burst[-1]
+        for each in self.boxes:
+            each.hear(burst[-1])
+        self._weigh()
 
     def _buckets(self, least: float, most: float) -> Boxes:
         limits = np.geomspace(least, most, math.ceil(math.log(most / least) / _FIRST) + 1)
@@ -121,7 +126,7 @@ class Kinds(Possible):
         elif boxes.kind == "fixed":
             # Of some providers a window begins with the first call.
             first_s, by_s = self._first_s
-            is_first = (boxes.least < by_s) & (boxes.most > first_s)
+            is_first = (boxes.least < by_s) & (boxes.most > first_s) | (boxes.least + MINUTE_S < by_s)
             weight = weight * (boxes.most - boxes.least) * np.where(is_first, _WITH_THE_FIRST, 1.0)
         return np.asarray(weight * boxes.chance, dtype=np.float64)
 
