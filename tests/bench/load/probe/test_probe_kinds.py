@@ -225,10 +225,10 @@ def test_a_sliding_window_is_believed_when_it_admits_one_and_refuses_again() -> 
 
 
 def test_little_is_asked_for_where_the_last_was_refused() -> None:
-    for limit in (6, 400):
-        kinds, now_s = emptied(Provider(Quota(requests=limit, rule="fixed"), 4, begins=0.0), max(1, limit // 4))
+    for limit, few in ((12, 2), (20, 3)):
+        kinds, now_s = emptied(Provider(Quota(requests=limit, rule="fixed"), 4, begins=0.0), limit // 4)
         # The longer it rests, the likelier it is that something came back.
-        for after_s, most in ((1.0, 3), (10.0, 17)):
+        for after_s, most in ((1.0, few), (20.0, limit)):
             chosen = kinds.next(now_s + after_s, 1_000, 2.0 * limit)
             assert chosen is not None
             assert chosen.at_s >= now_s + after_s
