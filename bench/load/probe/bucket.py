@@ -36,6 +36,8 @@ _AHEAD_S = 90.0
 # Of few, hardly any holds a part of one, least of all if it is a usual share of a minute's worth: what lies so little
 # below a whole number is that.
 _FEW, _NEAR_WHOLE, _NEAR_USUAL = 40, 0.02, 0.4
+# From here on one less is hardly less.
+_FINE_FROM = 34
 _USUAL_SHARES, _USUALLY = (1.0, 0.75, 0.5, 0.25, 0.2, 0.1), 0.002
 _SMALL, _REFUSALS, _SMALL_PART = 60, 4, 3
 _LESS = 0.95
@@ -192,9 +194,9 @@ class Bucket:
 
     def _at_least(self, low: float, most: int) -> int:
         """The whole number that what it holds is not below."""
-        if low >= _FEW:
-            return math.floor(low + 1e-6)
         number = min(most, math.ceil(low))
+        if number >= _FINE_FROM:
+            return math.floor(low + 1e-6)
         shares = [number / (rate * MINUTE_S) for rate in self.rates if rate > 0]
         is_usual = any(
             min(shares) < (1 + _USUALLY) * one and max(shares) > (1 - _USUALLY) * one for one in _USUAL_SHARES

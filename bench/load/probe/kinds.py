@@ -213,6 +213,8 @@ class Kinds(Possible):
         if _quantile(levels.lower, levels.weight, 1 - _SURELY) < 1:
             # It is as likely that there is hardly one.
             drain = min(drain, max(_RISKED, 3 * self._in_vain))
+        if self._is_empty:
+            drain = min(drain, _FEWEST)
         price = min(all_calls, a_call * (drain + 1))
         if sure >= 1 and entropy(np.bincount(levels.place, levels.weight).astype(np.float64)) - price > worth:
             return Next(earliest_s, max(1, min(drain + 1, at_once, int(calls_left))))
