@@ -270,9 +270,15 @@ class Bucket:
         """What is refused now and then for no reason looks like one: but not when one more is asked for at once, nor
         when more than it holds is."""
         rounds = self._rounds
+        count = 1
         while sum(each.is_refused for each in tanks.events) < _REFUSALS and not tanks.is_contradicted:
+            if rounds.calls + count > self._calls_most(tanks.least * MINUTE_S):
+                break
             yield from rounds.wait(rounds.earliest_s)
-            self.learn((yield from rounds.ask(1)))
+            made = yield from rounds.ask(count)
+            self.learn(made)
+            # Where more comes than one after the other, several are asked for at once.
+            count = 1 if made.refused else min(2 * count, rounds.at_once)
         if tanks.is_contradicted:
             return
         holds, minute = math.floor(tanks.holds[1]) + 1, tanks.least * MINUTE_S

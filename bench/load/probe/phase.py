@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from .boxes import MINUTE_S, Event, FixedWindows
+from .result import TRUE_TO
 from .steps import Seen
 
 _CELL_S = 0.5
@@ -33,10 +34,10 @@ def together(seen: Iterable[Seen]) -> list[list[Seen]]:
 
 
 def beginnings(seen: Sequence[Seen], requests: float, late_s: float) -> Spans:
-    """Within which seconds of the clock's minute a window of so many requests can begin."""
+    """Within which seconds of the clock's minute a window of so many requests, or a few more, can begin."""
     edges = np.linspace(0.0, MINUTE_S, int(MINUTE_S / _CELL_S) + 1)
     limit = np.full(len(edges) - 1, float(requests))
-    windows = FixedWindows(limit, limit, edges[:-1], edges[1:], late_s)
+    windows = FixedWindows(limit, limit * TRUE_TO, edges[:-1], edges[1:], late_s)
     groups = together(seen)
     # More than were ever admitted at once may be refused for being in flight.
     at_once = max((sum(one.is_admitted for one in group) for group in groups), default=0)

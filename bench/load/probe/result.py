@@ -12,7 +12,7 @@ from typing import Any
 from .steps import Window
 
 # Numbers lie so far below the truth at the most.
-_TRUE_TO = 1.031
+TRUE_TO = 1.031
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Found:
                 said.append(f"{what} a minute: not found; {tested:,} at once or within a minute were admitted")
             if told is not None:
                 enforced = "" if found is None else f"; at least {_rounded(found):,} are admitted"
-                verdict = "" if found is None or found <= told <= found * _TRUE_TO else ", which is not true"
+                verdict = "" if found is None or found <= told <= found * TRUE_TO else ", which is not true"
                 said.append(f"headers tell {told:,.0f} {what} a minute{verdict}{enforced}")
         waits = self.promises_kept + self.promises_broken
         if waits:

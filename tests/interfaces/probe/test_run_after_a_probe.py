@@ -131,7 +131,7 @@ def test_the_same_holds_where_tokens_are_the_scarcer(rule: Any, share: float) ->
         ("sliding", 1.0, 0.95),
         ("bucket", 1.0, 0.95),
         ("bucket", 0.25, 0.95),
-        ("bucket", 0.05, 0.8),
+        ("bucket", 0.1, 0.9),
     ],
 )
 def test_the_same_holds_where_both_are_by_turns(rule: Any, burst: float, least: float) -> None:
