@@ -36,7 +36,8 @@ _QUANTILES = (0.02, 0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94, 0.98)
 _AFTER_S, _GAP_S = 0.4, 1.0
 _ENDED = (0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
 _ENOUGH, _A_SECOND, _ALL_CALLS, _FEW, _CHANGED = 0.02, 0.004, 0.35, 4.0, 0.002
-_SURELY, _HARDLY_FEWER, _RISKED = 0.65, 0.3, 16
+# What at least every third that is likely has.
+_OFTEN, _HARDLY_FEWER, _RISKED = 0.65, 0.3, 16
 # Of few, hardly any are risked at once, nor where the last was refused.
 _FEWEST, _FEW_OF, _FEW_ADMITTED, _SEVERAL = 2, 3, 12, 3
 _EPS = 1e-6
@@ -53,7 +54,7 @@ class Kinds(Possible):
     def __init__(self, burst: Sequence[Event], told: float | None, late_s: float) -> None:
         self.late_s = late_s
         self._told = told
-        self._shares: dict[str, float] | None = None
+        self._shares: dict[Window, float] | None = None
         admitted = int(sum(each.admitted for each in burst))
         self._admitted = admitted
         most = admitted + sum(each.maybe for each in burst)
@@ -89,7 +90,7 @@ class Kinds(Possible):
         shares = np.geomspace(_SHARE_LEAST, 1.0, math.ceil(-math.log(_SHARE_LEAST) / _FIRST_SHARE) + 1)
         return _crossed("bucket", limits[:-1], limits[1:], shares[:-1], shares[1:], self.late_s)
 
-    def _windows(self, kind: str, least: int, most: int) -> Boxes:
+    def _windows(self, kind: Window, least: int, most: int) -> Boxes:
         if most <= _EACH:
             low = high = np.arange(float(least), most + 1)
         else:
@@ -208,15 +209,15 @@ class Kinds(Possible):
                     best, worth = Next(at_s, count), gain
         levels = self._levels(earliest_s)
         # All that is there, and one more: a bucket has one again soon after, a window has none.
-        sure = _quantile(levels.lower, levels.weight, _SURELY)
-        drain = math.floor(min(_quantile(levels.upper, levels.weight, _SURELY), 1.05 * sure + 2))
-        if _quantile(levels.lower, levels.weight, 1 - _SURELY) < 1:
+        there = _quantile(levels.lower, levels.weight, _OFTEN)
+        drain = math.floor(min(_quantile(levels.upper, levels.weight, _OFTEN), 1.05 * there + 2))
+        if _quantile(levels.lower, levels.weight, 1 - _OFTEN) < 1:
             # It is as likely that there is hardly one.
             drain = min(drain, max(_RISKED, 3 * self._in_vain))
         if self._is_empty:
             drain = min(drain, _FEWEST)
         price = min(all_calls, a_call * (drain + 1))
-        if sure >= 1 and entropy(np.bincount(levels.place, levels.weight).astype(np.float64)) - price > worth:
+        if there >= 1 and entropy(np.bincount(levels.place, levels.weight).astype(np.float64)) - price > worth:
             return Next(earliest_s, max(1, min(drain + 1, at_once, int(calls_left))))
         return best
 
@@ -275,10 +276,9 @@ def _quantile(numbers: Numbers, weight: Numbers, part: float) -> float:
     return float(numbers[order[min(int(np.searchsorted(sums, part * sums[-1])), len(order) - 1)]])
 
 
-def _crossed(kind: str, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> Boxes:
+def _crossed(kind: Window, low: Numbers, high: Numbers, least: Numbers, most: Numbers, late_s: float) -> Boxes:
     """Every limit with every other unknown."""
     count = len(least)
-    made = KINDS[kind]  # type: ignore[index]
-    return made(
+    return KINDS[kind](
         np.repeat(low, count), np.repeat(high, count), np.tile(least, len(low)), np.tile(most, len(low)), late_s
     )

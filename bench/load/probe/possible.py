@@ -28,9 +28,6 @@ class Possible:
         self.weights: list[Numbers] = []
         self._weigh()
 
-    def _weight_of(self, boxes: Boxes) -> Numbers:
-        raise NotImplementedError
-
     def _weigh(self) -> None:
         raise NotImplementedError
 

@@ -96,9 +96,9 @@ class Rounds:
         pause = min(_PAUSE_MAX_S, _PAUSE_S * 2.0 ** max(0, self._refused_in_a_row - 2))
         return max(self.now + pause, last.told_at_s or 0.0)
 
-    def ask(self, count: int, last_after_s: float = 0.0) -> Generator[Step, list[Seen], Round]:
+    def ask(self, count: int) -> Generator[Step, list[Seen], Round]:
         promised_s = self.all[-1].told_at_s if self.all and self.all[-1].refused else None
-        seen = yield Ask((SMALL,) * count, last_after_s)
+        seen = yield Ask((SMALL,) * count)
         self.now = max(one.done_s for one in seen)
         self._least_s = min(self._least_s, *(one.done_s - one.sent_s for one in seen))
         if len(seen) <= _FEW:
@@ -110,8 +110,7 @@ class Rounds:
         self.admitted += made.admitted
         self.beside = max(self.beside, *(one.answer.tokens - one.size for one in seen))
         self._refused_in_a_row = 0 if made.admitted else self._refused_in_a_row + 1
-        if not last_after_s:
-            self.at_once = max(self.at_once, made.admitted)
+        self.at_once = max(self.at_once, made.admitted)
         # Whoever comes much later is admitted for other reasons.
         is_soon = promised_s is not None and made.at_s < promised_s + _SOON_S
         if promised_s is not None and made.at_s >= promised_s - 1e-6 and (is_soon or not made.admitted):

@@ -207,9 +207,9 @@ class Probe:
         self._is_round_over = False
         try:
             async with asyncio.TaskGroup() as group:
-                for number, (size, most) in enumerate(zip(step.sizes, worst, strict=True)):
+                for size, most in zip(step.sizes, worst, strict=True):
                     # What came back meanwhile is looked at before the next one goes.
-                    await self._outside.sleep(step.last_after_s if number == len(worst) - 1 else 0.0)
+                    await self._outside.sleep(0.0)
                     if self._is_round_over:
                         break
                     tasks.append(group.create_task(self._one(model, size, most)))

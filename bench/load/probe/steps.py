@@ -19,11 +19,9 @@ SMALL = 1
 
 
 class Ask(Struct, frozen=True):
-    """Send these calls at once; each number is how many tokens of prompt a call is to have. The last one goes
-    `last_after_s` later, while the others are in flight."""
+    """Send these calls at once; each number is how many tokens of prompt a call is to have."""
 
     sizes: tuple[int, ...]
-    last_after_s: float = 0.0
 
 
 class Wait(Struct, frozen=True):
