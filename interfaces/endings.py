@@ -60,10 +60,13 @@ def remarks_of(what: str, lost_keys: LostKeys, unsure: int, in_flight_at_kills: 
         )
 
 
-def meaning_of(code: int, number: int | None) -> Iterator[str]:
-    """What an exit code says, where it says anything."""
+def meaning_of(code: int, number: int | None, *, has_failures: bool = True) -> Iterator[str]:
+    """What an exit code says, where it says anything. `has_failures`: of calls; without any, 3 means that something
+    was not measured."""
     if code:
         said = _MEANINGS[code] if number is None else f"interrupted by {signal.Signals(number).name}"
+        if code == refusal.WITH_FAILURES and not has_failures:
+            said = "finished, but there is no score worth reading; the reason stands above"
         yield f"exit code {code}: {said}"
 
 

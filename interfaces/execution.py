@@ -86,7 +86,7 @@ class Result(Struct, kw_only=True):
         # A redirect stopped its lane, however many calls it met in flight.
         if self.pending or any("redirect" in self.counted.of(pair).failed for pair in self.pairs()):
             return refusal.RESUMABLE
-        return refusal.WITH_FAILURES if self.failed else refusal.DONE
+        return refusal.WITH_FAILURES if self.failed or self.counted.unmeasured else refusal.DONE
 
 
 class _Sent(Struct):

@@ -58,6 +58,7 @@ def _remarks(result: Result) -> list[str]:
     lines = [_answers(result), f"{out}: records.jsonl, {SCORES}, manifest.json"]
     lines += _failures(result)
     lines += result.counted.remarks
+    lines += result.counted.unmeasured
     if result.pending:
         items = f"{result.pending:,} {result.prepared.work.item}s"
         lines.append(f"{items} are pending: {why(result.fault, result.stops, result.signal)}; {_how_to_go_on(result)}")
@@ -65,7 +66,7 @@ def _remarks(result: Result) -> list[str]:
         lines.append(f"{result.fault}")
     unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
     lines += remarks_of("run", result.lost_keys, unsure, result.in_flight_at_kills)
-    lines += meaning_of(result.exit_code, result.signal)
+    lines += meaning_of(result.exit_code, result.signal, has_failures=result.failed > 0)
     return lines
 
 
@@ -131,6 +132,7 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         "counts": counts_of(result),
         "failures": failures_as_json(failures_of(map(result.counted.of, result.pairs()))),
         **({"details": result.counted.details} if result.counted.details else {}),
+        "unmeasured": list(result.counted.unmeasured),
         "scores": result.counted.scores,
         **ending_as_json(result.fault, result.stops, result.lost_keys, result.signal),
         "files": {name: str(out / file) for name, file in files.items()},

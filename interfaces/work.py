@@ -19,12 +19,17 @@ from ..wiring import Engine
 
 class Counted(Struct, frozen=True):
     """What a run's journals hold: how the items of each pair ended, and the scores of what was answered. `remarks` are
-    what a benchmark says of them besides, `details` the same for programs."""
+    what a benchmark says of them besides, `details` the same for programs.
+
+    `unmeasured` has a sentence for each thing of which nothing was measured (a model that answered nothing, a web that
+    was down), with the reason. Where there is one, the exit code is 3, or 4 while work is pending.
+    """
 
     ended: Mapping[Pair, Ended]
     scores: dict[str, Any]
     remarks: tuple[str, ...] = ()
     details: Mapping[str, Any] = MappingProxyType({})
+    unmeasured: tuple[str, ...] = ()
 
     def of(self, pair: Pair) -> Ended:
         return self.ended.get(pair) or Ended()
