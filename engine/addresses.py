@@ -1,14 +1,18 @@
-"""Addresses of pages as text: when two mean the same page, and which host they lead to.
+"""Addresses as text: when two mean the same page, which host they lead to, and how one is shown without its secrets.
 
 Pure, and never fails: what is no address stays as it is. Which addresses may be asked is no business of this module.
 """
 
 from __future__ import annotations
 
+import re
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 _PORTS = {"http": 80, "https": 443}
 _CAMPAIGN = "utm_"
+_STRUCK = "***"
+NO_ADDRESS = "(no address: not shown)"
+_ADDRESS_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s\"'<>`]+")
 
 
 def normalised_url(url: str) -> str:
@@ -21,6 +25,31 @@ def normalised_url(url: str) -> str:
     query = "&".join(part for part in parts.query.split("&") if part[: len(_CAMPAIGN)].lower() != _CAMPAIGN)
     user, at, _ = parts.netloc.rpartition("@")
     return urlunsplit((parts.scheme, f"{user}{at}{_host(parts)}", parts.path.rstrip("/ "), query.strip(), ""))
+
+
+def shown_address(url: str) -> str:
+    """An address as messages, tables and files may show it: user and password, the values of the query and the fragment
+    are struck. A password may hold any character, so all before the last @ counts as user and password."""
+    scheme, separator, rest = url.strip().partition("://")
+    if not separator or not rest or not scheme.isalnum():
+        return NO_ADDRESS
+    user, at, rest = rest.rpartition("@")
+    rest, hash_mark, _ = rest.partition("#")
+    rest, question_mark, query = rest.partition("?")
+    shown = f"{scheme}://{_STRUCK if user else ''}{at}{rest}"
+    if question_mark:
+        shown += "?" + "&".join(map(_without_value, query.split("&")))
+    return f"{shown}#{_STRUCK}" if hash_mark else shown
+
+
+def with_shown_addresses(text: str) -> str:
+    """A text in which every address stands as `shown_address` gives it."""
+    return _ADDRESS_IN_TEXT.sub(lambda found: shown_address(found[0]), text) if "://" in text else text
+
+
+def _without_value(parameter: str) -> str:
+    name, equals, _ = parameter.partition("=")
+    return f"{name}={_STRUCK}" if equals else _STRUCK if name else ""
 
 
 def hostname_of(url: str) -> str:

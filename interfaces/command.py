@@ -58,7 +58,9 @@ def main(argv: list[str] | None = None) -> int:
         code = exit_code_of(error)
         if code is None:
             raise
-        note(f"millstream: {' '.join(str(error).split())}")
+        from ..engine.addresses import with_shown_addresses
+
+        note(f"millstream: {with_shown_addresses(' '.join(str(error).split()))}")
         return code
 
 

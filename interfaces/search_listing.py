@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..engine.addresses import shown_address
 from ..providers.search.table import CORPUS, ENGINES, PROVIDER, SearchEngine
 from ..providers.table import PROVIDERS
 from ..wiring import Settings
@@ -49,7 +50,7 @@ def _engine(name: str, row: SearchEngine, settings: Settings) -> dict[str, Any]:
     has_key = not wanted or any(variable in are_set for variable in wanted)
     return {
         "name": f"{PROVIDER}/{name}",
-        "address": address or None,
+        "address": shown_address(address) if address else None,
         "address_variable": row.url_variable or None,
         "variables": wanted,
         "id_variable": row.id_variable,

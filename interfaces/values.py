@@ -38,9 +38,11 @@ def read(kind: Kind[_T], value: object) -> _T:
 
 
 def _shown(value: object) -> str:
-    """What came, short enough for one line, and never a password."""
-    if isinstance(value, str) and "@" in value and "://" in value:
-        return "an address with a user or password"
+    """The value, short enough for one line, and no secret of an address in it."""
+    if isinstance(value, str) and "://" in value:
+        from ..engine.addresses import shown_address
+
+        value = shown_address(value)
     text = f'"{value}"' if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
 
@@ -146,7 +148,7 @@ class BaseUrl:
 
     @property
     def expected(self) -> str:
-        return "an address such as http://127.0.0.1:8000/v1, without a user or password in it"
+        return "an address such as http://127.0.0.1:8000/v1, without a user, password or query in it"
 
     def read(self, value: object) -> str:
         from urllib.parse import urlsplit
@@ -198,10 +200,15 @@ class SinkName:
 
     @property
     def expected(self) -> str:
-        return "NAME or NAME:ARGUMENT, a sink that an installed package offers"
+        return (
+            "NAME or NAME:ARGUMENT, a sink that an installed package offers, without a user or password in it "
+            "(the run's manifest keeps it)"
+        )
 
     def read(self, value: object) -> str:
         if not isinstance(value, str) or not _NAME.fullmatch(value.partition(":")[0]):
+            raise ValueError(value)
+        if "://" in value and "@" in value.partition("://")[2]:
             raise ValueError(value)
         return value
 

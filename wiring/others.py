@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
+from ..engine.addresses import with_shown_addresses
 from ..engine.sink import Sink
 from ..providers.access import ConfigurationError
 from ..providers.kinds import KINDS
@@ -140,7 +141,7 @@ class Others:
 
 def in_one_line(error: BaseException) -> str:
     """What others' code raised may say anything, at any length."""
-    said = " ".join(str(error).split())
+    said = with_shown_addresses(" ".join(str(error).split()))
     return f"{type(error).__name__}: {said:.300}" if said else type(error).__name__
 
 

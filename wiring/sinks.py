@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..engine.addresses import with_shown_addresses
 from ..engine.call import Outcome
 from ..engine.fault import LocalFault
 from ..engine.sink import Sink
@@ -29,8 +30,9 @@ def opened_sink(told: str, others: Others) -> OpenedSink:
         if not hasattr(sink, "fault"):
             lacking.append("fault")
     except Exception as error:
+        shown = with_shown_addresses(argument)
         raise LocalFault(
-            f"{whose} can't be opened with {argument!r} ({in_one_line(error)}): mend what it names"
+            f"{whose} can't be opened with {shown!r} ({in_one_line(error)}): mend what it names"
         ) from error
     if lacking:
         raise LocalFault(f"{whose} gave a {type(sink).__name__}, which has no {', '.join(lacking)}: it is no Sink")

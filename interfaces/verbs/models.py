@@ -104,6 +104,7 @@ def _providers(settings: Settings) -> list[dict[str, Any]]:
 
 def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
     """A provider as plain values: variables by their names, never what is in them."""
+    from ...engine.addresses import shown_address
     from ...providers.kinds import kind_of
 
     kind, variables = kind_of(row.kind), settings.variables
@@ -114,11 +115,12 @@ def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
     wanted = {name: value for name in kind.variables if (value := variables.get(name, "").strip())}
     place, lost = kind.place_of(wanted), kind.lost_of(wanted)
     begun = [way for way in ways if not set(way).isdisjoint(are_set)]
-    found = settings.base_url or (variables.get(row.url_variable, "") if row.url_variable else "")
+    found = settings.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else "")
+    address = found or row.base_url
     return {
         "name": name,
         "kind": row.kind if isinstance(row.kind, str) else "its own",
-        "address": found or row.base_url or None,
+        "address": shown_address(address) if address else None,
         "address_variable": row.url_variable,
         "is_needed": row.key_variable is not None,
         "variables": names,

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...engine.addresses import with_shown_addresses
 from ...engine.call import FailureKind, Reply, Usage
 from ...engine.endpoint import Action, Fault, Response
 from .errors import ErrorBody
@@ -61,7 +62,7 @@ def fault_of(response: Response) -> Fault:
         status = error.status or 500
     detail = f"{response.status}: {error.message}"
     if 300 <= status < 400:
-        where = response.headers.get("location", "elsewhere")
+        where = with_shown_addresses(response.headers.get("location", "elsewhere"))
         return Fault(
             "redirect", f"{status}: the address redirects to {where}: another --base-url is wanted", "stop", status
         )

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from ...engine.addresses import with_shown_addresses
 from ...engine.endpoint import Fault, Response
 from ..llm.faults import fault_of
 from .results import plain
@@ -73,7 +74,7 @@ def search_fault(response: Response, told: Told) -> Fault:
     error = {"message": told.message, "code": told.code or None, "status": str(status)}
     fault = fault_of(structs.replace(response, status=status, body=json.dumps({"error": error}).encode()))
     if fault.kind == "redirect":
-        where = response.headers.get("location", "elsewhere")
+        where = with_shown_addresses(response.headers.get("location", "elsewhere"))
         return structs.replace(
             fault, detail=f"{status}: the address redirects to {where}: set the engine's own variable for it to that"
         )
