@@ -7,14 +7,14 @@ it says for how long and for what. Who waits, and with which key: group. Knows n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from .adaptive import AdaptiveRate
 from .call import WEB
 from .endpoint import Fault
 from .events import Events
+from .fault import Stop as Stop
+from .fault import StopReason as StopReason
 from .lane import Lane
 from .lane_note import LaneMemory, LaneNote
 from .ledger import Ledger
@@ -22,19 +22,7 @@ from .limits import Doubts, Limit, Tokens, declared_quota, quota_of
 from .money import Purse
 from .retry import Breaker, Rejections, RetryBudget, RetryPolicy
 
-StopReason = Literal[
-    "dead_key", "empty_account", "redirect", "rejected", "budget", "patience", "interrupted", "local_fault"
-]
-
 _NO_TOKENS = Tokens()
-
-
-class Stop(Struct, frozen=True):
-    """Why a lane sends nothing more. What was not sent stays pending."""
-
-    lane: str
-    reason: StopReason
-    detail: str
 
 
 class Hold(NamedTuple):

@@ -6,8 +6,21 @@ Distinct from a failure (the provider's, one call's): these stop sending, lose n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
-from .admission import Stop
+from msgspec import Struct
+
+StopReason = Literal[
+    "dead_key", "empty_account", "redirect", "rejected", "budget", "patience", "interrupted", "local_fault"
+]
+
+
+class Stop(Struct, frozen=True):
+    """Why a lane sends nothing more. What was not sent stays pending."""
+
+    lane: str
+    reason: StopReason
+    detail: str
 
 
 class LocalFault(Exception):
