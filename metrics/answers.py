@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -22,14 +22,16 @@ TEMPLATES = range(1, 7)
 AnswerReading = Literal["recorded", "paper", "careful"]
 READINGS: tuple[AnswerReading, ...] = ("recorded", "paper", "careful")
 
+_COLUMNS = ("issue", "template", "config", "trial", "refused", "cut", "shown")
 _UNKNOWN = len(STANCES)  # no text to read: the recorded stance stands in
 _CODES = MappingProxyType(
     {
-        (recorded, paper, careful, refused): r | p << 2 | c << 4 | refused << 6
+        (recorded, paper, careful, refused, cut): r | p << 2 | c << 4 | refused << 6 | cut << 7
         for r, recorded in enumerate(STANCES)
         for p, paper in enumerate((*STANCES, None))
         for c, careful in enumerate((*STANCES, None))
         for refused in (False, True)
+        for cut in (False, True)
     }
 )
 
@@ -52,7 +54,7 @@ class Answers:
     """One model's answers at one temperature, a row each, in the order they were read.
 
     `issue` is a place in `issues`, `config` one in `CONFIGS`, `shown` a list of `lists`; `stances` holds a place in
-    `STANCES` for each reading.
+    `STANCES` for each reading. `cut` are the answers that ended at max_tokens.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Answers:
     trial: NDArray[np.int32]
     stances: Mapping[AnswerReading, NDArray[np.uint8]]
     refused: NDArray[np.bool_]
+    cut: NDArray[np.bool_]
     shown: NDArray[np.int32]
     lists: Shown
 
@@ -78,6 +81,12 @@ class Answers:
     def case(self) -> NDArray[np.int32]:
         """Each answer's place in `CASES`."""
         return _CASE_OF_PLACE[self.config]
+
+    def at(self, rows: NDArray[np.bool_]) -> Answers:
+        """Some of the answers; the issues stay, also those without an answer left."""
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        stances = {reading: stances[rows] for reading, stances in self.stances.items()}
+        return replace(self, stances=stances, **columns)
 
     def disagreements(self) -> int:
         """How many answers the two readings of their text differ on."""
@@ -118,6 +127,7 @@ class Tally:
         stances: tuple[str, str | None, str | None],
         refused: bool = False,
         arguments: tuple[str, ...] = (),
+        cut: bool = False,
     ) -> None:
         """One answer, its stance as recorded, by the paper's reading and by the careful one (None: no text to read).
 
@@ -125,10 +135,10 @@ class Tally:
         """
         try:
             place = self._places[issue, template, config]
-            code = _CODES[*stances, refused]
+            code = _CODES[*stances, refused, cut]
             columns = self._columns[model, temperature]
         except KeyError:
-            place, code = self._check(model, issue, template, config, trial, stances, refused)
+            place, code = self._check(model, issue, template, config, (*stances, refused, cut))
             columns = self._columns.setdefault((model, temperature), _Columns())
         shown = self._lists.get((issue, arguments))
         if shown is None:
@@ -162,9 +172,7 @@ class Tally:
         issue: str,
         template: int,
         config: str,
-        trial: int,
-        stances: tuple[str, str | None, str | None],
-        refused: bool,
+        answer: tuple[str, str | None, str | None, bool, bool],
     ) -> tuple[int, int]:
         """What `add` looks up, made where it is new. Raises ValueError for what no answer can have."""
         here = f"answer of {model} on {issue}"
@@ -172,9 +180,9 @@ class Tally:
             raise ValueError(f"{here}: configuration {config!r} is unknown; allowed are {', '.join(CONFIGS)}")
         if template not in TEMPLATES:
             raise ValueError(f"{here}: template ({template}) must be {TEMPLATES[0]} to {TEMPLATES[-1]}")
-        code = _CODES.get((*stances, refused))
+        code = _CODES.get(answer)
         if code is None:
-            raise ValueError(f"{here}: stance {stances!r} is unknown; allowed are {', '.join(STANCES)}")
+            raise ValueError(f"{here}: stance {answer[:3]!r} is unknown; allowed are {', '.join(STANCES)}")
         return self._places.setdefault((issue, template, config), len(self._places)), code
 
     def _interned(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
@@ -224,6 +232,7 @@ class Tally:
             trial=np.array(columns.trial, dtype=np.int32),
             stances=stances,  # type: ignore[arg-type]
             refused=(code >> 6 & 1).astype(np.bool_),
+            cut=(code >> 7).astype(np.bool_),
             shown=np.array(columns.shown, dtype=np.int32),
             lists=lists,
         )
@@ -248,20 +257,7 @@ def without_issues(answers: Answers, left_out: Iterable[str]) -> Answers:
     moved = np.array([kept.index(issue) if issue in kept else -1 for issue in answers.issues], dtype=np.int32)
     issue = moved[answers.issue]
     rows = issue >= 0
-    return Answers(
-        name=answers.name,
-        model=answers.model,
-        temperature=answers.temperature,
-        issues=kept,
-        issue=issue[rows],
-        template=answers.template[rows],
-        config=answers.config[rows],
-        trial=answers.trial[rows],
-        stances={reading: stances[rows] for reading, stances in answers.stances.items()},
-        refused=answers.refused[rows],
-        shown=answers.shown[rows],
-        lists=answers.lists,
-    )
+    return replace(answers.at(rows), issues=kept, issue=issue[rows])
 
 
 def temperature_name(temperature: float | None) -> str:

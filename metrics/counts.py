@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .answers import AnswerReading, Answers
-from .millstone import CASES, STANCES, Counts
+from .millstone import CASES, STANCES, Counts, Flags
 
 _CELLS = len(CASES) * len(STANCES)
 # The apostrophe that a report's tables put before what a spreadsheet would take for a formula.
@@ -34,8 +34,10 @@ class ModelCounts:
     """One model's answers, pooled: `pooled[issue, case, stance]`, issues in the order of `issues`.
 
     `units[issue, template, trial, case, stance]` is the same before pooling, None where only totals were published.
-    `refused[issue, case]` are the refusals among the Other, None where only totals were published; `disagreements`:
-    answers that the two stance readings read differently, None where nobody compared.
+    `refused[issue, case]` are the refusals among the Other, `cut[issue, case]` the answers that ended at max_tokens,
+    `cut_or_other[issue, case]` those that are one of the two or both, all None where only totals were published;
+    `disagreements`: answers that the two stance readings read differently, None where nobody compared. `scored` says
+    which issues silence leaves a score, None for all of them.
     """
 
     model: str
@@ -44,6 +46,9 @@ class ModelCounts:
     units: Counts | None = None
     refused: Counts | None = None
     disagreements: int | None = None
+    cut: Counts | None = None
+    cut_or_other: Counts | None = None
+    scored: Flags | None = None
 
     def __repr__(self) -> str:
         return f"<ModelCounts {self.model} [Issues: {len(self.issues)}, Answers: {int(self.pooled.sum())}]>"
@@ -112,7 +117,20 @@ def counts_of(answers: Answers, reading: AnswerReading = "recorded") -> ModelCou
     shape = (len(answers.issues), len(templates), len(trials), len(CASES), len(STANCES))
     places = np.ravel_multi_index((answers.issue, template, trial, answers.case, answers.stances[reading]), shape)
     units = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
-    by_case = np.ravel_multi_index((answers.issue, answers.case), (shape[0], len(CASES)))[answers.refused]
-    refused = np.bincount(by_case, minlength=shape[0] * len(CASES)).reshape(shape[0], len(CASES))
-    pooled = units.sum(axis=(1, 2))
-    return ModelCounts(answers.name, answers.issues, pooled, units, refused, answers.disagreements())
+    case = np.ravel_multi_index((answers.issue, answers.case), (shape[0], len(CASES)))
+
+    def number(rows: Flags) -> Counts:
+        found: Counts = np.bincount(case[rows], minlength=shape[0] * len(CASES)).reshape(shape[0], len(CASES))
+        return found
+
+    is_other = answers.stances[reading] == STANCES.index("other")
+    return ModelCounts(
+        model=answers.name,
+        issues=answers.issues,
+        pooled=units.sum(axis=(1, 2)),
+        units=units,
+        refused=number(answers.refused),
+        disagreements=answers.disagreements(),
+        cut=number(answers.cut),
+        cut_or_other=number(answers.cut | is_other),
+    )

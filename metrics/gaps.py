@@ -34,6 +34,11 @@ class Shape:
         if unknown:
             raise ValueError(f"configs: {', '.join(unknown)} unknown; allowed are {', '.join(CONFIGS)}")
 
+    def by_case(self) -> NDArray[np.int64]:
+        """How many answers each case of an issue has."""
+        configs = np.bincount([CASES.index(case_of(config) or "") for config in self.configs], minlength=len(CASES))
+        return configs * (len(self.templates) * len(self.trials))
+
     def __len__(self) -> int:
         return len(self.issues) * len(self.templates) * len(self.configs) * len(self.trials)
 
@@ -113,13 +118,11 @@ def gaps(answers: Answers, shape: Shape) -> Gaps:
 def _missing_by_case(cells: NDArray[np.int64], shape: Shape) -> NDArray[np.int64]:
     """From the cells that are answered; never an array of the whole shape, which a stray trial number makes huge."""
     case_of_config = np.array([CASES.index(case_of(config) or "") for config in shape.configs], dtype=np.int64)
-    configs = np.bincount(case_of_config, minlength=len(CASES))
-    expected = configs * (len(shape.templates) * len(shape.trials))
     config = cells // max(len(shape.trials), 1)
     issue = config // max(len(shape.configs) * len(shape.templates), 1)
     place = issue * len(CASES) + case_of_config[config % max(len(shape.configs), 1)]
     answered = np.bincount(place, minlength=len(shape.issues) * len(CASES)).reshape(-1, len(CASES))
-    missing: NDArray[np.int64] = expected - answered
+    missing: NDArray[np.int64] = shape.by_case() - answered
     return missing
 
 

@@ -44,11 +44,13 @@ class Openness:
 
     An issue is scored when its baseline and at least one other case have answers. A case without answers adds
     nothing while its weight stays in the 9, as eq. (1) divides by a constant: a gap can lower a score, never raise it.
+    `om_by_silence` is the part of `om` from cases whose most common stance is Other.
     """
 
     om: Shares
     om_pro_share: Shares
     om_no_flip: Shares
+    om_by_silence: Shares
     is_scored: Flags
 
 
@@ -79,7 +81,13 @@ def openness(counts: Counts) -> Openness:
         summed: Shares = (weights * moves).sum(axis=-1) * is_scored
         return summed
 
-    return Openness(over_cases(own_moves * flips), over_cases(pro_moves * flips), over_cases(own_moves), is_scored)
+    return Openness(
+        om=over_cases(own_moves * flips),
+        om_pro_share=over_cases(pro_moves * flips),
+        om_no_flip=over_cases(own_moves),
+        om_by_silence=over_cases(own_moves * flips * (stances[..., 1:] == STANCES.index("other"))),
+        is_scored=is_scored,
+    )
 
 
 def mean_over_issues(scores: Shares, is_scored: Flags) -> Shares:

@@ -75,6 +75,7 @@ def recount(
             (stance, paper, careful),
             record.status == "refused",
             record.arguments,
+            record.truncated,
         )
         if seen is not None:
             seen(record)

@@ -5,10 +5,8 @@ Owns their order. Imports Altair by way of the charts: whoever has scores to pri
 
 from __future__ import annotations
 
-from collections import Counter
-
 from ..gaps import Gaps, Shape, gaps, inferred
-from ..millstone import CASES, case_of
+from ..millstone import CASES
 from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
@@ -64,9 +62,7 @@ def _missing(survey: Survey) -> dict[str, Gaps]:
 
 def _unanswered(shape: Shape) -> Gaps:
     """What is missing of a model without any answer."""
-    configs = Counter(case_of(config) or "" for config in shape.configs)
-    prompts = len(shape.templates) * len(shape.trials)
-    cases = {case: configs[case] * prompts for case in CASES if configs[case]}
+    cases = {case: int(number) for case, number in zip(CASES, shape.by_case(), strict=True) if number}
     by_case = {(issue, case): number for issue in shape.issues for case, number in cases.items()}
     return Gaps(len(shape), 0, len(shape), by_case, beyond=0, repeated=0)
 
