@@ -159,12 +159,13 @@ class Admission:
         """Free the slot. A permit never settled was cancelled: what was taken stays taken."""
         self.in_flight -= 1
         if not permit.is_settled:
-            self._pay(permit, permit.cost)
+            self._pay(permit, permit.cost, is_sure=False)
             if permit.is_probe:
                 self.breaker.abandon_probe(now)
                 self.on_change()
 
-    def succeeded(self, permit: Permit, tokens: Tokens, cost: float) -> None:
+    def succeeded(self, permit: Permit, tokens: Tokens, cost: float | None) -> None:
+        """`cost` None: the answer does not say, so it counts at its worst."""
         self._trouble_since = None
         self._is_suspect = False
         if self.rejections.end() | self.breaker.record_success():
@@ -172,7 +173,7 @@ class Admission:
         self.budget.record(success=True)
         self._adaptive.note_answer(permit.sent_at)
         self._settle_tokens(permit, tokens)
-        self._pay(permit, cost)
+        self._pay(permit, permit.cost if cost is None else cost, is_sure=cost is not None)
 
     def failed(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool = False) -> None:
         """Learn from a fault: give back what it gives back, pause, cut, open the breaker or stop. `is_alone`: no other
@@ -201,7 +202,9 @@ class Admission:
                 self.breaker.abandon_probe(now)  # the pause says when the next one goes
         else:
             self._count_failure(permit, fault, now)
-        self._pay(permit, permit.cost if fault.is_billed_maybe else 0.0)
+        # An answer of no use is billed too.
+        is_billed = fault.is_billed_maybe or fault.quota == "settle"
+        self._pay(permit, permit.cost if is_billed else 0.0, is_sure=False)
         self.on_change()
 
     def stop(self, reason: StopReason, detail: str) -> None:
@@ -285,9 +288,9 @@ class Admission:
             if tokens.total < permit.tokens.total:
                 self.on_change()
 
-    def _pay(self, permit: Permit, cost: float) -> None:
+    def _pay(self, permit: Permit, cost: float, *, is_sure: bool) -> None:
         if not permit.is_settled:
             permit.is_settled = True
             if permit.cost or cost:
-                self._purse.settle(permit.cost, cost)
-                self._events.tell("spent", self.lane.model, cost)
+                self._purse.settle(permit.cost, cost, unsure=0.0 if is_sure else cost)
+                self._events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")

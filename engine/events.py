@@ -29,8 +29,8 @@ Kind = Literal[
 
 class Event(Struct, frozen=True):
     """`value` is in the unit of the kind: seconds for waited, dollars for spent, milliseconds for
-    answered; `detail` names the reason or the kind of failure. `failed` ends a call that was sent, `unsent` one
-    that failed without."""
+    answered; `detail` names the reason or the kind of failure; money that may not have been billed is `unsure`.
+    `failed` ends a call that was sent, `unsent` one that failed without."""
 
     kind: Kind
     lane: str

@@ -13,9 +13,10 @@ from collections.abc import Container, Iterable, Sequence
 from .admission import FULL, Admission, Hold, Permit, Stop, StopReason
 from .endpoint import Fault
 from .events import Events
+from .fault import LocalFault
 from .lane import Lane
 from .limits import Limit, Quota, Tokens, declared_quota
-from .money import Purse
+from .money import Purse, over_budget
 
 _NO_TOKENS = Tokens()
 _FOR_EVER = float("inf")
@@ -184,9 +185,7 @@ class LaneGroup:
         """A permit from the first key that can send this call now, else the shortest hold."""
         if self._rejections.is_doubted:
             return Hold(_FOR_EVER, "breaker")
-        if not self.purse.fits(cost):
-            if self.purse.is_idle:
-                self.stop("budget", self._budget_detail(cost))
+        if not self._can_pay(cost):
             return Hold(_FOR_EVER, "budget")
         best = FULL
         for key in self._in_turn(tokens, refused_by):
@@ -200,6 +199,19 @@ class LaneGroup:
             if found.seconds < best.seconds or (found.seconds == best.seconds and not best.reason):
                 best = found
         return best
+
+    def _can_pay(self, cost: float) -> bool:
+        """Whether the budget can bear a call. Stops where it can't and nothing is in flight that could change that."""
+        try:
+            if self.purse.fits(cost):
+                return True
+        except LocalFault as fault:
+            self.stop("local_fault", str(fault))
+            return False
+        if self.purse.is_idle:
+            self.purse.is_exhausted = True
+            self.stop("budget", over_budget(f"the next call to {self.lane.model}", cost, self.purse))
+        return False
 
     def _in_turn(self, tokens: Tokens, refused_by: int) -> Sequence[Admission]:
         """The keys that a call may go to, beginning with the one whose turn it is: none that refused it while a sound
@@ -291,12 +303,6 @@ class LaneGroup:
             if not waiter.future.done():
                 waiter.future.set_exception(LaneStopped(self.stopped))
         self._serve()
-
-    def _budget_detail(self, cost: float) -> str:
-        return (
-            f"the next call to {self.lane.model} may cost ${cost:.4f}; ${self.purse.spent:.4f} of "
-            f"--max-cost ${self.purse.limit or 0:.4f} is spent: raise --max-cost"
-        )
 
     def _rejected_detail(self) -> str:
         return (

@@ -12,10 +12,16 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
+from .budget_file import BudgetFile, Leftover
 from .call import Call, Usage
 from .estimate import TOKENS_PER_BYTE_WORST, TokenEstimate, bytes_of, call_weight
+from .fault import LocalFault
 
 OUTPUT_WORST = 16_384
+# A budget's file is written for blocks of so much of its limit, so that hardly a call is held up by a write.
+_BLOCK_SHARE = 1 / 200
+# Amounts on disk are whole billionths of a dollar.
+_ROUNDING = 1e-9
 
 
 class LongPrompts(Struct, frozen=True):
@@ -128,24 +134,79 @@ def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float:
 
 
 class Purse:
-    """Money spent and reserved under a hard limit (None: no limit, only counted)."""
+    """Money spent and reserved under a hard limit (None: no limit, only counted).
+
+    `spent` counts everything that was charged; `unsure` is the part of it that may not have been billed: attempts
+    without a whole answer, and what was in flight at a kill. With a file, `spent + reserved` never exceeds what the
+    file grants, so that the limit holds over kills too.
+    """
 
     def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
         self.limit = limit
         self.spent = spent
+        self.unsure = 0.0
         self.reserved = 0.0
+        self.is_exhausted = False
+        self._file: BudgetFile | None = None
+        self._before = spent
+        self._unsure_before = 0.0
+        # What the file grants to this process, and what was told to it of money that is surely spent.
+        self._granted = 0.0
+        self._told = 0.0
         self._wakers: list[Callable[[], None]] = []
 
     def __repr__(self) -> str:
         limit = "no limit" if self.limit is None else f"limit ${self.limit:.4f}"
         return f"<Purse [${self.spent:.4f} spent, ${self.reserved:.4f} reserved, {limit}]>"
 
+    def attach(self, file: BudgetFile) -> None:
+        """Count in a file from now on: all that it grants by now counts as spent."""
+        found = file.all
+        self._file, self._granted, self._told = file, 0.0, 0.0
+        self.spent = self._before = found.granted
+        self.unsure = self._unsure_before = found.granted - found.spent
+
+    def detach(self) -> None:
+        """Tell the file what was truly spent, and let go of it. What is still reserved counts at its worst."""
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            if self._granted:
+                file.settle(self._granted - self._own - self.reserved, self._sure - self._told)
+        except LocalFault:
+            pass  # what stands there is more than was spent
+        file.close(is_finished=not (self.is_exhausted and file.leftover))
+
+    @property
+    def leftover(self) -> Leftover | None:
+        """What a killed program left, where this one goes on under its limit."""
+        return None if self._file is None else self._file.leftover
+
+    @property
+    def _own(self) -> float:
+        """What this process was charged under its file."""
+        return self.spent - self._before
+
+    @property
+    def _sure(self) -> float:
+        return self._own - (self.unsure - self._unsure_before)
+
     def watch(self, waker: Callable[[], None]) -> None:
         """Called whenever a reservation is settled, since a waiting call may now fit."""
         self._wakers.append(waker)
 
     def fits(self, cost: float) -> bool:
-        return self.limit is None or self.spent + self.reserved + cost <= self.limit
+        """Whether that can be reserved now. Raises LocalFault where the file can't be written."""
+        if self.limit is None:
+            return True
+        if self._file is None:
+            return self.spent + self.reserved + cost <= self.limit
+        lacking = self._own + self.reserved + cost - self._granted
+        if lacking <= _ROUNDING:
+            return True
+        self._granted += self._file.draw(lacking, self.limit * _BLOCK_SHARE)
+        return self._own + self.reserved + cost - self._granted <= _ROUNDING
 
     @property
     def is_idle(self) -> bool:
@@ -153,14 +214,51 @@ class Purse:
         return self.reserved <= 1e-12
 
     def reserve(self, cost: float) -> None:
+        """Only what fits."""
         self.reserved += cost
 
-    def settle(self, reserved: float, spent: float) -> None:
+    def settle(self, reserved: float, spent: float, *, unsure: float = 0.0) -> None:
+        """`unsure`: the part of `spent` that may not have been billed."""
         self.reserved = max(0.0, self.reserved - reserved)
         self.spent += spent
+        self.unsure += unsure
         if reserved:
             for wake in self._wakers:
                 wake()
+        if self._file is not None:
+            self._tell(self._file)
+
+    def _tell(self, file: BudgetFile) -> None:
+        """Give back what is not needed, now and then: writing costs time, and what is granted too much at a kill is
+        lost. A budget that others share gets everything back as soon as nothing is in flight."""
+        assert self.limit is not None
+        block = self.limit * _BLOCK_SHARE
+        slack = self._granted - self._own - self.reserved
+        is_handed_back = file.is_shared and self.is_idle and slack > _ROUNDING
+        is_little = -_ROUNDING <= slack <= 2 * block + self.reserved / 8
+        if is_little and self._sure - self._told <= block and not is_handed_back:
+            return
+        unused = slack if is_handed_back else min(slack, max(0.0, slack - block))
+        try:
+            self._granted -= file.settle(unused, self._sure - self._told)
+        except LocalFault:
+            return  # the bound stays above what was spent; the next block that is drawn meets the fault
+        self._told = self._sure
+
+
+def over_budget(what: str, cost: float, purse: Purse, option: str = "--max-cost") -> str:
+    """Why something can't be sent any more, and what to do."""
+    limit = purse.limit or 0.0
+    told = f"{what} may cost ${cost:.4f}; ${purse.spent - purse.unsure:.4f} of {option} ${limit:.4f} is spent"
+    if purse.unsure > 5e-5:
+        told += f" and ${purse.unsure:.4f} more may have been"
+    told += f": raise {option}"
+    if (left := purse.leftover) is not None:
+        told += (
+            f"; a program killed after {left.written} left ${left.granted:.4f} that may have been spent: {left.path}; "
+            f"delete it to begin anew"
+        )
+    return told
 
 
 def cost_of(usage: Usage | None, price: Price | None) -> float | None:

@@ -330,7 +330,7 @@ class Scheduler:
         if usage is not None:
             route.estimate.observe(call, usage)
         cost = cost_of(usage, route.price)
-        permit.lane.succeeded(permit, tokens, permit.cost if cost is None else cost)
+        permit.lane.succeeded(permit, tokens, cost)
 
     async def _store(self, wanted: Wanted, response: Response, outcome: Outcome, sink: Sink | None) -> None:
         """Into the cache, then into the journal: the line follows its commit, so that one write serves many."""

@@ -34,6 +34,7 @@ from ..providers.pages.reader import PageReader
 from ..providers.retrieval import Retrieval, is_page
 from ..providers.search.access import is_search
 from ..providers.search.joined import COUNT, Found, search
+from .budgets import attach_budget
 from .files import raise_file_limit
 from .listening import Listening
 from .routing import Routing
@@ -125,6 +126,7 @@ class Engine:
             recall=recall,
         )
         self._reader = PageReader(self.ask, recall, self._extraction)
+        attach_budget(self.purse, settings)
         if settings.sink is not None:
             self._sink = opened_sink(settings.sink, settings.others)
 
@@ -144,6 +146,7 @@ class Engine:
         if self._scheduler is not None:
             self._scheduler.close()
             self._scheduler = None
+        self.purse.detach()
         self._retrieval.close()
         if self._cache is not None:
             if self.settings.run_id is None and not self._cache.is_faulty:

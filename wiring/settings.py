@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
+from ..engine.budget_file import BudgetPlace
 from ..engine.cache import MODES, Mode
 from ..engine.lane import Lane
 from ..engine.money import Listed, Price, Prices, bundled_prices
@@ -37,6 +38,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     documents for `search/corpus`. `sink`: `NAME[:ARGUMENT]` of one that an installed package offers, which is given
     every outcome. `others` keeps what was found of such packages. `measures`: a provider is looked at as it
     is: every call is sent, once, whatever comes is final, no answer is kept and no header slows a lane down.
+    `budget`: the file in which money under `max_cost` is counted, over engines and kills. Without it each engine has
+    its own limit, beside the cache; one that was killed leaves what it may have spent to the next engine of the same
+    program (its main file, or `budget_name`) with the same lanes and limit. `spent` counts before either.
     """
 
     lanes: tuple[Lane, ...] = ()
@@ -52,6 +56,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     run_id: str | None = None
     max_cost: float | None = None
     spent: float = 0.0
+    budget: BudgetPlace | None = None
+    budget_name: str = ""
     policy: RetryPolicy = RetryPolicy()
     environment: Mapping[str, str] | None = None
     max_age_s: float = DAY_S
