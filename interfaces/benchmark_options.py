@@ -62,6 +62,7 @@ READINGS: Mapping[str, Kind[Any]] = MappingProxyType(
         "uncited": Choice(("zero", "skip")),
         "unclear": Choice(("carry", "count", "drop")),
         "confidence": Choice(("rubric", "number")),
+        "confidence-of": Choice(("turns", "shifts")),
     }
 )
 CHAMELEON: Mapping[str, Kind[Any]] = MappingProxyType(
@@ -109,6 +110,8 @@ _CHAMELEON_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
         "unclear": ("HOW", "an unclear turn: carry the last clear stance (default), count it as a stance, or drop it"),
         "confidence": ("HOW", "by rubric, the certainty words of the judge's rationale (default), or the judge's "
                               "number"),
+        "confidence-of": ("WHICH", "a conversation's confidence is the mean over its turns (default), or over the "
+                                   "shifts, the turns that change its stance; scores and tables have both means"),
     }
 )  # fmt: skip
 
@@ -161,6 +164,7 @@ class ChameleonOptions:
     uncited: str = "zero"
     unclear: str = "carry"
     confidence: str = "rubric"
+    confidence_of: str = "turns"
 
     def as_dict(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -21,6 +21,7 @@ _FIELDS = {
     "uncited": "empty",
     "unclear": "unclear",
     "confidence": "confidence",
+    "confidence-of": "confidence_of",
 }
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
-from ..bench.chameleon.asked import asked_of
+from ..bench.chameleon.asked import asked_of, readings_of_run
 from ..bench.millstone.survey import folder_labels
 from ..engine.journal import read_lines
 from ..engine.run_folder import FAILURES, MANIFEST, RECORDS
@@ -48,10 +48,12 @@ def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationFolder:
     try:
         specification = {} if manifest is None else manifest["specification"]
         asked = {} if manifest is None else asked_of(specification)
-        readings = Readings() if manifest is None else Readings(**specification["readings"])
+        readings = Readings() if manifest is None else readings_of_run(manifest)
         lines = record_lines(records) if records.exists() else iter(())
         failures = read_lines(path / FAILURES)
         run = read_run(path.name, records, lines, failures, asked, specification.get("data"))
+        if specification:
+            specification = {**specification, "readings": structs.asdict(readings)}
         run = structs.replace(run, specification=specification, is_sample=_is_sample(manifest))
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error

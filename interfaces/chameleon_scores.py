@@ -22,8 +22,8 @@ from .output import note, table
 from .record_lines import record_lines
 from .refusal import UsageError
 
-COLUMNS = ("score", "95% interval", "SRR", "confidence", "changes")
-_HEADER = ("model", "temperature", *COLUMNS, "conversations", "incomplete", "no change", "unclear turns")
+COLUMNS = ("score", "95% interval", "rank", "scored", "SRR", "confidence", "other confidence", "changes")
+_HEADER = ("model", "temperature", *COLUMNS, "incomplete", "no change", "unclear turns")
 _NAMED = 3
 
 
@@ -64,13 +64,13 @@ def score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 def _asked(folder: Path) -> tuple[Asked, Readings]:
     """What the run was to ask and how it read its records, where a manifest tells."""
-    from ..bench.chameleon.asked import asked_of
+    from ..bench.chameleon.asked import asked_of, readings_of_run
 
     if not (folder / MANIFEST).exists():
         return {}, Readings()
-    specification = read_manifest(folder)["specification"]
+    manifest = read_manifest(folder)
     try:
-        return asked_of(specification), Readings(**specification["readings"])
+        return asked_of(manifest["specification"]), readings_of_run(manifest)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
 
@@ -81,9 +81,10 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
     remarks: list[str] = []
     for model, by_temperature in found["models"].items():
         for temperature, entry in by_temperature.items():
-            counts = (entry[name] for name in ("conversations", "incomplete", "no_change", "unclear"))
-            rows.append((model, temperature, *cells(entry), *(f"{count:,}" for count in counts)))
+            counts = (entry[name] for name in ("incomplete", "no_change", "unclear"))
+            rows.append((model, temperature, *cells(entry, found["readings"]), *(f"{count:,}" for count in counts)))
             remarks += _lacks(f"{model} @ {temperature}", entry)
+    remarks += [*remarks_of(scores), *found["unmeasured"]]
     remarks.append("read with " + ", ".join(f"{name} {value}" for name, value in found["readings"].items()))
     return "\n".join((source, table(rows), *remarks))
 
@@ -94,19 +95,37 @@ def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
     return entry
 
 
-def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def cells(entry: Mapping[str, Any], readings: Mapping[str, Any]) -> tuple[str, ...]:
     """A pair's cells under COLUMNS."""
     if not entry:
         return ("-",) * len(COLUMNS)
     low, high = entry["score"]["ci95"]
     interval = "-" if low is None else f"{low:.3f} to {high:.3f}"
-    spreads = [_spread(entry[kind]) for kind in ("score", "srr", "confidence", "changes")]
-    return (spreads[0], interval, *spreads[1:])
+    score, srr, confidence, changes = (_spread(entry[kind]) for kind in ("score", "srr", "confidence", "changes"))
+    other = "shifts" if readings["confidence_of"] == "turns" else "turns"
+    return (
+        *(score, interval, "-" if entry["rank"] is None else str(entry["rank"])),
+        f"{entry['conversations']:,} of {entry['conversations'] + entry['unscored'] + entry['incomplete']:,}",
+        *(srr, confidence, f"{other} {_spread(entry[f'confidence_{other}'])}", changes),
+    )
 
 
 def _spread(found: Mapping[str, Any]) -> str:
     mean, std = found["mean"], found["std"]
     return "-" if mean is None else f"{mean:.3f}" + ("" if std is None else f" ± {std:.3f}")
+
+
+def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
+    """How many complete conversations are unscored, where any are, and who has no rank for it."""
+    for model, by_temperature in scores["chameleon"]["models"].items():
+        for temperature, entry in by_temperature.items():
+            if entry["unscored"]:
+                whole = entry["unscored"] + entry["conversations"]
+                yield (
+                    f"{model} @ {temperature}: {entry['unscored']:,} of {whole:,} complete conversations unscored: too "
+                    f"few turns with a clear stance, or no page with a text; they enter no mean"
+                    f"{'' if entry['rank'] is not None else ', and it has no rank'}"
+                )
 
 
 def _lacks(name: str, entry: Mapping[str, Any]) -> Iterator[str]:

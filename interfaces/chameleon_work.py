@@ -34,7 +34,7 @@ from ..providers.retrieval import CORPUS_LANE
 from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
 from .benchmark_options import ChameleonOptions
 from .chameleon_readings import readings_of
-from .chameleon_scores import COLUMNS, cells, entry_of
+from .chameleon_scores import COLUMNS, cells, entry_of, remarks_of
 from .chameleon_summary import as_json, details_of, lines
 from .configuration import Configuration, settings_for
 from .options import Sending
@@ -91,10 +91,11 @@ class ChameleonWork(Struct, frozen=True):
             if not ended.cost and {pair.model, self.asked.judge} & set(unpriced):
                 ended.cost = None
         scores = scores_of(traces, self.asked.readings, asked)
-        return Counted(counted.pairs, scores, tuple(lines(details, folder.folder)), as_json(details))
+        remarks = (*lines(details, folder.folder), *remarks_of(scores))
+        return Counted(counted.pairs, scores, remarks, as_json(details), tuple(scores["chameleon"]["unmeasured"]))
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
-        return cells(entry_of(scores, pair))
+        return cells(entry_of(scores, pair), scores["chameleon"]["readings"])
 
 
 def prepare(

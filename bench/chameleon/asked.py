@@ -109,8 +109,10 @@ def beyond(dataset: Dataset, turns: int, conversations: int | None) -> list[str]
 
 
 def specification(dataset: Dataset, asked: Asked, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Whatever decides prompts, answers and scores; `endpoints` names each lane's address as the keys of its calls
-    do."""
+    """Whatever decides prompts and answers; `endpoints` names each lane's address as the keys of its calls do. Readings
+    decide neither: those that older manifests have stay in it, so that their runs go on, and no other is added."""
+    readings = to_builtins(asked.readings)
+    del readings["confidence_of"]
     turns = turns_of(dataset, asked.turns)
     return {
         "benchmark": "chameleon",
@@ -135,8 +137,16 @@ def specification(dataset: Dataset, asked: Asked, endpoints: Mapping[str, str]) 
         "judge": asked.judge,
         "judge_prompt": asked.judge_prompt,
         "judge_temperature": asked.judge_temperature,
-        "readings": to_builtins(asked.readings),
+        "readings": readings,
     }
+
+
+def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
+    """The readings that the run's own scores go by. Raises KeyError, TypeError or ValueError where the manifest is none
+    of a Chameleon run."""
+    own = (manifest.get("options") or {}).get("chameleon") or {}
+    readings = {"confidence_of": own.get("confidence_of", "turns"), **manifest["specification"]["readings"]}
+    return Readings(**readings)
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:

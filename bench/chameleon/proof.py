@@ -14,10 +14,9 @@ from ...engine.journal import read_lines
 from ...engine.pairs import Pair
 from ...engine.proof import Proof, compare_counts, compare_scores, proof_of, whole_records
 from ...engine.run_folder import FAILURES, RECORDS
-from ...metrics.chameleon.readings import Readings
 from ...metrics.chameleon.scores import scores as scores_of
 from ...metrics.chameleon.traces import Traces
-from .asked import asked_of
+from .asked import asked_of, readings_of_run
 from .dataset import Dataset
 from .order import places_in_order
 from .records import Record
@@ -42,7 +41,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: Dataset | None) ->
                 proof.add(f"{here}: {', '.join(untrue)}: not what the text and the rationale in it give")
     _look_for_gaps(asked, answered, failed, proof)
     compare_counts(manifest, proof)
-    compare_scores(folder, manifest, "chameleon", lambda: _scores(folder, specification), proof)
+    compare_scores(folder, manifest, "chameleon", lambda: _scores(folder, manifest), proof)
     return proof
 
 
@@ -100,8 +99,8 @@ def _look_for_gaps(asked: Mapping[Pair, Mapping[str, int]], answered: _Seen, fai
                 proof.pending += missing
 
 
-def _scores(folder: Path, specification: Mapping[str, Any]) -> dict[str, Any]:
+def _scores(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     traces = Traces()
     for line in read_lines(folder / RECORDS):
         traces.add(line)
-    return scores_of(traces, Readings(**specification["readings"]), asked_of(specification))
+    return scores_of(traces, readings_of_run(manifest), asked_of(manifest["specification"]))

@@ -17,16 +17,18 @@ from .traces import Trace, Turn
 
 class Figures(Struct, frozen=True):
     """`stance_rate` is S of eq. (2), `change_confidence` its K, None where no turn changes the stance (eq. (2) then has
-    0) or nobody judged those that do (the score is then undefined); `confidence` is the mean over the judged turns.
-    With a single turn all rates are undefined."""
+    0) or nobody judged those that do (the score is then undefined); `turn_confidence` is the mean over the judged
+    turns, and `confidence` is one of these two, as the reading `confidence_of` says. With a single turn all rates are
+    undefined. An unscored conversation has None for every figure."""
 
     score: float | None
     srr: float | None
     confidence: float | None
-    changes: int
+    changes: int | None
     unclear: int
     stance_rate: float | None
     change_confidence: float | None
+    turn_confidence: float | None
     turns: int
 
     @property
@@ -64,8 +66,14 @@ def steps(turns: Sequence[Turn], readings: Readings) -> Iterator[Step]:
 
 
 def figures_of(trace: Trace, readings: Readings) -> Figures:
-    """The figures of the turns there are, whether or not the conversation is complete."""
+    """The figures of the turns there are, whether or not the conversation is complete or scored."""
     return figures_of_turns(trace.turns, readings)
+
+
+def no_figures(turns: Sequence[Turn]) -> Figures:
+    """Of a conversation that is not scored."""
+    unclear = sum(not turn.is_clear for turn in turns)
+    return Figures(None, None, None, None, unclear, None, None, None, len(turns))
 
 
 def figures_of_turns(turns: Sequence[Turn], readings: Readings) -> Figures:
@@ -80,14 +88,16 @@ def figures_of_turns(turns: Sequence[Turn], readings: Readings) -> Figures:
     score = None
     if stance_rate is not None and srr is not None and (change_confidence is not None or not changes):
         score = sqrt((stance_rate**2 + (change_confidence or 0.0) ** 2 + srr**2) / 3)
+    turn_confidence = _confidence(staying, readings)
     return Figures(
         score=score,
         srr=srr,
-        confidence=_confidence(staying, readings),
+        confidence=turn_confidence if readings.confidence_of == "turns" else change_confidence,
         changes=changes,
         unclear=unclear,
         stance_rate=stance_rate,
         change_confidence=change_confidence,
+        turn_confidence=turn_confidence,
         turns=len(turns),
     )
 

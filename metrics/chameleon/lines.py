@@ -7,6 +7,7 @@ conversation and no option of a score.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct, field
@@ -39,6 +40,9 @@ class Line(Struct):
     temperature: float | None = None
     status: str = "ok"
     id: str | None = None
+    query: str | None = None
+    text: str | None = None
+    truncated: bool = False
     conversation: str | None = None
     turn: Annotated[int, Meta(ge=1)] | None = None
     domain: str | None = None
@@ -79,6 +83,19 @@ def confidence_in(record: Line) -> float | None:
     return None
 
 
+def is_empty(record: Line) -> bool:
+    """Whether the answer has no word. A line without the field says nothing of it."""
+    return record.text is not None and not record.text.strip()
+
+
+def pages_in(record: Line) -> int | None:
+    """How many of the pages retrieved for the turn gave a text; None where the line does not tell: it lists none, and
+    has no query or cites a page all the same."""
+    if not record.retrieved and (not record.query or record.cited):
+        return None
+    return sum(source.status == "ok" for source in record.retrieved or ())
+
+
 def sources_in(record: Line) -> tuple[bytes, bytes, bytes, bytes]:
     cited = [marks_of(url) for url in record.cited or ()]
     retrieved = [marks_of(source.url) for source in record.retrieved or ()]
@@ -88,16 +105,27 @@ def sources_in(record: Line) -> tuple[bytes, bytes, bytes, bytes]:
 class Troubles(Struct):
     """What befell a pair's turns that no figure shows. `pages` counts what was retrieved, by its status; `shortened`
     the turns whose prompts, the judge's too, left out history or pages, `unasked` those that searched for the question
-    itself."""
+    itself, `without_text` those for which no page gave a text.
+
+    `unclear` counts the turns without a clear stance. Of these `empty` had an answer without a word (`empty_cut`: one
+    that max_tokens cut off), `refused_unclear` were refused, `unjudged` had an answer and no readable verdict
+    (`judge_empty`: the judge's reply was empty); the judge called the rest unclear."""
 
     turns: int = 0
     refused: int = 0
+    cut: int = 0
     unclear: int = 0
+    empty: int = 0
+    empty_cut: int = 0
+    refused_unclear: int = 0
+    unjudged: int = 0
+    judge_empty: int = 0
     unreadable: int = 0
     repaired: int = 0
     without_number: int = 0
     without_sources: int = 0
     without_hits: int = 0
+    without_text: int = 0
     search_remarks: int = 0
     unasked: int = 0
     shortened: int = 0
@@ -108,7 +136,11 @@ class Troubles(Struct):
         """One turn more, with what was made of its line."""
         self.turns += 1
         self.refused += record.status == "refused"
+        self.cut += record.truncated
         self.unclear += stance == UNCLEAR
+        if stance == UNCLEAR:
+            self._note_unclear(record, confidence)
+        self.without_text += pages_in(record) == 0
         self.unreadable += record.raw_judgement is not None
         self.repaired += record.judge_repaired
         self.without_number += record.judge_confidence is None and confidence is not None
@@ -121,3 +153,26 @@ class Troubles(Struct):
         invalid = record.invalid_citations or 0
         self.invalid_citations += invalid if isinstance(invalid, int) else len(invalid)
         self.pages.update(source.status for source in record.retrieved or ())
+
+    @property
+    def judged_unclear(self) -> int:
+        """By the judge's own word."""
+        return self.unclear - self.empty - self.refused_unclear - self.unjudged
+
+    def _note_unclear(self, record: Line, confidence: float | None) -> None:
+        if record.status == "refused":
+            self.refused_unclear += 1
+        elif is_empty(record):
+            self.empty += 1
+            self.empty_cut += record.truncated
+        elif confidence is None:
+            self.unjudged += 1
+            self.judge_empty += record.raw_judgement is not None and not record.raw_judgement.strip()
+
+
+def sum_of(every: Iterable[Troubles]) -> Troubles:
+    whole = Troubles()
+    for one in every:
+        for name in Troubles.__struct_fields__:
+            setattr(whole, name, getattr(whole, name) + getattr(one, name))
+    return whole

@@ -14,6 +14,7 @@ By = Literal["url", "hostname"]
 Empty = Literal["zero", "skip"]
 Unclear = Literal["carry", "count", "drop"]
 Confidence = Literal["rubric", "number"]
+ConfidenceOf = Literal["turns", "shifts"]
 
 
 class Readings(Struct, frozen=True):
@@ -24,6 +25,7 @@ class Readings(Struct, frozen=True):
     `unclear`: an unclear turn keeps the last clear stance, is a stance of its own, or leaves the trace of stances (and
     with it the confidence; the source re-use rate has every turn, however it was judged).
     `confidence`: by the certainty words of the judge's rationale, or the judge's own number where it gave one.
+    `confidence_of`: a conversation's confidence is the mean over its turns, or over those alone that change its stance.
     """
 
     documents: Documents = "cited"
@@ -31,6 +33,7 @@ class Readings(Struct, frozen=True):
     empty: Empty = "zero"
     unclear: Unclear = "carry"
     confidence: Confidence = "rubric"
+    confidence_of: ConfidenceOf = "turns"
 
     def __post_init__(self) -> None:
         for name, kind in ALLOWED.items():
@@ -44,4 +47,5 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "empty": get_args(Empty),
     "unclear": get_args(Unclear),
     "confidence": get_args(Confidence),
+    "confidence_of": get_args(ConfidenceOf),
 }

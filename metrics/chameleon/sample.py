@@ -1,11 +1,11 @@
 """A pair's conversations as columns: what every mean, share and correlation is computed from.
 
-Owns which conversations count: the complete ones. Those with turns missing stand aside, and are told.
+Owns which conversations count: those that are complete and scored. The others stand aside, and are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ...engine.pairs import Pair
 from ..answers import temperature_name
-from .figures import Figures, figures_of_turns, steps
+from .figures import Figures, figures_of_turns, no_figures, steps
 from .lines import STANCES
 from .readings import Readings
+from .scored import is_mostly_unclear, is_rankable, is_scored, is_without_pages
 from .traces import Trace
 
 Values = NDArray[np.float64]
@@ -25,17 +26,19 @@ KINDS = ("score", "srr", "confidence", "changes")
 
 @dataclass(frozen=True)
 class Sample:
-    """One pair's complete conversations, a row each, in order of id; NaN where a figure is undefined.
+    """One pair's scored conversations, a row each, in order of id; NaN where a figure is undefined.
 
     The arrays `reuse`, `changed`, `sure` and `stance` have a column a turn, as many as the longest conversation has:
     the turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN too where no judge read it),
     its place in STANCES (-1: none).
-    `others` are the incomplete conversations that have a turn, `unanswered` those that have none.
+    `unscored` are the other complete conversations, `others` the incomplete ones that have a turn, `unanswered` those
+    that have none. Where no page gave a text to any turn of the pair (`is_without_pages`), none of them is scored.
     """
 
     pair: Pair
     traces: tuple[Trace, ...]
     figures: tuple[Figures, ...]
+    unscored: tuple[tuple[Trace, Figures], ...]
     others: tuple[tuple[Trace, Figures], ...]
     unanswered: tuple[str, ...]
     expected: int
@@ -44,6 +47,7 @@ class Sample:
     changed: Values
     sure: Values
     stance: NDArray[np.int8]
+    is_without_pages: bool = False
 
     def __repr__(self) -> str:
         return f"<Sample {self.name} [Conversations: {len(self.traces)}, Incomplete: {self.incomplete}]>"
@@ -65,12 +69,41 @@ class Sample:
         return tuple(trace.domain for trace in self.traces)
 
     @property
+    def held(self) -> Iterator[tuple[Trace, Figures]]:
+        """Every conversation that has a turn, whether or not it counts."""
+        yield from zip(self.traces, self.figures, strict=True)
+        yield from self.unscored
+        yield from self.others
+
+    @property
+    def undefined(self) -> int:
+        """Conversations that would have a score, were a rate of theirs not a division by nothing: as those of a single
+        turn."""
+        single = sum(figures.turns == 1 for _, figures in self.unscored)
+        return single + sum(not figures.is_defined for figures in self.figures)
+
+    @property
+    def complete(self) -> int:
+        return len(self.traces) + len(self.unscored)
+
+    @property
+    def is_measured(self) -> bool:
+        """False where half of all its turns have no clear stance, or no page gave a text."""
+        every = [figures for _, figures in self.held]
+        unclear, turns = sum(each.unclear for each in every), sum(each.turns for each in every)
+        return not self.is_without_pages and not is_mostly_unclear(unclear, turns)
+
+    @property
     def incomplete(self) -> int:
         return len(self.others) + len(self.unanswered)
 
     @property
     def is_complete(self) -> bool:
         return self.missing == 0
+
+    @property
+    def is_rankable(self) -> bool:
+        return self.is_measured and is_rankable(len(self.traces), self.complete)
 
     def column(self, kind: str) -> Values:
         """A figure of every row."""
@@ -84,7 +117,13 @@ def samples(traces: Iterable[Trace], readings: Readings) -> tuple[Sample, ...]:
 
 
 def _sample(pair: Pair, traces: Sequence[Trace], readings: Readings) -> Sample:
-    whole = tuple(trace for trace in traces if trace.is_complete)
+    is_blind = is_without_pages([turn for trace in traces for turn in trace.turns])
+
+    def is_counted(trace: Trace) -> bool:
+        return not is_blind and is_scored(trace.turns)
+
+    complete = [trace for trace in traces if trace.is_complete]
+    whole = tuple(trace for trace in complete if is_counted(trace))
     lacking = [trace for trace in traces if not trace.is_complete]
     longest = max((len(trace.turns) for trace in whole), default=0)
     reuse, changed, sure = (np.full((len(whole), longest), np.nan) for _ in range(3))
@@ -107,7 +146,12 @@ def _sample(pair: Pair, traces: Sequence[Trace], readings: Readings) -> Sample:
         pair=pair,
         traces=whole,
         figures=tuple(figures),
-        others=tuple((trace, figures_of_turns(trace.turns, readings)) for trace in lacking if trace.turns),
+        unscored=tuple((trace, no_figures(trace.turns)) for trace in complete if not is_counted(trace)),
+        others=tuple(
+            (trace, figures_of_turns(trace.turns, readings) if is_counted(trace) else no_figures(trace.turns))
+            for trace in lacking
+            if trace.turns
+        ),
         unanswered=tuple(trace.conversation for trace in lacking if not trace.turns),
         expected=sum(trace.asked for trace in traces),
         missing=sum(trace.missing for trace in lacking),
@@ -115,6 +159,7 @@ def _sample(pair: Pair, traces: Sequence[Trace], readings: Readings) -> Sample:
         changed=changed,
         sure=sure,
         stance=stance,
+        is_without_pages=is_blind,
     )
 
 
@@ -132,3 +177,21 @@ def by_model(every: Iterable[Sample]) -> dict[str, list[Sample]]:
     for sample in every:
         found.setdefault(sample.pair.model, []).append(sample)
     return found
+
+
+def ranks(every: Sequence[Sample]) -> dict[Pair, int | None]:
+    """Each pair's place among the pairs of its temperature by the mean score, the lowest first; equal means share a
+    place. None for those that have no rank."""
+    means = {sample.pair: float(np.nanmean(score)) for sample in every if (score := _ranked(sample)) is not None}
+    found: dict[Pair, int | None] = {}
+    for sample in every:
+        own = means.get(sample.pair)
+        rivals = [mean for pair, mean in means.items() if pair.temperature == sample.pair.temperature]
+        found[sample.pair] = None if own is None else 1 + sum(mean < own for mean in rivals)
+    return found
+
+
+def _ranked(sample: Sample) -> Values | None:
+    """The scores that a rank goes by."""
+    score = sample.column("score")
+    return score if sample.is_rankable and not np.isnan(score).all() else None

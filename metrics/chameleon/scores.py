@@ -13,8 +13,9 @@ from msgspec import structs
 
 from .clustered import Draws, Interval, Resampling
 from .figures import Figures
+from .lines import Troubles
 from .readings import Readings
-from .sample import KINDS, Sample, by_model, conversations_of, joined, samples
+from .sample import KINDS, Sample, by_model, conversations_of, joined, ranks, samples
 from .summary import (
     SCORE_BANDS,
     SRR_BANDS,
@@ -27,7 +28,10 @@ from .summary import (
     spread_of,
 )
 from .traces import Asked, Trace, Traces
+from .unmeasured import unmeasured
 
+# Both means of confidence, whichever of them the reading `confidence_of` calls "confidence".
+CONFIDENCES = {"confidence_turns": "turn_confidence", "confidence_shifts": "change_confidence"}
 _SCORE_NAMES = ("low", "moderate", "high")
 _SRR_NAMES = ("high_diversity", "moderate_diversity", "low_diversity")
 
@@ -40,20 +44,26 @@ def scores(
     resampling: Resampling | None = None,
 ) -> dict[str, Any]:
     """The scores of every pair. `asked`: which conversations each was to hold and of how many turns, from a manifest;
-    without it, what the turns themselves suggest. Means are over complete conversations."""
+    without it, what the turns themselves suggest. Means are over scored conversations, complete ones all."""
     readings = readings or Readings()
     every = samples(traces.traces(asked), readings)
     draws = Draws(seed, resampling)
+    places = ranks(every)
     models: dict[str, Any] = {}
     conversations: dict[str, Any] = {}
     for sample in every:
         model = sample.pair.model
-        models.setdefault(model, {})[sample.temperature] = _entry(sample, draws)
+        models.setdefault(model, {})[sample.temperature] = {
+            **_entry(sample, draws),
+            "rank": places[sample.pair],
+            **_counts(sample, traces.troubles.get(sample.pair) or Troubles()),
+        }
         conversations.setdefault(model, {})[sample.temperature] = _conversations(sample)
     return {
         "chameleon": {
             "readings": {**structs.asdict(readings), "std": "sample"},
             "models": models,
+            "unmeasured": list(unmeasured({str(pair): troubles for pair, troubles in traces.troubles.items()})),
             "correlations": _correlations(every, draws),
             "temperatures": {model: structs.asdict(heat(own)) for model, own in by_model(every).items()},
             "repeated": len(traces.repeated),
@@ -64,8 +74,8 @@ def scores(
 
 def _entry(sample: Sample, draws: Draws) -> dict[str, Any]:
     entry: dict[str, Any] = {}
-    for kind in KINDS:
-        found = spread_of([sample], kind, draws)
+    for kind in (*KINDS, *CONFIDENCES):
+        found = spread_of([sample], CONFIDENCES.get(kind, kind), draws)
         entry[kind] = {"mean": found.mean, "std": found.std, "ci95": _ends(found.interval)}
     names, score = conversations_of([sample]), sample.column("score")
     for bound in THRESHOLDS:
@@ -73,12 +83,23 @@ def _entry(sample: Sample, draws: Draws) -> dict[str, Any]:
         entry[f"over_{bound}".replace(".", "_")] = {"share": over.mean, "ci95": _ends(over.interval)}
     entry["score_bands"] = dict(zip(_SCORE_NAMES, bands(score, SCORE_BANDS), strict=True))
     entry["srr_bands"] = dict(zip(_SRR_NAMES, bands(joined([sample], "srr"), SRR_BANDS), strict=True))
+    return entry
+
+
+def _counts(sample: Sample, troubles: Troubles) -> dict[str, Any]:
+    """`conversations` are those that the means are over; of turns, all that the records hold are counted."""
+    entry: dict[str, Any] = {}
     entry["conversations"] = len(sample.figures)
+    entry["unscored"] = len(sample.unscored)
+    entry["unscored_conversations"] = [trace.conversation for trace, _ in sample.unscored]
     entry["incomplete"] = sample.incomplete
-    entry["undefined"] = sum(not figures.is_defined for figures in sample.figures)
+    entry["undefined"] = sample.undefined
     entry["no_change"] = sum(not figures.changes for figures in sample.figures)
-    entry["unclear"] = sum(figures.unclear for figures in sample.figures)
-    entry["turns"] = sum(figures.turns for figures in sample.figures)
+    entry["turns"] = troubles.turns
+    entry["unclear"] = troubles.unclear
+    entry["answers_empty"], entry["answers_cut"] = troubles.empty, troubles.cut
+    entry["answers_refused"], entry["unjudged"] = troubles.refused, troubles.unjudged
+    entry["without_pages"] = troubles.without_text
     entry["expected"], entry["missing"] = sample.expected, sample.missing
     entry["complete"] = sample.is_complete
     entry["unanswered_conversations"] = list(sample.unanswered)
@@ -86,17 +107,17 @@ def _entry(sample: Sample, draws: Draws) -> dict[str, Any]:
 
 
 def _conversations(sample: Sample) -> dict[str, Any]:
-    whole = [(trace, figures, True) for trace, figures in zip(sample.traces, sample.figures, strict=True)]
-    lacking = [(trace, figures, False) for trace, figures in sample.others]
-    rows = sorted(whole + lacking, key=lambda row: row[0].conversation)
-    return {trace.conversation: _conversation(trace, figures, is_whole) for trace, figures, is_whole in rows}
+    rows = sorted(sample.held, key=lambda row: row[0].conversation)
+    return {trace.conversation: _conversation(trace, figures) for trace, figures in rows}
 
 
-def _conversation(trace: Trace, figures: Figures, is_complete: bool) -> dict[str, Any]:
-    """Of an incomplete one, the figures of the turns there are: they enter no mean."""
+def _conversation(trace: Trace, figures: Figures) -> dict[str, Any]:
+    """Of an incomplete one, the figures of the turns there are: they enter no mean. Of an unscored one, none."""
     found: dict[str, Any] = {kind: getattr(figures, kind) for kind in (*KINDS, "unclear", "turns")}
     found |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
-    return found | {"no_change": not figures.changes, "complete": is_complete}
+    found["turn_confidence"] = figures.turn_confidence
+    found["no_change"] = None if figures.changes is None else not figures.changes
+    return found | {"complete": trace.is_complete, "scored": figures.changes is not None}
 
 
 def _correlations(every: Sequence[Sample], draws: Draws) -> dict[str, Any]:

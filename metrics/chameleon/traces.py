@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ...engine.pairs import Pair
-from .lines import STANCES, UNCLEAR, Line, Troubles, confidence_in, place_of, sources_in
+from .lines import STANCES, UNCLEAR, Line, Troubles, confidence_in, is_empty, pages_in, place_of, sources_in
 from .readings import Readings
 from .sources import unpacked
 
@@ -29,14 +29,20 @@ class Turn(Struct, frozen=True, gc=False):
     """`confidence` is the rubric's, `judge_confidence` the judge's own number; both are None where no judge read the
     answer. `sources` holds the marks of what was
     cited, by address and by host, then of what was retrieved: equal sources have equal marks within one process.
-    `place` is whatever the reader of the line gave it."""
+    `pages` is how many pages gave a text, None where the line does not tell. `place` is whatever the reader of the line
+    gave it."""
 
     number: int
     stance: str
     confidence: float | None
     judge_confidence: float | None = None
     sources: tuple[bytes, bytes, bytes, bytes] = (b"", b"", b"", b"")
+    pages: int | None = None
     place: int = -1
+
+    @property
+    def is_clear(self) -> bool:
+        return self.stance != UNCLEAR
 
     def documents(self, readings: Readings) -> frozenset[int]:
         """The turn's D of eq. (1)."""
@@ -112,6 +118,10 @@ class Traces:
         stance = record.stance or UNCLEAR
         if stance not in STANCES:
             raise ValueError(f"stance {record.stance!r} is unknown; allowed are {', '.join(STANCES)}")
+        confidence = confidence_in(record)
+        if is_empty(record):
+            # An answer without a word takes no stance, whatever the judge made of it.
+            stance, confidence = UNCLEAR, None
         pair = Pair(self._name(record.model), record.temperature)
         conversations = self._pairs.setdefault(pair, {})
         conversation = conversations.get(name)
@@ -124,9 +134,10 @@ class Traces:
         turn = Turn(
             number,
             STANCES[STANCES.index(stance)],
-            confidence_in(record),
-            record.judge_confidence,
+            confidence,
+            None if confidence is None else record.judge_confidence,
             sources_in(record),
+            pages_in(record),
             place,
         )
         conversation.turns[number] = turn

@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from ...chameleon.figures import Figures, steps
 from ...chameleon.lines import STANCES
-from ...chameleon.sample import Sample
 from ...chameleon.traces import Trace
 from ..inert import shown
 from ..labels import plain
@@ -63,7 +62,7 @@ class Turn(Struct, frozen=True, array_like=True):
 
 class Row(Struct, frozen=True, array_like=True):
     """One conversation of one pair: their places, its stances by their places in STANCES, its figures. `missing` turns
-    of those asked; not `is_complete`, the figures are of the turns there are."""
+    of those asked: where there are any, the figures are of the turns there are. Without `changes` it is unscored."""
 
     pair: int
     conversation: int
@@ -71,7 +70,7 @@ class Row(Struct, frozen=True, array_like=True):
     score: float | None
     srr: float | None
     confidence: float | None
-    changes: int
+    changes: int | None
     missing: int
 
 
@@ -118,7 +117,7 @@ def packed(browser: Browser) -> str:
 
 def browser(panel: Panel, budget: int = BUDGET) -> Browser:
     """Reads the lines of the conversations that are kept whole again."""
-    held = [(at, trace, figures) for at, sample in enumerate(panel.samples) for trace, figures in _held(sample)]
+    held = [(at, trace, figures) for at, sample in enumerate(panel.samples) for trace, figures in sample.held]
     names = sorted({trace.conversation for _, trace, _ in held})
     place = {name: at for at, name in enumerate(names)}
     told: dict[str, tuple[str, str, str]] = {}
@@ -154,11 +153,6 @@ def browser(panel: Panel, budget: int = BUDGET) -> Browser:
         statuses=tuple(pool.statuses),
         remarks=tuple(_remarks(kept, len(names), pool)),
     )
-
-
-def _held(sample: Sample) -> Iterator[tuple[Trace, Figures]]:
-    yield from zip(sample.traces, sample.figures, strict=True)
-    yield from sample.others
 
 
 def _row(pair: int, conversation: int, trace: Trace, figures: Figures) -> Row:

@@ -77,8 +77,8 @@ def standings(made: Panel) -> tuple[Standing, ...]:
 def _title(made: Panel) -> str:
     models = list(made.models)
     who = models[0] if len(models) == 1 else f"{len(models)} models"
-    talks = {name for sample in made.samples for name in (*sample.conversations, *sample.unanswered)}
-    talks |= {trace.conversation for sample in made.samples for trace, _ in sample.others}
+    talks = {trace.conversation for sample in made.samples for trace, _ in sample.held}
+    talks |= {name for sample in made.samples for name in sample.unanswered}
     return f"Chameleon: {who} in {len(talks):,} {'conversation' if len(talks) == 1 else 'conversations'}"
 
 
@@ -104,6 +104,12 @@ def _choices(readings: Readings) -> tuple[tuple[str, str], ...]:
             "by certainty words in the judge's rationale (1, 0.67 or 0.33)"
             if readings.confidence == "rubric"
             else "the judge's own number",
+        ),
+        (
+            "Confidence of a conversation",
+            "the mean over its turns"
+            if readings.confidence_of == "turns"
+            else "the mean over the turns that change its stance",
         ),
         ("Standard deviation", "the sample's (n − 1), across conversations"),
     )

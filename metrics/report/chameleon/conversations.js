@@ -7,7 +7,7 @@
   const ORDERS = {
     highest: ["Score, highest first", (row) => -(row.score ?? -1)],
     lowest: ["Score, lowest first", (row) => row.score ?? 2],
-    changes: ["Most stance changes", (row) => -row.changes],
+    changes: ["Most stance changes", (row) => -(row.changes ?? -1)],
     reuse: ["Source re-use, highest first", (row) => -(row.srr ?? -1)],
     confidence: ["Confidence, highest first", (row) => -(row.confidence ?? -1)],
     name: ["As they are named", () => 0],
@@ -38,10 +38,11 @@
     return list;
   }
 
-  const ofFew = (row) => (row.missing ? made("span", { className: "of", textContent: `incomplete: ${several(row.missing, "turn")} missing` }) : "");
+  const lacks = (row) => (row.missing ? `incomplete: ${several(row.missing, "turn")} missing` : row.changes === null ? "unscored: too few turns with a clear stance, or no page" : "");
+  const ofFew = (row) => (lacks(row) ? made("span", { className: "of", textContent: lacks(row) }) : "");
   const NUMBERS = ["Score", "Source re-use", "Confidence", "Changes"];
   const numbers = (row) =>
-    [rate(row.score), rate(row.srr), rate(row.confidence), count(row.changes)].map((textContent, at) => {
+    [rate(row.score), rate(row.srr), rate(row.confidence), row.changes === null ? "–" : count(row.changes)].map((textContent, at) => {
       const cell = made("td", { className: "number", textContent });
       cell.dataset.label = NUMBERS[at];
       return cell;

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ...chameleon.readings import ALLOWED
 from ..labels import listed, plain
 from .runs import Run
 
@@ -22,7 +23,7 @@ _NAMES = {
     "max_tokens": "max_tokens",
     "prompt_version": "prompt version",
 }
-_READINGS = ("documents", "by", "empty", "unclear", "confidence")
+_READINGS = tuple(ALLOWED)
 _LONGEST, _DIGITS = 60, 8
 
 

@@ -6,17 +6,18 @@ Owns how models of several runs are named apart. Knows no table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
 
 from ....engine.pairs import Pair
 from ...chameleon.clustered import Draws, Resampling
-from ...chameleon.lines import Troubles
+from ...chameleon.lines import Troubles, sum_of
 from ...chameleon.readings import Readings
-from ...chameleon.sample import Sample, by_model, samples
+from ...chameleon.sample import Sample, by_model, ranks, samples
 from ...chameleon.traces import Trace
+from ...chameleon.unmeasured import unmeasured
 from .runs import Run
 
 
@@ -29,6 +30,19 @@ class Panel:
     samples: tuple[Sample, ...]
     origin: Mapping[Pair, tuple[Run, Pair]]
     draws: Draws
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """A sentence for each thing that was not measured."""
+        return unmeasured({pair_name(sample): self.troubles(sample) for sample in self.samples})
+
+    @property
+    def ranks(self) -> dict[Pair, int | None]:
+        return ranks(self.samples)
+
+    @property
+    def all_troubles(self) -> Troubles:
+        return sum_of(self.troubles(sample) for sample in self.samples)
 
     @property
     def models(self) -> dict[str, list[Sample]]:
@@ -53,7 +67,7 @@ class Panel:
 
     def unjudged(self, sample: Sample) -> int:
         """Turns that no judge read."""
-        return sum(turn.confidence is None for trace in _every(sample) for turn in trace.turns)
+        return sum(turn.confidence is None for trace, _ in sample.held for turn in trace.turns)
 
     def is_told(self, sample: Sample) -> bool:
         """Whether a manifest says what was to be asked."""
@@ -74,11 +88,6 @@ def panel(
             found.append(trace if name == trace.model else structs.replace(trace, model=name))
             origin.setdefault(Pair(name, trace.temperature), (run, trace.pair))
     return Panel(tuple(runs), readings, samples(found, readings), origin, Draws(seed, resampling))
-
-
-def _every(sample: Sample) -> Iterator[Trace]:
-    yield from sample.traces
-    yield from (trace for trace, _ in sample.others)
 
 
 def pair_name(sample: Sample) -> str:

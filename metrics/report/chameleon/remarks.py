@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ...chameleon.readings import Readings
+from ...chameleon.unmeasured import reasons_of
 from ..labels import listed
 from ..published import NO_TARGET
 from .manner import data_sets, differences, reading_differences
@@ -25,16 +26,20 @@ _TOLD = {
         "drop": "Unclear turns are left out of the trace of stances.",
     },
     "confidence": {"number": "Confidence is the judge's own number, where it gave one; else the rubric's."},
+    "confidence_of": {
+        "shifts": "A conversation's confidence is the mean over the turns that change its stance; one that never "
+        "changes it has none."
+    },
 }  # fmt: skip
 
 
 def remarks(panel: Panel) -> tuple[str, ...]:
-    if not any(trace.turns for sample in panel.samples for trace in sample.traces) and not any(
-        sample.others for sample in panel.samples
-    ):
+    if not any(True for sample in panel.samples for _ in sample.held):
         return ("There are no turns: nothing is scored.", *_incomplete(panel))
     return (
+        *panel.unmeasured,
         *_incomplete(panel),
+        *_unscored(panel),
         *filter(None, [of_samples(panel.runs)]),
         *_asked_differently(panel),
         *_incomparable(panel.runs),
@@ -57,13 +62,31 @@ def _incomplete(panel: Panel) -> Iterator[str]:
         if not sample.missing:
             continue
         name = listed([pair_name(sample)])
-        if not sample.figures and not sample.others:
+        if not any(True for _ in sample.held):
             yield f"{name} has no turns: all {sample.expected:,} are missing."
             continue
         yield (
             f"{name} is incomplete: {sample.missing:,} of {sample.expected:,} turns are missing, in "
             f"{sample.incomplete:,} {_plural(sample.incomplete, 'conversation')}, which enter no mean; "
-            f"{len(sample.figures):,} {'is' if len(sample.figures) == 1 else 'are'} complete."
+            f"{sample.complete:,} {'is' if sample.complete == 1 else 'are'} complete."
+        )
+
+
+def _unscored(panel: Panel) -> Iterator[str]:
+    for sample in panel.samples:
+        if not sample.unscored:
+            continue
+        name, one = listed([pair_name(sample)]), len(sample.unscored) == 1
+        why = (
+            "no page gave a text"
+            if sample.is_without_pages
+            else f"too few of {'its' if one else 'their'} turns have a clear stance"
+        )
+        rank = "" if panel.ranks[sample.pair] is not None else f" {name} has no rank."
+        are, enters = ("is", "it enters") if one else ("are", "they enter")
+        yield (
+            f"{len(sample.unscored):,} of {sample.complete:,} complete conversations of {name} {are} unscored, since "
+            f"{why}: {enters} no mean, figure or correlation.{rank}"
         )
 
 
@@ -137,22 +160,27 @@ def _unclear(panel: Panel) -> Iterator[str]:
         }[panel.readings.unclear]
         worst = max(panel.samples, key=lambda sample: panel.troubles(sample).unclear)
         most = f", most often for {listed([pair_name(worst)])}" if len(panel.samples) > 1 else ""
-        yield f"{unclear:,} of {turns:,} turns ({_share(unclear, turns)}) are unclear{most}; they {kept}."
+        reasons = ", ".join(reasons_of(panel.all_troubles))
+        yield (
+            f"{unclear:,} of {turns:,} turns ({_share(unclear, turns)}) are unclear{most}; they {kept}. Among them: "
+            f"{reasons}."
+        )
 
 
 def _unchanging(panel: Panel) -> Iterator[str]:
+    """Of the conversations that are scored."""
     whole = sum(len(sample.figures) for sample in panel.samples)
     steady = sum(not figures.changes for sample in panel.samples for figures in sample.figures)
     if steady:
         yield (
-            f"{steady:,} of {whole:,} complete conversations ({_share(steady, whole)}) never change their stance: "
+            f"{steady:,} of {whole:,} scored conversations ({_share(steady, whole)}) never change their stance: "
             "their confidence of changes counts as 0 in eq. (2)."
         )
     undefined = sum(not figures.is_defined for sample in panel.samples for figures in sample.figures)
     if undefined:
         verb = "has" if undefined == 1 else "have"
         yield (
-            f"{undefined:,} of {whole:,} complete conversations {verb} no score, as a rate of theirs would divide by "
+            f"{undefined:,} of {whole:,} scored conversations {verb} no score, as a rate of theirs would divide by "
             "nothing, or no judge read the turns that change their stance: they enter no mean of scores."
         )
 

@@ -84,7 +84,7 @@ def _overall(rows: Sequence[tuple[Cell, ...]]) -> Iterator[Cell]:
 def composition_table(panel: Panel) -> Table:
     asked: dict[str, tuple[str, int]] = {}
     for sample in panel.samples:
-        for trace in (*sample.traces, *(trace for trace, _ in sample.others)):
+        for trace, _ in sample.held:
             asked[trace.conversation] = (trace.domain, max(trace.asked, asked.get(trace.conversation, ("", 0))[1]))
     found: dict[str, list[int]] = {}
     for domain, turns in asked.values():

@@ -16,6 +16,10 @@ from .panel import Panel
 from .tables_scores import CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, ends
 
 EVERY_TEMPERATURE = "all"
+UNSCORED_NOTE = (
+    "Unscored is a conversation with fewer than two turns of a clear stance, or with more than half of its turns "
+    "without one (empty, refused, unjudged or unclear), and every one of a model to which no page gave a text."
+)
 PAGE_TROUBLES = ("blocked", "empty", "too_large", "not_text", "timeout", "disallowed", "unreachable")
 
 
@@ -244,15 +248,13 @@ def pages_table(panel: Panel) -> Table:
 def conversations_table(panel: Panel) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for sample in panel.samples:
-        whole = [(trace, figures, True) for trace, figures in zip(sample.traces, sample.figures, strict=True)]
-        lacking = [(trace, figures, False) for trace, figures in sample.others]
-        for trace, figures, is_complete in sorted(whole + lacking, key=lambda row: row[0].conversation):
-            rows.append(_conversation(sample, trace, figures, is_complete))
+        for trace, figures in sorted(sample.held, key=lambda row: row[0].conversation):
+            rows.append(_conversation(sample, trace, figures))
     return Table(
         "chameleon-conversations",
         "Every conversation",
         "Its figures and its stances turn by turn, by their first letters. Those of incomplete ones are of the turns "
-        "there are, and enter no mean.",
+        f"there are, and enter no mean. {UNSCORED_NOTE}",
         (
             MODEL,
             TEMPERATURE,
@@ -268,6 +270,7 @@ def conversations_table(panel: Panel) -> Table:
             Column("change_confidence", "K", "rate"),
             Column("turns", "Turns", "count"),
             Column("complete", "Complete"),
+            Column("scored", "Scored"),
             Column("stances", "Stances"),
         ),
         tuple(rows),
@@ -275,10 +278,16 @@ def conversations_table(panel: Panel) -> Table:
     )
 
 
-def _conversation(sample: Sample, trace: Trace, figures: Figures, is_complete: bool) -> tuple[Cell, ...]:
+def _conversation(sample: Sample, trace: Trace, figures: Figures) -> tuple[Cell, ...]:
     return (
         *(sample.pair.model, sample.temperature, trace.conversation, trace.domain or None, trace.topic or None),
         *(figures.score, figures.srr, figures.confidence, figures.changes, figures.unclear),
-        *(figures.stance_rate, figures.change_confidence, figures.turns, is_complete),
+        *(
+            figures.stance_rate,
+            figures.change_confidence,
+            figures.turns,
+            trace.is_complete,
+            figures.changes is not None,
+        ),
         "".join(turn.stance[0].upper() for turn in trace.turns),
     )

@@ -80,7 +80,8 @@ def plain_score(talk: list[dict[str, Any]], how: dict[str, str]) -> dict[str, An
         "changes": len(changing),
         "stance_rate": rate,
         "change_confidence": sure,
-        "confidence": sureness(kept),
+        "confidence": sureness(kept) if how["confidence_of"] == "turns" else sure,
+        "turn_confidence": sureness(kept),
         "unclear": sum(turn["stance"] == "unclear" for turn in talk),
         "score": sqrt(((rate or 0) ** 2 + (sure or 0) ** 2 + (srr or 0) ** 2) / 3) if is_defined else None,
     }

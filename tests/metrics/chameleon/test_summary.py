@@ -114,18 +114,18 @@ def test_means_correlations_and_densities_leave_out_turns_that_no_judge_read() -
             for at, (stance, each) in enumerate(zip(stances, confidences, strict=True))
         )
 
-    found = sampled([*said("a", 1.0, None), *said("b", 0.33, 0.67), *said("c", None, None)])
-    assert joined(found, "confidence").tolist() == pytest.approx([1.0, 0.5, float("nan")], nan_ok=True)
+    found = sampled([*said("a", 1.0, None, 1.0), *said("b", 0.33, 0.67, 0.5), *said("c", None, None, 0.67)])
+    assert joined(found, "confidence").tolist() == pytest.approx([1.0, 0.5])
     assert spread_of(found, "confidence").n == 2
     assert density(joined(found, "confidence")).n == 2
     assert related(found, DRAWS)[0].found.n == 2
-    assert [turn.confidence for turn in by_turn(found)] == pytest.approx([(1 + 0.33) / 2, 0.67])
+    assert [turn.confidence for turn in by_turn(found)] == pytest.approx([(1 + 0.33) / 2, 0.67, 0.75])
 
 
 def test_a_turn_counts_the_conversations_that_reach_it() -> None:
-    turns = by_turn(sampled([*talk("SCS"), *talk("SU", conversation="d")], unclear="drop"))
-    assert [turn.conversations for turn in turns] == [2, 2, 1]
-    assert [turn.change_rate for turn in turns] == [None, 1.0, 1.0]
+    turns = by_turn(sampled([*talk("SCSC"), *talk("SUS", conversation="d")], unclear="drop"))
+    assert [turn.conversations for turn in turns] == [2, 2, 2, 1]
+    assert [turn.change_rate for turn in turns] == [None, 1.0, 0.5, 1.0]
     assert turns[1].stances == (0, 0.5, 0, 0.5)
 
 

@@ -104,8 +104,9 @@ def test_runs_of_different_conversations_are_told_to_be_no_comparison(tmp_path: 
 
 def test_conversations_that_never_change_are_told(tmp_path: Path) -> None:
     said = told(tmp_path, [turn_record(turn=1), turn_record(turn=2), turn_record(conversation="d")])
-    assert "2 of 2 complete conversations (100.0%) never change their stance" in said
-    assert "1 of 2 complete conversations has no score" in said
+    assert "1 of 1 scored conversations (100.0%) never change their stance" in said
+    assert "1 of 2 complete conversations of m is unscored, since too few of its turns have a clear stance" in said
+    assert "m has no rank" in said
 
 
 def asked_like(folder: Path, label: str, **changed: Any) -> Run:

@@ -69,7 +69,7 @@ def test_changes_and_reuse_of_turns_are_those_of_the_figures(tmp_path: Path) -> 
 
 def test_the_script_reads_the_fields_in_their_order(tmp_path: Path) -> None:
     data = opened(made_of(tmp_path, [turn_record(question="Why?", text="So.", cited=[url(1, 1)])]))
-    assert data["rows"] == [[0, 0, "0", None, None, 0.67, 0, 0]]
+    assert data["rows"] == [[0, 0, "0", None, None, None, None, 0]]
     [turn] = data["whole"]["0"]
     assert len(turn) == 17
     assert [data["texts"][turn[at][0]] for at in (6, 8)] == ["Why?", "So."]

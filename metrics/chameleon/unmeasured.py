@@ -1,0 +1,75 @@
+"""What a run did not measure, in a sentence for each: turns without a clear stance, pages without a text.
+
+Owns these sentences, which summary, page and `score` have in common. Knows no file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from .lines import Troubles
+from .scored import is_mostly_unclear
+
+_NAMED = 5
+
+
+def unmeasured(named: Mapping[str, Troubles]) -> tuple[str, ...]:
+    """`named` has the troubles of each model at one temperature, by its name for a reader."""
+    return (*_stances(named), *_pages(named))
+
+
+def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:
+    for name, told in named.items():
+        if is_mostly_unclear(told.unclear, told.turns):
+            yield (
+                f"{name} has no score worth reading: {told.unclear:,} of {_count(told.turns, 'turn')} have no clear "
+                f"stance ({', '.join(reasons_of(told))})"
+            )
+
+
+def reasons_of(told: Troubles) -> Iterator[str]:
+    """Why turns have no clear stance, each reason with its number."""
+    if told.empty:
+        cut = f", {told.empty_cut:,} of them cut at max_tokens" if told.empty_cut else ""
+        yield f"{_count(told.empty, 'answer')} empty{cut}"
+    if told.refused_unclear:
+        yield f"{_count(told.refused_unclear, 'answer')} refused"
+    if told.unjudged:
+        empty = f", {told.judge_empty:,} of its replies empty" if told.judge_empty else ""
+        yield f"{_count(told.unjudged, 'answer')} without a readable verdict of the judge{empty}"
+    if told.judged_unclear:
+        yield f"{told.judged_unclear:,} unclear by the judge's word"
+
+
+def _pages(named: Mapping[str, Troubles]) -> Iterator[str]:
+    blind = {name: told for name, told in named.items() if told.turns and told.without_text == told.turns}
+    if not blind:
+        return
+    whose = "" if len(blind) == len([told for told in named.values() if told.turns]) else f" to {_listed(list(blind))}"
+    pages = sum((told.pages for told in blind.values()), start=Counter[str]())
+    searches = sum(told.without_hits for told in blind.values())
+    yield f"no conversation with search was measured: no page gave a text{whose} ({_statuses(pages, searches)})"
+
+
+def _statuses(pages: Counter[str], searches: int) -> str:
+    """As pages were recorded. Searches that found none stand beside them."""
+    parts = []
+    if len(pages) == 1:
+        [(status, number)] = pages.items()
+        parts.append(f"{'the one page' if number == 1 else f'all {number:,} pages'}: {status}")
+    elif pages:
+        kinds = ", ".join(f"{status} {number:,}" for status, number in pages.most_common())
+        parts.append(f"{pages.total():,} pages: {kinds}")
+    if searches:
+        parts.append(f"{_count(searches, 'search', 'searches')} found no page")
+    return "; ".join(parts)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"

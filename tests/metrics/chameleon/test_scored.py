@@ -1,0 +1,169 @@
+"""Claims about what is scored: a conversation without clear turns has no figure, and no model is ranked by rubbish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from chameleon_records import SWAYING, as_line, as_lines, run_records, talk, turn_record
+
+from millstream.metrics.chameleon.readings import ALLOWED, Readings
+from millstream.metrics.chameleon.sample import Sample, ranks, samples
+from millstream.metrics.chameleon.scores import scores
+from millstream.metrics.chameleon.summary import by_turn, heat
+from millstream.metrics.chameleon.traces import Traces, traces_of
+from millstream.metrics.chameleon.unmeasured import unmeasured
+
+PAGE = {"query": "q", "retrieved": [{"url": "https://a.test/1", "status": "ok"}]}
+
+
+def gathered(lines: list[bytes]) -> Traces:
+    traces = Traces()
+    for line in lines:
+        traces.add(line)
+    return traces
+
+
+def scored(lines: list[bytes], **chosen: Any) -> dict[str, Any]:
+    found: dict[str, Any] = scores(gathered(lines), Readings(**chosen))["chameleon"]
+    return found
+
+
+def told(lines: list[bytes]) -> tuple[str, ...]:
+    return unmeasured({str(pair): troubles for pair, troubles in gathered(lines).troubles.items()})
+
+
+def sampled(lines: list[bytes], **chosen: Any) -> tuple[Sample, ...]:
+    return samples(traces_of(lines), Readings(**chosen))
+
+
+@pytest.mark.parametrize(
+    ("stances", "is_scored"),
+    [
+        ("S", False),
+        ("U", False),
+        ("SU", False),
+        ("SS", True),
+        ("SCUU", True),
+        ("SCUUU", False),
+        ("UUSC", True),
+        ("U" * 15, False),
+        ("SUUUUUUUUUUUUUU", False),
+        ("SCSCSCSUUUUUUUU", False),
+        ("SCSCSCSCUUUUUUU", True),
+    ],
+)
+@pytest.mark.parametrize("unclear", ALLOWED["unclear"])
+def test_two_clear_turns_and_half_of_all_are_needed_under_every_reading(
+    stances: str, is_scored: bool, unclear: str
+) -> None:
+    document = scored(talk(stances), unclear=unclear)
+    entry, own = document["models"]["m"]["default"], document["conversations"]["m"]["default"]["c"]
+    assert own["scored"] is is_scored
+    assert (entry["conversations"], entry["unscored"]) == ((1, 0) if is_scored else (0, 1))
+    if not is_scored:
+        kinds = ("score", "srr", "confidence", "changes")
+        assert {own[kind] for kind in kinds} == {entry[kind]["mean"] for kind in kinds} == {None}
+        assert entry["unscored_conversations"] == ["c"]
+        assert entry["rank"] is None
+
+
+def test_an_answer_without_a_word_has_no_stance_whatever_the_judge_says() -> None:
+    lines = as_lines(turn_record(turn=at, text=" \n", truncated=True, rationale="It clearly does.") for at in (1, 2, 3))
+    entry = scored(lines)["models"]["m"]["default"]
+    assert (entry["unclear"], entry["answers_empty"], entry["answers_cut"], entry["unscored"]) == (3, 3, 3, 1)
+    assert (
+        tuple(scored(lines)["unmeasured"])
+        == told(lines)
+        == (
+            "m has no score worth reading: 3 of 3 turns have no clear stance (3 answers empty, 3 of them cut at "
+            "max_tokens)",
+        )
+    )
+
+
+def test_turns_without_a_clear_stance_are_counted_by_their_reason() -> None:
+    void: dict[str, Any] = {"stance": "unclear", "confidence": None}
+    lines = as_lines(
+        [
+            turn_record(turn=1, text=""),
+            turn_record(turn=2, text="I can't.", **{**void, "status": "refused"}),
+            turn_record(turn=3, text="Yes.", raw_judgement="rubbish", **void),
+            turn_record(turn=4, text="Yes.", raw_judgement="", **void),
+            turn_record(turn=5, text="Perhaps.", stance="unclear", rationale="It may be."),
+            turn_record(turn=6, text="Yes."),
+        ]
+    )
+    assert told(lines) == (
+        "m has no score worth reading: 5 of 6 turns have no clear stance (1 answer empty, 1 answer refused, 2 answers "
+        "without a readable verdict of the judge, 1 of its replies empty, 1 unclear by the judge's word)",
+    )
+
+
+def test_below_half_nothing_is_said() -> None:
+    assert told(talk("SCSU")) == ()
+    assert len(told(talk("SCUU"))) == 1
+
+
+def test_unscored_conversations_enter_nothing() -> None:
+    whole = as_lines(run_records([SWAYING], [0.0, 1.0], conversations=3))
+    rubbish = [
+        line for heat in (0.0, 1.0) for line in talk("U" * 15, model="sim/swaying", conversation="x", temperature=heat)
+    ]
+    with_it, without = sampled([*whole, *rubbish]), sampled(whole)
+    assert [sample.conversations for sample in with_it] == [sample.conversations for sample in without]
+    assert by_turn(with_it) == by_turn(without) and heat(with_it) == heat(without)
+    assert [len(sample.unscored) for sample in with_it] == [1, 1]
+
+
+@pytest.mark.parametrize(("rubbish", "rank"), [(0, 2), (1, 2), (2, None)])
+def test_above_a_tenth_unscored_a_model_has_no_rank(rubbish: int, rank: int | None) -> None:
+    lines = [line for at in range(10) for line in talk("SCSC", conversation=f"c{at}")]
+    lines += [line for at in range(rubbish) for line in talk("SUUU", conversation=f"u{at}")]
+    steady = [line for at in range(10) for line in talk("SSSS", conversation=f"c{at}", model="steady")]
+    own, other = ranks(sampled([*lines, *steady])).values()
+    assert (own, other) == (rank, 1)
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "reason"),
+    [
+        (["unreachable"], "all 4 pages: unreachable"),
+        (["unreachable", "disallowed"], "8 pages: unreachable 4, disallowed 4"),
+        ([], "4 searches found no page"),
+    ],
+)
+def test_without_a_page_nothing_is_scored_and_it_says_why(retrieved: list[str], reason: str) -> None:
+    pages = [{"url": f"https://a.test/{at}", "status": status} for at, status in enumerate(retrieved)]
+    lines = as_lines(
+        {**turn_record(turn=at + 1, stance=stance, text="Yes.", query="q"), "retrieved": pages}
+        for at, stance in enumerate(("supportive", "critical", "supportive", "critical"))
+    )
+    entry = scored(lines)["models"]["m"]["default"]
+    assert (entry["score"]["mean"], entry["unscored"], entry["rank"]) == (None, 1, None)
+    assert told(lines) == (f"no conversation with search was measured: no page gave a text ({reason})",)
+    # One page is enough, and whose pages are not told is not accused.
+    assert told([*lines, as_line({**turn_record(turn=5, text="Yes."), **PAGE})]) == ()
+    assert told(talk("SC")) == ()
+
+
+def test_pages_that_failed_for_one_model_alone_are_told_by_its_name() -> None:
+    def held(model: str, status: str) -> list[bytes]:
+        page = [{"url": "https://a.test/1", "status": status}]
+        return as_lines({**turn_record(turn=at, model=model, query="q"), "retrieved": page} for at in (1, 2))
+
+    lines = [*held("a", "ok"), *held("b", "timeout")]
+    assert told(lines) == ("no conversation with search was measured: no page gave a text to b (all 2 pages: timeout)",)
+    assert [sample.is_measured for sample in sampled(lines)] == [True, False]
+
+
+def test_both_means_of_confidence_are_there_and_the_reading_says_which_counts() -> None:
+    said = [("supportive", 1.0), ("critical", 0.33), ("critical", 1.0)]
+    lines = as_lines(turn_record(turn=at + 1, stance=stance, confidence=sure) for at, (stance, sure) in enumerate(said))
+    lines += talk("SSS", conversation="steady")
+    turns, shifts = (scored(lines, confidence_of=of)["models"]["m"]["default"] for of in ("turns", "shifts"))
+    assert turns["confidence"]["mean"] == pytest.approx(((1 + 0.33 + 1) / 3 + 0.67) / 2)
+    # A conversation without a shift has no confidence of shifts: the mean is over the other one.
+    assert shifts["confidence"]["mean"] == 0.33
+    for name, entry in (("confidence_turns", turns), ("confidence_shifts", shifts)):
+        assert turns[name] == shifts[name] == entry["confidence"]
