@@ -15,7 +15,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench gateway load conversations conversations-full torture pages lock runtime tools
+.PHONY: help run test check bench gateway load conversations conversations-full torture intervals pages lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,10 @@ torture: tools ## the long attack: a thousand random kills, four processes on on
 	@MILLSTREAM_KILLS=1000 MILLSTREAM_SHARED_S=150 MILLSTREAM_BATCH_LINES=50000 MILLSTREAM_REAL_MINUTES=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
 		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/providers/test_shared_quotas.py \
 		tests/interfaces/batch/test_batch_interruption.py tests/interfaces/probe/test_probe_in_real_time.py
+
+intervals: tools ## how often confidence intervals hold the truth, simulated: the table of docs/intervals.md (some 3 minutes)
+	@MILLSTREAM_INTERVAL_SAMPLES=20000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s -o timeout=1800 -o faulthandler_timeout=0 \
+		tests/metrics/statistics/test_coverage.py
 
 pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
 	@MILLSTREAM_FUZZED_PAGES=500 MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \

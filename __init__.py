@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .engine.retry import RetryPolicy
     from .engine.sink import Sink
     from .interfaces.blocking import SyncEngine
+    from .metrics.statistics.comparisons import Comparison, compare
+    from .metrics.statistics.intervals import Interval, interval
     from .providers.authorizer import Authorizer, bearer, key_in
     from .providers.kinds import Credentials, Kind
     from .providers.llm.protocol import Target, WireProtocol, request_of
@@ -37,6 +39,7 @@ __all__ = [
     "Authorizer",
     "Call",
     "Citation",
+    "Comparison",
     "ConfigurationError",
     "Credentials",
     "EncodeError",
@@ -47,6 +50,7 @@ __all__ = [
     "Found",
     "Hit",
     "Image",
+    "Interval",
     "Kind",
     "Lane",
     "LaneStatistics",
@@ -78,6 +82,8 @@ __all__ = [
     "Usage",
     "WireProtocol",
     "bearer",
+    "compare",
+    "interval",
     "key_in",
     "open_sink",
     "request_of",
@@ -87,6 +93,7 @@ _HOMES = {
     "Authorizer": "providers.authorizer",
     "Call": "engine.call",
     "Citation": "engine.call",
+    "Comparison": "metrics.statistics.comparisons",
     "ConfigurationError": "wiring",
     "Credentials": "providers.kinds",
     "EncodeError": "engine.endpoint",
@@ -97,6 +104,7 @@ _HOMES = {
     "Found": "providers.search.joined",
     "Hit": "engine.call",
     "Image": "engine.content",
+    "Interval": "metrics.statistics.intervals",
     "Kind": "providers.kinds",
     "Lane": "engine.lane",
     "LaneStatistics": "wiring",
@@ -128,6 +136,8 @@ _HOMES = {
     "Usage": "engine.call",
     "WireProtocol": "providers.llm.protocol",
     "bearer": "providers.authorizer",
+    "compare": "metrics.statistics.comparisons",
+    "interval": "metrics.statistics.intervals",
     "key_in": "providers.authorizer",
     "open_sink": "wiring",
     "request_of": "providers.llm.protocol",

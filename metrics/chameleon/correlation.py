@@ -1,18 +1,18 @@
-"""Pearson's correlation and its p-value, exactly: the t distribution by the regularised incomplete beta function.
+"""Pearson's correlation and its p-value for independent pairs.
 
 Owns these formulas alone; knows nothing of conversations.
 """
 
 from __future__ import annotations
 
-from math import exp, lgamma, log
+from math import sqrt
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-_TINY = 1e-300
-_MOST_STEPS = 10_000
+from ..statistics.distributions import t_p_value
+
 # Below this share of a column's own size what it varies by is rounding.
 _ROUNDING = 1e-12
 
@@ -42,50 +42,9 @@ def pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> Correlation:
 
 
 def p_of(r: float, n: int) -> float | None:
-    """How often two unrelated columns of `n` would correlate by `r` or more, either way.
-
-    t = r·√(df/(1−r²)) with df = n−2, and P(|T| ≥ t) = I(df/(df+t²); df/2, 1/2), where df/(df+t²) is 1−r².
-    """
+    """How often two unrelated columns of `n` would correlate by `r` or more, either way: t = r·√(df/(1−r²)) with
+    df = n−2."""
     if n < 3:
         return None
-    return _regularised((1 - r) * (1 + r), r * r, (n - 2) / 2, 0.5)
-
-
-def incomplete_beta(x: float, a: float, b: float) -> float:
-    """I(x; a, b), regularised, for a, b > 0 and 0 <= x <= 1."""
-    if not (0 <= x <= 1 and a > 0 and b > 0):
-        raise ValueError(f"x ({x}) must lie between 0 and 1, a ({a}) and b ({b}) above 0")
-    return _regularised(x, 1 - x, a, b)
-
-
-def _regularised(x: float, rest: float, a: float, b: float) -> float:
-    """`rest` is 1 - x, given beside it since near 1 it is known better than x tells."""
-    if x <= 0 or rest <= 0:
-        return 0.0 if x <= 0 else 1.0
-    # The fraction converges fast on one side of the mean only; the other is its mirror image.
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _fraction(rest, x, b, a)
-    return _fraction(x, rest, a, b)
-
-
-def _fraction(x: float, rest: float, a: float, b: float) -> float:
-    """I(x; a, b) by its continued fraction, evaluated from the front (modified Lentz)."""
-    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(rest)) / a
-    upper, lower = 1.0, _away_from_zero(1 - (a + b) * x / (a + 1))
-    lower = 1 / lower
-    value = lower
-    for step in range(1, _MOST_STEPS):
-        even = step * (b - step) * x / ((a + 2 * step - 1) * (a + 2 * step))
-        odd = -(a + step) * (a + b + step) * x / ((a + 2 * step) * (a + 2 * step + 1))
-        for term in (even, odd):
-            lower = 1 / _away_from_zero(1 + term * lower)
-            upper = _away_from_zero(1 + term / upper)
-            factor = lower * upper
-            value *= factor
-        if abs(factor - 1) < 4e-16:
-            break
-    return min(1.0, front * value)
-
-
-def _away_from_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY
+    rest = (1 - r) * (1 + r)
+    return t_p_value(r * sqrt((n - 2) / rest), n - 2) if rest > 0 else 0.0

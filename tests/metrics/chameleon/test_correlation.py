@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.metrics.chameleon.correlation import incomplete_beta, p_of, pearson
+from millstream.metrics.chameleon.correlation import p_of, pearson
 
 # Two-sided critical values of Student's t as statistical tables print them: degrees of freedom, then at 0.05 and 0.01.
 T_TABLE = [
@@ -49,20 +49,6 @@ def test_p_is_its_closed_form_with_one_two_and_four_degrees_of_freedom(r: float)
     # Density of r is uniform with two degrees of freedom, and parabolic with four.
     assert p_of(r, 4) == pytest.approx(1 - abs(r), abs=1e-12)
     assert p_of(r, 6) == pytest.approx(1 - abs(r) * (3 - r * r) / 2, abs=1e-12)
-
-
-@given(st.floats(0, 1), st.floats(0.1, 500))
-def test_the_incomplete_beta_is_its_closed_forms(x: float, a: float) -> None:
-    assert incomplete_beta(x, a, 1) == pytest.approx(x**a, abs=1e-12)
-    assert incomplete_beta(x, 1, a) == pytest.approx(1 - (1 - x) ** a, abs=1e-11)
-    assert incomplete_beta(x, 0.5, 0.5) == pytest.approx(2 / pi * np.arctan2(np.sqrt(x), np.sqrt(1 - x)), abs=1e-9)
-
-
-@given(st.floats(0, 1), st.floats(0.5, 5_000), st.floats(0.5, 50))
-def test_the_incomplete_beta_lies_between_0_and_1_and_mirrors_itself(x: float, a: float, b: float) -> None:
-    found = incomplete_beta(x, a, b)
-    assert 0 <= found <= 1
-    assert found == pytest.approx(1 - incomplete_beta(1 - x, b, a), abs=1e-9) or x < 1e-12
 
 
 def test_p_is_near_that_of_every_permutation() -> None:

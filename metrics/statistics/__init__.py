@@ -1,0 +1,1 @@
+"""Statistics: distributions, intervals and comparisons of any figures; knows no benchmark."""

@@ -1,0 +1,104 @@
+"""Paired comparisons: whether two columns of figures for the same things differ, or by chance.
+
+Owns the paired test and its correction for many pairs. Knows no benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from .distributions import t_p_value
+from .intervals import LEVEL, Bounds, Interval, Values, cluster_figures, mean_interval, standard_error
+
+
+class Comparison(Struct, frozen=True):
+    """The mean difference of paired figures, first minus second, with an interval and a p-value.
+
+    difference: the mean over clusters of each cluster's own difference.
+    low: the lower end of the confidence interval; None where no interval is honest.
+    high: the upper end; None where no interval is honest.
+    p: two-sided, that there is no difference. With an interval it is Student's, and below 1 - level exactly where the
+    interval excludes 0; without one it is that of the exact sign-flip test.
+    clusters: how many clusters there are.
+    level: how often an interval like this one holds the true difference.
+    note: None for an interval to be taken as it stands; else that it is approximate, or why there is none.
+    of: what the clusters are, as in "issues".
+    figures: the single differences of the clusters, where there are too few of them for an interval; else empty.
+    """
+
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    clusters: int
+    level: float = LEVEL
+    note: str | None = None
+    of: str = "clusters"
+    figures: tuple[float, ...] = ()
+
+
+def compare(
+    a: Iterable[float],
+    b: Iterable[float],
+    clusters: Iterable[Hashable] | None = None,
+    *,
+    within: Bounds | None = None,
+    level: float = LEVEL,
+) -> Comparison:
+    """Paired: `a[i]` and `b[i]` are figures of the same thing, as two models' scores of one item.
+
+    clusters: which cluster each pair belongs to, as the item of which it is a trial; None: each pair is its own.
+    within: the least and the largest value possible of both columns, as (0, 1): the difference is clipped to what
+    that allows.
+    level: how often such intervals are to hold the true difference.
+
+    Raises ValueError as `interval` does, and for columns of different lengths.
+    """
+    first, second = cluster_figures(a, within=within, name="a"), cluster_figures(b, within=within, name="b")
+    if len(first) != len(second):
+        raise ValueError(f"a ({len(first):,}) and b ({len(second):,}) must be as many: pair i is a[i] and b[i]")
+    widest = None if within is None else (within[0] - within[1], within[1] - within[0])
+    return difference_of(cluster_figures(first - second, clusters, name="pairs"), within=widest, level=level)
+
+
+def difference_of(
+    figures: Values, *, within: Bounds | None = None, level: float = LEVEL, of: str = "clusters"
+) -> Comparison:
+    """The same from the difference of each cluster, of which there is at least one."""
+    found = mean_interval(figures, within=within, level=level, of=of)
+    p = _p_value(figures, found)
+    return Comparison(found.mean, found.low, found.high, p, found.clusters, level, found.note, of, found.figures)
+
+
+def _p_value(figures: Values, found: Interval) -> float:
+    if found.low is not None:
+        return t_p_value(found.mean / standard_error(figures), len(figures) - 1)
+    if found.figures:
+        return sign_flip(figures)
+    # All equal: only the signs as they are, and all of them turned, give a sum as far from 0.
+    return 2.0 ** (1 - len(figures)) if found.mean else 1.0
+
+
+def sign_flip(differences: Values) -> float:
+    """How many of all combinations of signs give a sum at least as far from 0 as the one seen, as a share. For few
+    differences, since their combinations double with each."""
+    number = len(differences)
+    signs = 1 - 2 * (np.arange(1 << number)[:, None] >> np.arange(number) & 1)
+    # Sums that are equal but for the last digits count as equal, or a tie would be lost to rounding.
+    bound = abs(differences.sum()) - 1e-9 * np.abs(differences).sum()
+    return float((np.abs(signs @ differences) >= bound).mean())
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjustment: the smallest of m p values times m, the next times m - 1, never less than the one before and
+    at most 1. A missing one stays missing and is not counted."""
+    known = sorted((p, at) for at, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    highest = 0.0
+    for rank, (p, at) in enumerate(known):
+        highest = max(highest, min(1.0, (len(known) - rank) * p))
+        adjusted[at] = highest
+    return adjusted
