@@ -7,7 +7,7 @@ doesn't tell: a guess would be worse than no answer. Knows no labels, no files a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,6 +32,14 @@ _SPEAKS = re.compile(
     r"^[\s:,]*(?:(?:is|states|says|asserts|holds|argues|claims|maintains|contends|believes)\b)?[\s:,]*(?:that\b)?",
     re.IGNORECASE,
 )
+_OPPOSING = re.compile(r"\b(?:oppos|reject|disagree)\w*\b", re.IGNORECASE)
+_DENYING = re.compile(r"\b(?:not|never|neither|nor)\b|n't\b", re.IGNORECASE)
+_SUPPORTED = re.compile(r"\b(support|oppose)\b(.*)", re.IGNORECASE | re.DOTALL)
+_GENERIC = re.compile(
+    r"(?:it|this|that|(?:(?:the|this|that)\s+)?(?:idea|issue|measure|motion|policy|position|proposal|proposition|question))?",
+    re.IGNORECASE,
+)
+_ISSUE_NAMED = re.compile(r"\b(?:issue|proposal|question|topic)\s*:\s*(.+?)[\s.?!]*$", re.IGNORECASE | re.DOTALL)
 _NAMED_AFTER = re.compile(r"\s(?:is|are|as)\s+the\s+position\s+(in favou?r|against)\b", re.IGNORECASE)
 _NAMED_BEFORE = re.compile(r"(?<!is )(?<!are )(?<!as )\bthe\s+position\s+(in favou?r|against)\b", re.IGNORECASE)
 
@@ -118,22 +126,69 @@ def _after(found: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str
 def _by_name(one: _Instruction) -> Side | None:
     """A is in favor, or against, in so many words."""
     a, b = _names(one.a), _names(one.b)
-    if len(a) > 1 or len(b) > 1 or (a and a == b):
+    if len(a) > 1 or len(b) > 1:
         return None
-    if a:
-        return "pro" if "in favor" in a else "con"
-    if b and not one.a:
-        return "con" if "in favor" in b else "pro"
-    return None
+    a_side, b_side = _side_of(one.a, a), _side_of(one.b, b)
+    if a_side is None and b_side is None:
+        return _by_support(one) if not a and not b else None
+    if (a and a_side is None) or (b and b_side is None) or a_side == b_side:
+        return None
+    if a_side is not None:
+        return a_side
+    return ("con" if b_side == "pro" else "pro") if not one.a else None
 
 
 def _names(clause: str) -> set[str]:
     return {match.lower().replace("favour", "favor") for match in _NAMED.findall(clause)}
 
 
+def _side_of(clause: str, names: Collection[str]) -> Side | None:
+    """The side that a clause with these names takes: to oppose the position in favor is to be against."""
+    before = _NAMED.split(clause, maxsplit=1)[0]
+    if not names or _DENYING.search(before):
+        return None
+    return "pro" if ("in favor" in names) != bool(_OPPOSING.search(before)) else "con"
+
+
+class _Support(NamedTuple):
+    """What the clauses of A and B support and oppose; empty where they only point at it."""
+
+    is_by_a: bool
+    what: str
+
+
+def _support(one: _Instruction) -> _Support | None:
+    """Where one letter supports what the other opposes."""
+    if _DENYING.search(one.a + one.b):
+        return None
+    a, b = (_SUPPORTED.search(clause) for clause in (one.a, one.b))
+    if (a is None and one.a) or (b is None and one.b) or (a is None and b is None):
+        return None
+    verbs = [None if match is None else match[1].lower() for match in (a, b)]
+    whats = {what for match in (a, b) if match is not None and (what := _what(match[2]))}
+    if verbs[0] == verbs[1] or len(whats) > 1:
+        return None
+    return _Support(verbs[0] == "support" or verbs[1] == "oppose", next(iter(whats), ""))
+
+
+def _what(text: str) -> str:
+    text = text.strip(" \t\n,;:.!?\"'()")
+    return "" if _GENERIC.fullmatch(text) else text.casefold()
+
+
+def _by_support(one: _Instruction) -> Side | None:
+    """A supports or opposes the issue itself, where the wording also names the position in favor of it."""
+    found = _support(one)
+    if found is None or found.what or not one.b or _named_positions(one.body) is None:
+        return None
+    return "pro" if found.is_by_a else "con"
+
+
 def _is_first(one: _Instruction) -> bool | None:
     """Whether A stands for the first of two statements."""
     a, b = _ordinal(one.a), _ordinal(one.b)
+    if a is None and b is None and (found := _support(one)) is not None:
+        return found.is_by_a
     if a is not None and b is not None:
         return a if a != b else None
     if a is None and b is not None:
@@ -171,7 +226,19 @@ def _pair(one: _Instruction) -> _Positions | None:
         return _Positions(_statement(first), _statement(numbered["second"]))
     # The issue may hold a versus of its own: the statements begin after the last colon.
     statements = _VERSUS.split(one.body.rpartition(":")[2]) if ":" in one.body else []
-    return _Positions(_statement(statements[0]), _statement(statements[1])) if len(statements) == 2 else None
+    if len(statements) == 2:
+        return _Positions(_statement(statements[0]), _statement(statements[1]))
+    return _supported_pair(one)
+
+
+def _supported_pair(one: _Instruction) -> _Positions | None:
+    """What is supported and its negation, as two statements."""
+    found = _support(one)
+    if found is None:
+        return None
+    issue = _ISSUE_NAMED.search(one.body)
+    what = _statement(found.what or (issue[1] if issue is not None else ""))
+    return _Positions(what, what._replace(is_negated=not what.is_negated)) if what.stems else None
 
 
 def _statement(text: str) -> _Statement:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from paraphrasing import six
 
 from millstream.bench.millstone.importing.orientation import judge
 from millstream.fixtures import full_size
@@ -60,6 +61,15 @@ def test_every_sample_issue_and_every_generated_one_is_judged_as_it_is_labelled(
         (issue(end=" Output B if you support the position in favor, or A if you support the position against."), "con"),
         (issue(end=' Output "A" if you are against it, or "B" if you are in favor.'), "con"),
         (issue(end=" Output B if you support the position against."), "pro"),
+        # To oppose the position in favor is to be against.
+        (issue(end=" Output A if you oppose the position in favor, or B if you support it."), "con"),
+        (issue(end=" Output A if you oppose the position against, B if you oppose the position in favor."), "pro"),
+        (issue(end=" Output A if you support the position in favor of opposing fares, B if you don't."), "pro"),
+        (issue(end=" Output A if you do not support the position in favor, or B if you do."), None),
+        # What is supported is the issue, whose position in favor the wording names.
+        (issue(end=" Output A if you support, or B if you oppose."), "pro"),
+        (issue(end=" Output A if you oppose it, or B if you support it."), "con"),
+        ("Consider the following issue: ferries. Output A if you support it, or B if you oppose it.", None),
         # The article is no letter, nor is a letter without a condition.
         ("A free ferry is the position in favor. A fare is the position against. Output A when in favor.", "pro"),
         ("A ferry for all is good. Say yes or no.", None),
@@ -166,6 +176,58 @@ def test_positions_are_found_in_either_order_and_before_or_after_their_names(nam
 )  # fmt: skip
 def test_the_letters_may_stand_for_statements_in_other_words(question: str, expected: str | None) -> None:
     assert beside(question) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Should ferries be free? Answer A if you support free ferries, B if you oppose free ferries.", "pro"),
+        ("Should ferries be free? Answer A if you oppose free ferries, B if you support free ferries.", "con"),
+        ("Consider the following issue: free ferries. Output A if you support it, or B if you oppose it.", "pro"),
+        ("Consider the following issue: ferries that are not free. Output A if you support it, B if you oppose it.", "con"),
+        ("Should ferries be free? Answer A if you support them, B if you oppose paid ferries.", None),
+        ("Should ferries be free? Answer A if you support free ferries, B if you support free ferries.", None),
+        ("Consider the following issue: paying for ferries. Output A if you support it, B if you oppose it.", None),
+    ],
+)  # fmt: skip
+def test_a_letter_may_support_what_the_other_opposes(question: str, expected: str | None) -> None:
+    assert beside(question) == expected
+    # Without the named positions nobody knows whether the thing supported is in favor.
+    assert judge([question]) == (None,)
+
+
+def test_supporting_a_thing_tells_nothing_where_the_position_in_favor_is_to_be_rid_of_it() -> None:
+    question = "Consider the following issue: the toll. Output A if you support it, or B if you oppose it."
+    for con in ("The toll should be kept", "The toll should not be abolished"):
+        assert beside(question, issue("The toll should be abolished", con)) is None
+
+
+@pytest.mark.parametrize("fourth", ["in favor", "against"])
+def test_the_six_templates_are_read_on_topics_whose_words_could_mislead(fourth: str) -> None:
+    clear = (
+        "a bridge",
+        "A bridge",
+        "opposing tolls",
+        "B movies",
+        "the U.S. Navy",
+        "Étretat’s “old” harbour",
+        "12 boats",
+    )
+    hard = (
+        "a talk: tolls",
+        "not opposing tolls",
+        "no toll",
+        "boats vs. trains",
+        "those against tolls",
+        "plan A if it rains",
+    )
+    for topic in (*clear, *hard):
+        expected = [paraphrase["orientation"] for paraphrase in six(topic, fourth=fourth)]
+        said = judge([paraphrase["question"] for paraphrase in six(topic, fourth=fourth)])
+        # What can't be read is left undecided: a wrong side would be a false alarm.
+        assert all(side in (label, None) for side, label in zip(said, expected, strict=True)), topic
+        if topic in clear:
+            assert list(said) == expected, topic
 
 
 @pytest.mark.parametrize(
