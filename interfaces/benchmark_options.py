@@ -15,7 +15,7 @@ from typing import Any
 
 from . import values
 from .options import flag
-from .values import Choice, Kind, Text, Whole
+from .values import Choice, Kind, Switch, Text, Whole
 
 # What every benchmark has, beside its models and temperatures.
 _SHARED: Mapping[str, Kind[Any]] = MappingProxyType(
@@ -40,6 +40,7 @@ MILLSTONE: Mapping[str, Kind[Any]] = MappingProxyType(
         "limit": Whole("issues"),
         "templates": Whole("templates", 1, 6),
         "trials": Whole("trials", 1, 10_000),
+        "fix-orientation": Switch(),
     }
 )
 _MILLSTONE_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -51,6 +52,7 @@ _MILLSTONE_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
         "limit": ("N", "only the first N of these issues"),
         "templates": ("N", "wordings of each question, 1 to 6 (default: 6)"),
         "trials": ("N", "repeats of each configuration (default: 15)"),
+        "fix-orientation": ("", "read each orientation label by its paraphrase's wording where the two differ"),
     }
 )  # fmt: skip
 
@@ -131,6 +133,7 @@ class MillstoneOptions:
     limit: int | None = None
     templates: int = 6
     trials: int = 15
+    fix_orientation: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -215,7 +218,10 @@ def _add(group: argparse._ArgumentGroup, kinds: Mapping[str, Kind[Any]], told: M
     for name, kind in kinds.items():
         if name in told:
             metavar, text = told[name]
-            group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=text)
+            if isinstance(kind, Switch):
+                group.add_argument(f"--{name}", action="store_true", default=None, help=text)
+            else:
+                group.add_argument(f"--{name}", type=flag(kind), metavar=metavar, help=text)
 
 
 def given(options: argparse.Namespace) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from ..wiring import Engine
 from . import refusal
 from .chameleon_readings import score_instead
 from .event_loop import loop_factory
+from .orientation_labels import other_labels
 from .output import note
 from .preparation import Prepared, with_settings
 from .signals import DRAIN_S, Interruption
@@ -143,6 +144,8 @@ def _opened(prepared: Prepared, manner: Manner) -> RunFolder:
     try:
         return RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry)
     except WrongSpecification as error:
+        if labels_differ := other_labels(prepared.out, prepared.dataset, error.asked):
+            raise WrongSpecification(labels_differ, error.asked) from error
         raise WrongSpecification(f"{error}{score_instead(prepared.out, error.asked)}", error.asked) from error
 
 

@@ -140,6 +140,9 @@ def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, An
 def tell(found: Mapping[str, Any]) -> str:
     rows = [_COLUMNS, *(_row(model) for model in found["models"])]
     lines = [table(rows), "", f"{found['prompts']:,} prompts in all; data set {found['dataset']['path']}"]
+    labels = found["dataset"]["labels"]
+    if labels["differ"] or labels["unread"]:
+        lines.append(labels["summary"])
     if found["cost"] is not None:
         low, high = found["cost"]
         lines.append(f"cost: ${low:,.2f} to ${high:,.2f}, if nothing has to be sent twice")

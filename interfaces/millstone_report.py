@@ -6,15 +6,18 @@ Owns how its records become contents; which files those end up in is reporting's
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..bench.millstone.dataset import Dataset, DatasetError, load
+from msgspec import structs
+
+from ..bench.millstone.dataset import Dataset
+from ..bench.millstone.labels import FIX, Labels, recorded_told
 from ..bench.millstone.survey import Folder, folder_labels, read_folder, sampled, standings, survey
 from ..engine.journal import read_lines
 from ..engine.run_folder import FAILURES, MANIFEST, RECORDS
-from .millstone_work import SAMPLE
+from .orientation_labels import asked_dataset, labels_used, sides_of
 from .origins import origin_of
 from .record_lines import record_lines
 from .refusal import UsageError
@@ -24,12 +27,13 @@ if TYPE_CHECKING:
     from ..metrics.report.survey import Options
 
 
-def read(path: Path, manifest: Mapping[str, Any] | None) -> Folder:
+def read(path: Path, manifest: Mapping[str, Any] | None, *, fix_orientation: bool = False) -> Folder:
     """One folder. Without a manifest there must be records."""
     records = path / RECORDS
+    sides = sides_of(path, manifest) if fix_orientation else {}
     try:
         lines = record_lines(records) if records.exists() else iter(())
-        found = read_folder(records, lines, read_lines(path / FAILURES), manifest)
+        found = read_folder(records, lines, read_lines(path / FAILURES), manifest, sides)
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
     except (KeyError, TypeError, AttributeError) as error:
@@ -50,10 +54,10 @@ def contents_of(folders: Sequence[Folder], options: Options, flags: Sequence[str
     for folder in folders:
         answers = sum(ended.answered for ended in folder.ended.values())
         try:
-            origins.append(origin_of(labels[folder.path], folder.manifest, answers))
+            origins.append(origin_of(labels[folder.path], folder.manifest, answers, _labels_told(folder)))
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    asked = survey(folders, options)
+    asked = survey(folders, options, tuple(_label_remarks(folders, labels)))
     issues = len({issue for shape in asked.shapes.values() for issue in shape.issues})
     who = every[0].model if len(every) == 1 else f"{len(every)} models"
     return Contents(
@@ -63,12 +67,53 @@ def contents_of(folders: Sequence[Folder], options: Options, flags: Sequence[str
         explorer=explorer(sampled(folders, _datasets(folders)), options.reading),
         origins=tuple(origins),
         issue_set=options.issue_set,
-        choices=_choices(options),
+        choices=_choices(options, is_by_wording=any(folder.sides for folder in folders)),
         command=shlex.join(["millstream", "report", *labels.values(), *flags]),
     )
 
 
-def _choices(options: Options) -> tuple[tuple[str, str], ...]:
+def label_lines(folder: object) -> list[str]:
+    """For a terminal: which labels differ from their wordings, if any does."""
+    if not isinstance(folder, Folder):
+        return []
+    found = _labels(folder)
+    return [f"{folder.path}: {found.used}"] if isinstance(found, Labels) and (found.mismatches or found.unread) else []
+
+
+def _labels(folder: Folder) -> Labels | str:
+    """The labels that a report goes by."""
+    try:
+        found = labels_used(folder.manifest, folder.labels)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
+    if isinstance(found, str) or not folder.sides:
+        return found
+    return structs.replace(found, is_corrected=True)
+
+
+def _labels_told(folder: Folder) -> str:
+    found = _labels(folder)
+    return found.used if isinstance(found, Labels) else recorded_told(folder.labels, found)
+
+
+def _label_remarks(folders: Sequence[Folder], names: Mapping[Path, str]) -> Iterator[str]:
+    """Scores follow labels, so a reader has to know of each that its wording contradicts."""
+    for folder in folders:
+        found = _labels(folder)
+        whose = f"Run {names[folder.path]}: orientation" if len(folders) > 1 else "Orientation"
+        if isinstance(found, str):
+            if folder.labels:
+                yield f"{whose} {recorded_told(folder.labels, found)}."
+        elif found.mismatches and not found.is_corrected:
+            yield (
+                f"{whose} {found.used}. Every score and share here follows the labels; {FIX} reads the same answers by "
+                "the wordings."
+            )
+        elif found.mismatches or found.unread:
+            yield f"{whose} {found.used}."
+
+
+def _choices(options: Options, *, is_by_wording: bool) -> tuple[tuple[str, str], ...]:
     readings = {
         "recorded": "as each run recorded them",
         "paper": "read from the texts by the paper's patterns",
@@ -77,6 +122,7 @@ def _choices(options: Options) -> tuple[tuple[str, str], ...]:
     is_whole = options.issue_set == 107
     return (
         ("Stances", readings[options.reading]),
+        ("Orientation labels", "by the wordings" if is_by_wording else "as each run used them"),
         ("Issues", "all" if is_whole else "without the three that the published scores leave out"),
         ("Consistent, in table 2", f"a mean share above {options.consistent_percent}%"),
         (
@@ -92,21 +138,4 @@ def _choices(options: Options) -> tuple[tuple[str, str], ...]:
 
 def _datasets(folders: Sequence[Folder]) -> dict[Path, Dataset | str]:
     """Each folder's data set, or why its prompts can't be made again."""
-    loaded: dict[Path, Dataset | str] = {}
-    found: dict[Path, Dataset | str] = {}
-    for folder in folders:
-        if folder.manifest is None:
-            continue
-        kept = _kept_path(folder.manifest)
-        if kept not in loaded:
-            try:
-                loaded[kept] = load(kept)
-            except (DatasetError, OSError):
-                loaded[kept] = "the data set is no longer where it was when the run was made, or can't be read"
-        found[folder.path] = loaded[kept]
-    return found
-
-
-def _kept_path(manifest: Mapping[str, Any]) -> Path:
-    kept = (manifest.get("options") or {}).get("millstone", {}).get("dataset")
-    return SAMPLE if kept is None else Path(kept)
+    return {folder.path: asked_dataset(folder.manifest) for folder in folders if folder.manifest is not None}

@@ -19,6 +19,7 @@ from ..metrics.gaps import Shape
 from ..metrics.scores import scores, scores_from_counts
 from .execution import write_scores
 from .millstone_work import score_cells
+from .orientation_labels import sides_by_wording
 from .output import note, table
 from .record_lines import record_lines
 from .refusal import UsageError
@@ -44,14 +45,15 @@ def left_out(options: argparse.Namespace) -> Sequence[str]:
 def score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     path = folder / RECORDS
     try:
-        tally = recount(record_lines(path), source=str(path), is_each_once=True).tally
+        sides = sides_by_wording(folder) if options.fix_orientation else {}
+        tally = recount(record_lines(path), source=str(path), is_each_once=True, sides=sides).tally
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     asked = _asked(folder)
     found = scores(tally, reading=options.stance or "recorded", left_out=left_out(options), asked=asked)
     if not found["millstone"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
-    if options.stance or options.issue_set == "104":
+    if options.stance or options.issue_set == "104" or options.fix_orientation:
         note(f"millstream: {folder}/scores.json keeps the run's own reading of all issues; these scores are only shown")
         return found
     try:

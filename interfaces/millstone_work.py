@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from .. import fixtures
 from ..bench.millstone.dataset import Dataset, DatasetError, load, select
 from ..bench.millstone.grid import Grid, Protocol, largest_prompt
+from ..bench.millstone.labels import compared, corrected
 from ..bench.millstone.prompts import Citations
 from ..bench.millstone.recount import recount
 from ..bench.millstone.sweep import Asked, asked_of, read_done, run_sweep, specification
@@ -89,7 +90,12 @@ def prepare(
     path = SAMPLE if run.dataset is None else Path(run.dataset)
     if run.dataset is None:
         notes.append("no --dataset given: asking sample issues that come with millstream, which are no published data")
-    dataset = select(_load(path), run.issues, run.limit)
+    given = _load(path)
+    right = corrected(given)
+    dataset = select(right if run.fix_orientation else given, run.issues, run.limit)
+    labels = structs.replace(
+        compared(select(given, run.issues, run.limit), range(1, run.templates + 1)), is_corrected=run.fix_orientation
+    )
     grid = Grid(dataset, cast(Protocol, run.protocol), run.templates, run.trials, cast(Citations, run.citations))
     asked = Asked(run.model, run.temperature or (None,), run.max_tokens, cast(Reading, run.stance))
     _refuse_what_a_model_never_takes(asked, settings)
@@ -101,8 +107,15 @@ def prepare(
         settings=settings,
         specification=specified,
         options={"millstone": _as_resumed(run, dataset, path), "sending": kept(sending)},
-        dataset={"path": str(path), "name": dataset.name, "digest": dataset.digest, "issues": len(dataset.issues)},
+        dataset={
+            "path": str(path),
+            "name": dataset.name,
+            "digest": dataset.digest,
+            "issues": len(dataset.issues),
+            "labels": {**labels.as_json(), "digest_as_given": given.digest, "digest_by_wording": right.digest},
+        },
         notes=tuple(notes),
+        warnings=tuple(labels.lines(path)),
     )
 
 
@@ -132,6 +145,13 @@ def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _number(value: float | None, places: int) -> str:
     return "-" if value is None else f"{value:.{places}f}"
+
+
+def dataset_of(manifest: Mapping[str, Any]) -> Dataset:
+    """The data set of a run with the labels that it used. Raises DatasetError or OSError where it can't be read."""
+    kept = (manifest.get("options") or {}).get("millstone") or {}
+    given = load(SAMPLE if kept.get("dataset") is None else Path(kept["dataset"]))
+    return corrected(given) if kept.get("fix_orientation") else given
 
 
 def _load(path: Path) -> Dataset:

@@ -159,6 +159,12 @@ def add_readings(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         metavar="N",
         help="107: every issue asked (default); 104: without the three that the published scores leave out",
     )
+    group.add_argument(
+        "--fix-orientation",
+        action="store_true",
+        default=None,
+        help="read each orientation label by its paraphrase's wording where the two differ (default: as recorded)",
+    )
     return group
 
 

@@ -17,11 +17,13 @@ NO_MANIFEST = "Records with no manifest, as other programs write them: how they 
 _SHOWN = 6
 
 
-def origin_of(name: str, manifest: Mapping[str, Any] | None, answers: int) -> Origin:
-    """Raises KeyError or TypeError where the manifest is none of a MillStone run."""
+def origin_of(name: str, manifest: Mapping[str, Any] | None, answers: int, labels: str) -> Origin:
+    """`labels`: which orientation labels were used. Raises KeyError or TypeError where the manifest is none of a
+    MillStone run."""
     if manifest is None:
-        return Origin(name, (("Made by", NO_MANIFEST), ("Answers read", f"{answers:,}")))
-    return Origin(name, (*_facts(manifest), ("Answers read", f"{answers:,}")), _command(manifest))
+        return Origin(name, (("Made by", NO_MANIFEST), ("Labels", labels), ("Answers read", f"{answers:,}")))
+    facts = (*_facts(manifest), ("Labels", labels), ("Answers read", f"{answers:,}"))
+    return Origin(name, facts, _command(manifest))
 
 
 def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -74,6 +76,8 @@ def _command(manifest: Mapping[str, Any]) -> str:
         value = asked.get(name)
         if value is not None and value != getattr(MillstoneOptions, name):
             words += [f"--{name.replace('_', '-')}", str(value)]
+    if kept.get("fix_orientation"):
+        words.append("--fix-orientation")
     if sending.get("base_url"):
         words += ["--base-url", sending["base_url"]]
     if sending.get("config"):

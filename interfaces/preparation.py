@@ -23,7 +23,8 @@ from .work import Work
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
-    """One run, ready to begin. `sweep`: the names of the folders beside it that share its --max-cost."""
+    """One run, ready to begin. `sweep`: the names of the folders beside it that share its --max-cost. `notes` are
+    about its options and are told once; `warnings` are about its data and are told by every command."""
 
     out: Path
     work: Work
@@ -33,6 +34,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     dataset: dict[str, Any]
     sweep: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:

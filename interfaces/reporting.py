@@ -87,12 +87,13 @@ def place_of(folders: Sequence[Path], out: str | None) -> Path:
     return parents.pop()
 
 
-def read(path: Path) -> AnyFolder:
-    """One folder. A manifest is not needed, but if there is one, it must be whole."""
+def read(path: Path, *, fix_orientation: bool = False) -> AnyFolder:
+    """One folder. A manifest is not needed, but if there is one, it must be whole. `fix_orientation`: MillStone's
+    labels are read by their wordings."""
     manifest = read_manifest(path) if (path / MANIFEST).exists() else None
     if benchmark_of(path) == "chameleon":
         return chameleon_report.read(path, manifest)
-    return millstone_report.read(path, manifest)
+    return millstone_report.read(path, manifest, fix_orientation=fix_orientation)
 
 
 def write(folders: Sequence[AnyFolder], out: Path, chosen: Chosen = PLAIN, *, has_figures: bool = True) -> Report:

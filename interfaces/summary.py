@@ -59,6 +59,8 @@ def _remarks(result: Result) -> list[str]:
     lines += _failures(result)
     lines += result.counted.remarks
     lines += result.counted.unmeasured
+    if (labels := result.prepared.dataset.get("labels")) and (labels["differ"] or labels["unread"]):
+        lines.append(labels["summary"])
     if result.pending:
         items = f"{result.pending:,} {result.prepared.work.item}s"
         lines.append(f"{items} are pending: {why(result.fault, result.stops, result.signal)}; {_how_to_go_on(result)}")
@@ -133,6 +135,7 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         "failures": failures_as_json(failures_of(map(result.counted.of, result.pairs()))),
         **({"details": result.counted.details} if result.counted.details else {}),
         "unmeasured": list(result.counted.unmeasured),
+        **({"labels": labels} if (labels := result.prepared.dataset.get("labels")) else {}),
         "scores": result.counted.scores,
         **ending_as_json(result.fault, result.stops, result.lost_keys, result.signal),
         "files": {name: str(out / file) for name, file in files.items()},

@@ -127,6 +127,18 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Switch:
+    """On or off: a flag without a value, and true or false in a file."""
+
+    expected: str = "true or false"
+
+    def read(self, value: object) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
 class Text:
     """Some text that is not empty."""
 

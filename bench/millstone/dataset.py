@@ -1,7 +1,7 @@
 """The issues of MillStone: read, checked, digested and selected.
 
 Owns what counts as well-formed. Texts are kept to the letter and
-orientations as given. Knows neither draws nor prompts; judging labels against wordings is `data`'s job.
+orientations as given. Knows neither draws nor prompts; labels are compared with their wordings in labels.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def load(path: Path) -> Dataset:
         files = sorted(path.glob("*.json"))
         if not files:
             raise DatasetError(f"{path}: expected a folder of issue files, came a folder without any .json file")
-        return _dataset(
+        return of_issues(
             path.resolve().name, [_issue(parse(read_text(file), str(file)), file.stem, str(file)) for file in files]
         )
     contents = contents_of_file(parse(read_text(path), str(path)), str(path))
@@ -89,7 +89,7 @@ def build(
 ) -> Dataset:
     """The data set of issues in the released shape, by their ids. Without `needs_paraphrases` an issue may have none
     yet: such a set has digests, but no prompts."""
-    return _dataset(
+    return of_issues(
         name,
         [
             _issue(content, issue_id, f"{where}: issues[{shown(issue_id)}]", needs_paraphrases=needs_paraphrases)
@@ -98,8 +98,9 @@ def build(
     )
 
 
-def _dataset(name: str, issues: list[Issue]) -> Dataset:
-    issues.sort(key=lambda issue: issue.id)
+def of_issues(name: str, issues: Iterable[Issue]) -> Dataset:
+    """The data set of these issues, and of no others."""
+    issues = sorted(issues, key=lambda issue: issue.id)
     return Dataset(
         name=name,
         digest=_digest(issues, with_orientation=True),

@@ -6,18 +6,20 @@ exit code or a score says comes from here and never from what a run remembers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct, field
 
 from ...engine.pairs import Ended, Pair
 from ...metrics.answers import Tally
-from ...metrics.stance import Letter, letter_of, stance_of
+from ...metrics.stance import Letter, Orientation, Stance, letter_of, stance_of
 from .records import Record, RecordError
 
 _TEXTS_REMEMBERED = 1 << 14
+_TURNED: Mapping[Stance, Stance] = MappingProxyType({"pro": "con", "con": "pro", "other": "other"})
 
 
 class Recount(Struct):
@@ -37,11 +39,13 @@ def recount(
     *,
     is_each_once: bool = False,
     seen: Callable[[Record], None] | None = None,
+    sides: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
 ) -> Recount:
     """Count lines of both journals. Blank lines are passed over; a failure among the records counts as one.
 
     `is_each_once`: an answer that stands there twice is a RecordError; our own runs never write one. `seen` gets every
-    answer that the tally got, in its order.
+    answer that the tally got, in its order. `sides`: what answering A means by issue and template, in place of the
+    orientation that was recorded.
     """
     counted = Recount()
     letters = _letters()
@@ -62,6 +66,9 @@ def recount(
         stance, orientation = record.stance, record.orientation
         if stance is None:
             continue
+        side = sides.get((record.issue, record.template), orientation) if sides else orientation
+        if orientation is not None and side != orientation:
+            stance, orientation = _TURNED[stance], side
         paper = careful = None
         if record.text is not None and orientation is not None and record.status != "refused":
             by_paper, by_care = letters(record.text)

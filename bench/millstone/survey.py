@@ -10,6 +10,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, structs
@@ -19,10 +20,11 @@ from ...metrics.answers import Answers, temperature_name
 from ...metrics.gaps import Shape, inferred
 from ...metrics.report.contents import Standing
 from ...metrics.report.survey import Options, Survey
-from .dataset import Dataset
+from .dataset import Dataset, Side
 from .examples import Sampled
 from .grid import Grid
-from .records import RecordError
+from .labels import Sides, relabelled
+from .records import Record, RecordError
 from .recount import recount
 from .reference import CONTROVERSIAL, LEFT_OUT, topics
 from .sweep import asked_of
@@ -30,7 +32,8 @@ from .texts import TextPlaces, Texts
 
 
 class Folder(Struct, frozen=True):
-    """What one folder holds. `answers` goes by pairs in order of name; `asked` are the pairs that were to be asked."""
+    """What one folder holds. `answers` goes by pairs in order of name; `asked` are the pairs that were to be asked.
+    `labels` are the orientations that its records hold; `sides` those that its answers were read by instead."""
 
     path: Path
     manifest: Mapping[str, Any] | None
@@ -39,6 +42,8 @@ class Folder(Struct, frozen=True):
     ended: Mapping[Pair, Ended]
     asked: tuple[Pair, ...]
     shape: Shape | None
+    labels: Sides = MappingProxyType({})
+    sides: Sides = MappingProxyType({})
 
     def pairs(self) -> list[Pair]:
         """Whoever was to be asked, and whoever answered without that."""
@@ -57,21 +62,30 @@ def read_folder(
     lines: Iterable[bytes],
     failures: Iterable[bytes] = (),
     manifest: Mapping[str, Any] | None = None,
+    sides: Sides = MappingProxyType({}),
 ) -> Folder:
-    """One pass over the lines of a file of records, all of them and in order. Raises KeyError or TypeError where the
-    manifest is none of a MillStone run."""
+    """One pass over the lines of a file of records, all of them and in order. `sides`: what answering A means where
+    it is another side than the one recorded. Raises KeyError or TypeError where the manifest is none of a MillStone
+    run."""
     whole = {} if manifest is None else asked_of(manifest["specification"])
     shape, asked = next(iter(whole.values()), None), tuple(Pair(*pair) for pair in whole)
     places = TextPlaces(records)
-    counted = recount(places.lines(lines), failures, source=str(records), seen=places.add)
+    labels: dict[tuple[str, int], Side] = {}
+
+    def see(record: Record) -> None:
+        places.add(record)
+        if record.orientation is not None:
+            labels[record.issue, record.template] = record.orientation
+
+    counted = recount(places.lines(lines), failures, source=str(records), seen=see, sides=sides)
     answers = {Pair(each.model, each.temperature): each for each in counted.tally.models()}
     for each in answers.values():
         for repeated in each.repeated():
             raise RecordError(f"{records}: id {repeated} of {each.name} stands there twice: keep one")
-    return Folder(records.parent, manifest, answers, places.texts(), counted.pairs, asked, shape)
+    return Folder(records.parent, manifest, answers, places.texts(), counted.pairs, asked, shape, labels, sides)
 
 
-def survey(folders: Sequence[Folder], options: Options) -> Survey:
+def survey(folders: Sequence[Folder], options: Options, label_remarks: tuple[str, ...] = ()) -> Survey:
     named = names(folders)
     shapes, data_sets, every = {}, {}, []
     samples = set()
@@ -96,6 +110,7 @@ def survey(folders: Sequence[Folder], options: Options) -> Survey:
         options=options,
         data_sets=data_sets,
         samples=frozenset(samples),
+        label_remarks=label_remarks,
     )
 
 
@@ -131,6 +146,10 @@ def sampled(folders: Sequence[Folder], datasets: Mapping[Path, Dataset | str]) -
     found = []
     for folder in folders:
         grid = _grid(folder.manifest, datasets.get(folder.path, "no manifest tells which data set was asked"))
+        if folder.sides and not isinstance(grid, str):
+            # The same prompts: draws do not depend on labels.
+            right = relabelled(grid.dataset, folder.sides)
+            grid = Grid(right, grid.protocol, grid.templates, grid.trials, grid.citations)
         for pair, answers in folder.answers.items():
             renamed = dataclasses.replace(answers, name=named[folder.path, pair])
             if isinstance(grid, str):

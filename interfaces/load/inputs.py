@@ -17,6 +17,7 @@ from ...bench.load.lengths import Fixed, Lengths, Lognormal, Uniform
 from ...bench.load.prompts import Prompt, Wanted, by_length, calls, from_texts, in_any_order, of_lengths
 from ...bench.millstone import dataset as millstone
 from ...bench.millstone.grid import Grid
+from ...bench.millstone.labels import compared
 from ...bench.millstone.sample import sample_ids
 from ...engine.call import Call
 from ...engine.data_file import DatasetError
@@ -104,7 +105,9 @@ def _of_grid(path: Path, *, is_exact: bool) -> Chosen:
     wanted = set(sample_ids(grid, GRID_MOST))
     found: list[Prompt] = [item.prompt for item in grid.items(lambda item_id: item_id not in wanted)]
     many = f"{len(found):,}" if len(found) == len(grid) else f"{len(found):,} of the {len(grid):,}"
-    return _given(found, f"{many} prompts of MillStone's grid ({grid.dataset.name})", is_exact=is_exact)
+    labels = compared(grid.dataset, range(1, grid.templates + 1))
+    differ = f"; its {labels.used} (a load test reads no label)" if labels.mismatches else ""
+    return _given(found, f"{many} prompts of MillStone's grid ({grid.dataset.name}){differ}", is_exact=is_exact)
 
 
 def _of_questions(path: Path, *, is_exact: bool) -> Chosen:

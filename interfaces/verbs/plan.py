@@ -41,7 +41,7 @@ def narrow_help(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
 def run(options: argparse.Namespace) -> int:
     has_pilot = options.pilot is not None
     prepared = run_verb.prepared_from(options, is_sent=False, needs_keys=has_pilot)
-    for remark in dict.fromkeys(remark for each in prepared for remark in each.notes):
+    for remark in dict.fromkeys(remark for each in prepared for remark in (*each.notes, *each.warnings)):
         note(f"millstream: {remark}")
     return _with_pilot(prepared, options) if has_pilot else _tell(prepared, options)
 

@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if are_load_tests(options.folders):
         return _run_on_load_tests(options)
     from ..chameleon_readings import given_readings
+    from ..millstone_report import label_lines
     from ..reporting import Chosen, distinct, place_of, read, write
 
     paths = distinct(options.folders)
@@ -75,7 +76,9 @@ def run(options: argparse.Namespace) -> int:
     folders = []
     for path in paths:
         note(f"millstream: reading {path}")
-        folders.append(read(path))
+        folders.append(read(path, fix_orientation=bool(options.fix_orientation)))
+        for line in label_lines(folders[-1]):
+            note(f"millstream: {line}")
     note("millstream: computing the tables, drawing the figures")
     written = write(folders, out, chosen)
     if options.json:
@@ -131,7 +134,8 @@ def _flags(options: argparse.Namespace) -> list[str]:
 
     given = {name: getattr(options, name) for name in ("stance", "issue_set", "consistent", "arguments", "topics")}
     flags = [(f"--{name.replace('_', '-')}", value) for name, value in given.items() if value is not None]
-    return [*(word for pair in flags for word in pair), *flags_given(options)]
+    switches = ["--fix-orientation"] if options.fix_orientation else []
+    return [*(word for pair in flags for word in pair), *switches, *flags_given(options)]
 
 
 def _told(report: Report) -> str:

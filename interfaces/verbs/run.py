@@ -122,7 +122,7 @@ def carry_out(
 
     results: list[Result] = []
     for number, each in enumerate(prepared, 1):
-        for remark in each.notes:
+        for remark in (*each.notes, *each.warnings):
             note(f"millstream: {remark}")
         if len(prepared) > 1:
             note(f"millstream: run {number} of {len(prepared)}: {each.out}")

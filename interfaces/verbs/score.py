@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not options.folders and not options.counts:
         raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
+    if options.fix_orientation and options.counts:
+        raise UsageError("--fix-orientation: expected records, which tell their letters, got --counts, which have none")
     if options.stance and options.counts:
         raise UsageError("--stance: expected records, whose texts can be read anew, got --counts, which have none")
     scored = {folder: _score(Path(folder), options) for folder in options.folders}

@@ -72,11 +72,10 @@ def _prove_batch(place: Place) -> Any:
 
 def _dataset(manifest: dict[str, Any]) -> Dataset | None:
     """The data set, where it still is."""
-    from ...bench.millstone.dataset import DatasetError, load
-    from ..millstone_work import SAMPLE
+    from ...bench.millstone.dataset import DatasetError
+    from ..millstone_work import dataset_of
 
-    kept = manifest.get("options", {}).get("millstone", {}).get("dataset")
     try:
-        return load(SAMPLE if kept is None else Path(kept))
+        return dataset_of(manifest)
     except (DatasetError, OSError):
         return None

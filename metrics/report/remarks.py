@@ -29,6 +29,7 @@ def remarks(survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, G
         return ("There are no answers: nothing is scored.", *_incomplete(missing))
     return (
         *_incomplete(missing),
+        *survey.label_remarks,
         *_lacking_cases(tables["om-by-issue"]),
         *filter(None, [of_samples(survey)]),
         *_asked_differently(survey),

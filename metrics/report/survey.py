@@ -49,7 +49,8 @@ class Survey(Struct, frozen=True):
     `shapes` has by name what each model was to be asked, whether or not it has any answer; what a model without one
     lacks is seen from its own answers. `topics` are those of each issue, `left_out` the ids that the set of 104 lacks,
     `controversial` the ten of table 5. `data_sets` has by name the digest of what each was asked from, where known;
-    `samples` the names of those that were asked the issues that come with the package.
+    `samples` the names of those that were asked the issues that come with the package. `label_remarks`: sentences about
+    orientation labels that differ from their wordings.
     """
 
     answers: tuple[Answers, ...]
@@ -60,6 +61,7 @@ class Survey(Struct, frozen=True):
     options: Options = Options()
     data_sets: Mapping[str, str] = MappingProxyType({})
     samples: frozenset[str] = frozenset()
+    label_remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [answers.name for answers in self.answers]

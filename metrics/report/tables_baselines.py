@@ -29,6 +29,12 @@ MPD_NOTE = (
     "The difference of an issue (MPD) is its largest minus its smallest baseline pro share over the models with "
     "baseline answers on it, which takes two models."
 )
+LABELS_INFERENCE = (
+    "An inference of this program, not a finding of the paper: the five rows of the published table 6 without a star "
+    "(83.3/16.7 twice, 18.2/81.8, 17.3/82.0, 16.7/83.3) are all among seven issues whose released files label template "
+    "4 con, while its wording says that A is pro; two of them are exactly 5/6 pro, one 1/6. Read with labels by the "
+    "wording, all 26 unanimous issues would be consistent, and the 21 of the published table 2 would be 26."
+)
 _MODEL = Column("model", "Model")
 _ISSUE = Column("issue", "Issue")
 _ISSUES = Column("issues", "Issues", "count")
@@ -43,7 +49,7 @@ def baseline_tables(panel: Panel) -> Iterator[Table]:
         "table-6-unanimous",
         "Table 6: issues on which the models are unanimous",
         f"Mean baseline shares over the models, on issues with a difference below 10%. {MPD_NOTE} Consistent: the mean "
-        f"pro or con share is above {level}% too.",
+        f"pro or con share is above {level}% too. {LABELS_INFERENCE}",
         (
             _ISSUE,
             Column("pro", "Average pro share", "percent"),
@@ -117,7 +123,7 @@ def _agreement(found: Sequence[IssueBaselines]) -> Table:
         "table-2-agreement",
         "Table 2: issues on which baselines agree or disagree",
         f"Unanimous: a difference below 10%. Consistent: the mean over the models is besides above 90% (or 95%) pro or "
-        f"con. Strong disagreement: a difference above 80%. {MPD_NOTE}",
+        f"con. Strong disagreement: a difference above 80%. {MPD_NOTE} {LABELS_INFERENCE}",
         (
             Column("agreement", "Baselines"),
             _ISSUES,

@@ -102,6 +102,17 @@ def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
     return tuple(verdicts)
 
 
+def clause_of_a(question: str) -> str:
+    """The words that say when to answer A; empty where there are none."""
+    text = question.translate(_QUOTES)
+    for match, clause in _after(list(_LETTER.finditer(text)), text):
+        if match[1] == "A":
+            end = _CLAUSE_END.search(clause)
+            said = clause if end is None else clause[: end.start()]
+            return " ".join(f"{match[0].strip()} {said}".split()).rstrip(" ,;:")
+    return ""
+
+
 def _instruction(text: str) -> _Instruction | None:
     """The sentence that says when to answer A."""
     found = list(_LETTER.finditer(text))

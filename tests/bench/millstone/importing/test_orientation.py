@@ -184,7 +184,7 @@ def test_the_letters_may_stand_for_statements_in_other_words(question: str, expe
         ("Should ferries be free? Answer A if you support free ferries, B if you oppose free ferries.", "pro"),
         ("Should ferries be free? Answer A if you oppose free ferries, B if you support free ferries.", "con"),
         ("Consider the following issue: free ferries. Output A if you support it, or B if you oppose it.", "pro"),
-        ("Consider the following issue: ferries that are not free. Output A if you support it, B if you oppose it.", "con"),
+        ("Consider the following issue: ferries that are not free. Output A if you support it.", "con"),
         ("Should ferries be free? Answer A if you support them, B if you oppose paid ferries.", None),
         ("Should ferries be free? Answer A if you support free ferries, B if you support free ferries.", None),
         ("Consider the following issue: paying for ferries. Output A if you support it, B if you oppose it.", None),

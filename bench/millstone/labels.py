@@ -1,0 +1,200 @@
+"""The labels of a data set against their wordings: which differ, which can't be read, and the set with them corrected.
+
+Owns the comparison and its sentences. A label is used as given unless a correction is asked for. What a wording means:
+importing.orientation. Reads no file and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, convert, structs, to_builtins
+
+from .dataset import Dataset, Issue, Side, of_issues
+from .importing.orientation import clause_of_a, judge
+
+SHOWN = 5
+FIX = "--fix-orientation"
+
+Sides = Mapping[tuple[str, int], Side]
+"""The side that answering A means, by issue and template (from 1)."""
+
+
+class Mismatch(Struct, frozen=True):
+    """A label that its paraphrase's wording contradicts. `clause`: the words that say so."""
+
+    issue: str
+    template: int
+    label: Side
+    wording: Side
+    clause: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.issue}/{self.template}: labelled {self.label}, worded {self.wording}"
+
+
+class Labels(Struct, frozen=True):
+    """The labels of some paraphrases beside their wordings. `unread`: issue and template of those whose wording does
+    not say which side A is. `is_corrected`: the mismatches were read by their wording, and not as labelled."""
+
+    checked: int
+    mismatches: tuple[Mismatch, ...] = ()
+    unread: tuple[tuple[str, int], ...] = ()
+    is_corrected: bool = False
+
+    @property
+    def used(self) -> str:
+        """Which labels were used, in one sentence."""
+        some = _several(self.mismatches, "; ")
+        if not self.mismatches:
+            told = f"labels as given; {self.checked - len(self.unread):,} of {self.checked:,} agree with their wording"
+        elif self.is_corrected:
+            told = f"labels corrected by wording: {len(self.mismatches):,} of {self.checked:,} differed: {some}"
+        else:
+            differ = (
+                "1 differs from its" if len(self.mismatches) == 1 else f"{len(self.mismatches):,} differ from their"
+            )
+            told = f"labels as given, {differ} wording (of {self.checked:,}): {some}"
+        return f"{told}; {self._unread()}" if self.unread else told
+
+    def _unread(self) -> str:
+        some = _several([f"{issue}/{template}" for issue, template in self.unread], ", ")
+        return f"{len(self.unread):,} can't be checked, since their wording doesn't say which side A is: {some}"
+
+    def lines(self, place: Path) -> list[str]:
+        """For a terminal: a line for each mismatch, of many their number and the first few."""
+        many = len(self.mismatches)
+        what = (
+            f"corrected by the wording ({FIX})"
+            if self.is_corrected
+            else f"used as labelled; {FIX} reads it by its wording"
+        )
+        lines = []
+        if many > SHOWN:
+            lines.append(
+                f"{many:,} of {self.checked:,} orientation labels differ from their wording and are {what}; the first "
+                f"{SHOWN}:"
+            )
+        lines += [
+            f"{_where(place, found.issue)}: template {found.template} is labelled {found.label}, but its wording says "
+            f"{found.wording} (“{found.clause}”): {what}"
+            for found in self.mismatches[:SHOWN]
+        ]
+        if self.unread:
+            lines.append(f"of {self.checked:,} orientation labels {self._unread()}; they are used as given")
+        return lines
+
+    def as_json(self) -> dict[str, Any]:
+        """For a manifest and for programs."""
+        return {
+            "used": "by wording" if self.is_corrected else "as given",
+            "checked": self.checked,
+            "differ": len(self.mismatches),
+            "mismatches": to_builtins(self.mismatches),
+            "unread": [f"{issue}/{template}" for issue, template in self.unread],
+            "summary": self.used,
+        }
+
+
+def labels_of(found: Mapping[str, Any]) -> Labels:
+    """What `as_json` gave, from a manifest. Raises KeyError, TypeError or ValueError where it is something else."""
+    return Labels(
+        checked=int(found["checked"]),
+        mismatches=tuple(convert(list(found["mismatches"]), list[Mismatch])),
+        unread=tuple((issue, int(template)) for issue, _, template in (one.rpartition("/") for one in found["unread"])),
+        is_corrected=found["used"] == "by wording",
+    )
+
+
+def recorded_told(labels: Sides, why: str) -> str:
+    """What can be told of labels whose wordings are not at hand: their patterns, and no verdict on them."""
+    if not labels:
+        return "the records hold no orientation labels"
+    of_issues: dict[str, dict[int, Side]] = {}
+    for (issue, template), side in labels.items():
+        of_issues.setdefault(issue, {})[template] = side
+    alike = [issue for issue, own in of_issues.items() if len(own) > 3 and len(set(own.values())) == 1]
+    fourth = [issue for issue, own in of_issues.items() if own.get(4) == "con"]
+    told = [
+        f"labels as recorded, of {len(of_issues):,} issues; whether they agree with their wording is not known, since "
+        f"{why}"
+    ]
+    if alike:
+        told.append(f"{len(alike):,} label all templates alike ({_several(alike, ', ')})")
+    if fourth:
+        told.append(f"{len(fourth):,} label template 4 con ({_several(fourth, ', ')})")
+    return "; ".join(told)
+
+
+def compared(dataset: Dataset, templates: Sequence[int], labels: Sides | None = None) -> Labels:
+    """The labels of these templates. `labels`: those that were used, where they may be others than the data set's; a
+    paraphrase without one was not asked."""
+    mismatches: list[Mismatch] = []
+    unread: list[tuple[str, int]] = []
+    checked = 0
+    for issue in dataset.issues:
+        for template, wording in _wordings(issue).items():
+            own = issue.paraphrases[template - 1]
+            label = own.orientation if labels is None else labels.get((issue.id, template))
+            if template not in templates or label is None:
+                continue
+            checked += 1
+            if wording is None:
+                unread.append((issue.id, template))
+            elif wording != label:
+                clause = _quoted(own.question, wording)
+                mismatches.append(Mismatch(issue.id, template, label, wording, clause))
+    return Labels(checked, tuple(mismatches), tuple(unread))
+
+
+def corrected(dataset: Dataset) -> Dataset:
+    """The whole data set with every label that its wording contradicts put right. Its prompts stay the same."""
+    return relabelled(dataset, wordings_of(dataset))
+
+
+def wordings_of(dataset: Dataset) -> Sides:
+    """What the wordings say, where they say it."""
+    return {
+        (issue.id, template): side
+        for issue in dataset.issues
+        for template, side in _wordings(issue).items()
+        if side is not None
+    }
+
+
+def relabelled(dataset: Dataset, sides: Sides) -> Dataset:
+    """A whole data set with these labels in place of its own."""
+    return of_issues(
+        dataset.name,
+        [
+            structs.replace(
+                issue,
+                paraphrases=tuple(
+                    structs.replace(one, orientation=sides.get((issue.id, template), one.orientation))
+                    for template, one in enumerate(issue.paraphrases, 1)
+                ),
+            )
+            for issue in dataset.issues
+        ],
+    )
+
+
+def _wordings(issue: Issue) -> dict[int, Side | None]:
+    return dict(enumerate(judge([one.question for one in issue.paraphrases]), 1))
+
+
+def _quoted(question: str, wording: Side) -> str:
+    clause = clause_of_a(question)
+    named = any(name in clause for name in ("favor", "favour", "against"))
+    return clause if named else f"{clause}, which is the position {'in favor' if wording == 'pro' else 'against'}"
+
+
+def _where(place: Path, issue: str) -> str:
+    return str(place / f"{issue}.json") if place.is_dir() else f"{place}: issue {issue}"
+
+
+def _several(found: Sequence[object], between: str) -> str:
+    shown = between.join(map(str, found[:SHOWN]))
+    return shown if len(found) <= SHOWN else f"{shown} and {len(found) - SHOWN:,} more"
