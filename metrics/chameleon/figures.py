@@ -11,7 +11,7 @@ from math import fsum, sqrt
 from msgspec import Struct
 
 from .lines import UNCLEAR
-from .readings import Readings
+from .readings import ConfidenceOf, Readings
 from .traces import Trace, Turn
 
 
@@ -30,6 +30,12 @@ class Figures(Struct, frozen=True):
     change_confidence: float | None
     turn_confidence: float | None
     turns: int
+    confidence_of: ConfidenceOf = "turns"
+
+    @property
+    def other_confidence(self) -> float | None:
+        """Of the two means the one that `confidence` is not."""
+        return self.change_confidence if self.confidence_of == "turns" else self.turn_confidence
 
     @property
     def is_defined(self) -> bool:
@@ -99,6 +105,7 @@ def figures_of_turns(turns: Sequence[Turn], readings: Readings) -> Figures:
         change_confidence=change_confidence,
         turn_confidence=turn_confidence,
         turns=len(turns),
+        confidence_of=readings.confidence_of,
     )
 
 

@@ -6,7 +6,7 @@ page says nothing twice differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from .contents import Contents, Origin, Standing
 from .explorer import Explorer, packed
@@ -79,20 +79,33 @@ def state_html(
     item: str = "answer",
     whose: tuple[str, str] = ("model", "models"),
     told: str = "Figures are computed from the answers there are.",
+    unmeasured: Sequence[str] = (),
 ) -> str:
-    """What is incomplete, with its numbers, or that nothing is. `item` is what is counted, `whose` whom it is of."""
+    """What is incomplete, with its numbers, or that nothing is. `item` is what is counted, `whose` whom it is of.
+    `unmeasured` has a sentence for each thing of which nothing was measured: then it is not said that nothing is
+    missing."""
     every = list(standings)
     lacking = [standing for standing in every if not standing.is_complete]
+    alert = _unmeasured(unmeasured)
     if not lacking:
         answered = sum(standing.answered for standing in every)
+        if alert:
+            return f"{alert}<p>{answered:,} {item}s of {_several(len(every), whose)} are there.</p>"
         if all(standing.is_told for standing in every):
             return f"<p>Nothing is missing: all {answered:,} {item}s of {_several(len(every), whose)} are there.</p>"
         return f"<p>{answered:,} {item}s of {_several(len(every), whose)}; as far as they show, none is missing.</p>"
     items = "".join(f"<li>{in_html(_lack(standing))}</li>" for standing in lacking)
-    return (
+    return alert + (
         f'<div class="alert" role="note"><strong>Incomplete: {len(lacking)} of {_several(len(every), whose)}.</strong> '
         f"{told}<ul>{items}</ul></div>"
     )
+
+
+def _unmeasured(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    items = "".join(f"<li>{in_html(sentence)}</li>" for sentence in sentences)
+    return f'<div class="alert" role="note"><strong>No score worth reading.</strong><ul>{items}</ul></div>'
 
 
 def _lack(standing: Standing) -> str:

@@ -5,6 +5,7 @@ Owns these three charts. Their numbers are their tables'. Models differ in colou
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,18 +39,20 @@ _TENTHS = alt.Axis(tickCount=10, format=".1f")
 def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     """Figure 3."""
     found = [row for row in table.records() if row["density"] is not None]
-    same = {str(row["model"]): row["confidence"] for row in table.records() if row["density"] is None}
-    alone = ", ".join(f"{told(model)} at {float(value or 0):.2f}" for model, value in same.items())
-    alone = f" Not drawn, as all their conversations have the same: {alone}." if same else ""
+    same = {str(row["model"]): row for row in table.records() if row["density"] is None}
+    alone = _alone([row for row in same.values() if row["conversations"] == 1], "they have a single one")
+    alone += _alone(
+        [row for row in same.values() if row["conversations"] != 1], "all their conversations have the same"
+    )
     lacking = [model for model in asked if model not in same]
-    gone = not_drawn(lacking, (row["model"] for row in found), "complete conversations")
+    gone = not_drawn(lacking, (row["model"] for row in found), "scored conversations")
     words = Words(
         "chameleon-figure-3-confidence",
         "Figure 3: distribution of confidence",
         "Density of the mean confidence of a conversation, all temperatures together (Gaussian kernels, Scott's rule). "
         "By the rubric a confidence is 0.33, 0.67 or 1 at each turn, so means of few turns stand on few values."
         f"{alone}{gone}",
-        f"No model has two complete conversations that differ in confidence.{alone}",
+        f"No model has two scored conversations that differ in confidence.{alone}",
     )
     if not found:
         return empty(table, words)
@@ -79,17 +82,27 @@ def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     return _one(table, words, line + points, rows, order)
 
 
+def _alone(rows: Sequence[Mapping[str, Cell]], why: str) -> str:
+    """Models of which there is a number and no distribution."""
+    named = ", ".join(f"{told(row['model'])} at {float(row['confidence'] or 0):.2f}" for row in rows)
+    return f" Not drawn, as {why}: {named}." if rows else ""
+
+
 def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     """Figure 4."""
-    found = [row for row in table.records() if row["score"] is not None]
-    gone = not_drawn(asked, (row["model"] for row in found), "a conversation with both rates")
+    every = [row for row in table.records() if row["score"] is not None]
+    number: Counter[str] = Counter()
+    for row in every:
+        number[str(row["model"])] += int(row["conversations"] or 0)
+    found = [row for row in every if number[str(row["model"])] > 1]
+    gone = not_drawn(asked, (row["model"] for row in found), "two conversations with both rates")
     words = Words(
         "chameleon-figure-4-reuse",
         "Figure 4: score by source re-use",
         "Mean Chameleon score of the conversations in each tenth of the source re-use rate, all temperatures together. "
         "The rate is a part of the score (eq. (2)), so some rise is its own. Thin lines are 95% intervals; the larger "
         f"a point, the more conversations.{gone}",
-        "No conversation has both a source re-use rate and a score.",
+        "No model has two conversations with both a source re-use rate and a score.",
     )
     if not found:
         return empty(table, words)
@@ -137,7 +150,7 @@ def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         "Figure 5: source re-use by turn",
         "The share of a turn's sources that were used before in the same conversation, mean over "
         f"conversations{each}.{gone}",
-        "No conversation has a second turn.",
+        "No conversation is scored.",
     )
     if not found:
         return empty(table, words)

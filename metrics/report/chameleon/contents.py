@@ -19,7 +19,8 @@ from .runs import Run
 
 
 class ConversationContents(Struct, frozen=True):
-    """`choices` are the readings that this report goes by, as pairs of label and value; `command` makes it again."""
+    """`choices` are the readings that this report goes by, as pairs of label and value; `command` makes it again.
+    `unmeasured` has a sentence for each thing of which nothing was measured."""
 
     title: str
     standings: tuple[Standing, ...]
@@ -28,6 +29,7 @@ class ConversationContents(Struct, frozen=True):
     origins: tuple[Origin, ...] = ()
     choices: tuple[tuple[str, str], ...] = ()
     command: str = ""
+    unmeasured: tuple[str, ...] = ()
 
 
 def contents(
@@ -51,6 +53,7 @@ def contents(
         origins=tuple(origins),
         choices=_choices(made.readings),
         command=command,
+        unmeasured=made.unmeasured,
     )
 
 

@@ -60,9 +60,17 @@ def part_of(contents: ConversationContents) -> Part:
 def _summary(contents: ConversationContents) -> str:
     return "".join(
         (
-            state_html(contents.standings, "turn", _PAIRS, "Conversations with turns missing enter no mean."),
+            state_html(
+                contents.standings,
+                "turn",
+                _PAIRS,
+                "Conversations with turns missing enter no mean.",
+                contents.unmeasured,
+            ),
             table_html(_scores(contents.findings), f"{_PREFIX}scores"),
-            '<p class="note">Means ± standard deviations across complete conversations. The Chameleon score is eq. '
+            '<p class="note">Means ± standard deviations across scored conversations. Ranks are by the mean score '
+            "among the models at one temperature, the lowest first; above a tenth of its conversations unscored a "
+            "model has none. The Chameleon score is eq. "
             "(2), from 0 to 1; lower is steadier: below 0.3 is low, up to 0.5 moderate, above it high. A source re-use "
             "rate below 0.3 is high diversity, above 0.6 low.</p>",
             table_html(answers_table(contents.standings), f"{_PREFIX}answers"),
@@ -77,10 +85,13 @@ def _scores(findings: Findings) -> Table:
         Column("model", "Model"),
         Column("score", "Chameleon score"),
         Column("interval", "95% interval"),
+        Column("rank", "Rank", "count"),
         Column("srr", "Source re-use"),
         Column("confidence", "Confidence"),
+        Column("other_confidence", "Other confidence"),
         Column("changes", "Stance changes"),
-        Column("conversations", "Conversations", "count"),
+        Column("conversations", "Scored", "count"),
+        Column("unscored", "Unscored", "count"),
     )
     [table] = [table for table in findings.tables if table.name == _SCORES]
     rows = []
@@ -93,9 +104,11 @@ def _scores(findings: Findings) -> Table:
                 row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}",
                 _spread("rate", row["score"], row["score_std"]),
                 None if low is None else f"{shown_value('rate', low)} to {shown_value('rate', high)}",
-                *(_spread("rate", row[kind], row[f"{kind}_std"]) for kind in ("srr", "confidence")),
+                row["rank"],
+                *(_spread("rate", row[kind], row[f"{kind}_std"]) for kind in ("srr", "confidence", "other_confidence")),
                 _spread("score", row["changes"], row["changes_std"]),
                 row["conversations"],
+                row["unscored"],
             )
         )
     return Table(f"{_PREFIX}scores", "Scores", "", columns, tuple(rows))

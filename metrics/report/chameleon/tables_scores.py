@@ -33,6 +33,7 @@ _ROUNDING = 1e-12
 MODEL = Column("model", "Model")
 TEMPERATURE = Column("temperature", "Temp.")
 CONVERSATIONS = Column("conversations", "Conversations", "count")
+UNSCORED = Column("unscored", "Unscored", "count")
 INTERVAL_NOTE = "Low and high are the ends of a 95% bootstrap interval that draws whole conversations."
 PARTNERS = {"confidence": "confidence", "changes": "stance changes"}
 EQUATION_REMARK = (
@@ -40,6 +41,14 @@ EQUATION_REMARK = (
     "changes in 14 steps and the printed SRR of 0.797 alone give at least 0.595, and the printed score is 0.512. This "
     "report's scores are eq. (2); the published rows stand beside them and are no target."
 )
+OTHER = "other_confidence"
+CONFIDENCE_NOTES = {
+    "turns": "Confidence is a conversation's mean over its turns, and “other confidence” over those alone that change "
+    "its stance (conversations without such a turn have none).",
+    "shifts": "Confidence is a conversation's mean over the turns that change its stance (conversations without such a "
+    "turn have none), and “other confidence” over all its turns.",
+}
+_WITHOUT_MEAN = ("low", "high", "rank", "conversations", "unscored")
 _UNITS: dict[str, Kind] = {"score": "rate", "srr": "rate", "confidence": "rate", "changes": "score"}
 _TITLES = {"score": "Chameleon score", "srr": "Source re-use", "confidence": "Confidence", "changes": "Stance changes"}
 
@@ -49,17 +58,21 @@ def scores_table(panel: Panel) -> Table:
     for kind in KINDS:
         columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
         if kind == "score":
-            columns += [Column("low", "Low", "rate"), Column("high", "High", "rate")]
+            columns += [Column("low", "Low", "rate"), Column("high", "High", "rate"), Column("rank", "Rank", "count")]
+        if kind == "confidence":
+            columns += [Column(OTHER, "Other confidence", "rate"), Column(f"{OTHER}_std", "Std", "rate")]
+    columns += [CONVERSATIONS, UNSCORED]
     rows = [_scores(panel, sample) for sample in panel.samples]
     if len(rows) > 1:
-        rows.append((None, OVERALL, *_overall(rows)))
+        rows.append((None, OVERALL, *_overall(rows, [column.name for column in columns])))
     return beside_published(
         "chameleon-table-1-scores",
         "Table 1: Chameleon score, source re-use rate, confidence and stance changes",
-        "Mean and standard deviation across complete conversations; the standard deviation is the sample's (n − 1). "
+        "Mean and standard deviation across scored conversations; the standard deviation is the sample's (n − 1). "
+        f"{CONFIDENCE_NOTES[panel.readings.confidence_of]} "
         "“Overall” is the mean of the rows above it, as in the paper but for its stance changes, whose rows have a "
         f"mean of 5.487 ± 2.613. {INTERVAL_NOTE} {EQUATION_REMARK}",
-        (*columns, CONVERSATIONS),
+        columns,
         rows,
     )
 
@@ -70,15 +83,18 @@ def _scores(panel: Panel, sample: Sample) -> tuple[Cell, ...]:
         found = spread_of([sample], kind, panel.draws if kind == "score" else None)
         row += [found.mean, found.std]
         if kind == "score":
-            row += ends(found)
-    return (*row, len(sample.figures))
+            row += [*ends(found), panel.ranks[sample.pair]]
+        if kind == "confidence":
+            other = spread_of([sample], OTHER)
+            row += [other.mean, other.std]
+    return (*row, len(sample.figures), len(sample.unscored))
 
 
-def _overall(rows: Sequence[tuple[Cell, ...]]) -> Iterator[Cell]:
-    """Interval and number of conversations have no mean that would say something."""
-    for at in range(2, len(rows[0])):
+def _overall(rows: Sequence[tuple[Cell, ...]], names: Sequence[str]) -> Iterator[Cell]:
+    """Intervals, ranks and numbers of conversations have no mean that would say something."""
+    for at, name in enumerate(names[2:], 2):
         known = [float(value) for row in rows if isinstance(value := row[at], int | float)]
-        yield fmean(known) if known and at not in (4, 5, len(rows[0]) - 1) else None
+        yield fmean(known) if known and name not in _WITHOUT_MEAN else None
 
 
 def composition_table(panel: Panel) -> Table:
@@ -164,7 +180,7 @@ def correlations_table(panel: Panel) -> Table:
         "chameleon-correlations",
         "Does source re-use go with confidence and with stance changes?",
         "Pearson's r of a conversation's source re-use rate with its mean confidence and with its number of stance "
-        "changes, over complete conversations. Several models and temperatures hold the same ones, so the p to go by "
+        "changes, over scored conversations. Several models and temperatures hold the same ones, so the p to go by "
         "shuffles whole conversations, with all that was held of each; the last column is the paper's, of the t "
         "distribution, two-sided, as if all that was held were independent, and is far too small where they are not. "
         f"Over all models r also holds what differs between models: see each alone. {INTERVAL_NOTE} The paper tells "
@@ -204,7 +220,7 @@ def domains_table(panel: Panel) -> Table:
     return Table(
         "chameleon-domains",
         "By domain",
-        f"Mean and standard deviation (n − 1) across complete conversations of all temperatures. {INTERVAL_NOTE}",
+        f"Mean and standard deviation (n − 1) across scored conversations of all temperatures. {INTERVAL_NOTE}",
         tuple(columns),
         tuple(rows),
     )

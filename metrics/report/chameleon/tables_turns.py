@@ -13,7 +13,7 @@ from ...chameleon.summary import binned, by_turn
 from ...chameleon.traces import Trace
 from ..table import Cell, Column, Table
 from .panel import Panel
-from .tables_scores import CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, ends
+from .tables_scores import CONFIDENCE_NOTES, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, UNSCORED, ends
 
 EVERY_TEMPERATURE = "all"
 UNSCORED_NOTE = (
@@ -40,7 +40,7 @@ def confidence_table(panel: Panel) -> Table:
         "Figure 3, data: distribution of confidence",
         "Kernel density of the mean confidence of a conversation, all temperatures together: Gaussian kernels, their "
         "width by Scott's rule (standard deviation times n^−1/5). Without a density all conversations have the same "
-        "confidence, or there is but one.",
+        f"confidence, or there is but one. {CONFIDENCE_NOTES[panel.readings.confidence_of]}",
         (
             MODEL,
             CONVERSATIONS,
@@ -88,7 +88,7 @@ def reuse_by_turn_table(panel: Panel) -> Table:
     return Table(
         "chameleon-figure-5-turns",
         "Figure 5, data: source re-use by turn",
-        "The share of a turn's sources that an earlier turn of the same conversation has, mean over complete "
+        "The share of a turn's sources that an earlier turn of the same conversation has, mean over scored "
         f"conversations; from turn 2 on, as the first can re-use nothing. {INTERVAL_NOTE}",
         (
             MODEL,
@@ -122,7 +122,7 @@ def turns_table(panel: Panel) -> Table:
     return Table(
         "chameleon-turns",
         "Turn by turn",
-        "Over complete conversations: mean source re-use, share of conversations that change their stance at the turn, "
+        "Over scored conversations: mean source re-use, share of conversations that change their stance at the turn, "
         "mean confidence, and the share of each stance as the judge gave it.",
         (
             MODEL,
@@ -147,7 +147,8 @@ def completeness_table(panel: Panel) -> Table:
             (
                 sample.pair.model,
                 sample.temperature,
-                len(sample.figures),
+                sample.complete,
+                len(sample.unscored),
                 len(sample.others),
                 len(sample.unanswered),
                 sample.expected,
@@ -156,14 +157,15 @@ def completeness_table(panel: Panel) -> Table:
                 ", ".join(f"{kind} {number:,}" for kind, number in sorted(failed.items())) or None,
                 ", ".join(f"{step} {number:,}" for step, number in panel.steps(sample).most_common()) or None,
                 panel.held(sample),
-                sum(not figures.is_defined for figures in sample.figures),
+                sample.undefined,
                 sum(not figures.changes for figures in sample.figures),
             )
         )
     return Table(
         "chameleon-completeness",
         "What is there",
-        "A conversation is complete when every turn that was to be asked is there; only complete ones enter means. The "
+        "A conversation is complete when every turn that was to be asked is there; only complete ones that are scored "
+        f"enter means. {UNSCORED_NOTE} The "
         "turns after one that failed are held back, and asked once it is answered. Undefined are conversations of a "
         "single turn, or of which a reading leaves too little for a rate; “no change” are those that never change "
         "their stance, whose confidence of changes counts as 0 in eq. (2).",
@@ -171,6 +173,7 @@ def completeness_table(panel: Panel) -> Table:
             MODEL,
             TEMPERATURE,
             Column("complete", "Complete", "count"),
+            UNSCORED,
             Column("incomplete", "Incomplete", "count"),
             Column("unanswered", "Not begun", "count"),
             Column("expected", "Turns expected", "count"),
@@ -190,13 +193,15 @@ def troubles_table(panel: Panel) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for sample in panel.samples:
         told = panel.troubles(sample)
-        counts = (told.turns, told.refused, told.unclear, told.repaired, told.unreadable, panel.unjudged(sample))
+        counts = (told.turns, told.refused, told.empty, told.cut, told.unclear)
+        judged = (told.repaired, told.unreadable, panel.unjudged(sample))
         rest = (told.invalid_citations, told.without_sources, told.shortened)
-        rows.append((sample.pair.model, sample.temperature, *counts, *rest))
+        rows.append((sample.pair.model, sample.temperature, *counts, *judged, *rest))
     return Table(
         "chameleon-troubles",
         "What befell the turns",
-        "Of all turns there are. Unclear: no clear stance, by the judge's word or since its reply could not be read. "
+        "Of all turns there are. Empty: an answer without a word; cut: one that max_tokens cut off. Unclear: no clear "
+        "stance, by the judge's word, or since the answer is empty or refused or its judgement could not be read. "
         "Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the answer, or not readably, so "
         "that it has no confidence. Invalid citations are numbers and addresses in an answer that stand for no page it "
         "was shown. A prompt is shortened where it left out earlier turns or whole pages.",
@@ -205,6 +210,8 @@ def troubles_table(panel: Panel) -> Table:
             TEMPERATURE,
             Column("turns", "Turns", "count"),
             Column("refused", "Refused", "count"),
+            Column("empty", "Empty", "count"),
+            Column("cut", "Cut", "count"),
             Column("unclear", "Unclear", "count"),
             Column("repaired", "Repaired", "count"),
             Column("unreadable", "Unreadable", "count"),

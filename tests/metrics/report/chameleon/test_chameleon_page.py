@@ -128,3 +128,28 @@ def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
     assert [standing.model for standing in made.standings] == ["sim/steady (first) @ 0", "sim/steady (second) @ 0"]
     assert made.browser.pairs == ("sim/steady (first) @ 0", "sim/steady (second) @ 0")
     assert len(made.browser.whole) == 6
+
+
+def test_where_nothing_was_measured_the_page_says_why_and_draws_and_ranks_nothing(tmp_path: Path) -> None:
+    records = [
+        turn_record(
+            turn=turn, conversation=name, stance="unclear", confidence=None, text="So.", raw_judgement="rubbish"
+        )
+        for name in "ab"
+        for turn in (1, 2, 3)
+    ]
+    found = contents([written_run(tmp_path, records)], resampling=FAST)
+    made = page(found).decode()
+    assert (
+        "<strong>No score worth reading.</strong><ul><li>m has no score worth reading: 6 of 6 turns have no clear "
+        "stance (6 answers without a readable verdict of the judge)</li></ul>" in made
+    )
+    assert "Nothing is missing" not in made and "none is missing" not in made
+    assert [figure.spec for figure in found.findings.figures] == [None] * 3
+    tables = {table.name: table for table in found.findings.tables}
+    [row] = [row for row in tables["chameleon-table-1-scores"].records() if row["source"] == "this run"]
+    numbers = {name: row[name] for name in row if name not in ("source", "model", "temperature")}
+    assert {value for value in numbers.values() if value is not None} == {0, 2}
+    assert (row["rank"], row["score"], row["conversations"], row["unscored"]) == (None, None, 0, 2)
+    for name in ("chameleon-turns", "chameleon-figure-3-confidence", "chameleon-figure-4-reuse", "chameleon-domains"):
+        assert not tables[name].rows
