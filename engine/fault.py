@@ -24,7 +24,8 @@ class Stop(Struct, frozen=True):
 
 
 class LocalFault(Exception):
-    """A local folder, store or disk can't be used. One line: what, where, what to do."""
+    """Our own machine can't do its part: a folder, store or disk can't be used, a library is missing, a helper process
+    does not start. One line: what, where, what to do."""
 
 
 class RunHeld(LocalFault):
@@ -41,3 +42,14 @@ class Stopped(Exception):
     def __init__(self, stops: Sequence[Stop]) -> None:
         super().__init__("; ".join(stop.detail for stop in stops))
         self.stops = tuple(stops)
+
+
+def missing_module(error: BaseException) -> str:
+    """The module that an ImportError is about, by its first name, also where a library raised an error of its own in
+    its place; "" where none is missing."""
+    at: BaseException | None = error
+    while at is not None:
+        if isinstance(at, ModuleNotFoundError) and at.name:
+            return at.name.partition(".")[0]
+        at = (at.__cause__ or at.__context__) if isinstance(at, ImportError) else None
+    return ""

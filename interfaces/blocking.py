@@ -118,8 +118,13 @@ class SyncEngine:
         return self._do(lambda: self._engine.search(model, query, count))
 
     def read(self, url: str) -> Page:
-        """A page's text: robots.txt obeyed, redirects followed. It never fails, it says why it gave nothing."""
+        """A page's text: robots.txt obeyed, redirects followed. A page says itself why it gave nothing; raises
+        LocalFault where this machine can't read pages, and Stopped where nothing more is sent."""
         return self._do(lambda: self._engine.read(url))
+
+    def check_pages(self) -> None:
+        """Raises LocalFault where this machine can't read pages, as where a parser is missing; sends nothing."""
+        self._do(self._engine.check_pages)
 
     def key_of(self, call: Call) -> str:
         """The call's key, as its outcome has it; nothing is sent. Empty where the call can't be written at all."""

@@ -73,6 +73,9 @@ class ChameleonWork(Struct, frozen=True):
         return read_done(folder)
 
     async def send(self, engine: Engine, folder: RunFolder, done: Done, item_ended: Callable[[], None]) -> list[Stop]:
+        if self.settings.mode not in ("replay", "strict"):
+            # Before anything is paid for. What is only repeated has its texts.
+            await engine.check_pages()
         under_test = dict.fromkeys(pair.model for pair in self.asked.pairs)
         at_once = at_once_of([self.settings.whole_lane_of(model) for model in under_test])
         return await run_sweep(engine, folder, self.dataset, self.asked, done, item_ended, at_once)

@@ -17,7 +17,7 @@ from .output import cut
 
 SAID_MAX = 240
 _MEANINGS = {
-    refusal.LOCAL_FAULT: "a local file, folder, store or disk can't be used",
+    refusal.LOCAL_FAULT: "a fault of this machine: mend it, then start again",
     refusal.RESUMABLE: "stopped before the end, and can be resumed",
     refusal.WITH_FAILURES: "finished, with failures",
 }

@@ -18,7 +18,8 @@ INTERRUPTED = SIGNAL + 2
 
 EXIT_CODES = (
     "exit codes: 0 all is valid; 2 wrong usage; 3 finished with failures, or without a score worth reading; 4 stopped, "
-    "can be resumed; 5 a folder, store or disk that can't be used, or a failed verify; 130 and 143 interrupted"
+    "can be resumed; 5 a fault of this machine (folder, store, disk, library, network), or a failed verify; "
+    "130 and 143 interrupted"
 )
 
 

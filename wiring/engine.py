@@ -204,11 +204,17 @@ class Engine:
         return await search(self.ask, model, query, count, None if row is None else row.reach)
 
     async def read(self, url: str) -> Page:
-        """A page's text: robots.txt obeyed, redirects followed. It never fails, it says why it gave nothing."""
+        """A page's text: robots.txt obeyed, redirects followed. A page says itself why it gave nothing; raises
+        LocalFault where this machine can't read pages, and Stopped where nothing more is sent."""
         self._refuse_other_loops()
         if self._reader is None:
             raise RuntimeError(_CLOSED)
         return await self._reader.read(url)
+
+    async def check_pages(self) -> None:
+        """Raises LocalFault where this machine can't read pages, as where a parser is missing; sends nothing."""
+        self._refuse_other_loops()
+        await self._extraction.start()
 
     def key_of(self, call: Call) -> str:
         """The call's key, as its outcome has it; nothing is sent. Empty where the call can't be written at all."""

@@ -16,6 +16,7 @@ from lxml import html  # type: ignore[import-untyped]
 
 from .content import DECODED_MAX, Content, NotReadable, TooMuch, decoded, decompressed, kind_of, without_more_layers
 from .extracted import TEXT_MAX, Extracted
+from .robots_rules import judge
 
 PDF_PAGES_MAX = 200
 _TITLE_MAX = 300
@@ -25,9 +26,37 @@ _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff
 _SPACES = re.compile(r"[^\S\n]+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
+# Longer than _SHORT, so that it has to be trafilatura's.
+_SENTENCE = "A ferry leaves the harbour every hour, and takes passengers and bicycles to the island. "
+_SMALL_HTML = f"<html><title>Ferries</title><body><article><p>{4 * _SENTENCE}</p></article></body></html>".encode()
+_SMALL_PDF = b"""%PDF-1.4
+1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
+2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
+3 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R /Resources <</Font <</F 5 0 R>>>>>> endobj
+4 0 obj <</Length 37>> stream
+BT /F 12 Tf 10 100 Td (Ferries) Tj ET
+endstream endobj
+5 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj
+trailer <</Root 1 0 R>>
+%%EOF
+"""
+
+
+def check_parsers() -> None:
+    """Raises what a parser raises that can't work on this machine: each one reads a little."""
+    found = extract(_SMALL_HTML, "text/html", "")
+    if found.detail or _SENTENCE.strip() not in found.text:
+        raise RuntimeError(f"trafilatura finds no text in a sound page ({found.detail or found.status})")
+    found = extract(_SMALL_PDF, "application/pdf", "")
+    if found.text != "Ferries":
+        raise RuntimeError(f"pypdfium2 finds no text in a sound PDF ({found.detail or found.status})")
+    decoded("Fähren und Fahrräder. ".encode("cp1252"), "")
+    if judge(b"User-agent: *\nDisallow: /no", "", "https://example.com/no", "any").is_allowed:
+        raise RuntimeError("protego finds no rule in a sound robots.txt")
+
 
 def extract(body: bytes, content_type: str, encoding: str) -> Extracted:
-    """Never raises but for want of memory."""
+    """Raises MemoryError, ImportError and OSError alone: what our own machine lacks."""
     try:
         content = decompressed(body, encoding)
         if "gzip" not in content_type.lower():
@@ -83,8 +112,8 @@ def _from_html(page: str) -> Extracted:
             detail = "nested too deeply to find its main text: the whole page"  # the parser dropped what lies deeper
         else:
             text = trafilatura.extract(tree, fast=True, include_comments=False) or ""
-    except MemoryError:
-        raise
+    except (MemoryError, ImportError, OSError):
+        raise  # our own machine's
     except Exception as error:  # noqa: BLE001 (what two parsers make of a broken page, nobody can list)
         detail = f"trafilatura failed on it ({type(error).__name__})"
     if len(text) >= _SHORT:

@@ -86,7 +86,10 @@ class Robots:
         judged = await self._judged(rules.file, rules.file_hash, url)
         refusal: tuple[PageStatus, str] | None = None
         if not judged.is_allowed:
-            refusal = ("disallowed", f"{url.robots} forbids it to robots")
+            said = (
+                f"can't be judged, which forbids everything: {judged.lack}" if judged.lack else "forbids it to robots"
+            )
+            refusal = ("disallowed", f"{url.robots} {said}")
         delay_s = min(judged.delay_s, CRAWL_DELAY_MAX_S)
         return Verdict(rules.keys, refusal, delay_s, is_sent, rules.took_s, judged.took_s)
 

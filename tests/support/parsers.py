@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 from millstream.bench.millstone.importing.pages import Read, read_page
 
@@ -15,5 +14,5 @@ def raises_on_b(data: bytes) -> Read:
 
 def hangs_on_b(data: bytes) -> Read:
     while b"<h1>b</h1>" in data:
-        time.sleep(0.1)
+        pass
     return read_page(data)

@@ -22,6 +22,7 @@ class Answer(Struct, frozen=True):
     location: str | None = None
     content_type: str = "text/html"
     kind: FailureKind | None = None
+    encoding: str = ""
     took_s: float = 0.1
     attempts: int = 1
 
@@ -71,7 +72,7 @@ class ScriptedWeb:
         if answer.kind is not None:
             failure = Failure(answer.kind, f"{answer.kind} it was", answer.status or None)
             return Outcome(call, failure=failure, key=key, attempts=attempts)
-        fetched = Fetched(answer.status, answer.content_type, "", answer.location, answer.body)
+        fetched = Fetched(answer.status, answer.content_type, answer.encoding, answer.location, answer.body)
         reply = Reply("", raw_hash=sha256(answer.body).hexdigest(), fetched=fetched)
         return Outcome(call, reply=reply, key=key, attempts=attempts, latency_ms=answer.took_s * 1000)
 

@@ -16,7 +16,7 @@ from typing import Any
 import trafilatura
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from ....providers.pages.workers import Failed, Killed, Worker
+from ....providers.pages.workers import Failed, Killed, Means, Worker
 from ..dataset import Side
 from ..dataset_file import DatasetError, read_bytes
 from .blocks import Block, Titled, arguments_of, is_end, looks_like_heading, title_of
@@ -48,7 +48,7 @@ def read_pages(folder: Path, read: Callable[[bytes], Read] | None = None, within
     paths = sorted(path for path in folder.glob("*") if path.suffix.lower() in _SUFFIXES)
     if not paths:
         raise DatasetError(f"{folder}: expected a folder of saved pages, came one without any .html file")
-    with closing(Worker((__name__,))) as worker:
+    with closing(Worker(Means(modules=(__name__,), work="process that reads pages"))) as worker:
         for path in paths:
             yield _source_of(path, lambda data: worker.run(read or read_page, data, within_s=within_s))
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import re
+from hashlib import sha256
 from itertools import pairwise
 
+import msgspec
 import pytest
+from msgspec import structs
 from page_hosts import Kept
 from scripted_web import NOT_FOUND, Answer, ExtractionHere, ScriptedWeb, failed, moved, said
 from virtual_time import run_virtually
 
 from millstream.engine.admission import Stop
-from millstream.engine.call import Call
+from millstream.engine.call import Call, Fetched
+from millstream.engine.entries import derived_key
 from millstream.engine.fault import Stopped
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, WITHIN_S
+from millstream.providers.pages.extracted import Extracted
 from millstream.providers.pages.page import Page
 from millstream.providers.pages.reader import PageReader
+from millstream.providers.pages.robots_rules import RobotsVerdict
+from millstream.providers.pages.workers import WorkerFault
 
 RULES = "http://a.com/robots.txt"
 URL = "http://a.com/page"
@@ -158,6 +165,48 @@ def test_rules_that_can_not_be_had_mean_what_their_standard_says(answer: Answer,
     assert page.status == status
     assert (URL in web.urls) == (status == "ok")
     assert page.status == "ok" or "robots" in page.detail or answer.kind in ("rejected",)
+
+
+def test_rules_that_no_parser_can_judge_forbid_and_say_that_they_were_not_judged() -> None:
+    compressed = structs.replace(rules("User-agent: *"), encoding="br")
+    (page,) = read(ScriptedWeb({URL: said("Ferries."), RULES: compressed}), URL)
+    assert page.status == "disallowed"
+    assert page.detail == (
+        f"{RULES} can't be judged, which forbids everything: compressed as 'br', which was not asked for"
+    )
+
+
+class Unable(ExtractionHere):
+    """On a machine where no worker can be started."""
+
+    async def extract(self, fetched: Fetched) -> Extracted:
+        raise WorkerFault("no worker")
+
+    async def judge(self, robots: Fetched, url: str) -> RobotsVerdict:
+        raise WorkerFault("no worker")
+
+
+@pytest.mark.parametrize("has_rules", [True, False])
+def test_where_no_worker_can_be_started_no_page_has_a_status_and_nothing_is_kept(has_rules: bool) -> None:
+    web, kept = ScriptedWeb({URL: said("Ferries."), **({RULES: rules("User-agent: *")} if has_rules else {})}), Kept()
+    with pytest.raises(WorkerFault):
+        run_virtually(PageReader(web.ask, kept, Unable()).read(URL))
+    assert kept.values == {}
+    assert read(web, URL, kept=kept)[0].status == "ok"
+
+
+def test_what_version_1_kept_is_found_anew() -> None:
+    """It kept a verdict for each page that no worker had looked at."""
+    robots, web = rules("User-agent: *\nDisallow: /no"), ScriptedWeb({URL: said("Ferries.")})
+    web.pages[RULES] = robots
+    at = ExtractionHere()
+    (judged_by, parsed_by), kept = (version.partition("; ")[2] for version in (at.robots_version, at.version)), Kept()
+    how = f"robots 1; {judged_by} millstream  /page"
+    kept.values[derived_key(sha256(robots.body).digest(), how.encode())] = msgspec.msgpack.encode([False, 0.0, 0.0])
+    how = f"text 1; {parsed_by}\ntext/html\n"
+    untrue = ["not_text", "", "", "no parser survives it: its process could not be started"]
+    kept.values[derived_key(sha256(web.pages[URL].body).digest(), how.encode())] = msgspec.msgpack.encode(untrue)
+    assert read(web, URL, kept=kept)[0].status == "ok"
 
 
 def test_rules_are_read_once_a_host_however_many_pages_are_wanted_at_once() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +19,12 @@ import pytest
 import tasks
 from loops import on_each_loop, run_on
 
-from millstream.providers.pages.workers import Failed, Killed, Worker, Workers
+from millstream.providers.pages.workers import Failed, Killed, Means, Worker, WorkerFault, Workers
 
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    with closing(Worker(memory_max=256 << 20)) as found:
+    with closing(Worker(Means(memory_max=256 << 20))) as found:
         yield found
 
 
@@ -34,10 +36,27 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@contextmanager
+def no_descriptors() -> Iterator[Callable[[], None]]:
+    """This process can open no file more, until it is told that it may."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    last = os.open(os.devnull, os.O_RDONLY)
+    os.close(last)
+
+    def free() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (last, limits[1]))
+    try:
+        yield free
+    finally:
+        free()
+
+
 @pytest.mark.parametrize(
     ("task", "arguments", "why"),
     [
-        (tasks.hang, (), "timeout"),
+        (tasks.spin, (), "timeout"),
         (tasks.hang_in_c, (), "timeout"),
         (tasks.allocate, (300,), "memory"),
         (tasks.die, (3,), "crash"),
@@ -54,9 +73,80 @@ def test_a_task_beyond_its_limits_ends_alone(
     assert ended.value.why == why
     assert time.monotonic() - began < 10
     assert worker.run(tasks.allocate, 100, within_s=20) == 100 << 20
-    assert (worker.run(os.getpid, within_s=20) == first) == (why == "memory")
-    if why != "memory":
-        assert not is_alive(first)
+    assert not is_alive(first)
+
+
+# What says nothing about a task, since it was our own machine's: the process tries it once more, and that counts.
+PASSING: dict[str, tuple[Callable[..., Any], int]] = {
+    "killed": (tasks.once, signal.SIGKILL),
+    "ended": (tasks.once, signal.SIGTERM),
+    "out of processor time by a limit of the machine": (tasks.once, signal.SIGXCPU),
+    "broken down": (tasks.once, signal.SIGSEGV),
+    "out of memory that another task holds": (tasks.allocate_at_second, 300),
+}
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_what_happens_to_a_process_once_decides_nothing(worker: Worker, name: str, tmp_path: Path) -> None:
+    task, number = PASSING[name]
+    worker.run(os.getpid, within_s=20)
+    assert worker.run(task, str(tmp_path / "mark"), number, within_s=20) in ("done", 1 << 20)
+
+
+def test_a_process_that_is_stopped_once_decides_nothing(tmp_path: Path) -> None:
+    with closing(Worker(Means(stalled_s=1.0))) as worker:
+        assert worker.run(tasks.once, str(tmp_path / "mark"), signal.SIGSTOP, within_s=1.0) == "done"
+
+
+# And at the second time it is told as a fault of our own machine, never as the task's.
+FAULTS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], str]] = {
+    "killed": (tasks.send_itself, (signal.SIGKILL,), r"ended from outside \(SIGKILL\)"),
+    "without descriptors": (tasks.lack_file_descriptors, (), "Too many open files"),
+    "without a module": (tasks.lack_a_module, (), "no_such_parser is missing: pip install no_such_parser"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_our_own_machine_is_told_as_that(worker: Worker, name: str) -> None:
+    task, arguments, told = FAULTS[name]
+    with pytest.raises(WorkerFault, match=told):
+        worker.run(task, *arguments, within_s=0.2)
+    assert worker.run(len, b"abc", within_s=20) == 3
+
+
+def test_a_task_that_is_given_no_processor_time_has_not_taken_too_long() -> None:
+    told = r"a task waited 0\.5 s for the processor"
+    with closing(Worker(Means(stalled_s=0.5))) as worker, pytest.raises(WorkerFault, match=told):
+        worker.run(tasks.hang, within_s=0.2)
+
+
+UNABLE: dict[str, tuple[Means, str]] = {
+    "a module is missing": (Means(modules=("no_such_parser",)), "no_such_parser is missing: pip install no_such_"),
+    "another one says so": (Means(check=tasks.lack_a_part_of_lxml), "no_such_parser is missing: pip install no_such"),
+    "it is killed": (Means(modules=("tasks",), check=tasks.kill_itself), "its process"),
+    "it breaks down": (Means(check=tasks.abort), "its process broke down"),
+    "it is too slow": (Means(check=tasks.take_a_second, start_s=0.5), r"it was not ready within 0\.5 s"),
+}
+
+
+@pytest.mark.parametrize("name", UNABLE)
+def test_a_worker_that_can_not_start_is_our_own_fault(name: str) -> None:
+    means, told = UNABLE[name]
+    said = f"no worker process can be started: {told}"
+    with closing(Worker(means)) as worker, pytest.raises(WorkerFault, match=said) as fault:
+        worker.run(len, b"abc", within_s=20)
+    assert "\n" not in str(fault.value)
+
+
+def test_the_start_of_a_process_takes_nothing_of_its_tasks_time() -> None:
+    with closing(Worker(Means(check=tasks.take_a_second))) as worker:
+        assert worker.run(len, b"abc", within_s=0.2) == 3
+
+
+def test_a_process_that_finds_no_descriptor_is_waited_for() -> None:
+    with closing(Worker(Means(start_s=20.0))) as worker, no_descriptors() as free:
+        threading.Timer(1.5, free).start()
+        assert worker.run(len, b"abc", within_s=20) == 3
 
 
 def test_a_task_has_a_little_less_than_its_memory_so_that_sending_its_end_takes_no_more(worker: Worker) -> None:
@@ -87,7 +177,7 @@ def test_a_killed_task_leaves_those_beside_it_alone(loop: str) -> None:
     async def work() -> list[object]:
         workers = Workers(2)
         try:
-            hung = asyncio.create_task(workers.run(tasks.hang, within_s=1.0))
+            hung = asyncio.create_task(workers.run(tasks.spin, within_s=1.0))
             found: list[object] = [await workers.run(len, b"x" * size, within_s=20) for size in range(200)]
             with pytest.raises(Killed):
                 await hung

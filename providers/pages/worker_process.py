@@ -1,0 +1,94 @@
+"""What runs in a worker's process: the proof that it works, and tasks within their limits.
+
+Owns the limits of processor time and memory, and which errors are our own machine's. Starts no process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import mmap
+import os
+import resource
+import signal
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ...engine.fault import missing_module
+
+T = TypeVar("T")
+
+# Of a task's memory, for what its end is sent with, when the limit is lifted.
+_FOR_SENDING = 16 << 20
+# A worker whose parent is gone ends itself so long after it was due.
+_ORPHANED_S = 30
+
+
+def be_silent() -> None:
+    # Killed at once, even within a parser that hands no signal on to Python.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # What parsers say of broken pages would stand between the lines of the progress.
+    silent = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(silent, stream)
+    logging.disable(logging.CRITICAL)
+
+
+def prove(modules: tuple[str, ...], check: Callable[[], None] | None) -> str:
+    """Whether this process can do its work: "", or in one line what it lacks."""
+    try:
+        for name in modules:
+            importlib.import_module(name)
+        if check is not None:
+            check()
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is why no task can be run)
+        return _told(error)
+    return ""
+
+
+def _told(error: Exception) -> str:
+    name = missing_module(error)
+    if name:
+        return f"{name} is missing: pip install {name}, or install Millstream anew"
+    said = " ".join(str(error).split())[:500]
+    if isinstance(error, ImportError):
+        return f"{said}: install Millstream anew"
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def run_bounded(
+    memory_max: int, within_s: float, wall_s: float, function: Callable[..., T], arguments: Sequence[Any]
+) -> tuple[str, Any]:
+    # Only while the function runs: a message for which there is no memory would leave its task without an end.
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    # Address space is never less than memory. Interpreter and parsers take some 60 MiB of it, 45 of them in use.
+    most = memory_max - _FOR_SENDING
+    signal.alarm(int(wall_s) + _ORPHANED_S)
+    # By the processor's clock: that our machine is slow, stopped or set to another time is no fault of a task.
+    signal.setitimer(signal.ITIMER_PROF, within_s)
+    try:
+        resource.setrlimit(
+            resource.RLIMIT_AS, (most if limits[1] == resource.RLIM_INFINITY else min(most, limits[1]), limits[1])
+        )
+        return "ok", function(*arguments)
+    except MemoryError:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        return ("memory", None) if _can_have(memory_max) else ("fault", "this machine has no memory left for it")
+    except ImportError as error:
+        return "fault", _told(error)
+    except Exception as error:  # noqa: BLE001 (nobody can list what parsers raise, and not all of it can be sent on)
+        # A function that is given bytes asks the system for nothing of the caller's.
+        kind = "fault" if isinstance(error, OSError) and error.errno is not None else "error"
+        return kind, f"{type(error).__name__}: {error}"[:500]
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.alarm(0)
+
+
+def _can_have(memory: int) -> bool:
+    try:
+        mmap.mmap(-1, memory).close()
+    except (OSError, ValueError, MemoryError):
+        return False
+    return True
