@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from millstream.bench.millstone.importing.pages import Read, read_page
 
 
