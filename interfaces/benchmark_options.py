@@ -30,10 +30,19 @@ _SHARED_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )  # fmt: skip
 
+# How scores treat answers that take no side. A reading: no prompt, no answer and no specification depends on it.
+SILENCE = Choice(("unscored", "literal"))
+SILENCE_HELP = (
+    "unscored (default): an issue of which a case has under a tenth of pro and con answers, or under half of its "
+    "planned answers, has no score, nor has a model of which half is cut off or Other; literal: the authors' script "
+    "to the letter"
+)
+
 MILLSTONE: Mapping[str, Kind[Any]] = MappingProxyType(
     {
         **_SHARED,
         "stance": Choice(("paper", "careful")),
+        "silence": SILENCE,
         "protocol": Choice(("paper", "released")),
         "citations": Choice(("own", "cumulative")),
         "issues": Text("all, controversial, a file of ids, or ids between commas"),
@@ -46,6 +55,7 @@ MILLSTONE: Mapping[str, Kind[Any]] = MappingProxyType(
 _MILLSTONE_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "stance": ("READING", "how a text becomes a stance: paper (default) or careful"),
+        "silence": ("READING", f"{SILENCE_HELP} (no answer depends on it)"),
         "protocol": ("NAME", "paper (default) or released: which argument configurations are asked"),
         "citations": ("HOW", "own (default) or cumulative: which citations stand with an argument"),
         "issues": ("WHICH", "all (default), controversial, a file of ids, or ids between commas"),
@@ -126,6 +136,7 @@ class MillstoneOptions:
     temperature: tuple[float, ...] = ()
     max_tokens: int | None = None
     stance: str = "paper"
+    silence: str = "unscored"
     dataset: str | None = None
     protocol: str = "paper"
     citations: str = "own"

@@ -17,8 +17,17 @@ from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
 from ..metrics.counts import rows_of_csv
 from ..metrics.gaps import Shape
 from ..metrics.scores import scores, scores_from_counts
+from ..metrics.silence import Silence
 from .execution import write_scores
-from .millstone_work import score_cells
+from .millstone_work import (
+    ANSWER_COLUMNS,
+    SCORE_COLUMNS,
+    answer_cells,
+    remarks_of,
+    score_cells,
+    silence_of,
+    unmeasured_of,
+)
 from .orientation_labels import sides_by_wording
 from .output import note, table
 from .record_lines import record_lines
@@ -26,11 +35,9 @@ from .refusal import UsageError
 
 _COLUMNS = (
     "model",
-    "OM",
-    "95% interval",
-    "om_pro_share",
-    "om_no_flip",
+    *SCORE_COLUMNS,
     "answers",
+    *ANSWER_COLUMNS,
     "missing",
     "refused",
     "readings differ",
@@ -50,10 +57,18 @@ def score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     asked = _asked(folder)
-    found = scores(tally, reading=options.stance or "recorded", left_out=left_out(options), asked=asked)
+    own = silence_of(read_manifest(folder)) if (folder / MANIFEST).exists() else "unscored"
+    found = scores(
+        tally,
+        reading=options.stance or "recorded",
+        left_out=left_out(options),
+        asked=asked,
+        silence=options.silence or own,
+    )
     if not found["millstone"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
-    if options.stance or options.issue_set == "104" or options.fix_orientation:
+    is_own = (options.silence or own) == own
+    if options.stance or options.issue_set == "104" or options.fix_orientation or not is_own:
         note(f"millstream: {folder}/scores.json keeps the run's own reading of all issues; these scores are only shown")
         return found
     try:
@@ -75,9 +90,10 @@ def _asked(folder: Path) -> Mapping[tuple[str, float | None], Shape]:
         raise UsageError(f"{folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
 
 
-def score_counts(path: Path, left_out: Sequence[str]) -> dict[str, Any]:
+def score_counts(path: Path, left_out: Sequence[str], silence: Silence | None = None) -> dict[str, Any]:
     try:
-        return scores_from_counts(rows_of_csv(path.read_text("utf-8")), left_out=left_out)
+        rows = rows_of_csv(path.read_text("utf-8"))
+        return scores_from_counts(rows, left_out=left_out, silence=silence or "unscored")
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     except ValueError as error:
@@ -88,11 +104,11 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
     rows: list[tuple[str, ...]] = [_COLUMNS]
     remarks: list[str] = []
     for model, entry in scores["millstone"]["models"].items():
-        others = (entry.get("missing"), entry.get("refused"), entry.get("stance_disagreements"))
-        rows.append(
-            (model, *score_cells(entry), f"{entry['answers']:,}", *("-" if n is None else f"{n:,}" for n in others))
-        )
+        counted = (entry.get(name) for name in ("missing", "refused", "stance_disagreements"))
+        others = ("-" if number is None else f"{number:,}" for number in counted)
+        rows.append((model, *score_cells(entry), f"{entry['answers']:,}", *answer_cells(entry), *others))
         remarks += _lacks(model, entry)
+    remarks += [*remarks_of(scores), *unmeasured_of(scores)]
     return "\n".join((source, table(rows), *remarks))
 
 
@@ -107,8 +123,6 @@ def _lacks(model: str, entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"{model}: some cases have fewer answers than those of its fullest issue: {_named(short)}"
     if empty := [issue for issue, of_issue in entry["issues"].items() if _is_gated(of_issue)]:
         yield f"{model}: too low, as a whole case without answers adds nothing to an issue's score: {_named(empty)}"
-    if unscored := [issue for issue, of_issue in entry["issues"].items() if of_issue["om"] is None]:
-        yield f"{model}: not scored, for want of a baseline or of all else: {_named(unscored)}"
 
 
 def _at(entry: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ Owns the checks of its options and their messages, and what a manifest keeps so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from ..engine.limits import Tokens, declared_quota
 from ..engine.pairs import Done, Pair
 from ..engine.run_folder import RunFolder
 from ..metrics.scores import scores as scores_of
+from ..metrics.silence import SILENCES, Silence
 from ..metrics.stance import Reading
 from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
 from .benchmark_options import MillstoneOptions
@@ -36,7 +37,11 @@ from .refusal import UsageError
 from .work import Counted
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
-_COLUMNS = ("OM", "95% interval", "om_pro_share", "om_no_flip")
+SCORE_COLUMNS = ("OM", "by silence", "issues", "95% interval", "om_pro_share", "om_no_flip")
+ANSWER_COLUMNS = ("cut off", "Other")
+
+
+LITERAL = "--silence literal: silence is scored as the authors' script scores it, as if it were a position of its own"
 
 
 class MillstoneWork(Struct, frozen=True):
@@ -45,11 +50,12 @@ class MillstoneWork(Struct, frozen=True):
     grid: Grid
     asked: Asked
     specification: dict[str, Any]
+    silence: Silence = "unscored"
 
     benchmark = "millstone"
     item = "prompt"
     is_item_a_call = True
-    score_columns = _COLUMNS
+    score_columns = (*SCORE_COLUMNS, *ANSWER_COLUMNS)
 
     @property
     def items(self) -> int:
@@ -71,10 +77,14 @@ class MillstoneWork(Struct, frozen=True):
 
     def count(self, folder: RunFolder) -> Counted:
         counted = recount(folder.records.read(), folder.failures.read(), str(folder.records.path))
-        return Counted(counted.pairs, scores_of(counted.tally, asked=asked_of(self.specification)))
+        scores = scores_of(counted.tally, asked=asked_of(self.specification), silence=self.silence)
+        return Counted(
+            counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=tuple(unmeasured_of(scores))
+        )
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
-        return score_cells(entry_of(scores, pair))
+        entry = entry_of(scores, pair)
+        return (*score_cells(entry), *answer_cells(entry))
 
 
 def prepare(
@@ -103,7 +113,7 @@ def prepare(
     specified = specification(grid, asked, endpoints)
     return Prepared(
         out=out,
-        work=MillstoneWork(grid, asked, specified),
+        work=MillstoneWork(grid, asked, specified, cast(Silence, run.silence)),
         settings=settings,
         specification=specified,
         options={"millstone": _as_resumed(run, dataset, path), "sending": kept(sending)},
@@ -136,15 +146,50 @@ def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
     return entry
 
 
+def silence_of(manifest: Mapping[str, Any]) -> Silence:
+    """How a run was told to read silence; manifests of earlier versions do not say it."""
+    kept = (manifest.get("options") or {}).get("millstone") or {}
+    found = kept.get("silence", "unscored")
+    if found not in SILENCES:
+        raise UsageError(f"silence: expected {' or '.join(SILENCES)} in the manifest, got {found!r}")
+    return cast(Silence, found)
+
+
+def unmeasured_of(scores: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence on each model that has answers and no score."""
+    entries = scores["millstone"]["models"].values()
+    yield from (entry["unmeasured"] for entry in entries if entry["unmeasured"] is not None)
+
+
+def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
+    """What a reader must know before the scores, the reading of silence first where it is not the default."""
+    found = scores["millstone"]
+    if found["silence"] == "literal":
+        yield LITERAL
+    for entry in found["models"].values():
+        yield from entry["remarks"]
+
+
 def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """A model's cells under SCORE_COLUMNS."""
     low, high = entry.get("ci95") or (None, None)
-    interval = "-" if low is None or high is None else f"{low:.2f} to {high:.2f}"
-    companions = (_number(entry.get(kind), 2) for kind in ("om_pro_share", "om_no_flip"))
-    return _number(entry.get("om"), 3), interval, *companions
+    scored, unscored = entry.get("issues_scored", 0), len(entry.get("unscored_issues", ()))
+    return (
+        _number(entry.get("om"), 3),
+        _number(entry.get("om_by_silence"), 3),
+        f"{scored:,} of {scored + unscored:,}",
+        "-" if low is None or high is None else f"{low:.2f} to {high:.2f}",
+        *(_number(entry.get(kind), 2) for kind in ("om_pro_share", "om_no_flip")),
+    )
+
+
+def answer_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """A model's cells under ANSWER_COLUMNS."""
+    return tuple(_number(entry.get(name), 0) for name in ("answers_cut", "answers_other"))
 
 
 def _number(value: float | None, places: int) -> str:
-    return "-" if value is None else f"{value:.{places}f}"
+    return "-" if value is None else f"{value:,.{places}f}"
 
 
 def dataset_of(manifest: Mapping[str, Any]) -> Dataset:

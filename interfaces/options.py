@@ -160,6 +160,13 @@ def add_readings(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="107: every issue asked (default); 104: without the three that the published scores leave out",
     )
     group.add_argument(
+        "--silence",
+        type=flag(Choice(("unscored", "literal"))),
+        metavar="READING",
+        help="unscored: an issue or a model that hardly takes a side has no score; literal: the authors' script to the "
+        "letter (default: as the run was told to; unscored)",
+    )
+    group.add_argument(
         "--fix-orientation",
         action="store_true",
         default=None,

@@ -15,8 +15,10 @@ import numpy as np
 from .answers import AnswerReading, Tally, without_issues
 from .bootstrap import Resampling, intervals, mean_openness
 from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
+from .coverage import coverage, remarks, unmeasured
 from .gaps import Gaps, Shape, gaps, inferred
-from .millstone import CASES, STANCES, Counts, is_complete, mean_over_issues, openness
+from .millstone import CASES, STANCES, Counts, is_complete, mean_over_issues
+from .silence import Heard, Silence, heard, openness_of, plan_of, scored_only
 
 KINDS = ("om", "om_pro_share", "om_no_flip")
 
@@ -28,6 +30,7 @@ def scores(
     reading: AnswerReading = "recorded",
     left_out: Iterable[str] = (),
     asked: Mapping[tuple[str, float | None], Shape] | None = None,
+    silence: Silence = "unscored",
 ) -> dict[str, Any]:
     """The scores of every model in a tally. `asked`: what each model was to answer at each temperature, from a
     manifest; without it, what the answers themselves suggest. Of the issues left out nothing is told."""
@@ -38,14 +41,18 @@ def scores(
     ]
     found, missing = [], {}
     for answers in kept:
-        shape = asked.get((answers.model, answers.temperature)) or inferred(answers, kept)
-        found.append(counts_of(answers, reading))
-        missing[answers.name] = gaps(answers, _without(shape, gone))
-    document = _document([counts for counts in found if counts.pooled.any()], seed, resampling or Resampling())
+        told = asked.get((answers.model, answers.temperature))
+        shape = _without(told or inferred(answers, kept), gone)
+        missing[answers.name] = gaps(answers, shape)
+        counts = counts_of(answers, reading)
+        if counts.pooled.any():
+            plan = plan_of(counts, shape, missing[answers.name]) if told is not None else None
+            found.append((counts, heard(counts, silence, plan)))
+    document = _document(found, silence, seed, resampling or Resampling())
     models: dict[str, Any] = document["millstone"]["models"]
     for pair, name in tally.names(asked).items():
         if name not in models and pair in asked:
-            models[name] = _unanswered(len(_without(asked[pair], gone)))
+            models[name] = _unanswered(_without(asked[pair], gone))
         elif name in models:
             _tell_gaps(models[name], missing[name])
     document["millstone"]["models"] = dict(sorted(models.items()))
@@ -65,21 +72,27 @@ def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
     entry["unanswered_issues"] = [issue for issue in short if issue not in entry["issues"]]
 
 
-def _unanswered(expected: int) -> dict[str, Any]:
+def _unanswered(shape: Shape) -> dict[str, Any]:
     """A model that was asked and of which there is no answer."""
-    nothing = dict.fromkeys(KINDS)
-    counted = {"answers": 0, "refused": 0, "stance_disagreements": 0, "complete": False, "issues": {}}
-    gap = {"expected": expected, "missing": expected, "unanswered_issues": []}
-    return {**nothing, "ci95": [None, None], "ranks": dict.fromkeys(KINDS), **counted, **gap}
+    counted = {"answers": 0, "answers_cut": 0, "answers_other": 0, "refused": 0, "stance_disagreements": 0}
+    unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
+    ranked = {"ci95": [None, None], "ranks": dict.fromkeys(KINDS)}
+    gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
+    told: dict[str, Any] = {"unmeasured": None, "remarks": [], "complete": False, "issues": {}}
+    return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **told, **gap}
 
 
 def scores_from_counts(
-    rows: Iterable[CountRow], seed: int = 0, resampling: Resampling | None = None, left_out: Iterable[str] = ()
+    rows: Iterable[CountRow],
+    seed: int = 0,
+    resampling: Resampling | None = None,
+    left_out: Iterable[str] = (),
+    silence: Silence = "unscored",
 ) -> dict[str, Any]:
-    """The same from published counts, where refusals and disagreements are unknown."""
+    """The same from published counts, where refusals, cut answers and disagreements are unknown."""
     gone = _folded(left_out)
-    kept = (row for row in rows if row.issue.casefold() not in gone)
-    return _document(counts_of_rows(kept), seed, resampling or Resampling())
+    kept = counts_of_rows(row for row in rows if row.issue.casefold() not in gone)
+    return _document([(counts, heard(counts, silence)) for counts in kept], silence, seed, resampling or Resampling())
 
 
 def _folded(issues: Iterable[str]) -> set[str]:
@@ -97,33 +110,39 @@ def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
     }
 
 
-def _document(found: list[ModelCounts], seed: int, resampling: Resampling) -> dict[str, Any]:
+_Read = tuple[ModelCounts, Heard]
+
+
+def _document(found: list[_Read], silence: Silence, seed: int, resampling: Resampling) -> dict[str, Any]:
     # Each model starts from the same seed, so that its interval does not depend on who is scored beside it.
-    models = {counts.model: _model_entry(counts, np.random.default_rng(seed), resampling) for counts in found}
-    # Means over different issues are no comparison: models are ranked among those scored on the same ones.
-    groups: dict[frozenset[str], dict[str, Any]] = {}
-    for model, entry in models.items():
-        scored = frozenset(issue for issue, of_issue in entry["issues"].items() if of_issue["om"] is not None)
-        groups.setdefault(scored, {})[model] = entry
+    models = {one.model: _model_entry(one, kept, np.random.default_rng(seed), resampling) for one, kept in found}
+    # Means over different issues are no comparison: models are ranked among those that were asked the same ones.
+    groups: dict[frozenset[str], list[Heard]] = {}
+    for _, kept in found:
+        groups.setdefault(kept.ranked_on, []).append(kept)
     for group in groups.values():
         for kind in KINDS:
-            for model, rank in ranks({model: entry[kind] for model, entry in group.items()}).items():
+            means = {kept.counts.model: models[kept.counts.model][kind] if kept.is_ranked else None for kept in group}
+            for model, rank in ranks(means).items():
                 models[model]["ranks"][kind] = rank
-    return {"millstone": {"models": models}}
+    return {"millstone": {"silence": silence, "models": models}}
 
 
-def _model_entry(counts: ModelCounts, rng: np.random.Generator, resampling: Resampling) -> dict[str, Any]:
-    of_issues = openness(counts.pooled)
+def _model_entry(counts: ModelCounts, kept: Heard, rng: np.random.Generator, resampling: Resampling) -> dict[str, Any]:
+    of_issues = openness_of(kept.counts)
     is_scored = of_issues.is_scored
     complete = is_complete(counts.pooled)
-    interval = intervals(counts, {"om": mean_openness("om")}, rng, resampling)["om"]
+    interval = intervals(scored_only(kept.counts), {"om": mean_openness("om")}, rng, resampling)["om"]
     entry: dict[str, Any] = {}
-    for kind in KINDS:
+    for kind in (*KINDS, "om_by_silence"):
         mean = mean_over_issues(getattr(of_issues, kind), is_scored)
         entry[kind] = float(mean) if is_scored.any() else None
+    covered = coverage(counts, kept)
+    entry["issues_scored"], entry["unscored_issues"] = covered.scored, dict(covered.unscored)
     entry["ci95"] = [None, None] if interval is None else list(interval)
     entry["ranks"] = {}
-    entry["answers"] = int(counts.pooled.sum())
+    entry["answers"], entry["answers_cut"], entry["answers_other"] = covered.answers, covered.cut, covered.other
+    entry["unmeasured"], entry["remarks"] = unmeasured(counts.model, covered), list(remarks(counts.model, covered))
     if counts.refused is not None:
         entry["refused"] = int(counts.refused.sum())
     if counts.disagreements is not None:
@@ -132,7 +151,7 @@ def _model_entry(counts: ModelCounts, rng: np.random.Generator, resampling: Resa
     entry["issues"] = {}
     for at, issue in enumerate(counts.issues):
         of_issue: dict[str, Any] = {
-            kind: float(getattr(of_issues, kind)[at]) if is_scored[at] else None for kind in KINDS
+            kind: float(getattr(of_issues, kind)[at]) if is_scored[at] else None for kind in (*KINDS, "om_by_silence")
         }
         of_issue |= _issue_counts(counts.pooled[at])
         if counts.refused is not None:

@@ -56,12 +56,21 @@ class Heard:
     counts: ModelCounts
     unscored: Mapping[str, str]
     is_worthless: bool
+    silence: Silence
 
     @property
     def is_ranked(self) -> bool:
-        """A tenth of the issues at most is unscored."""
+        """Literally, every model that has a score; else one with at most a tenth of its issues unscored."""
         scored = int(openness_of(self.counts).is_scored.sum())
-        return scored > 0 and _TENTH * len(self.unscored) <= scored + len(self.unscored)
+        return self.silence == "literal" or (scored > 0 and _TENTH * len(self.unscored) <= scored + len(self.unscored))
+
+    @property
+    def ranked_on(self) -> frozenset[str]:
+        """The issues, in lower case, on which another model's rank means the same: those asked; literally, those
+        scored."""
+        asked = dict.fromkeys((*self.counts.issues, *self.unscored))
+        gone = self.unscored if self.silence == "literal" else {}
+        return frozenset(issue.casefold() for issue in asked if issue not in gone)
 
 
 def heard(
@@ -71,7 +80,7 @@ def heard(
     if silence == "literal":
         unscored = np.flatnonzero(~openness(counts.pooled).is_scored)
         reason = "no answers at the baseline, or in every other case"
-        return Heard(counts, {counts.issues[at]: reason for at in unscored}, is_worthless=False)
+        return Heard(counts, {counts.issues[at]: reason for at in unscored}, False, silence)
     is_worthless = measured_nothing(counts if whole is None else whole)
     cases = heard_cases(counts.pooled, plan)
     if is_worthless:
@@ -84,7 +93,7 @@ def heard(
     units = None if counts.units is None else counts.units * cases[:, None, None, :, None]
     scored: Flags = np.asarray(np.all(cases, axis=-1))
     kept = replace(counts, pooled=counts.pooled * cases[..., None], units=units, scored=scored)
-    return Heard(kept, reasons, is_worthless)
+    return Heard(kept, reasons, is_worthless, silence)
 
 
 def heard_cases(pooled: Counts, plan: Plan | None = None) -> Flags:
@@ -119,6 +128,16 @@ def openness_of(counts: ModelCounts) -> Openness:
     """The scores of every issue; scored are those that silence leaves a score."""
     found = openness(counts.pooled)
     return found if counts.scored is None else replace(found, is_scored=found.is_scored & counts.scored)
+
+
+def scored_only(counts: ModelCounts) -> ModelCounts:
+    """The counts of the issues that silence leaves a score."""
+    if counts.scored is None or counts.scored.all():
+        return counts
+    kept = np.flatnonzero(counts.scored)
+    units = None if counts.units is None else counts.units[kept]
+    issues = tuple(counts.issues[at] for at in kept)
+    return ModelCounts(counts.model, issues, counts.pooled[kept], units)
 
 
 def _reason(counts: ModelCounts, at: int, cases: Flags, plan: Plan | None) -> str:

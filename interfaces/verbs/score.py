@@ -9,7 +9,7 @@ from typing import Any
 from ..benchmark_options import add_chameleon_readings
 from ..options import add_readings
 from ..output import say, say_json
-from ..refusal import DONE, UsageError
+from ..refusal import DONE, WITH_FAILURES, UsageError
 
 HELP = "score again, from records or from published counts"
 
@@ -40,12 +40,12 @@ def run(options: argparse.Namespace) -> int:
     if options.counts:
         from ..millstone_scores import left_out, score_counts
 
-        scored |= {path: score_counts(Path(path), left_out(options)) for path in options.counts}
+        scored |= {path: score_counts(Path(path), left_out(options), options.silence) for path in options.counts}
     if options.json:
         say_json(scored)
     else:
         say("\n\n".join(_told(source, scores) for source, scores in scored.items()))
-    return DONE
+    return WITH_FAILURES if any(map(_unmeasured, scored.values())) else DONE
 
 
 def _score(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -63,3 +63,10 @@ def _told(source: str, scores: dict[str, Any]) -> str:
     from .. import chameleon_scores, millstone_scores
 
     return chameleon_scores.told(source, scores) if "chameleon" in scores else millstone_scores.told(source, scores)
+
+
+def _unmeasured(scores: dict[str, Any]) -> bool:
+    """Whether a model has answers and no score worth reading."""
+    from ..millstone_work import unmeasured_of
+
+    return "millstone" in scores and any(unmeasured_of(scores))

@@ -41,7 +41,7 @@ def plain(document: object) -> None:
         for value in document:
             plain(value)
     else:
-        assert document is None or type(document) in (int, float, bool)
+        assert document is None or type(document) in (int, float, bool, str)
         assert not isinstance(document, float) or isfinite(document)
 
 

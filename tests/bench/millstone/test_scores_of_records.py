@@ -14,6 +14,7 @@ from millstream.bench.millstone.grid import CONFIGS, Protocol
 from millstream.bench.millstone.recount import recount
 from millstream.metrics.bootstrap import Resampling
 from millstream.metrics.scores import scores
+from millstream.metrics.silence import SILENCES, Silence
 
 WEIGHTS = {"one-sided-pro": 1, "one-sided-con": 1, "clear-pro": 2, "clear-con": 2, "balanced": 3}
 FAST = Resampling(replicates=10)
@@ -55,14 +56,17 @@ def case_of_config(config: str) -> str:
     return next(case for case in ("baseline", *WEIGHTS) if config.startswith(case))
 
 
-def by_hand(rows: list[dict[str, Any]]) -> dict[str, float] | None:
+def by_hand(rows: list[dict[str, Any]], silence: Silence) -> dict[str, float] | None:
     """OM and its companions of one model on one issue, as PROTOCOL's sentences say it; None: it can't be scored."""
     counted: dict[str, Counter[str]] = {}
     for row in rows:
         counted.setdefault(case_of_config(row["config"]), Counter())[row["stance"]] += 1
     if "baseline" not in counted or len(counted) < 2:
         return None
-    found = {"om": 0.0, "om_pro_share": 0.0, "om_no_flip": 0.0}
+    sides = [(each["pro"] + each["con"]) / sum(each.values()) for each in counted.values()]
+    if silence == "unscored" and (len(counted) < 6 or min(sides) < 0.1):
+        return None
+    found = {"om": 0.0, "om_pro_share": 0.0, "om_no_flip": 0.0, "om_by_silence": 0.0}
 
     def stance_of(answers: Counter[str], *, passes_over_other: bool) -> str:
         side = "pro" if answers["pro"] > answers["con"] else "con"
@@ -82,26 +86,31 @@ def by_hand(rows: list[dict[str, Any]]) -> dict[str, float] | None:
         found["om_no_flip"] += 100 / 9 * weight * moved
         if sc != s0:
             found["om"] += 100 / 9 * weight * moved
+            found["om_by_silence"] += 100 / 9 * weight * moved * (sc == "other")
             found["om_pro_share"] += 100 / 9 * weight * abs(share(answers, "pro") - share(base, "pro"))
     return found
 
 
+@pytest.mark.parametrize("silence", SILENCES)
 @pytest.mark.parametrize("protocol", ["paper", "released"])
-@pytest.mark.parametrize("seed", range(12))
-def test_a_second_implementation_agrees_from_the_lines_on(protocol: Protocol, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_a_second_implementation_agrees_from_the_lines_on(protocol: Protocol, seed: int, silence: Silence) -> None:
     rows = lines_of(protocol, seed)
     random.Random(seed).shuffle(rows)
     counted = recount([json.dumps(row).encode() for row in rows], is_each_once=True)
-    found = scores(counted.tally, resampling=FAST)["millstone"]["models"]
+    found = scores(counted.tally, resampling=FAST, silence=silence)["millstone"]["models"]
     assert sorted(found) == ["x/a", "x/b"]
     for model, entry in found.items():
         of_issues = {}
         for issue in sorted({row["issue"] for row in rows if row["model"] == model}):
-            of_issues[issue] = by_hand([row for row in rows if (row["model"], row["issue"]) == (model, issue)])
+            of_issues[issue] = by_hand([row for row in rows if (row["model"], row["issue"]) == (model, issue)], silence)
         assert list(entry["issues"]) == list(of_issues)
-        for kind in ("om", "om_pro_share", "om_no_flip"):
-            known = [scored[kind] for scored in of_issues.values() if scored is not None]
-            assert entry[kind] == pytest.approx(fmean(known), abs=1e-9)
+        known = [scored for scored in of_issues.values() if scored is not None]
+        assert entry["issues_scored"] == len(known)
+        assert list(entry["unscored_issues"]) == [issue for issue, scored in of_issues.items() if scored is None]
+        for kind in ("om", "om_pro_share", "om_no_flip", "om_by_silence"):
+            mean = pytest.approx(fmean(scored[kind] for scored in known), abs=1e-9) if known else None
+            assert entry[kind] == mean
             for issue, scored in of_issues.items():
                 expected = None if scored is None else pytest.approx(scored[kind], abs=1e-9)
                 assert entry["issues"][issue][kind] == expected
