@@ -33,6 +33,8 @@ class LoadReport(Struct, frozen=True):
     tables: tuple[str, ...]
     tests: tuple[tuple[Path, tuple[str, ...], bool], ...]
     """Each folder, its models, and whether the client was the bottleneck."""
+    not_compared: str = ""
+    """Why no differences of the tests are given; empty where they are."""
 
 
 def are_load_tests(folders: Sequence[str]) -> bool:
@@ -75,6 +77,7 @@ def write_page(folders: Sequence[Path], out: Path) -> Path:
 def write(folders: Sequence[Path], out: Path) -> LoadReport:
     """Raises UsageError for a folder without a readable load test, LocalFault where the report can't be written."""
     from ...metrics.report.load.part import drawn
+    from ...metrics.report.load.plans import not_compared
     from ...metrics.report.load.series import LoadTest
 
     paths = list({path.resolve(): path.absolute() for path in folders}.values())
@@ -88,7 +91,7 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
     told = tuple(
         (path, tuple(test.load.models), test.load.client.is_bottleneck) for path, test in zip(paths, tests, strict=True)
     )
-    return LoadReport(out / PAGE, len(made.page), written, told)
+    return LoadReport(out / PAGE, len(made.page), written, told, not_compared(tests))
 
 
 def read(folder: Path) -> Load:
@@ -130,6 +133,7 @@ def as_json(report: LoadReport) -> dict[str, Any]:
             {"folder": str(path), "models": list(models), "client_was_bottleneck": is_bottleneck}
             for path, models, is_bottleneck in report.tests
         ],
+        "not_compared": report.not_compared or None,
     }
 
 
@@ -144,4 +148,6 @@ def told(report: LoadReport) -> str:
         for path, _, is_bottleneck in report.tests
         if is_bottleneck
     ]
+    if report.not_compared:
+        lines.append(f"not compared: {report.not_compared}")
     return "\n".join(lines)

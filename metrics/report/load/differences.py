@@ -1,7 +1,8 @@
 """Tests beside each other: what the later ones measured more or less than the first, with intervals.
 
 Owns which is compared with which. A later test's model is compared with the same model of the first test; where that
-has another one alone, with that. Rates and tokens a second have no interval: they are what was asked, and what came.
+has another one alone, with that; and with none where the two had different plans. Rates and tokens a second have no
+interval: they are what was asked, and what came.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from ...load.file import Part, Times
 from ...load.intervals import Apart, difference, ratio, seconds
 from ..html_tables import amount, duration
 from ..table import Cell, Column, Table
-from .series import TIMINGS, Series
+from .plans import plan_differences
+from .series import TIMINGS, LoadTest, Series
 from .tables import stepped
 from .words import between, rate_text
 
@@ -40,7 +42,7 @@ class Difference(Struct, frozen=True):
 
 
 def pairs(every: Sequence[Series]) -> list[tuple[Series, Series]]:
-    """Each later series, and what it is compared with."""
+    """Each later series of the same plan, and what it is compared with."""
     if not every:
         return []
     first = [each for each in every if each.test == every[0].test]
@@ -50,9 +52,13 @@ def pairs(every: Sequence[Series]) -> list[tuple[Series, Series]]:
         if each.test == every[0].test:
             continue
         beside = by_model.get(each.model) or (first[0] if len(first) == 1 else None)
-        if beside is not None:
+        if beside is not None and not plan_differences(_test_of(each), _test_of(beside)):
             found.append((each, beside))
     return found
+
+
+def _test_of(series: Series) -> LoadTest:
+    return LoadTest(series.test, series.load)
 
 
 def differences(every: Sequence[Series]) -> list[Difference]:
@@ -60,6 +66,10 @@ def differences(every: Sequence[Series]) -> list[Difference]:
 
 
 def _between(each: Series, first: Series) -> Iterator[Difference]:
+    if each.of.goal is not None:
+        # A search tries the rates that its server's answers lead it to: only what was measured at one rate compares.
+        yield from _at_rates(each, first)
+        return
     for timing in TIMINGS[:5]:
         yield from _of_times(each, first, timing.title, timing.of(each.of), timing.of(first.of))
     one, other = each.of.error_share, first.of.error_share

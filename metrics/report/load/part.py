@@ -21,6 +21,7 @@ from .charts_rates import by_rate_figure, overlaid_by_rate_figure
 from .charts_spectrum import spectrum_figure, streaming_figure
 from .charts_time import over_time_figure, overlaid_over_time_figure
 from .differences import Difference, differences, differences_table, shown_differences
+from .plans import PLANS, PlanDifference, not_compared, plans_table, unlike
 from .series import TIMINGS, LoadTest, Series, series_of
 from .tables import stepped
 
@@ -39,7 +40,7 @@ def drawn(tests: Sequence[LoadTest], command: str = "") -> Drawn:
     """The same tests give the same bytes."""
     every = series_of(tests)
     found = differences(every)
-    made = {table.name: table for table in _tables(every, found)}
+    made = {table.name: table for table in _tables(every, found, list(unlike(tests)))}
     sections = tuple(_sections(tests, every, made, found, command))
     figures = tuple(figure for figure, _ in _figures(every, made))
     part = Part("Load tests", sections, figures, {}, style=_STYLE)
@@ -53,7 +54,9 @@ _STYLE = """
 """
 
 
-def _tables(every: Sequence[Series], found: Sequence[Difference]) -> Iterator[Table]:
+def _tables(
+    every: Sequence[Series], found: Sequence[Difference], unlike_plans: Sequence[PlanDifference]
+) -> Iterator[Table]:
     yield tables.summary_table(every)
     yield tables.percentiles_table(every)
     yield tables.over_time_table(every)
@@ -63,6 +66,8 @@ def _tables(every: Sequence[Series], found: Sequence[Difference]) -> Iterator[Ta
     if any(each.of.errors for each in every):
         yield tables.errors_table(every)
         yield tables.errors_over_time_table(every)
+    if unlike_plans:
+        yield plans_table(unlike_plans)
     if found:
         yield differences_table(found)
 
@@ -101,6 +106,8 @@ def _sections(
 ) -> Iterator[Section]:
     figures = _figures(every, made)
     yield Section("summary", "Summary", _summary(tests, every, made))
+    if PLANS in made:
+        yield Section("plans", "Different plans", table_section(made[PLANS]))
     if found:
         yield Section("differences", "Beside each other", "".join(_differences(found)))
     yield _drawn_section("over-time", "Over time", figures, "load-over-time")
@@ -129,6 +136,7 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[Series], made: dict[str,
         (
             *(_bottleneck(test, len(tests) > 1) for test in tests),
             *(_cut_short(test, len(tests) > 1) for test in tests),
+            _not_compared(tests),
             *_headline(tests, every),
             _remarks(every),
             table_html(_shown_summary(every), "what-came", file=csv_name(made[tables.SUMMARY])),
@@ -166,6 +174,11 @@ def _cut_short(test: LoadTest, several: bool) -> str:
         f'<div class="alert" role="note"><strong>{whose} ended before all was sent:</strong> '
         f"{in_html(words.ended(test.load))}.</div>"
     )
+
+
+def _not_compared(tests: Sequence[LoadTest]) -> str:
+    told = not_compared(tests)
+    return f'<div class="alert" role="note"><strong>No comparison:</strong> {in_html(told)}.</div>' if told else ""
 
 
 def _headline(tests: Sequence[LoadTest], every: Sequence[Series]) -> Iterator[str]:

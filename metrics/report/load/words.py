@@ -49,12 +49,12 @@ def asked(load: Load) -> str:
     elif rates:
         what = f"{rate_text(rates[0])} calls a second"
     elif "in-flight" in test:
-        what = f"a closed loop with {_said(test['in-flight'])} calls in flight"
+        what = f"a closed loop with {said(test['in-flight'])} calls in flight"
     elif "replay" in test:
         what = "the arrivals of a trace"
     else:
         what = _unmet(test)
-    process = _ARRIVALS.get(_said(test.get("arrivals")), "")
+    process = _ARRIVALS.get(said(test.get("arrivals")), "")
     models = "" if len(load.models) == 1 else f" of each of {len(load.models)} models"
     return f"{what}{models}{f', {process}' if process else ''}"
 
@@ -62,10 +62,10 @@ def asked(load: Load) -> str:
 def _unmet(test: Mapping[str, Any]) -> str:
     """What was asked where no call was measured that would tell."""
     if "steps" in test:
-        return f"{_said(test['steps'])} calls a second, one after the other"
+        return f"{said(test['steps'])} calls a second, one after the other"
     if "ramp" in test:
-        return f"{_said(test['ramp']).replace(', ', ' to ')} calls a second"
-    return f"{_said(test['rate'])} calls a second" if "rate" in test else "no rate"
+        return f"{said(test['ramp']).replace(', ', ' to ')} calls a second"
+    return f"{said(test['rate'])} calls a second" if "rate" in test else "no rate"
 
 
 def came(series: Series) -> str:
@@ -188,7 +188,7 @@ def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
     )
     yield "Written by", f"millstream {plain(load.millstream, 40)}"
     for name, value in load.test.items():
-        if name not in ("models", "verb") and (shown := _said(value)):
+        if name not in ("models", "verb") and (shown := said(value)):
             yield f"--{plain(name, 40)}", shown
 
 
@@ -251,11 +251,11 @@ def _ends_left_out(load: Load) -> str:
     return f", besides {' and '.join(parts)}" if parts else ""
 
 
-def _said(value: Any) -> str:
+def said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
         return f"{value:,.10g}"
     if isinstance(value, list | tuple):
-        return ", ".join(_said(each) for each in value[:20]) + (" …" if len(value) > 20 else "")
+        return ", ".join(said(each) for each in value[:20]) + (" …" if len(value) > 20 else "")
     return plain(value, 200) if isinstance(value, str) else ""

@@ -50,6 +50,11 @@ def test_several_tests_have_one_beside_them_named_apart_by_their_folders(cli: Co
     assert "before/test" in page and "after/test: the client was the bottleneck" in page
     assert str(tmp_path) not in page
     assert "BOTTLENECK in" in cli("report", "after/test").out
+    plans = (
+        "different plans, so no difference and no verdict is given (before/test: rate 20/s for 60 s; after/test: 8 in"
+    )
+    assert told["not_compared"].startswith(plans)
+    assert f"not compared: {plans}" in cli("report", "before/test", "after/test", "--out", "both").out
 
 
 def test_a_report_made_again_is_the_same_and_one_of_somebody_else_stays(cli: CommandLine, tmp_path: Path) -> None:
