@@ -95,7 +95,7 @@ class BudgetFile:
         self.leftover: Leftover | None = None
         self._beside = place.beside
         self._lock_folder = place.lock
-        self._ends = ends
+        self.ends = ends
         self._fd: int | None = None
         self._lock_fd: int | None = None
         before = place.before
@@ -169,7 +169,7 @@ class BudgetFile:
 
     def close(self, *, is_finished: bool) -> None:
         """`is_finished`: nobody has to count this budget any more, if it is one that ends."""
-        if self._fd is not None and self._ends and is_finished:
+        if self._fd is not None and self.ends and is_finished:
             with suppress(OSError):
                 self.path.unlink()
         self._close_files()

@@ -148,8 +148,10 @@ class Purse:
         self.reserved = 0.0
         self.is_exhausted = False
         self._file: BudgetFile | None = None
-        self._before = spent
-        self._unsure_before = 0.0
+        # What counts without any file: dollars, and those of them that may not have been billed.
+        self._elsewhere = (spent, 0.0)
+        # The same with what others were granted by the file, before this process or beside it.
+        self._before = (spent, 0.0)
         # What the file grants to this process, and what was told to it of money that is surely spent.
         self._granted = 0.0
         self._told = 0.0
@@ -161,10 +163,10 @@ class Purse:
 
     def attach(self, file: BudgetFile) -> None:
         """Count in a file from now on: all that it grants by now counts as spent."""
-        found = file.all
+        found, (spent, unsure) = file.all, self._elsewhere
         self._file, self._granted, self._told = file, 0.0, 0.0
-        self.spent = self._before = found.granted
-        self.unsure = self._unsure_before = found.granted - found.spent
+        self._before = (spent + found.granted, unsure + found.granted - found.spent)
+        self.spent, self.unsure = self._before
 
     def detach(self) -> None:
         """Tell the file what was truly spent, and let go of it. What is still reserved counts at its worst."""
@@ -176,6 +178,8 @@ class Purse:
                 file.settle(self._granted - self._own - self.reserved, self._sure - self._told)
         except LocalFault:
             pass  # what stands there is more than was spent
+        if file.ends:
+            self._elsewhere = (self.spent, self.unsure)
         file.close(is_finished=not (self.is_exhausted and file.leftover))
 
     @property
@@ -186,11 +190,11 @@ class Purse:
     @property
     def _own(self) -> float:
         """What this process was charged under its file."""
-        return self.spent - self._before
+        return self.spent - self._before[0]
 
     @property
     def _sure(self) -> float:
-        return self._own - (self.unsure - self._unsure_before)
+        return self._own - (self.unsure - self._before[1])
 
     def watch(self, waker: Callable[[], None]) -> None:
         """Called whenever a reservation is settled, since a waiting call may now fit."""

@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from .budget_file import NOTHING, Amounts, BudgetFile, BudgetPlace, Leftover, is_held, left_in
+from .budget_file import BudgetFile, BudgetPlace, Leftover, is_held, left_in
 from .fault import LocalFault
 
 
-def program_budget(
-    folder: Path, identity: str, limit: float, before: Amounts = NOTHING, *, takes_up: bool = True
-) -> BudgetFile:
+def program_budget(folder: Path, identity: str, limit: float, *, takes_up: bool = True) -> BudgetFile:
     """A budget of this process alone, which ends with it. One that a killed process of the same `identity` left is
     taken up, and all it may have spent counts."""
     stem = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -36,11 +34,9 @@ def program_budget(
             taken.close(is_finished=False)  # its owner ended a moment ago
             continue
         taken.leftover = left
-        if before.granted:
-            taken.settle(-before.granted, before.spent)
         return taken
     name = f"{stem}-{time.time_ns():x}-{os.getpid()}"
-    return BudgetFile(BudgetPlace(folder / name, before), limit, ends=True)
+    return BudgetFile(BudgetPlace(folder / name), limit, ends=True)
 
 
 def forget_leftovers(folder: Path, identity: str) -> list[Leftover]:

@@ -23,7 +23,9 @@ from ..bench.chameleon.windows import bundled_windows, prompt_tokens
 from ..engine.admission import Stop
 from ..engine.call import Call
 from ..engine.endpoint import EncodeError
+from ..engine.estimate import TokenEstimate
 from ..engine.fault import LocalFault
+from ..engine.money import worst_cost
 from ..engine.pairs import Done, Pair
 from ..engine.run_folder import RunFolder
 from ..fixtures.web.corpus import VERSION as CORPUS_VERSION
@@ -43,6 +45,9 @@ from .refusal import UsageError
 from .work import Counted
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "chameleon"
+
+
+_CHARS_A_TOKEN = 4
 
 
 class ChameleonWork(Struct, frozen=True):
@@ -68,6 +73,17 @@ class ChameleonWork(Struct, frozen=True):
 
     def pairs(self) -> list[Pair]:
         return list(self.asked.pairs)
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        """Of a prompt that fills what a model may be sent, at four characters a token."""
+        prices = settings.price_table()
+        worst = {}
+        for lane in self.lanes:
+            chars = _CHARS_A_TOKEN * self.asked.tokens.get(lane, 0)
+            call = Call(lane, "x" * chars, max_tokens=None if lane == self.asked.judge else self.asked.max_tokens)
+            if (price := prices.get(lane)) is not None:
+                worst[lane] = worst_cost(call, price, TokenEstimate())
+        return worst
 
     def read_done(self, folder: RunFolder) -> Done:
         return read_done(folder)

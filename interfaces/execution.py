@@ -12,7 +12,7 @@ import platform
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -25,16 +25,26 @@ from msgspec import Struct
 
 from .. import __version__
 from ..engine.admission import Stop
+from ..engine.budget_file import Amounts, BudgetPlace
 from ..engine.collector import calm_collector
 from ..engine.fault import DamagedJournal, LocalFault
 from ..engine.journal import read_lines
 from ..engine.pairs import Done, Pair
-from ..engine.run_folder import FAILURES, RECORDS, RunFolder, WrongSpecification, write_whole
+from ..engine.run_folder import (
+    FAILURES,
+    MANIFEST,
+    RECORDS,
+    RunFolder,
+    WrongSpecification,
+    read_manifest,
+    write_whole,
+)
 from ..engine.snapshot import digest_of
 from ..wiring import Engine
 from . import refusal
 from .chameleon_readings import score_instead
 from .event_loop import loop_factory
+from .folder_budget import Unsure, drop_budget, money_of, place_of, unsure_of
 from .orientation_labels import other_labels
 from .output import note
 from .preparation import Prepared, with_settings
@@ -57,11 +67,17 @@ class Result(Struct, kw_only=True):
     fault: LocalFault | None = None
     maybe_billed_pending: int = 0
     in_flight_at_kills: int = 0
+    money: Amounts | None = None
     lost_keys: Sequence[tuple[str, Stop]] = ()
 
     @property
     def failed(self) -> int:
         return sum(self.counted.of(pair).failures for pair in self.pairs())
+
+    @property
+    def cost(self) -> float:
+        """That of the records."""
+        return sum(self.counted.of(pair).cost or 0.0 for pair in self.pairs())
 
     @property
     def answered(self) -> int:
@@ -102,13 +118,11 @@ class _Sent(Struct):
 
 
 class Manner(Struct, frozen=True, kw_only=True):
-    """How a run is carried out, as far as its answers don't depend on it. `spent_elsewhere`: what other folders under
-    the same --max-cost cost."""
+    """How a run is carried out, as far as its answers don't depend on it."""
 
     retry: bool = False
     set_aside: bool = False
     show_progress: bool = True
-    spent_elsewhere: float = 0.0
 
 
 def execute(prepared: Prepared, manner: Manner) -> Result:
@@ -116,13 +130,16 @@ def execute(prepared: Prepared, manner: Manner) -> Result:
     began = time.monotonic()
     with _opened(prepared, manner) as folder:
         done = prepared.work.read_done(folder)
-        _begin_manifest(folder, prepared, is_complete=done.count() >= prepared.total)
-        spent = done.cost + manner.spent_elsewhere + _cost_at_kills(folder, done)
+        unsure = unsure_of(folder.folder, folder.manifest, done.cost)
+        budget = budget_of(prepared, unsure, done.cost)
+        _begin_manifest(folder, prepared, unsure, is_complete=done.count() >= prepared.total)
+        if budget is None:
+            drop_budget(folder.folder)
         started = datetime.fromisoformat(folder.manifest["started"]).timestamp()
         prepared = with_settings(
             prepared,
             run_id=folder.manifest["run_id"],
-            spent=spent,
+            budget=budget,
             run_started=started,
             retry_started=time.time() if manner.retry else None,
         )
@@ -203,7 +220,29 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
     return sent
 
 
-def _begin_manifest(folder: RunFolder, prepared: Prepared, *, is_complete: bool) -> None:
+def budget_of(prepared: Prepared, unsure: Unsure, cost: float) -> BudgetPlace | None:
+    """Where the cost of a run is counted, the other folders of its sweep included; None: it has no limit. What a folder
+    without a budget had in flight at kills counts at the worst that a call of this run can cost."""
+    if prepared.settings.max_cost is None:
+        return None
+
+    def worst_call() -> float:
+        return max(prepared.work.worst_calls(prepared.settings).values(), default=0.0)
+
+    others = [prepared.out.parent / name for name in prepared.sweep]
+    beside = {folder: at_most_in(folder, worst_call) for folder in others}
+    return place_of(prepared.out, Amounts(cost + unsure.at_worst(worst_call), cost), beside)
+
+
+def at_most_in(folder: Path, worst_call: Callable[[], float]) -> float:
+    """What the calls of a folder may have cost; a folder that is no run's yet cost nothing."""
+    if not (folder / MANIFEST).exists():
+        return 0.0
+    cost = cost_of(folder)
+    return cost + unsure_of(folder, read_manifest(folder), cost).at_worst(worst_call)
+
+
+def _begin_manifest(folder: RunFolder, prepared: Prepared, unsure: Unsure, *, is_complete: bool) -> None:
     manifest, snapshot = folder.manifest, prepared.settings.snapshot
     # What an export has noted stays true for as long as nothing is added to it.
     exported = manifest.get("snapshot") if is_complete else None
@@ -215,6 +254,7 @@ def _begin_manifest(folder: RunFolder, prepared: Prepared, *, is_complete: bool)
         in_flight_at_kills=manifest.get("in_flight_at_kills", 0)
         + (manifest.get("in_flight_max", 0) if was_killed else 0),
         in_flight_max=sum(lane.concurrency for lane in lanes),
+        **unsure.notes(has_budget=prepared.settings.max_cost is not None),
         run_id=manifest.get("run_id") or uuid.uuid4().hex,
         started=manifest.get("started") or _now(),
         ended=None,
@@ -223,11 +263,6 @@ def _begin_manifest(folder: RunFolder, prepared: Prepared, *, is_complete: bool)
         dataset=prepared.dataset,
         snapshot=exported if snapshot is None else digest_of(snapshot),
     )
-
-
-def _cost_at_kills(folder: RunFolder, done: Done) -> float:
-    """What calls in flight at kills may have cost, at the mean of what is known: a hard limit must not forget them."""
-    return int(folder.manifest["in_flight_at_kills"]) * done.cost / max(1, done.count())
 
 
 def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, began: float) -> Result:
@@ -244,6 +279,7 @@ def _conclude(folder: RunFolder, prepared: Prepared, sent: _Sent, already: int, 
         fault=sent.fault or folder.fault,
         lost_keys=sent.lost_keys,
     )
+    result.money = money_of(prepared.settings.budget, result.cost)
     try:
         write_scores(folder.folder, result.counted.scores)
         unsure = folder.manifest["maybe_billed_pending"] + sent.maybe_billed

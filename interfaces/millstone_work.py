@@ -21,8 +21,9 @@ from ..bench.millstone.sweep import Asked, asked_of, read_done, run_sweep, speci
 from ..engine.admission import Stop
 from ..engine.call import Call
 from ..engine.endpoint import EncodeError
-from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR
+from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, TokenEstimate
 from ..engine.limits import Tokens, declared_quota
+from ..engine.money import worst_cost
 from ..engine.pairs import Done, Pair
 from ..engine.run_folder import RunFolder
 from ..metrics.scores import scores as scores_of
@@ -67,6 +68,16 @@ class MillstoneWork(Struct, frozen=True):
 
     def pairs(self) -> list[Pair]:
         return self.asked.pairs()
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        prices = settings.price_table()
+        longest = max((item.prompt for item in self.grid), key=lambda prompt: len(prompt.encode()), default="")
+        worst = {}
+        for model in self.asked.models:
+            call = Call(model, longest, max_tokens=self.asked.max_tokens_of(model))
+            if (price := prices.get(model)) is not None:
+                worst[model] = worst_cost(call, price, TokenEstimate())
+        return worst
 
     def read_done(self, folder: RunFolder) -> Done:
         return read_done(folder)

@@ -7,6 +7,7 @@ them, so nothing is paid twice. Writes no folder; what the answers tell of the r
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from ..bench.millstone.grid import calls
 from ..bench.millstone.sample import sample_ids
 from ..bench.millstone.sweep import Runner
 from ..engine.admission import Stop
+from ..engine.budget_file import BUDGET, BudgetPlace
 from ..engine.call import Call, Outcome
 from ..engine.collector import calm_collector
 from ..engine.fault import LocalFault, Stopped
@@ -25,9 +27,10 @@ from ..engine.money import worst_cost
 from ..engine.pairs import Pair
 from ..engine.scheduler import Wanted
 from ..wiring import Engine
+from ..wiring.budgets import budgets_folder
 from . import refusal
 from .benchmarks import millstone_of
-from .execution import cost_of
+from .execution import at_most_in
 from .output import note
 from .preparation import Prepared, with_settings
 from .progress import Progress, Style
@@ -39,14 +42,13 @@ Chosen = Mapping[Pair, Sequence[Call]]
 
 class Pilot(Struct, kw_only=True):
     """What was asked, and every outcome there is. Calls without one were not asked any more: `stops` or `signal`
-    say why. `charged` is what --max-cost was charged for it, attempts that may have been billed included."""
+    say why."""
 
     chosen: Chosen
     outcomes: Mapping[Pair, list[Outcome]]
     stops: Sequence[Stop] = ()
     signal: int | None = None
     maybe_billed_pending: int = 0
-    charged: float = 0.0
 
     @property
     def exit_code(self) -> int:
@@ -70,19 +72,33 @@ def check(runs: Sequence[Prepared]) -> None:
 def send_pilots(runs: Sequence[Prepared], size: int, *, show_progress: bool) -> list[Pilot]:
     """The pilot of every run, one after the other; none after one that was interrupted. --max-cost holds for all of
     them, with what the runs' folders cost before."""
-    spent = 0.0
-    if any(run.settings.max_cost is not None for run in runs):
-        folders = {run.out.parent / name for run in runs for name in (run.out.name, *run.sweep)}
-        spent = sum(map(cost_of, folders))
+    budget = _budget_of(runs)
     pilots: list[Pilot] = []
     for run in runs:
         chosen = choose(run, size)
         with calm_collector():
-            pilots.append(asyncio.run(_send(with_settings(run, spent=spent), chosen, show_progress=show_progress)))
-        spent += pilots[-1].charged
+            pilots.append(asyncio.run(_send(with_settings(run, budget=budget), chosen, show_progress=show_progress)))
         if pilots[-1].signal is not None:
             break
+    if budget is not None:
+        # Only a pilot that was killed leaves it, to the next one.
+        budget.path.unlink(missing_ok=True)
     return pilots
+
+
+def _budget_of(runs: Sequence[Prepared]) -> BudgetPlace | None:
+    """One for the pilots of all runs, beside the budgets of the runs' folders."""
+    if all(run.settings.max_cost is None for run in runs):
+        return None
+
+    def worst_call() -> float:
+        return max((cost for run in runs for cost in run.work.worst_calls(run.settings).values()), default=0.0)
+
+    folder = budgets_folder(runs[0].settings)
+    places = sorted({run.out.parent / name for run in runs for name in (run.out.name, *run.sweep)})
+    beside = {place / BUDGET: at_most_in(place, worst_call) for place in places}
+    name = hashlib.sha256("\n".join(map(str, places)).encode()).hexdigest()[:16]
+    return BudgetPlace(folder / f"pilot-{name}", beside=beside, lock=folder)
 
 
 def choose(run: Prepared, size: int) -> dict[Pair, list[Call]]:
@@ -130,7 +146,6 @@ async def _send(run: Prepared, chosen: Chosen, *, show_progress: bool) -> Pilot:
                 task.uncancel()
         pilot.signal = interruption.number
         pilot.maybe_billed_pending = engine.scheduler.maybe_billed_pending
-        pilot.charged = engine.purse.spent - run.settings.spent
     return pilot
 
 

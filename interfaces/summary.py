@@ -12,6 +12,7 @@ from ..engine.pairs import Pair, failures_of
 from . import refusal
 from .endings import ending_as_json, failures_as_json, kinds_of, meaning_of, reasons_of, remarks_of, why
 from .execution import SCORES, Result, counts_of
+from .folder_budget import money_as_json, money_lines
 from .output import table
 
 _ELSEWHERE = "to ask in another way, start again with another --out (answers stay in the cache)"
@@ -66,6 +67,8 @@ def _remarks(result: Result) -> list[str]:
         lines.append(f"{items} are pending: {why(result.fault, result.stops, result.signal)}; {_how_to_go_on(result)}")
     elif result.fault is not None:
         lines.append(f"{result.fault}")
+    sweep = len(result.prepared.sweep)
+    lines += money_lines(result.money, result.prepared.settings.max_cost, shared_by=sweep)
     unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
     lines += remarks_of("run", result.lost_keys, unsure, result.in_flight_at_kills)
     lines += meaning_of(result.exit_code, result.signal, has_failures=result.failed > 0)
@@ -130,6 +133,7 @@ def _run_as_json(result: Result) -> dict[str, Any]:
         "already": result.already,
         "maybe_billed_pending": result.maybe_billed_pending,
         "in_flight_at_kills": result.in_flight_at_kills,
+        "money": money_as_json(result.money, result.prepared.settings.max_cost),
         "seconds": round(result.seconds, 3),
         "counts": counts_of(result),
         "failures": failures_as_json(failures_of(map(result.counted.of, result.pairs()))),

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ..engine.admission import Stop
 from ..engine.pairs import Done, Ended, Pair
 from ..engine.run_folder import RunFolder
-from ..wiring import Engine
+from ..wiring import Engine, Settings
 
 
 class Counted(Struct, frozen=True):
@@ -60,6 +60,10 @@ class Work(Protocol):
         ...
 
     def pairs(self) -> list[Pair]: ...
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        """The dollars that the dearest call on each lane with a price can cost."""
+        ...
 
     def read_done(self, folder: RunFolder) -> Done: ...
 

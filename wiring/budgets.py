@@ -9,12 +9,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ..engine.budget_file import Amounts, BudgetFile, Leftover
+from ..engine.budget_file import BudgetFile, Leftover
 from ..engine.money import Purse
 from ..engine.program_budget import forget_leftovers, identity_of, program_budget
 from .settings import Settings
 
 FOLDER = "budgets"
+
+
+def budgets_folder(settings: Settings) -> Path:
+    """Where budgets lie that no other folder holds."""
+    return settings.cache_folder() / FOLDER
 
 
 def attach_budget(purse: Purse, settings: Settings) -> None:
@@ -24,8 +29,8 @@ def attach_budget(purse: Purse, settings: Settings) -> None:
     if settings.budget is not None:
         purse.attach(BudgetFile(settings.budget, settings.max_cost))
         return
-    before = Amounts(purse.spent, purse.spent - purse.unsure)
-    purse.attach(program_budget(_folder(settings), _identity(settings), settings.max_cost, before))
+    # What was spent before is no part of what a killed engine leaves.
+    purse.attach(program_budget(budgets_folder(settings), _identity(settings), settings.max_cost - purse.spent))
 
 
 def attach_new_budget(purse: Purse, settings: Settings) -> list[Leftover]:
@@ -34,13 +39,9 @@ def attach_new_budget(purse: Purse, settings: Settings) -> list[Leftover]:
     if purse.limit is None:
         return []
     identity = _identity(settings)
-    left = forget_leftovers(_folder(settings), identity)
-    purse.attach(program_budget(_folder(settings), identity, purse.limit, takes_up=False))
+    left = forget_leftovers(budgets_folder(settings), identity)
+    purse.attach(program_budget(budgets_folder(settings), identity, purse.limit, takes_up=False))
     return left
-
-
-def _folder(settings: Settings) -> Path:
-    return settings.cache_folder() / FOLDER
 
 
 def _identity(settings: Settings) -> str:

@@ -111,6 +111,7 @@ def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, 
         sent = sent_by(send(batch, lines, sink, lambda line: False, None, counts))
     # Once all is written: what stdout did not take is known by now.
     sent.fault = sent.fault or pipe.fault
+    money = None if batch.settings.max_cost is None else sent.charged
     requests = sent.seen if total is None else total
     seconds = time.monotonic() - began
     return Result(
@@ -120,6 +121,8 @@ def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, 
         sent=sent,
         seconds=seconds,
         maybe_billed_pending=sent.maybe_billed,
+        money=money,
+        max_cost=batch.settings.max_cost,
     )
 
 

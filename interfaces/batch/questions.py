@@ -7,13 +7,15 @@ before decides which sample a later one gets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from msgspec import structs
 
 from ...engine.admission import Stop
 from ...engine.call import Call
+from ...engine.estimate import TokenEstimate
+from ...engine.money import worst_cost
 from ...providers.access import UnknownProvider, accesses
 from ...wiring import ConfigurationError, Settings, accesses_to, family_of
 from ..dialects.naming import model_named
@@ -65,6 +67,11 @@ class Models:
         self.reached[model] = family_of(model, self._settings)
         return True
 
+    def worst_cost(self, call: Call) -> float:
+        """The dollars that a call can cost; 0 without a price."""
+        price = self._settings.price_table().get(call.model)
+        return 0.0 if price is None else worst_cost(call, price, TokenEstimate())
+
     def _knows(self, provider: str) -> bool:
         try:
             accesses(f"{provider}/any", structs.replace(self._settings.means, needs_keys=False))
@@ -84,12 +91,22 @@ def check(model: str, settings: Settings) -> None:
 def check_first(lines: Iterable[Line], models: Models) -> None:
     """Raises what `check` does where the first line that can be asked is of a model that can't be: while nothing is
     made or written yet."""
+    first = next(_calls(lines, models), None)
+    if first is not None:
+        models.reach(first.model)
+
+
+def worst_call(lines: Iterable[Line], models: Models) -> float:
+    """The dollars that the dearest of all lines can cost."""
+    return max(map(models.worst_cost, _calls(lines, models)), default=0.0)
+
+
+def _calls(lines: Iterable[Line], models: Models) -> Iterator[Call]:
     for line in lines:
         envelope = envelope_of(line)
         found = envelope if isinstance(envelope, Broken) else request_of(envelope, models.named, models.family_of)
         if isinstance(found, Request):
-            models.reach(found.asked.call.model)
-            return
+            yield found.asked.call
 
 
 class Questions:

@@ -19,18 +19,20 @@ from msgspec import Struct, structs
 
 from ... import __version__
 from ...engine.admission import Stop
+from ...engine.budget_file import NOTHING, Amounts
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault, Stopped
 from ...engine.pairs import Ended
 from ...wiring import Engine, Settings
 from .. import refusal
 from ..event_loop import loop_factory
+from ..folder_budget import drop_budget, money_of, place_of, unsure_of
 from ..output import note
 from ..signals import DRAIN_S, Interruption
 from .book import Book
 from .input import InputFile, Line, Survey
 from .place import Place
-from .questions import Models, Questions, check_first
+from .questions import Models, Questions, check_first, worst_call
 from .rows import TAG_CHARS
 from .sink import BatchSink
 
@@ -51,7 +53,8 @@ class Batch(Struct, frozen=True, kw_only=True):
 
 
 class Sent(Struct):
-    """How sending ended. `maybe_billed`: attempts for calls that are pending still, which no row tells of."""
+    """How sending ended. `maybe_billed`: attempts for calls that are pending still, which no row tells of. `charged`:
+    what counted against the limit on cost, surely and at most."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
@@ -59,6 +62,7 @@ class Sent(Struct):
     maybe_billed: int = 0
     lost_keys: Sequence[tuple[str, Stop]] = ()
     seen: int = 0
+    charged: Amounts = NOTHING
 
 
 class Result(Struct, kw_only=True):
@@ -73,6 +77,8 @@ class Result(Struct, kw_only=True):
     sent: Sent
     maybe_billed_pending: int = 0
     in_flight_at_kills: int = 0
+    money: Amounts | None = None
+    max_cost: float | None = None
 
     @property
     def pending(self) -> int:
@@ -99,7 +105,9 @@ def carry_out(batch: Batch, source: InputFile, place: Place) -> Result:
     retry, set_aside = batch.retry, batch.set_aside
     with Book(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as book, calm_collector():
         already, sent = book.already, Sent()
-        batch = structs.replace(batch, settings=_settings(batch, book, survey, is_done=already >= survey.requests))
+        batch = structs.replace(
+            batch, settings=_settings(batch, book, source, survey, is_done=already >= survey.requests)
+        )
         if already < survey.requests:
             sink = BatchSink(book, tag)
             progress = (survey.requests, already) if batch.show_progress else None
@@ -115,9 +123,15 @@ def sent_by(sending: Coroutine[None, None, Sent]) -> Sent:
         return runner.run(sending)
 
 
-def _settings(batch: Batch, book: Book, survey: Survey, *, is_done: bool) -> Settings:
+def _settings(batch: Batch, book: Book, source: InputFile, survey: Survey, *, is_done: bool) -> Settings:
     """Those of an engine that goes on with what was begun."""
-    manifest = book.folder.manifest
+    manifest, cost = book.folder.manifest, book.spent or 0.0
+    unsure = unsure_of(book.folder.folder, manifest, cost)
+    budget = None
+    if batch.settings.max_cost is not None:
+        models = Models(batch.settings, batch.names, batch.model)
+        at_most = cost + unsure.at_worst(lambda: worst_call(source.read(), models))
+        budget = place_of(book.folder.folder, Amounts(at_most, cost))
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     kills = manifest.get("in_flight_at_kills", 0) + (manifest.get("in_flight_max", 0) if was_killed else 0)
     _note(
@@ -125,6 +139,7 @@ def _settings(batch: Batch, book: Book, survey: Survey, *, is_done: bool) -> Set
         maybe_billed_pending=manifest.get("maybe_billed_pending", 0),
         in_flight_at_kills=kills,
         in_flight_max=0,
+        **unsure.notes(has_budget=budget is not None),
         run_id=manifest.get("run_id") or uuid.uuid4().hex,
         started=manifest.get("started") or _now(),
         ended=manifest.get("ended") if is_done else None,
@@ -132,11 +147,10 @@ def _settings(batch: Batch, book: Book, survey: Survey, *, is_done: bool) -> Set
         lines=survey.last,
         requests=survey.requests,
     )
-    spent = book.spent or 0.0
-    # What calls in flight at kills may have cost, at the mean of what is known: a hard limit must not forget them.
-    spent += kills * spent / max(1, book.already)
+    if budget is None:
+        drop_budget(book.folder.folder)
     started = datetime.fromisoformat(manifest["started"]).timestamp()
-    return structs.replace(batch.settings, run_id=manifest["run_id"], spent=spent, run_started=started)
+    return structs.replace(batch.settings, run_id=manifest["run_id"], budget=budget, run_started=started)
 
 
 async def send(
@@ -192,6 +206,7 @@ async def send(
         sent.signal, sent.seen = interruption.number, questions.seen
         sent.maybe_billed = engine.scheduler.maybe_billed_pending
         route_lanes = [route.lane for route in engine.scheduler.routes.values()]
+        sent.charged = Amounts(engine.purse.spent, engine.purse.spent - engine.purse.unsure)
         sent.lost_keys = [lost for lane in route_lanes if lane.stopped is None for lost in lane.stopped_keys]
         if not sent.stops and sent.signal is None and sent.fault is None:
             engine.forget_run()
@@ -211,6 +226,8 @@ def _conclude(batch: Batch, book: Book, survey: Survey, sent: Sent, *, is_unchan
         sent.fault = sent.fault or fault
     sent.fault = sent.fault or book.fault
     result = Result(place=book.place, ended=book.count(is_unchanged=is_unchanged), requests=survey.requests, sent=sent)
+    result.money = money_of(batch.settings.budget, result.ended.cost or 0.0)
+    result.max_cost = batch.settings.max_cost
     try:
         if batch.in_order and not result.pending:
             book.put_in_order()

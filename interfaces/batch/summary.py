@@ -11,6 +11,7 @@ from typing import Any, get_args
 from ...engine.call import FailureKind
 from ...engine.pairs import failures_of
 from ..endings import ending_as_json, failures_as_json, kinds_of, meaning_of, reasons_of, remarks_of, why
+from ..folder_budget import money_as_json, money_lines
 from .run import Result
 
 
@@ -22,6 +23,7 @@ def tell(result: Result) -> str:
         lines.append(f"{what} pending: {why(result.sent.fault, result.sent.stops, result.sent.signal)}; {how}")
     elif result.sent.fault is not None:
         lines.append(str(result.sent.fault))
+    lines += money_lines(result.money, result.max_cost)
     unsure = result.ended.maybe_billed + result.maybe_billed_pending
     lines += remarks_of("batch", result.sent.lost_keys, unsure, result.in_flight_at_kills)
     lines += meaning_of(result.exit_code, result.sent.signal)
@@ -84,6 +86,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "maybe_billed": ended.maybe_billed,
         "maybe_billed_pending": result.maybe_billed_pending,
         "in_flight_at_kills": result.in_flight_at_kills,
+        "money": money_as_json(result.money, result.max_cost),
         "seconds": round(result.seconds, 3),
         "failures": failures_as_json(failures_of([ended])),
         **ending_as_json(sent.fault, sent.stops, sent.lost_keys, sent.signal),

@@ -126,12 +126,7 @@ def carry_out(
             note(f"millstream: {remark}")
         if len(prepared) > 1:
             note(f"millstream: run {number} of {len(prepared)}: {each.out}")
-        manner = Manner(
-            retry=retry,
-            set_aside=set_aside,
-            show_progress=not options.no_progress,
-            spent_elsewhere=_spent_elsewhere(each),
-        )
+        manner = Manner(retry=retry, set_aside=set_aside, show_progress=not options.no_progress)
         results.append(execute(each, manner))
         if results[-1].exit_code >= LOCAL_FAULT:
             break
@@ -151,12 +146,3 @@ def carry_out(
             with suppress(LocalFault):
                 note(line) if options.json or line.startswith("millstream: ") else say(line)
     return code
-
-
-def _spent_elsewhere(run: Prepared) -> float:
-    """What the other folders of a sweep cost: --max-cost is one limit for all of them."""
-    from ..execution import cost_of
-
-    if run.settings.max_cost is None:
-        return 0.0
-    return sum(cost_of(run.out.parent / name) for name in run.sweep)

@@ -35,6 +35,9 @@ class TenItems(Struct, frozen=True):
     def pairs(self) -> list[Pair]:
         return [PAIR]
 
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        return {}
+
     def read_done(self, folder: RunFolder) -> Done:
         return Done({}, 0.0)
 
