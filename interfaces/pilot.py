@@ -26,8 +26,7 @@ from ..engine.fault import LocalFault, Stopped
 from ..engine.money import worst_cost
 from ..engine.pairs import Pair
 from ..engine.scheduler import Wanted
-from ..wiring import Engine
-from ..wiring.budgets import budgets_folder
+from ..wiring import Engine, budgets_folder
 from . import refusal
 from .benchmarks import millstone_of
 from .execution import at_most_in
