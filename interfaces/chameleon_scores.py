@@ -103,10 +103,11 @@ def cells(entry: Mapping[str, Any], readings: Mapping[str, Any]) -> tuple[str, .
     interval = "-" if low is None else f"{low:.3f} to {high:.3f}"
     score, srr, confidence, changes = (_spread(entry[kind]) for kind in ("score", "srr", "confidence", "changes"))
     other = "shifts" if readings["confidence_of"] == "turns" else "turns"
+    by_other = _spread(entry[f"confidence_{other}"])
     return (
         *(score, interval, "-" if entry["rank"] is None else str(entry["rank"])),
         f"{entry['conversations']:,} of {entry['conversations'] + entry['unscored'] + entry['incomplete']:,}",
-        *(srr, confidence, f"{other} {_spread(entry[f'confidence_{other}'])}", changes),
+        *(srr, confidence, f"{other} {by_other}" if by_other != "-" else "-", changes),
     )
 
 
@@ -121,10 +122,11 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
         for temperature, entry in by_temperature.items():
             if entry["unscored"]:
                 whole = entry["unscored"] + entry["conversations"]
+                is_blind = entry["without_pages"] == entry["turns"]
+                why = "no page gave a text" if is_blind else "too few of their turns have a clear stance"
                 yield (
-                    f"{model} @ {temperature}: {entry['unscored']:,} of {whole:,} complete conversations unscored: too "
-                    f"few turns with a clear stance, or no page with a text; they enter no mean"
-                    f"{'' if entry['rank'] is not None else ', and it has no rank'}"
+                    f"{model} @ {temperature}: {entry['unscored']:,} of {whole:,} complete conversations are unscored, "
+                    f"since {why}: they enter no mean{'' if entry['rank'] is not None else ', and it has no rank'}"
                 )
 
 
