@@ -1,6 +1,7 @@
 """Answers that were paid for, kept by the key of their call in one LMDB environment a folder.
 
-Readers and writers of several processes are safe; nothing is ever unpickled; damage reads as a miss.
+Readers and writers of several processes are safe; nothing is ever unpickled; a damaged entry reads as a miss, and
+damaged pages end the work with a local fault.
 Owns entries and their commits, not the decision whether to use them: recall. Writes are committed in groups on
 the loop, where a writer thread would have to win the interpreter's lock once for every entry; large ones in a thread.
 """
@@ -12,9 +13,9 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import lmdb
 from msgspec import Struct, structs
@@ -29,7 +30,8 @@ from .entries import prompt_mark as prompt_mark
 from .fault import LocalFault
 from .pruning import Pruned, drop
 from .sink import Line
-from .store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, SpareRoom, close_store, is_sealed, open_store, sealed
+from .store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, SpareRoom, is_sealed, sealed
+from .store_access import StoreAccess
 
 Mode = Literal["live", "record", "replay", "strict"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
@@ -81,9 +83,9 @@ class Cache:
         self.folder = folder
         self.scope = scope
         self.spares_loop = spares_loop
-        self._environment = open_store(folder, read_only=read_only)
+        self._store = StoreAccess(folder, read_only=read_only)
         self._shared, self._private, self._derived, self._bodies, self._failures = (
-            self._environment.open_db(name, create=False) for name in (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES)
+            self._store.database(name) for name in (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES)
         )
         self._spare = SpareRoom(folder, spare_bytes)
         self._named = {
@@ -102,7 +104,10 @@ class Cache:
         self._timer: asyncio.Handle | None = None
         self._writer: ThreadPoolExecutor | None = None
         self._writing: Writing | None = None
-        self.is_faulty = False
+
+    @property
+    def is_faulty(self) -> bool:
+        return self._store.is_faulty
 
     # Answers and failures
 
@@ -110,7 +115,7 @@ class Cache:
         """What is committed: an answer on its way to the disk is not one yet."""
         key = self.scope + key
         try:
-            with self._environment.begin(db=self._db) as transaction:
+            with self._store.begin(db=self._db) as transaction:
                 stored = transaction.get(key)
                 if stored is None or not is_sealed(key, stored):
                     return None
@@ -118,21 +123,23 @@ class Cache:
                 if entry is None or not entry.body_hash:
                     return entry
                 body = self._body(transaction, entry.body_hash)
-        except lmdb.Error:
-            return None  # a damaged page: the answer is asked for again
+        except lmdb.Error as error:
+            self._store.check_damage(error)
+            return None
         return None if body is None else structs.replace(entry, response=structs.replace(entry.response, body=body))
 
     def failure(self, key: bytes) -> Failed | None:
         """The final failure that a search or a page ended with."""
         key = self.scope + key
         try:
-            with self._environment.begin(db=self._failures) as transaction:
+            with self._store.begin(db=self._failures) as transaction:
                 stored = transaction.get(key)
                 failed = _failed_in(key, stored)
                 if failed is None or failed.response is None or not failed.body_hash:
                     return failed
                 body = self._body(transaction, failed.body_hash)
-        except lmdb.Error:
+        except lmdb.Error as error:
+            self._store.check_damage(error)
             return None
         return None if body is None else structs.replace(failed, response=structs.replace(failed.response, body=body))
 
@@ -205,15 +212,16 @@ class Cache:
         if waiting is not None:
             return waiting
         try:
-            with self._environment.begin(db=self._derived) as transaction:
+            with self._store.begin(db=self._derived) as transaction:
                 return _derived_in(key, transaction.get(key))
-        except lmdb.Error:
+        except lmdb.Error as error:
+            self._store.check_damage(error)
             return None
 
     def derived_from(self, source: bytes) -> list[tuple[bytes, bytes]]:
         """All that was made of the body with this hash: keys and values."""
         found = []
-        with self._environment.begin(db=self._derived) as transaction, transaction.cursor() as cursor:
+        with self._store.reading(self._derived) as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(source)
             while is_there and (key := bytes(cursor.key())).startswith(source):
                 value = _derived_in(key, bytes(cursor.value()))
@@ -233,8 +241,8 @@ class Cache:
 
     def entries(self) -> Iterator[tuple[bytes, Entry]]:
         """Every readable shared entry, with its body. One transaction: take it in one go, never across an await."""
-        with self._environment.begin(db=self._shared) as transaction:
-            for key, stored in transaction.cursor():
+        with self._store.reading(self._shared) as transaction:
+            for key, stored in cast("Iterator[tuple[bytes, bytes]]", transaction.cursor()):
                 entry = entry_of(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
                 if entry is not None and entry.body_hash:
                     body = self._body(transaction, entry.body_hash)
@@ -246,16 +254,17 @@ class Cache:
     def value(self, db: bytes, key: bytes) -> bytes | None:
         """One thing as it is stored, without its seal."""
         try:
-            with self._environment.begin(db=self._named[db]) as transaction:
+            with self._store.begin(db=self._named[db]) as transaction:
                 stored = transaction.get(key)
-        except lmdb.Error:
+        except lmdb.Error as error:
+            self._store.check_damage(error)
             return None
         return stored[:-4] if stored is not None and is_sealed(key, stored) else None
 
     def add(self, pieces: Iterable[Piece]) -> int:
         """Store what is not there yet: in one transaction, how many."""
         added = 0
-        with self._change() as transaction:
+        with self._store.change() as transaction:
             for db, key, value in pieces:
                 there = transaction.get(key, db=self._named[db])
                 if there is None or not is_sealed(key, there):
@@ -267,7 +276,7 @@ class Cache:
         """Drop what is older than so many seconds (None: everything), what live runs kept included, and every body that
         nothing names any more."""
         before = float("inf") if older_than_s is None else (time.time() if now is None else now) - older_than_s
-        with self._change() as transaction:
+        with self._store.change() as transaction:
             return drop(
                 transaction,
                 before,
@@ -281,7 +290,7 @@ class Cache:
         """The live run has ended: what it kept to be able to resume goes."""
         if not self.scope:
             return
-        with self._change() as transaction:
+        with self._store.change() as transaction:
             for db in (self._private, self._failures, self._bodies):
                 with transaction.cursor(db=db) as cursor:
                     found = cursor.set_range(self.scope)
@@ -289,7 +298,7 @@ class Cache:
                         found = cursor.delete()
 
     def statistics(self) -> CacheStatistics:
-        with self._environment.begin() as transaction:
+        with self._store.reading() as transaction:
             shared, private, failures, bodies, texts = (
                 int(transaction.stat(db)["entries"])
                 for db in (self._shared, self._private, self._failures, self._bodies, self._derived)
@@ -307,16 +316,7 @@ class Cache:
         if self._writer is not None:
             self._writer.shutdown()
         self._spare.give_back()
-        close_store(self.folder)
-
-    @contextmanager
-    def _change(self) -> Iterator[lmdb.Transaction]:
-        try:
-            with self._environment.begin(write=True) as transaction:
-                yield transaction
-        except (lmdb.Error, OSError) as error:
-            self.is_faulty = True
-            raise LocalFault(f"cache {self.folder} can't be written ({error}): free disk space, then resume") from error
+        self._store.close()
 
     def _commit(self, *, is_closing: bool = False) -> None:
         # Between the swap and the commit nothing awaits: an answer is either waiting, being written, or on disk.
@@ -358,7 +358,7 @@ class Cache:
 
     def _try_to_write(self, group: Group) -> LocalFault | None:
         try:
-            with self._change() as transaction:
+            with self._store.change() as transaction:
                 put = transaction.put
                 for row in group.rows:
                     put(row.key, row.stored, db=row.db)

@@ -1,27 +1,46 @@
 """The file that a cache lies in: one LMDB environment a folder, opened once a process, shared by all who ask.
 
-Refuses what could not be trusted: another program's file, one cut short, a network file system. Seals what is
-stored. Knows nothing of answers.
+Refuses what could not be trusted: another program's file, a damaged one (store_trust), a network file system. Seals
+what is stored, and says what an error of LMDB means. Knows nothing of answers.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import zlib
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, NamedTuple
 
 import lmdb
 
 from .fault import LocalFault
+from .store_pages import DamagedPages, check_pages, missing_bytes
+from .store_trust import TrustedFile
 
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
+_DATA = "data.mdb"
 _READERS = 1022
 _LOCKS_SIZE = 64 * (_READERS + 2)
 _NAMES = (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES) = (b"answers", b"private", b"derived", b"bodies", b"failures")
+_DAMAGES = (
+    lmdb.BadTxnError,
+    lmdb.CorruptedError,
+    lmdb.CursorFullError,
+    lmdb.IncompatibleError,
+    lmdb.InvalidError,
+    lmdb.PageFullError,
+    lmdb.PageNotFoundError,
+    lmdb.PanicError,
+    lmdb.ProblemError,
+    lmdb.VersionMismatchError,
+)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# With less than this the next commit may not fit.
+_ROOM_LEAST = 1 << 20
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "gpfs", "lustre", "ceph", "afs", "9p")
 
 
@@ -34,28 +53,66 @@ def is_sealed(key: bytes, stored: bytes | memoryview) -> bool:
     return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(key)).to_bytes(4, "little") == stored[-4:]
 
 
+class _Opened(NamedTuple):
+    environment: lmdb.Environment
+    file: TrustedFile
+    users: int
+
+
 # LMDB forbids opening a folder twice in one process, so who comes second shares what the first opened.
-_open: dict[Path, tuple[lmdb.Environment, int]] = {}
+_open: dict[Path, _Opened] = {}
 
 
 def open_store(folder: Path, *, read_only: bool) -> lmdb.Environment:
     folder = folder.resolve()
     if folder in _open:
-        environment, count = _open[folder]
-        _open[folder] = (environment, count + 1)
-        return environment
-    environment = _open_environment(folder, read_only=read_only)
-    _open[folder] = (environment, 1)
-    return environment
+        opened = _open[folder]
+        _open[folder] = opened._replace(users=opened.users + 1)
+        return opened.environment
+    opened = _open_file(folder, read_only=read_only)
+    _open[folder] = opened
+    return opened.environment
 
 
 def close_store(folder: Path) -> None:
     folder = folder.resolve()
-    environment, count = _open.pop(folder)
-    if count > 1:
-        _open[folder] = (environment, count - 1)
+    opened = _open.pop(folder)
+    if opened.users > 1:
+        _open[folder] = opened._replace(users=opened.users - 1)
     else:
-        environment.close()
+        opened.environment.close()
+        opened.file.close()
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error of LMDB means that the file is not as LMDB left it."""
+    return isinstance(error, _DAMAGES)
+
+
+def store_fault(folder: Path, error: Exception) -> LocalFault:
+    """What an error met while a cache is in use means, and what to do."""
+    if is_damage(error):
+        return damaged_store(folder, str(error), "used")
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or number in _FULL or _is_full(folder):
+        return LocalFault(f"cache {folder} can't be written ({error}): free disk space, then resume")
+    return LocalFault(f"cache {folder} can't be used ({error}): check its disk and its permissions, then resume")
+
+
+def damaged_store(folder: Path, why: str, what: str = "opened") -> LocalFault:
+    return LocalFault(
+        f"cache {folder} can't be {what} ({folder / _DATA} is damaged: {why}): move that file away and start again "
+        f"(runs keep their answers in their own folders), or use another with --cache"
+    )
+
+
+def _is_full(folder: Path) -> bool:
+    """LMDB calls a write that a full disk cut short an input/output error."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _ROOM_LEAST
 
 
 class SpareRoom:
@@ -84,15 +141,30 @@ class SpareRoom:
         return True
 
 
-def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
-    problem: Exception | None = None
+def _open_file(folder: Path, *, read_only: bool) -> _Opened:
+    path = folder / _DATA
     try:
         _refuse_network(folder)
         if not read_only:
             folder.mkdir(parents=True, exist_ok=True)
             _allocate_locks(folder / "lock.mdb")
-        elif not (folder / "data.mdb").exists():
+        elif not path.exists():
             raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
+        file = TrustedFile(path, _NAMES, read_only=read_only)
+    except DamagedPages as error:
+        raise damaged_store(folder, str(error)) from error
+    except OSError as error:
+        raise _unopened(folder, error) from error
+    try:
+        return _Opened(_open_environment(folder, read_only=read_only), file, 1)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
+    problem: Exception | None = None
+    try:
         for map_size in _MAP_SIZES:
             try:
                 environment = lmdb.open(
@@ -110,8 +182,8 @@ def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
             try:
                 if not read_only:
                     environment.reader_check()
-                    _mend_end(folder, environment)
-                elif _missing(folder, environment) or not _has_all(environment):
+                    _mend_end(folder / _DATA, environment)
+                elif missing_bytes(folder / _DATA) or not _has_all(environment):
                     environment.close()
                     _open_environment(folder, read_only=False).close()
                     return _open_environment(folder, read_only=True)
@@ -121,9 +193,17 @@ def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
                 environment.close()
                 raise
             return environment
+    except DamagedPages as error:
+        raise damaged_store(folder, str(error)) from error
     except (lmdb.Error, OSError) as error:
+        if is_damage(error):
+            raise damaged_store(folder, str(error)) from error
         problem = error
-    raise LocalFault(
+    raise _unopened(folder, problem) from problem
+
+
+def _unopened(folder: Path, problem: Exception | None) -> LocalFault:
+    return LocalFault(
         f"cache {folder} can't be opened ({problem}): check the folder and its permissions, or use another with --cache"
     )
 
@@ -136,12 +216,6 @@ def _allocate_locks(path: Path) -> None:
             os.posix_fallocate(fd, 0, _LOCKS_SIZE)
         finally:
             os.close(fd)
-
-
-def _missing(folder: Path, environment: lmdb.Environment) -> int:
-    """Bytes that the environment speaks of and the file does not have."""
-    wanted = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
-    return max(0, wanted - (folder / "data.mdb").stat().st_size)
 
 
 def _has_all(environment: lmdb.Environment) -> bool:
@@ -157,20 +231,14 @@ def _databases(environment: lmdb.Environment) -> dict[bytes, Any]:
     return found
 
 
-def _mend_end(folder: Path, environment: lmdb.Environment) -> None:
-    """Reading a page that a shortened file no longer has would kill the process. LMDB itself leaves out pages at
-    the end that it took and freed again, so what is missing is filled up, and then every answer must be there."""
-    path = folder / "data.mdb"
+def _mend_end(path: Path, environment: lmdb.Environment) -> None:
+    """Reading a page that a shortened file does not have would kill the process. LMDB itself leaves out pages at the
+    end that it took and freed again: where only such pages are missing, the file is filled up."""
     with environment.begin(write=True):  # nobody else may write meanwhile
-        missing = _missing(folder, environment)
-        if not missing:
-            return
-        os.truncate(path, path.stat().st_size + missing)
-    for db in _databases(environment).values():
-        with environment.begin(db=db) as transaction:
-            for key, stored in transaction.cursor():
-                if not is_sealed(key, stored):
-                    raise lmdb.CorruptedError("data.mdb has been cut short, and answers with it")
+        missing = missing_bytes(path)
+        if missing:
+            check_pages(path, _NAMES)
+            os.truncate(path, path.stat().st_size + missing)
 
 
 def _refuse_network(folder: Path) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sys
 
+from ...engine.no_dumps import forbid_core_dumps
 from ..refusal import INTERRUPTED, RESUMABLE, WITH_FAILURES, WRONG_USAGE, exit_code_of
 
 MODEL = "millstream.interfaces.plugins.lm_eval_model:MillstreamLM"
 
 
 def main() -> int:
+    forbid_core_dumps()
     try:
         # lm-eval looks for its own models only as long as it knows of none.
         import lm_eval.models  # type: ignore[import-untyped]  # noqa: F401

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ...engine.fault import missing_module
+from ...engine.no_dumps import forbid_core_dumps
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ _ORPHANED_S = 30
 def be_silent() -> None:
     # Killed at once, even within a parser that hands no signal on to Python.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    forbid_core_dumps()
     # What parsers say of broken pages would stand between the lines of the progress.
     silent = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):

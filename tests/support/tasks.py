@@ -96,3 +96,7 @@ def lack_a_part_of_lxml() -> None:
 
 def kill_itself() -> None:
     send_itself(signal.SIGKILL)
+
+
+def core_dump_limit() -> int:
+    return resource.getrlimit(resource.RLIMIT_CORE)[0]

@@ -153,6 +153,17 @@ def test_a_task_has_a_little_less_than_its_memory_so_that_sending_its_end_takes_
     assert worker.run(tasks.address_space, within_s=20) == 240 << 20
 
 
+def test_a_worker_leaves_no_core_dump_and_the_program_that_has_it_keeps_its_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+        with closing(Worker()) as worker:
+            assert worker.run(tasks.core_dump_limit, within_s=20) == 0
+        assert resource.getrlimit(resource.RLIMIT_CORE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+
+
 def test_what_a_task_raises_is_told_in_one_line(worker: Worker) -> None:
     with pytest.raises(Failed, match="ValueError: too bad"):
         worker.run(tasks.fail, "too bad", within_s=20)
