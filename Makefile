@@ -56,9 +56,9 @@ conversations: tools ## 60 conversations over 5,000 simulated pages: the lanes' 
 conversations-full: tools ## all 1,180 conversations against the simulated outside, nothing holding them up (some 10 minutes)
 	@$(PY) -m millstream.bench.speed.conversations --full
 
-torture: tools ## the long attack: a thousand random kills, 200 under a limit on cost, four processes on one quota, a batch of 50,000 lines, probes in real time (about 45 minutes)
-	@MILLSTREAM_KILLS=1000 MILLSTREAM_CAPPED_KILLS=200 MILLSTREAM_SHARED_S=150 MILLSTREAM_BATCH_LINES=50000 MILLSTREAM_REAL_MINUTES=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
-		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/interfaces/test_capped_kills.py tests/providers/test_shared_quotas.py \
+torture: tools ## the long attack: a thousand random kills, 200 under a limit on cost, 3,000 damaged caches, four processes on one quota, a batch of 50,000 lines, probes in real time (about 45 minutes)
+	@MILLSTREAM_KILLS=1000 MILLSTREAM_CAPPED_KILLS=200 MILLSTREAM_SHARED_S=150 MILLSTREAM_BATCH_LINES=50000 MILLSTREAM_REAL_MINUTES=1 MILLSTREAM_CACHE_DAMAGES=3000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
+		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/interfaces/test_capped_kills.py tests/engine/test_store_damage.py tests/providers/test_shared_quotas.py \
 		tests/interfaces/batch/test_batch_interruption.py tests/interfaces/probe/test_probe_in_real_time.py
 
 intervals: tools ## how often confidence intervals hold the truth, simulated: the table of docs/intervals.md (some 3 minutes)
