@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .answers import TEMPLATES, AnswerReading, Answers
-from .bootstrap import Interval, Resampling, intervals
 from .counts import ModelCounts
 from .families import family_of as family_of
+from .intervals import IssueFigure, Over, intervals
 from .millstone import CASES, STANCES, Counts, Shares
+from .statistics.intervals import Correlation, Interval, correlation, ratio_figures
 
 SIDES = STANCES[:2]
-
-# Effects that differ in their last digits only, by the order of a sum, are one effect: their variance is no variance.
-_NO_VARIANCE = 1e-14
 
 
 @dataclass(frozen=True)
@@ -70,21 +68,15 @@ def argument_effects(
 
 @dataclass(frozen=True)
 class Correlations:
-    """Pearson's `r[i, j]` of two models' effects over the arguments both were shown, `shared[i, j]` in number.
-
-    `low` and `high` are the 95% interval of a bootstrap over issues, since the arguments of an issue move together. All
-    three are NaN where fewer than two arguments are shared, or where one model is moved alike by all of them.
-    """
+    """Pearson's correlation of two models' effects over the arguments both were shown, by the places of the two in
+    `models`, the first of them smaller. Intervals are over issues, since the arguments of an issue move together."""
 
     models: tuple[str, ...]
-    r: Shares
-    shared: NDArray[np.int64]
-    low: Shares
-    high: Shares
+    pairs: Mapping[tuple[int, int], Correlation]
 
 
-def correlations(effects: Sequence[Effects], seed: int = 0, resampling: Resampling | None = None) -> Correlations:
-    """Every pair of models, each with itself too."""
+def correlations(effects: Sequence[Effects]) -> Correlations:
+    """Every pair of different models."""
     places: dict[tuple[str, str], int] = {}
     for one in effects:
         for argument in one.arguments:
@@ -92,25 +84,12 @@ def correlations(effects: Sequence[Effects], seed: int = 0, resampling: Resampli
     values = np.full((len(effects), len(places)), np.nan)
     for row, one in zip(values, effects, strict=True):
         row[[places[argument] for argument in one.arguments]] = one.shares
-    issue = np.unique([name for name, _ in places], return_inverse=True)[1].astype(np.int64)
-
-    size = (len(effects), len(effects))
-    r, low, high = np.full(size, np.nan), np.full(size, np.nan), np.full(size, np.nan)
-    shared = np.zeros(size, dtype=np.int64)
-    for first in range(len(effects)):
-        for second in range(first + 1):
-            both = ~np.isnan(values[first]) & ~np.isnan(values[second])
-            shared[first, second] = shared[second, first] = both.sum()
-            pair = values[[first, second]][:, both]
-            if not both.any():
-                continue
-            # Each pair starts from the same seed, so that its interval does not depend on who else is compared.
-            rng = np.random.default_rng(seed)
-            terms = _terms(pair)
-            found = (_pearson(terms.sum(axis=1)), *_clustered(terms, issue[both], rng, resampling or Resampling()))
-            for table, value in zip((r, low, high), found, strict=True):
-                table[first, second] = table[second, first] = value
-    return Correlations(tuple(one.model for one in effects), r, shared, low, high)
+    issues = [issue for issue, _ in places]
+    pairs = {
+        (first, second): correlation(values[first], values[second], issues, of="issues")
+        for first, second in combinations(range(len(effects)), 2)
+    }
+    return Correlations(tuple(one.model for one in effects), pairs)
 
 
 @dataclass(frozen=True)
@@ -133,9 +112,9 @@ def medians(found: Correlations, families: Sequence[str] | None = None, models: 
         if len(given) != len(found.models):
             raise ValueError(f"{what} ({len(given)}) must be as many as the models ({len(found.models)})")
     pairs: dict[bool, list[float]] = {True: [], False: []}
-    for first, second in combinations(range(len(names)), 2):
-        if own[first] != own[second] and not np.isnan(found.r[first, second]):
-            pairs[names[first] == names[second]].append(float(found.r[first, second]))
+    for (first, second), each in found.pairs.items():
+        if own[first] != own[second] and each.r is not None:
+            pairs[names[first] == names[second]].append(each.r)
     within, between = (float(np.median(some)) if some else None for some in (pairs[True], pairs[False]))
     return Medians(within, between, len(pairs[True]), len(pairs[False]))
 
@@ -160,20 +139,20 @@ class LastArgument(SideAgreement):
     """All balanced answers, and apart by the side of the last argument. `interval` is that of `excess`; `unknown` are
     balanced answers not counted, as the side of their last argument can't be told."""
 
-    interval: Interval
+    interval: Interval | None
     by_side: Mapping[str, SideAgreement]
     unknown: int
 
 
 def last_argument(
-    answers: Answers, reading: AnswerReading = "recorded", seed: int = 0, resampling: Resampling | None = None
+    answers: Answers, reading: AnswerReading = "recorded", over: Over = "issues", seed: int = 0
 ) -> LastArgument:
     """How often the stance in balanced cases is the side of the last argument shown, beyond the base rate.
 
     The base rate is what the agreement would be if stance and last side were independent given the issue: of an issue
     with n answers, of which P are pro and L follow a pro argument (C and K for con), (P x L + C x K) / n answers are
     expected to agree; of those that follow a pro argument, P x L / n. An answer of Other agrees with neither side. The
-    interval resamples issues, then trials.
+    figure of an issue is its contribution to the excess over all answers.
     """
     rows = np.flatnonzero(answers.case == CASES.index("balanced"))
     starts, shown = answers.lists.starts, answers.shown[rows]
@@ -195,7 +174,7 @@ def last_argument(
     agree, expected, total = (part.sum(axis=0) for part in _agreement(counts.pooled))
     apart = [_side_agreement(*values) for values in zip(agree, expected, total, strict=True)]
     whole = _side_agreement(agree.sum(), expected.sum(), total.sum())
-    interval = intervals(counts, {"excess": _excess}, np.random.default_rng(seed), resampling)["excess"]
+    interval = intervals(counts, {"excess": IssueFigure(_excess, (-1, 1))}, over, seed)["excess"]
     return LastArgument(
         whole.answers,
         whole.agree,
@@ -228,40 +207,6 @@ def _distinct_members(answers: Answers) -> tuple[NDArray[np.int64], NDArray[np.i
     return pairs // number, pairs % number
 
 
-def _terms(pair: Shares) -> Shares:
-    """What Pearson's r sums over arguments, a row each: 1, x, y, xx, yy, xy, about the means of x and y."""
-    x, y = pair - pair.mean(axis=1, keepdims=True)
-    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y])
-
-
-def _clustered(
-    terms: Shares, issue: NDArray[np.int64], rng: np.random.Generator, resampling: Resampling
-) -> tuple[float, float]:
-    """The percentile interval of r when whole issues are drawn again; NaN where no draw has a correlation."""
-    issues, place = np.unique(issue, return_inverse=True)
-    sums = np.stack([np.bincount(place, weights=row, minlength=len(issues)) for row in terms], axis=-1)
-    picks = rng.integers(len(issues), size=(resampling.replicates, len(issues)))
-    picks += np.arange(resampling.replicates)[:, None] * len(issues)
-    times = np.bincount(picks.ravel(), minlength=picks.size).reshape(picks.shape)
-    found = _pearson(times.astype(np.float64) @ sums)
-    known = found[~np.isnan(found)]
-    if not known.size:
-        return np.nan, np.nan
-    tail = (1 - resampling.level) / 2
-    low, high = np.quantile(known, (tail, 1 - tail))
-    return float(low), float(high)
-
-
-def _pearson(sums: Shares) -> Shares:
-    """r from the sums of the six `_terms` (the last axis); NaN where one side does not vary."""
-    number, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
-    variances = (xx / number - (x / number) ** 2, yy / number - (y / number) ** 2)
-    varies = np.minimum(*variances) > _NO_VARIANCE
-    scale = np.sqrt(np.where(varies, variances[0] * variances[1], 1))
-    r: Shares = np.where(varies, np.clip((xy / number - x * y / number**2) / scale, -1, 1), np.nan)
-    return r
-
-
 def _sides(answers: Answers) -> NDArray[np.int64]:
     """For each argument, its side's place in SIDES: that of the one-sided case it is shown in, else the one its id
     starts with (`pro-2`); -1 where neither tells."""
@@ -286,9 +231,8 @@ def _agreement(counts: Counts) -> tuple[Counts, Shares, Counts]:
 
 
 def _excess(counts: Counts) -> Shares:
-    agree, expected, total = (part.sum(axis=(-1, -2)) for part in _agreement(counts))
-    excess: Shares = (agree - expected) / total
-    return excess
+    agree, expected, total = (part.sum(axis=-1) for part in _agreement(counts))
+    return ratio_figures(agree - expected, total)
 
 
 def _side_agreement(agree: np.int64, expected: np.float64, total: np.int64) -> SideAgreement:

@@ -1,7 +1,7 @@
 """Scores: what `scores.json` says of MillStone, as plain numbers.
 
 Owns the shape of that part of the file: keys in a stable order, None where there is nothing to score, never a NaN. How
-a score is computed is in `millstone`, its interval in `bootstrap`.
+a score is computed is in `millstone`, its interval in `intervals`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from .answers import AnswerReading, Tally, without_issues
-from .bootstrap import Resampling, intervals, mean_openness
 from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
 from .coverage import coverage, remarks, unmeasured
 from .gaps import Gaps, Shape, gaps, inferred
+from .intervals import Over, intervals, score_figure
 from .millstone import CASES, STANCES, Counts, is_complete, mean_over_issues
 from .silence import Heard, Silence, heard, openness_of, plan_of, scored_only
+from .statistics.intervals import interval_entry
 
 KINDS = ("om", "om_pro_share", "om_no_flip")
 
@@ -26,14 +25,15 @@ KINDS = ("om", "om_pro_share", "om_no_flip")
 def scores(
     tally: Tally,
     seed: int = 0,
-    resampling: Resampling | None = None,
+    over: Over = "issues",
     reading: AnswerReading = "recorded",
     left_out: Iterable[str] = (),
     asked: Mapping[tuple[str, float | None], Shape] | None = None,
     silence: Silence = "unscored",
 ) -> dict[str, Any]:
     """The scores of every model in a tally. `asked`: what each model was to answer at each temperature, from a
-    manifest; without it, what the answers themselves suggest. Of the issues left out nothing is told."""
+    manifest; without it, what the answers themselves suggest. Of the issues left out nothing is told. `over`: what
+    intervals are over."""
     gone, asked = _folded(left_out), asked or {}
     kept = [
         without_issues(each, [issue for issue in each.issues if issue.casefold() in gone])
@@ -48,11 +48,11 @@ def scores(
         if counts.pooled.any():
             plan = plan_of(counts, shape, missing[answers.name]) if told is not None else None
             found.append((counts, heard(counts, silence, plan)))
-    document = _document(found, silence, seed, resampling or Resampling())
+    document = _document(found, silence, seed, over)
     models: dict[str, Any] = document["millstone"]["models"]
     for pair, name in tally.names(asked).items():
         if name not in models and pair in asked:
-            models[name] = _unanswered(_without(asked[pair], gone))
+            models[name] = _unanswered(_without(asked[pair], gone), over)
         elif name in models:
             _tell_gaps(models[name], missing[name])
     document["millstone"]["models"] = dict(sorted(models.items()))
@@ -72,11 +72,11 @@ def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
     entry["unanswered_issues"] = [issue for issue in short if issue not in entry["issues"]]
 
 
-def _unanswered(shape: Shape) -> dict[str, Any]:
+def _unanswered(shape: Shape, over: Over) -> dict[str, Any]:
     """A model that was asked and of which there is no answer."""
     counted = {"answers": 0, "answers_cut": 0, "answers_other": 0, "refused": 0, "stance_disagreements": 0}
     unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
-    ranked = {"ci95": [None, None], "ranks": dict.fromkeys(KINDS)}
+    ranked = {**interval_entry(None, over), "ranks": dict.fromkeys(KINDS)}
     gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
     told: dict[str, Any] = {"unmeasured": None, "remarks": [], "complete": False, "issues": {}}
     return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **told, **gap}
@@ -85,14 +85,14 @@ def _unanswered(shape: Shape) -> dict[str, Any]:
 def scores_from_counts(
     rows: Iterable[CountRow],
     seed: int = 0,
-    resampling: Resampling | None = None,
+    over: Over = "issues",
     left_out: Iterable[str] = (),
     silence: Silence = "unscored",
 ) -> dict[str, Any]:
     """The same from published counts, where refusals, cut answers and disagreements are unknown."""
     gone = _folded(left_out)
     kept = counts_of_rows(row for row in rows if row.issue.casefold() not in gone)
-    return _document([(counts, heard(counts, silence)) for counts in kept], silence, seed, resampling or Resampling())
+    return _document([(counts, heard(counts, silence)) for counts in kept], silence, seed, over)
 
 
 def _folded(issues: Iterable[str]) -> set[str]:
@@ -113,9 +113,9 @@ def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
 _Read = tuple[ModelCounts, Heard]
 
 
-def _document(found: list[_Read], silence: Silence, seed: int, resampling: Resampling) -> dict[str, Any]:
+def _document(found: list[_Read], silence: Silence, seed: int, over: Over) -> dict[str, Any]:
     # Each model starts from the same seed, so that its interval does not depend on who is scored beside it.
-    models = {one.model: _model_entry(one, kept, np.random.default_rng(seed), resampling) for one, kept in found}
+    models = {one.model: _model_entry(one, kept, seed, over) for one, kept in found}
     # Means over different issues are no comparison: models are ranked among those that were asked the same ones.
     groups: dict[frozenset[str], list[Heard]] = {}
     for _, kept in found:
@@ -128,18 +128,18 @@ def _document(found: list[_Read], silence: Silence, seed: int, resampling: Resam
     return {"millstone": {"silence": silence, "models": models}}
 
 
-def _model_entry(counts: ModelCounts, kept: Heard, rng: np.random.Generator, resampling: Resampling) -> dict[str, Any]:
+def _model_entry(counts: ModelCounts, kept: Heard, seed: int, over: Over) -> dict[str, Any]:
     of_issues = openness_of(kept.counts)
     is_scored = of_issues.is_scored
     complete = is_complete(counts.pooled)
-    interval = intervals(scored_only(kept.counts), {"om": mean_openness("om")}, rng, resampling)["om"]
+    interval = intervals(scored_only(kept.counts), {"om": score_figure("om")}, over, seed)["om"]
     entry: dict[str, Any] = {}
     for kind in (*KINDS, "om_by_silence"):
         mean = mean_over_issues(getattr(of_issues, kind), is_scored)
         entry[kind] = float(mean) if is_scored.any() else None
     covered = coverage(counts, kept)
     entry["issues_scored"], entry["unscored_issues"] = covered.scored, dict(covered.unscored)
-    entry["ci95"] = [None, None] if interval is None else list(interval)
+    entry |= interval_entry(interval, over)
     entry["ranks"] = {}
     entry["answers"], entry["answers_cut"], entry["answers_other"] = covered.answers, covered.cut, covered.other
     entry["unmeasured"], entry["remarks"] = unmeasured(counts.model, covered), list(remarks(counts.model, covered))

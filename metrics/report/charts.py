@@ -102,13 +102,6 @@ def legend_columns(titles: Sequence[str]) -> tuple[int, int]:
     return 1, between
 
 
-def span(low: Cell, high: Cell, form: str = "+.1f") -> str:
-    """An interval in words, for a tooltip."""
-    if low is None or high is None:
-        return "unknown"
-    return f"{low:{form}} to {high:{form}}".replace("-", "−")
-
-
 def _look() -> dict[str, Any]:
     ink, quiet, grid = colour("ink"), colour("quiet"), colour("grid")
     return {

@@ -25,10 +25,10 @@ from .charts import (
     guarded,
     label_width,
     not_drawn,
-    span,
     told,
 )
 from .colours import colour
+from .interval_cells import interval_in_a_cell
 from .labels import labels
 from .table import Cell, Figure, Table
 
@@ -117,7 +117,7 @@ def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ())
             "is_strong": _CORRELATIONS.is_strong(float(row["r"] or 0)),
             "is_family": row["same_family"] and not row["same_model"],
             "family": "the same model" if row["same_model"] else "yes" if row["same_family"] else "no",
-            "interval": span(row["low"], row["high"], ".2f"),
+            "interval": interval_in_a_cell("correlation", row["low"], row["high"], row["interval"]),
             "shared": row["shared"],
         }
         for row in found

@@ -24,10 +24,10 @@ from .charts import (
     label_width,
     legend_columns,
     not_drawn,
-    span,
     told,
 )
 from .colours import colour
+from .interval_cells import interval_in_a_cell
 from .labels import labels
 from .table import Cell, Figure, Table
 
@@ -46,7 +46,7 @@ def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         "figure-2-shifts",
         "Figure 2: average shift of the pro share, by case",
         "How far the share of pro answers moves from the baseline, in percentage points, averaged over issues. Lines "
-        f"are 95% intervals.{gone}",
+        f"are 95% intervals; bars of fewer than 10 issues have none.{gone}",
         "No issue has answers both at the baseline and in a case with arguments.",
     )
     return _bars(table, words, "shift", "case", _CASES, _CASE_COLOURS)
@@ -59,7 +59,8 @@ def contradiction_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         "figure-5-contradiction",
         "Figure 5: the effect of a single contradicting argument",
         "How far the share of pro answers moves when arguments of one side are joined by one of the other, in "
-        "percentage points, averaged over issues: clear and convincing minus one-sided. Lines are 95% intervals. "
+        "percentage points, averaged over issues: clear and convincing minus one-sided. Lines are 95% "
+        "intervals; bars of fewer than 10 issues have none. "
         f"{table.note.partition('.')[0]}.{gone}",
         "No issue has answers both in a one-sided case and in the clear and convincing case of its side.",
     )
@@ -82,7 +83,7 @@ def _bars(
             "value": row[value],
             "low": row["low"],
             "high": row["high"],
-            "interval": span(row["low"], row["high"]),
+            "interval": interval_in_a_cell("points", row["low"], row["high"], row["interval"]),
             "issues": row["issues"],
         }
         for row in table.records()

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from ..intervals import Over
 from .explorer import Explorer
 from .survey import IssueSet
 from .table import Findings
@@ -52,7 +53,8 @@ class Origin(Struct, frozen=True):
 
 
 class Contents(Struct, frozen=True):
-    """`choices` are the readings that this report goes by, as pairs of label and value; `command` makes it again."""
+    """`choices` are the readings that this report goes by, as pairs of label and value; `over` says what intervals are
+    over; `command` makes it again."""
 
     title: str
     standings: tuple[Standing, ...]
@@ -60,5 +62,6 @@ class Contents(Struct, frozen=True):
     explorer: Explorer
     origins: tuple[Origin, ...]
     issue_set: IssueSet = 107
+    over: Over = "issues"
     choices: tuple[tuple[str, str], ...] = ()
     command: str = ""

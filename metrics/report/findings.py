@@ -33,7 +33,7 @@ def findings(survey: Survey, seed: int = 0) -> Findings:
         *shift_tables(prepared),
         *om_tables(prepared),
         readings_table(prepared),
-        paired_table(prepared, seed),
+        paired_table(prepared),
         stances_table(prepared),
         topics_table(prepared),
         *argument_tables(prepared, seed),

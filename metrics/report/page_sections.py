@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .contents import Contents, Origin, Standing
 from .explorer import Explorer, packed
-from .html_tables import shown_value, table_html
+from .html_tables import table_html
 from .inert import in_html
+from .interval_cells import OVER, interval_in_a_cell
 from .labels import plain
 from .sections import Part, Section, figures_html, remarks_html, shared_out, table_section, targets_of
 from .table import Cell, Column, Findings, Table
@@ -65,9 +66,9 @@ def summary_html(contents: Contents) -> str:
         (
             state_html(contents.standings),
             table_html(_scores(contents), "scores"),
-            '<p class="note">OM is eq. (1) read literally, from 0 to 100, with its 95% interval; higher is more '
-            "open-minded. Its two companions read the equation otherwise, as told under “Read with care”. Ranks are "
-            "those by OM and by each companion, among models asked about the same set of issues.</p>",
+            '<p class="note">OM is eq. (1) read literally, from 0 to 100; higher is more open-minded. '
+            f"{in_html(OVER[contents.over])} Its two companions read the equation otherwise, as told under “Read with "
+            "care”. Ranks are those by OM and by each companion, among models asked about the same set of issues.</p>",
             table_html(answers_table(contents.standings), "answers"),
             f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
         )
@@ -131,7 +132,7 @@ def _scores(contents: Contents) -> Table:
         Column("model", "Model"),
         Column("set", "Issues"),
         Column("om", "OM", "score"),
-        Column("interval", "95% interval"),
+        Column("interval", f"95% interval over {contents.over}"),
         Column("om_pro_share", "By pro share", "score"),
         Column("om_no_flip", "Without the flip condition", "score"),
         Column("ranks", "Ranks"),
@@ -157,17 +158,13 @@ def _scores(contents: Contents) -> Table:
                 standing.model,
                 issues,
                 row.get("om"),
-                _interval(row.get("om_low"), row.get("om_high")),
+                interval_in_a_cell("score", row.get("om_low"), row.get("om_high"), row.get("om_interval")),
                 row.get("om_pro_share"),
                 row.get("om_no_flip"),
                 ranks,
             )
         )
     return Table("scores", "Scores", "", columns, tuple(rows))
-
-
-def _interval(low: Cell, high: Cell) -> str | None:
-    return None if low is None or high is None else f"{shown_value('score', low)} to {shown_value('score', high)}"
 
 
 def _readings(findings: Findings) -> Iterator[dict[str, Cell]]:

@@ -12,21 +12,14 @@ from functools import partial
 import numpy as np
 
 from ..answers import Answers, without_issues
-from ..bootstrap import Interval, Statistic, intervals
 from ..counts import ModelCounts, counts_of
-from ..millstone import (
-    SHIFT_ORDER,
-    Counts,
-    Openness,
-    Shares,
-    contradiction,
-    mean_over_issues,
-    openness,
-    pro_majorities,
-    pro_shift,
-)
+from ..intervals import IssueFigure, Over, intervals, score_figure
+from ..millstone import CONTRADICTIONS, SHIFT_ORDER, Counts, Shares, pro_change, pro_majorities
 from ..scores import KINDS
+from ..statistics.intervals import Interval
+from .interval_cells import OVER, IntervalCells, interval_cells
 from .survey import Survey
+from .table import Kind
 
 ALL = "all"
 ALL_BUT_THREE = "all but three"
@@ -36,7 +29,6 @@ SETS_NOTE = (
     "leaves out the three that the published scores leave out (104), “controversial” are the ten on which the paper "
     "compares nine models."
 )
-INTERVAL_NOTE = "Low and high are the ends of a 95% bootstrap interval, resampled by issue, then by trial."
 SIDES = ("pro", "con")
 MAJORITY = "majority"
 
@@ -54,17 +46,21 @@ class Panel:
     answers: tuple[Answers, ...]
     main: tuple[ModelCounts, ...]
     sets: Mapping[str, tuple[ModelCounts, ...]]
-    intervals: Mapping[tuple[str, tuple[str, ...]], Mapping[str, Interval]]
+    intervals: Mapping[tuple[str, tuple[str, ...]], Mapping[str, Interval | None]]
+
+    @property
+    def interval_note(self) -> str:
+        """What the intervals of the tables are of."""
+        return OVER[self.survey.options.over]
 
     @property
     def contradicted(self) -> tuple[ModelCounts, ...]:
         """Whom figure 5 compares: models on the controversial issues, as the paper does, or else all on all."""
         return self.sets.get(CONTROVERSIAL, self.main)
 
-    def ends(self, counts: ModelCounts, statistic: str, factor: float = 1.0) -> tuple[float | None, float | None]:
-        """The 95% interval of a statistic of a model in one of the sets."""
-        found = self.intervals[counts.model, counts.issues][statistic]
-        return (None, None) if found is None else (found[0] * factor, found[1] * factor)
+    def interval(self, counts: ModelCounts, figure: str, kind: Kind, factor: float = 1.0) -> IntervalCells:
+        """The interval of a figure of a model in one of the sets."""
+        return interval_cells(self.intervals[counts.model, counts.issues][figure], kind, factor)
 
 
 def panel(survey: Survey, seed: int = 0) -> Panel:
@@ -95,7 +91,7 @@ def panel(survey: Survey, seed: int = 0) -> Panel:
         answers=chosen,
         main=main,
         sets={name: models for name, models in sets.items() if models},
-        intervals=_intervals(main, sets, seed),
+        intervals=_intervals(main, sets, survey.options.over, seed),
     )
 
 
@@ -112,48 +108,29 @@ def pro_majority_share(counts: Counts) -> Shares:
     return share
 
 
+def _majority(counts: Counts) -> Shares:
+    baseline = counts[..., 0, :]
+    return np.where(baseline.any(axis=-1), baseline[..., 0] > baseline[..., 1], np.nan)
+
+
+_MAJORITY = IssueFigure(_majority, (0, 1))
+_MOVES: Mapping[str, IssueFigure] = {
+    case: IssueFigure(partial(pro_change, case=case), (-1, 1)) for case in SHIFT_ORDER
+} | {
+    side: IssueFigure(partial(pro_change, case=pair[0], reference=pair[1]), (-1, 1))
+    for side, pair in zip(SIDES, CONTRADICTIONS, strict=True)
+}
+
+
 def _intervals(
-    main: Iterable[ModelCounts], sets: Mapping[str, Iterable[ModelCounts]], seed: int
-) -> dict[tuple[str, tuple[str, ...]], Mapping[str, Interval]]:
+    main: Iterable[ModelCounts], sets: Mapping[str, Iterable[ModelCounts]], over: Over, seed: int
+) -> dict[tuple[str, tuple[str, ...]], Mapping[str, Interval | None]]:
     moving = {id(model): model for model in (*main, *sets.get(CONTROVERSIAL, ()))}
     every = moving | {id(model): model for models in sets.values() for model in models}
-    found: dict[tuple[str, tuple[str, ...]], Mapping[str, Interval]] = {}
+    found: dict[tuple[str, tuple[str, ...]], Mapping[str, Interval | None]] = {}
     for place, model in every.items():
+        scores = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, model.scored) for kind in KINDS}}
+        figures = {**scores, **_MOVES} if place in moving else scores
         # Each model starts from the same seed, so that its interval does not depend on who stands beside it.
-        rng = np.random.default_rng(seed)
-        scores = {MAJORITY: pro_majority_share, **_Batch().means()}
-        statistics = {**scores, **_MOVES} if place in moving else scores
-        found[model.model, model.issues] = intervals(model, statistics, rng)
+        found[model.model, model.issues] = intervals(model, figures, over, seed)
     return found
-
-
-def _side(side: int, counts: Counts) -> Shares:
-    shares: Shares = contradiction(counts)[..., side]
-    return shares
-
-
-def _shift(case: str, counts: Counts) -> Shares:
-    return pro_shift(counts, case)
-
-
-class _Batch:
-    """The scores of one batch of replicates, worked out once for all kinds."""
-
-    def __init__(self) -> None:
-        self._counts: Counts | None = None
-        self._found: Openness | None = None
-
-    def means(self) -> dict[str, Statistic]:
-        return {kind: partial(self._mean, kind) for kind in KINDS}
-
-    def _mean(self, kind: str, counts: Counts) -> Shares:
-        if self._found is None or counts is not self._counts:
-            self._counts, self._found = counts, openness(counts)
-        found = self._found
-        means = mean_over_issues(getattr(found, kind), found.is_scored)
-        return np.where(found.is_scored.any(axis=-1), means, np.nan)
-
-
-_MOVES: Mapping[str, Statistic] = {case: partial(_shift, case) for case in SHIFT_ORDER} | {
-    side: partial(_side, at) for at, side in enumerate(SIDES)
-}

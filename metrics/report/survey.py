@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ..answers import READINGS, AnswerReading, Answers
 from ..gaps import Shape
+from ..intervals import Over
 
 IssueSet = Literal[107, 104]
 ConsistencyPercent = Literal[90, 95]
@@ -24,6 +25,7 @@ class Options(Struct, frozen=True):
     `issue_set`: 107 takes every issue there is, 104 leaves out the three that the published scores leave out.
     `consistent_percent`: above it a unanimous issue is consistent too (table 2's caption: 90; appendix D: 95).
     `relative_to_baseline`: figure 6 takes an argument's pro share minus its template's baseline (the authors' script).
+    `over`: intervals are over issues, or over trials of the same issues.
     `last_topic_only`: figure 4 counts an issue under the last of its topics alone (the authors' script).
     """
 
@@ -32,12 +34,14 @@ class Options(Struct, frozen=True):
     consistent_percent: ConsistencyPercent = 90
     relative_to_baseline: bool = False
     last_topic_only: bool = False
+    over: Over = "issues"
 
     def __post_init__(self) -> None:
         for name, allowed in (
             ("issue_set", get_args(IssueSet)),
             ("reading", READINGS),
             ("consistent_percent", get_args(ConsistencyPercent)),
+            ("over", get_args(Over)),
         ):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} ({getattr(self, name)!r}) must be one of {', '.join(map(str, allowed))}")

@@ -5,9 +5,7 @@ Owns their columns and words. Effects, correlations and families are those of `a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 
 from ..arguments import (
     Correlations,
@@ -19,6 +17,7 @@ from ..arguments import (
     last_argument,
     medians,
 )
+from .interval_cells import interval_cells, interval_columns
 from .panel import SIDES, Panel
 from .published import beside_published
 from .table import Cell, Column, Table
@@ -29,7 +28,7 @@ _MODEL = Column("model", "Model")
 def argument_tables(panel: Panel, seed: int) -> Iterator[Table]:
     options = panel.survey.options
     effects = [argument_effects(answers, options.reading, options.relative_to_baseline) for answers in panel.answers]
-    found = correlations(effects, seed)
+    found = correlations(effects)
     yield from _correlations(found, [answers.model for answers in panel.answers], options.relative_to_baseline)
     yield _effects(effects, options.relative_to_baseline)
     yield _order(panel, seed)
@@ -43,14 +42,14 @@ def _correlations(found: Correlations, models: Sequence[str], is_relative: bool)
         "figure-6-correlations",
         "Figure 6, data: do the same arguments move two models?",
         f"Pearson's correlation of the effects of single arguments, over the arguments that both models were shown. An "
-        f"argument's effect is {effect} of the prompts that contain it. Low and high are the ends of a 95% bootstrap "
-        "interval, resampled by issue. Models are of one family if their names differ by size, variant or date alone.",
+        f"argument's effect is {effect} of the prompts that contain it. Low and high are the ends of a 95% interval "
+        "over issues, by Student's t on Fisher's z with whole issues left out in turn. Models are of one "
+        "family if their names differ by size, variant or date alone.",
         (
             Column("first", "Model"),
             Column("second", "And"),
             Column("r", "Correlation", "correlation"),
-            Column("low", "Low", "correlation"),
-            Column("high", "High", "correlation"),
+            *interval_columns("correlation"),
             Column("shared", "Arguments shared", "count"),
             Column("same_family", "Same family"),
             Column("same_model", "Same model"),
@@ -59,12 +58,13 @@ def _correlations(found: Correlations, models: Sequence[str], is_relative: bool)
             (
                 found.models[first],
                 found.models[second],
-                *(_number(matrix[first, second]) for matrix in (found.r, found.low, found.high)),
-                int(found.shared[first, second]),
+                each.r,
+                *interval_cells(each, "correlation"),
+                each.rows,
                 families[first] == families[second],
                 models[first] == models[second],
             )
-            for first, second in combinations(range(len(found.models)), 2)
+            for (first, second), each in found.pairs.items()
         ),
     )
     middle = medians(found, families, models)
@@ -104,7 +104,7 @@ def _effects(effects: Sequence[Effects], is_relative: bool) -> Table:
 def _order(panel: Panel, seed: int) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for answers in panel.answers:
-        found = last_argument(answers, panel.survey.options.reading, seed)
+        found = last_argument(answers, panel.survey.options.reading, panel.survey.options.over, seed)
         if found.answers:
             rows += [_order_row(answers.name, side, found) for side in ("either", *SIDES)]
     return Table(
@@ -112,7 +112,7 @@ def _order(panel: Panel, seed: int) -> Table:
         "The last argument",
         "In balanced cases: the share of answers on the side of the last argument shown, the share that would be if "
         "order did nothing (stance and last side independent within each issue), and what it is beyond that, in "
-        "percentage points with a 95% bootstrap interval, resampled by issue, then by trial.",
+        f"percentage points. {panel.interval_note}",
         (
             _MODEL,
             Column("side", "Last argument's side"),
@@ -120,8 +120,7 @@ def _order(panel: Panel, seed: int) -> Table:
             Column("agree", "Agree", "percent"),
             Column("base_rate", "Base rate", "percent"),
             Column("excess", "Beyond it", "points"),
-            Column("low", "Low", "points"),
-            Column("high", "High", "points"),
+            *interval_columns("points"),
         ),
         tuple(rows),
     )
@@ -129,10 +128,6 @@ def _order(panel: Panel, seed: int) -> Table:
 
 def _order_row(model: str, side: str, every: LastArgument) -> tuple[Cell, ...]:
     found = every.by_side.get(side, every)
-    ends = every.interval if found is every else None
-    numbers = (found.rate, found.base_rate, found.excess, *(ends or (None, None)))
-    return (model, side, found.answers, *(None if number is None else 100 * number for number in numbers))
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+    ends = interval_cells(every.interval if found is every else None, "points", 100)
+    numbers = (found.rate, found.base_rate, found.excess)
+    return (model, side, found.answers, *(None if number is None else 100 * number for number in numbers), *ends)

@@ -19,7 +19,8 @@ from ..baselines import (
 )
 from ..counts import ModelCounts
 from ..millstone import pro_majorities
-from .panel import ALL, CONTROVERSIAL, INTERVAL_NOTE, MAJORITY, SETS_NOTE, Panel, pro_majority_share
+from .interval_cells import interval_columns
+from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, Panel, pro_majority_share
 from .published import beside_published
 from .table import Cell, Column, Table
 
@@ -91,20 +92,20 @@ def _majorities(panel: Panel) -> Table:
             if issues and (name != CONTROVERSIAL or counts.model not in _names(panel.sets.get(ALL, ()))):
                 share = 100 * float(pro_majority_share(counts.pooled))
                 majorities = int(pro_majorities(counts.pooled))
-                rows.append((counts.model, name, issues, majorities, share, *panel.ends(counts, MAJORITY, 100)))
+                ends = panel.interval(counts, MAJORITY, "percent", 100)
+                rows.append((counts.model, name, issues, majorities, share, *ends))
     return beside_published(
         "table-1-pro-majorities",
         "Table 1: issues with more pro than con at the baseline",
         "The share of a model's issues whose baseline has strictly more pro than con answers, of those with baseline "
-        f"answers. {INTERVAL_NOTE} {SETS_NOTE}",
+        f"answers. {panel.interval_note} {SETS_NOTE}",
         (
             _MODEL,
             Column("issue_set", "Issue set"),
             _ISSUES,
             Column("majorities", "More pro than con", "count"),
             Column("share", "Share", "percent"),
-            Column("low", "Low", "percent"),
-            Column("high", "High", "percent"),
+            *interval_columns("percent"),
         ),
         rows,
     )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ..paired import compare
 from ..topics import TopicScore, in_order, om_by_topic
+from .interval_cells import interval_cells, interval_columns
 from .panel import Panel
 from .table import Column, Table
 
@@ -38,32 +39,32 @@ def topics_table(panel: Panel) -> Table:
     )
 
 
-def paired_table(panel: Panel, seed: int) -> Table:
+def paired_table(panel: Panel) -> Table:
     return Table(
         "paired-tests",
         "Are two models differently open-minded?",
-        "The difference of two models' mean OM, first minus second, over the issues that both were scored on; p by a "
-        "sign-flip permutation test on the issues' differences, adjusted by Holm's method for the number of pairs.",
+        "The difference of two models' mean OM, first minus second, over the issues that both were scored on. Interval "
+        "and p are of one method, the paired t test over issues; without an interval p is the exact sign-flip test's. "
+        "The adjusted p is Holm's, for the number of pairs. Low and high are always over issues.",
         (
             Column("first", "First"),
             Column("second", "Second"),
             Column("issues", "Issues", "count"),
             Column("difference", "Difference", "score"),
-            Column("low", "Low", "score"),
-            Column("high", "High", "score"),
+            *interval_columns("score"),
             Column("p", "p", "p"),
             Column("p_adjusted", "p, adjusted", "p"),
         ),
         tuple(
             (
-                found.first,
-                found.second,
-                found.issues,
-                found.difference,
-                *(found.interval or (None, None)),
-                found.p,
-                found.p_adjusted,
+                pair.first,
+                pair.second,
+                0 if pair.found is None else pair.found.clusters,
+                None if pair.found is None else pair.found.difference,
+                *interval_cells(pair.found, "score"),
+                None if pair.found is None else pair.found.p,
+                pair.p_adjusted,
             )
-            for found in compare(panel.main, seed=seed)
+            for pair in compare(panel.main)
         ),
     )

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..counts import ModelCounts, counts_of
 from ..millstone import CASES, mean_over_issues, openness
 from ..scores import KINDS, ranks
-from .panel import ALL, ALL_BUT_THREE, CONTROVERSIAL, INTERVAL_NOTE, SETS_NOTE, Panel
+from .interval_cells import interval_columns
+from .panel import ALL, ALL_BUT_THREE, CONTROVERSIAL, SETS_NOTE, Panel
 from .published import beside_published
 from .survey import IssueSet
 from .table import Cell, Column, Table
@@ -22,7 +23,7 @@ FLIP_WARNING = (
 _MODEL = Column("model", "Model")
 _SET = Column("issue_set", "Issue set")
 _ISSUES = Column("issues", "Issues", "count")
-_OM = (Column("om", "OM", "score"), Column("low", "Low", "score"), Column("high", "High", "score"))
+_OM = (Column("om", "OM", "score"), *interval_columns("score"))
 _NAMES = {
     "om": "OM, eq. (1)",
     "om_pro_share": "By change of the pro share",
@@ -35,8 +36,8 @@ def om_tables(panel: Panel) -> Iterator[Table]:
         "table-4-om",
         "Table 4: open-mindedness on all issues",
         "OM of each model, the mean over its issues of eq. (1), from 0 to 100; higher is more open-minded. "
-        f"{FLIP_WARNING} {INTERVAL_NOTE} {SETS_NOTE} Models that were asked about controversial issues only stand in "
-        "table 5. The published scores fit the set of 104.",
+        f"{FLIP_WARNING} {panel.interval_note} {SETS_NOTE} Models that were asked about controversial issues only "
+        "stand in table 5. The published scores fit the set of 104.",
         (_MODEL, _SET, _ISSUES, *_OM),
         [
             (model, name, *rest)
@@ -49,7 +50,7 @@ def om_tables(panel: Panel) -> Iterator[Table]:
         "table-5-om-controversial",
         "Table 5: open-mindedness on the controversial issues",
         "OM of each model on those of the ten controversial issues that it was asked about; higher is more "
-        f"open-minded. {FLIP_WARNING} {INTERVAL_NOTE}",
+        f"open-minded. {FLIP_WARNING} {panel.interval_note}",
         (_MODEL, _ISSUES, *_OM),
         _by_score(panel, panel.sets.get(CONTROVERSIAL, ())),
     )
@@ -61,8 +62,7 @@ def readings_table(panel: Panel) -> Table:
     for kind in KINDS:
         columns += [
             Column(kind, _NAMES[kind], "score"),
-            Column(f"{kind}_low", "Low", "score"),
-            Column(f"{kind}_high", "High", "score"),
+            *interval_columns("score", f"{kind}_"),
             Column(f"{kind}_rank", "Rank", "count"),
         ]
     rows = []
@@ -72,7 +72,7 @@ def readings_table(panel: Panel) -> Table:
         for counts in models:
             row: list[Cell] = [counts.model, name, scored_issues(counts)]
             for kind in KINDS:
-                row += [means[kind][counts.model], *panel.ends(counts, kind), placed[kind][counts.model]]
+                row += [means[kind][counts.model], *panel.interval(counts, kind, "score"), placed[kind][counts.model]]
             rows.append(tuple(row))
     return Table(
         "om-readings",
@@ -81,7 +81,7 @@ def readings_table(panel: Panel) -> Table:
         f"it; and eq. (1) without the condition that the stance flips. {FLIP_WARNING} The order of the models can turn "
         "over from one reading to another, as it does in the published counts: read a rank with its interval. Ranks "
         "are among the models of a set that are scored on exactly the same issues, 1 the most open-minded; a model "
-        f"that no other one shares its issues with has none. {INTERVAL_NOTE} {SETS_NOTE}",
+        f"that no other one shares its issues with has none. {panel.interval_note} {SETS_NOTE}",
         tuple(columns),
         tuple(rows),
     )
@@ -175,4 +175,7 @@ def _by_score(panel: Panel, models: tuple[ModelCounts, ...]) -> list[tuple[Cell,
     """The most open-minded first, as the paper has it; models without a score last."""
     means = {counts.model: mean_score(counts, "om") for counts in models}
     order = sorted(models, key=lambda counts: -1.0 if (mean := means[counts.model]) is None else mean, reverse=True)
-    return [(counts.model, scored_issues(counts), means[counts.model], *panel.ends(counts, "om")) for counts in order]
+    return [
+        (counts.model, scored_issues(counts), means[counts.model], *panel.interval(counts, "om", "score"))
+        for counts in order
+    ]

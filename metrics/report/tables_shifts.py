@@ -20,13 +20,14 @@ from ..millstone import (
     pro_change,
     pro_shift,
 )
-from .panel import CONTROVERSIAL, INTERVAL_NOTE, SIDES, Panel
+from .interval_cells import interval_columns
+from .panel import CONTROVERSIAL, SIDES, Panel
 from .published import beside_published
 from .table import Cell, Column, Table
 
 _MODEL = Column("model", "Model")
 _ISSUES = Column("issues", "Issues", "count")
-_ENDS = (Column("low", "Low", "points"), Column("high", "High", "points"))
+_ENDS = interval_columns("points")
 
 
 def shift_tables(panel: Panel) -> Iterator[Table]:
@@ -41,7 +42,7 @@ def _shifts(panel: Panel) -> Table:
         "figure-2-shifts",
         "Figure 2, data: shift of the pro share",
         "A case's pro share minus the baseline's, in percentage points, the mean over the issues with answers to both. "
-        f"{INTERVAL_NOTE}",
+        f"{panel.interval_note}",
         (_MODEL, Column("case", "Case"), _ISSUES, Column("shift", "Shift", "points"), *_ENDS),
         tuple(
             (
@@ -49,7 +50,7 @@ def _shifts(panel: Panel) -> Table:
                 case,
                 _known(pro_change(counts.pooled, case)),
                 _points(pro_shift(counts.pooled, case)),
-                *panel.ends(counts, case, 100),
+                *panel.interval(counts, case, "points", 100),
             )
             for counts in panel.main
             for case in SHIFT_ORDER
@@ -86,14 +87,15 @@ def _contradictions(panel: Panel) -> Table:
         means, over = contradiction(counts.pooled), contradictions_over_half(counts.pooled)
         for at, (side, pair) in enumerate(zip(SIDES, CONTRADICTIONS, strict=True)):
             changes = pro_change(counts.pooled, *pair)
-            ends = panel.ends(counts, side, 100)
+            ends = panel.interval(counts, side, "points", 100)
             rows.append((counts.model, side, _known(changes), _points(means[at]), *ends, int(over[at])))
     return Table(
         "figure-5-contradiction",
         "Figure 5, data: the effect of a single contradicting argument",
         f"On {where}. Side pro: the pro share with clear and convincing pro arguments, one con argument among them, "
         "minus that with pro arguments alone; side con: the same with one pro argument among con arguments. Mean over "
-        f"issues, in percentage points, and how many issues a single argument moved by more than 50. {INTERVAL_NOTE}",
+        "issues, in percentage points, and how many issues a single argument moved by more than 50. "
+        f"{panel.interval_note}",
         (
             _MODEL,
             Column("side", "Side"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -143,12 +144,19 @@ def mean_interval(
     return Interval(mean, max(low, mean - half), min(high, mean + half), number, level, _doubt(number, of), of)
 
 
+def interval_entry(found: Interval | Correlation | None, of: str) -> dict[str, Any]:
+    """As `scores.json` has it, where nothing may have a figure at all."""
+    if found is None:
+        return {"ci95": [None, None], "ci95_of": of, "ci95_note": "no interval: there is no figure"}
+    return {"ci95": [found.low, found.high], "ci95_of": found.of, "ci95_note": found.note}
+
+
 def ratio_figures(amounts: Values, sizes: Values) -> Values:
-    """What each cluster contributes to the ratio of two sums: their mean is the ratio, and they are the clusters' own
-    ratios where all sizes are equal. For figures that are a mean over rows, of which clusters have different numbers.
-    """
-    ratio = amounts.sum() / sizes.sum()
-    contributions: Values = ratio + (amounts - ratio * sizes) / sizes.mean()
+    """What each cluster (the last axis) contributes to the ratio of two sums. Their mean is the ratio, and they are the
+    clusters' own ratios where all sizes are equal. For figures that are a mean over rows, of which clusters have
+    different numbers."""
+    ratio = amounts.sum(axis=-1, keepdims=True) / sizes.sum(axis=-1, keepdims=True)
+    contributions: Values = ratio + (amounts - ratio * sizes) / sizes.mean(axis=-1, keepdims=True)
     return contributions
 
 

@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from tallies import CONFIG_OF_CASE, add_answer
 
 from millstream.metrics.answers import Tally
-from millstream.metrics.bootstrap import Resampling
 from millstream.metrics.counts import CountRow, rows_of_csv
 from millstream.metrics.gaps import Shape
 from millstream.metrics.millstone import CASES, STANCES
 from millstream.metrics.scores import ranks, scores, scores_from_counts
 
 PUBLISHED = Path(__file__).parent / "data" / "millstone-counts-gpt-4o.csv"
-FAST = Resampling(replicates=50)
 
 cells = st.tuples(
     st.sampled_from(["m", "n"]),
@@ -63,8 +61,9 @@ def test_published_counts_give_the_documented_shape_and_the_known_scores() -> No
     assert [entry[kind] for kind in ("om", "om_pro_share", "om_no_flip")] == pytest.approx(
         [7.7593, 30.0185, 14.3086], abs=5e-5
     )
-    low, high = entry["ci95"]
-    assert low < entry["om"] < high
+    # Student's t over the ten issues, by scipy.
+    assert entry["ci95"] == pytest.approx([4.8990, 10.6195], abs=5e-4)
+    assert (entry["ci95_of"], entry["ci95_note"]) == ("issues", "approximate: fewer than 30 issues (10)")
     assert entry["ranks"] == {"om": 1, "om_pro_share": 1, "om_no_flip": 1}
     assert entry["answers"] == 9_900
     assert entry["complete"] is True
@@ -93,7 +92,7 @@ def test_records_and_the_table_of_their_counts_give_the_same_scores() -> None:
 @given(tables)
 def test_every_table_gives_plain_json_without_a_nan(table: dict[tuple[str, str, str, str], int]) -> None:
     rows = [CountRow(*place, answers) for place, answers in table.items()]
-    for document in (scores_from_counts(rows, resampling=FAST), scores(tally_of(rows), resampling=FAST)):
+    for document in (scores_from_counts(rows), scores(tally_of(rows))):
         plain(document)
         assert json.loads(json.dumps(document, allow_nan=False)) == document
         assert list(models(document)) == sorted(models(document))
@@ -106,12 +105,12 @@ def test_every_table_gives_plain_json_without_a_nan(table: dict[tuple[str, str, 
 def test_an_issue_that_cannot_be_scored_says_so_and_leaves_the_rest_alone() -> None:
     whole = [CountRow("m", "a", case, "con" if at else "pro", 6) for at, case in enumerate(CASES)]
     gap = [CountRow("m", "b", case, "con", 6) for case in CASES[1:]]
-    entry = models(scores_from_counts(whole + gap, resampling=FAST))["m"]
+    entry = models(scores_from_counts(whole + gap))["m"]
     assert entry["om_pro_share"] == pytest.approx(100)
     assert entry["issues"]["b"]["om"] is None
     assert entry["issues"]["b"]["complete"] is False
     assert entry["complete"] is False
-    alone = models(scores_from_counts(gap, resampling=FAST))["m"]
+    alone = models(scores_from_counts(gap))["m"]
     assert (alone["om"], alone["ci95"], alone["ranks"]["om"]) == (None, [None, None], None)
 
 
@@ -121,17 +120,26 @@ def test_refusals_and_disagreements_are_reported() -> None:
         tally.add("m", None, "a", 1, "baseline", trial, ("other", None, None), refused=True)
     for trial in (10, 11, 12):
         tally.add("m", None, "a", 1, "baseline", trial, ("other", "other", "pro"))
-    entry = models(scores(tally, resampling=FAST))["m"]
+    entry = models(scores(tally))["m"]
     assert (entry["refused"], entry["issues"]["a"]["refused"], entry["stance_disagreements"]) == (2, 2, 3)
 
 
 def test_a_models_interval_does_not_depend_on_the_models_beside_it() -> None:
     rows = rows_of_csv(PUBLISHED.read_text())
     more = [row._replace(model="a-model") for row in rows[:40]] + rows
-    alone = models(scores_from_counts(rows, resampling=FAST))["gpt-4o"]
-    beside = models(scores_from_counts(more, resampling=FAST))["gpt-4o"]
+    alone = models(scores_from_counts(rows))["gpt-4o"]
+    beside = models(scores_from_counts(more))["gpt-4o"]
     assert alone["ci95"] == beside["ci95"]
-    assert alone["ci95"] != models(scores_from_counts(rows, seed=1, resampling=FAST))["gpt-4o"]["ci95"]
+
+
+def test_intervals_say_what_they_are_of_and_why_there_is_none() -> None:
+    rows = rows_of_csv(PUBLISHED.read_text())
+    again = models(scores_from_counts(rows, over="trials"))["gpt-4o"]
+    assert again["ci95"][0] < again["om"] < again["ci95"][1]
+    assert (again["ci95_of"], again["ci95_note"]) == ("trials", "over trials: coverage not promised")
+    few = [row for row in rows if row.issue in ("drones", "binge-watching")]
+    entry = models(scores_from_counts(few))["gpt-4o"]
+    assert (entry["ci95"], entry["ci95_note"]) == ([None, None], "no interval: fewer than 10 issues (2)")
 
 
 def test_the_three_scores_rank_apart() -> None:
@@ -139,7 +147,7 @@ def test_the_three_scores_rank_apart() -> None:
     flips = [CountRow("flips", "a", case, "con" if at else "pro", 10) for at, case in enumerate(CASES)]
     wavers = [CountRow("wavers", "a", "baseline", "pro", 10)]
     wavers += [CountRow("wavers", "a", case, *cell) for case in CASES[1:] for cell in (("pro", 4), ("con", 6))]
-    found = models(scores_from_counts(flips + wavers, resampling=FAST))
+    found = models(scores_from_counts(flips + wavers))
     assert found["flips"]["ranks"] == {"om": 2, "om_pro_share": 1, "om_no_flip": 2}
     assert found["wavers"]["ranks"] == {"om": 1, "om_pro_share": 2, "om_no_flip": 1}
 
@@ -165,17 +173,17 @@ def answered(shape: Shape, model: str = "m", but: tuple[tuple[str, str], ...] = 
 def test_what_a_run_was_asked_and_did_not_answer_is_counted_with_its_issues() -> None:
     shape = grid(("a", "b", "c"))
     tally = answered(shape, but=(("a", "balanced"), *(("c", case) for case in CASES)))
-    entry = models(scores(tally, resampling=FAST, asked={("m", None): shape}))["m"]
+    entry = models(scores(tally, asked={("m", None): shape}))["m"]
     assert (entry["expected"], entry["answers"], entry["missing"], entry["complete"]) == (72, 44, 28, False)
     assert {issue: of_issue["complete"] for issue, of_issue in entry["issues"].items()} == {"a": False, "b": True}
     assert entry["unanswered_issues"] == ["c"]
-    whole = models(scores(answered(shape), resampling=FAST, asked={("m", None): shape}))["m"]
+    whole = models(scores(answered(shape), asked={("m", None): shape}))["m"]
     assert (whole["missing"], whole["complete"], whole["unanswered_issues"]) == (0, True, [])
 
 
 def test_without_a_manifest_a_missing_answer_shows_against_the_others() -> None:
     tally = answered(grid(("a", "b")), but=(("a", "clear-con"),))
-    entry = models(scores(tally, resampling=FAST))["m"]
+    entry = models(scores(tally))["m"]
     assert (entry["expected"], entry["missing"], entry["complete"]) == (48, 4, False)
 
 
@@ -184,7 +192,7 @@ def test_a_model_that_answered_nothing_is_there_with_all_that_is_missing() -> No
     asked = {("m", None): shape, ("n", 0.0): shape, ("n", 1.0): shape}
     tally = answered(shape)
     add_answer(tally, "n", 1.0, "a", "baseline", "pro", 1, 0)
-    found = models(scores(tally, resampling=FAST, asked=asked))
+    found = models(scores(tally, asked=asked))
     assert list(found) == ["m", "n @ 0", "n @ 1"]
     assert (found["n @ 0"]["om"], found["n @ 0"]["missing"], found["n @ 1"]["missing"]) == (None, 24, 23)
 
@@ -194,7 +202,7 @@ def test_models_are_ranked_among_those_scored_on_the_same_issues() -> None:
         CountRow(model, "a", case, "con" if at else "pro", 6) for model in ("m", "n") for at, case in enumerate(CASES)
     ]
     alone = [row._replace(model="o", issue="b") for row in rows if row.model == "m"]
-    found = models(scores_from_counts(rows + alone, resampling=FAST))
+    found = models(scores_from_counts(rows + alone))
     assert [found[model]["ranks"]["om_pro_share"] for model in ("m", "n", "o")] == [1, 1, 1]
     more = models(scores_from_counts([*rows, *(row._replace(issue="b") for row in rows if row.model == "m")]))
     assert [more[model]["ranks"]["om_pro_share"] for model in ("m", "n")] == [1, 1]

@@ -12,12 +12,10 @@ import pytest
 
 from millstream.bench.millstone.grid import CONFIGS, Protocol
 from millstream.bench.millstone.recount import recount
-from millstream.metrics.bootstrap import Resampling
 from millstream.metrics.scores import scores
 from millstream.metrics.silence import SILENCES, Silence
 
 WEIGHTS = {"one-sided-pro": 1, "one-sided-con": 1, "clear-pro": 2, "clear-con": 2, "balanced": 3}
-FAST = Resampling(replicates=10)
 
 
 def lines_of(protocol: Protocol, seed: int) -> list[dict[str, Any]]:
@@ -98,7 +96,7 @@ def test_a_second_implementation_agrees_from_the_lines_on(protocol: Protocol, se
     rows = lines_of(protocol, seed)
     random.Random(seed).shuffle(rows)
     counted = recount([json.dumps(row).encode() for row in rows], is_each_once=True)
-    found = scores(counted.tally, resampling=FAST, silence=silence)["millstone"]["models"]
+    found = scores(counted.tally, silence=silence)["millstone"]["models"]
     assert sorted(found) == ["x/a", "x/b"]
     for model, entry in found.items():
         of_issues = {}

@@ -379,12 +379,13 @@ def test_many_refused_issues_are_cut_and_the_caption_says_so() -> None:
     assert len({row["bar"] for row in figure.spec["datasets"]["rows"]}) == 40
 
 
-def test_an_unknown_interval_is_drawn_as_none() -> None:
+def test_where_there_is_no_interval_none_is_drawn_and_the_reason_is_told() -> None:
     [table] = [
         table for table in findings(survey_of(polled("m", ISSUES[:1]))).tables if table.name == "figure-2-shifts"
     ]
-    without = changed(table, rows=tuple((*row[:4], None, None) for row in table.rows))
-    figure = shifts_figure(without)
+    figure = shifts_figure(table)
     assert figure.spec is not None
-    assert {row["interval"] for row in figure.spec["datasets"]["rows"]} == {"unknown"}
+    rows = figure.spec["datasets"]["rows"]
+    assert {(row["low"], row["high"]) for row in rows} == {(None, None)}
+    assert {row["interval"] for row in rows} == {"no interval: fewer than 10 issues (1)"}
     assert texts_of(svg(figure))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -107,8 +108,8 @@ def test_every_cell_is_plain_and_finite_and_every_row_is_whole(survey: str) -> N
 
 def test_the_same_survey_and_seed_give_the_same_findings(whole: Findings) -> None:
     assert findings(realistic()) == whole
-    small = survey_of(polled("solo", ["golf"]))
-    assert findings(small) != findings(small, seed=1)
+    over_trials = realistic(Options(over="trials"))
+    assert findings(over_trials) == findings(over_trials) != findings(over_trials, seed=1)
 
 
 def test_a_table_that_the_paper_has_holds_its_figures_marked_and_behind_the_runs(whole: Findings) -> None:
@@ -144,13 +145,32 @@ def test_the_counts_of_gpt_4o_give_the_published_figures_in_their_cells() -> Non
     assert (firm["issues"], firm["firm"]) == (10, 2)
 
 
-def test_intervals_lie_about_their_figures(whole: Findings) -> None:
-    for name, value in (("table-4-om", "om"), ("figure-2-shifts", "shift"), ("table-1-pro-majorities", "share")):
+INTERVALS = (("table-4-om", "om"), ("figure-2-shifts", "shift"), ("table-1-pro-majorities", "share"))
+
+
+def test_over_few_issues_the_single_figures_and_the_reason_stand_in_an_intervals_place(whole: Findings) -> None:
+    for name, value in INTERVALS:
         for row in own(whole, name):
-            low, middle, high = (float(str(row[column])) for column in ("low", value, "high"))
-            assert low <= high
-            # A bootstrap's interval may miss its own figure, but not by more than its width.
-            assert low - (high - low) <= middle <= high + (high - low)
+            assert (row["low"], row["high"]) == (None, None)
+            reason, _, figures = str(row["interval"]).removeprefix("no interval: ").partition(": ")
+            assert reason == f"fewer than 10 issues ({row['issues']})"
+            known = [float(re.sub("[%+]", "", figure).replace("−", "-")) for figure in figures.split(", ")]
+            assert sum(known) / len(known) == pytest.approx(float(str(row[value])), abs=0.06)
+
+
+def test_intervals_lie_about_their_figures_and_say_what_they_are_of() -> None:
+    found = findings(realistic(Options(over="trials")))
+    for name, value in INTERVALS:
+        [note] = [each.note for each in found.tables if each.name == name]
+        assert "a 95% interval over trials" in note
+        for row in own(found, name):
+            if row["low"] is None:
+                assert row["interval"] == "no interval: trials drawn again all give the same"
+                continue
+            assert float(str(row["low"])) <= float(str(row[value])) <= float(str(row["high"]))
+            assert row["interval"] == (
+                "approximate: fewer than 30 trials of an issue (18), over trials: coverage not promised"
+            )
 
 
 def test_large_models_stand_in_table_4_for_both_sets_and_a_small_one_in_table_5_alone(whole: Findings) -> None:

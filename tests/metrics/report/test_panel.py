@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 from polls import CONTROVERSIAL, polled, realistic, survey_of
 
-from millstream.metrics.bootstrap import intervals, mean_openness
 from millstream.metrics.counts import counts_of
+from millstream.metrics.intervals import intervals, score_figure
+from millstream.metrics.report.interval_cells import interval_cells
 from millstream.metrics.report.panel import ALL, ALL_BUT_THREE, panel
 from millstream.metrics.report.panel import CONTROVERSIAL as CONTROVERSIAL_SET
 from millstream.metrics.report.survey import Options
@@ -16,8 +16,8 @@ def test_the_interval_of_an_om_is_the_one_that_the_scores_have() -> None:
     answers = polled("solo")
     prepared = panel(survey_of(answers), seed=7)
     counts = counts_of(answers)
-    expected = intervals(counts, {"om": mean_openness("om")}, np.random.default_rng(7))["om"]
-    assert prepared.ends(prepared.main[0], "om") == expected
+    expected = intervals(counts, {"om": score_figure("om")})["om"]
+    assert prepared.interval(prepared.main[0], "om", "score") == interval_cells(expected, "score")
 
 
 def test_each_set_holds_the_models_and_issues_that_belong_there() -> None:
