@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+import orjson
+
 from .call import Call, Usage
 from .content import IMAGE_CHARS, images_in, texts_in, texts_of_tools
 from .limits import Tokens
@@ -19,8 +21,10 @@ TOKENS_PER_CHAR = 0.25
 _OTHERS = bytes([*range(0x08), *range(0x1E, 0x2E), *range(0xDC, 0xE0)])
 _SURPLUS = round(1 / TOKENS_PER_CHAR) - 1
 OUTPUT_FIRST = 256
-# One token a byte is the worst any tokenizer does on text; half of it bounds real prompts with room to spare.
-TOKENS_PER_BYTE_WORST = 0.5
+# What providers add of their own: to a prompt, to each turn, and where tools are offered.
+_ADDED, _ADDED_TO_TURN, _ADDED_FOR_TOOLS = 16, 16, 1_024
+# OpenAI counts most for an image: eight tiles of 5,667 tokens each and 2,833 besides, for its smallest model.
+IMAGE_TOKENS_MOST = 48_169
 _WINDOW = 256
 _REFRESH = 16
 
@@ -65,8 +69,19 @@ def call_weight(call: Call) -> int:
     return sum(map(weight_of, _texts_of(call))) + _image_chars(call)
 
 
-def bytes_of(call: Call) -> int:
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in _texts_of(call)) + _image_chars(call)
+def most_input(call: Call) -> int:
+    """More tokens than any provider counts for what is asked, as far as that is text, images and tools. No tokenizer
+    makes more than one token of a byte, and some make one of each digit."""
+    texts = sum(len(text.encode("utf-8", "surrogatepass")) for text in _texts_of(call))
+    if isinstance(call.input, str):
+        turns, images = 1, 0
+    else:
+        turns, images = len(call.input), sum(images_in(each.content) for each in call.input)
+    tokens = texts + _ADDED + turns * _ADDED_TO_TURN + images * IMAGE_TOKENS_MOST
+    for given in (call.json_schema, call.extra):
+        if given is not None:
+            tokens += len(orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS))
+    return tokens if call.tools is None and call.json_schema is None else tokens + _ADDED_FOR_TOOLS
 
 
 class TokenEstimate:

@@ -5,19 +5,24 @@ A model without a price is said to have none. Amounts are dollars, prices dollar
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
 
 from .budget_file import BudgetFile, Leftover
 from .call import Call, Usage
-from .estimate import TOKENS_PER_BYTE_WORST, TokenEstimate, bytes_of, call_weight
+from .estimate import TokenEstimate, call_weight, most_input
 from .fault import LocalFault
 
-OUTPUT_WORST = 16_384
+# What providers call the number of answers to one prompt, and the most tokens of an answer.
+_SEVERAL = re.compile(r"n|best_of|candidate_?count", re.IGNORECASE)
+_LENGTH = re.compile(r"max_?\w*tokens", re.IGNORECASE)
 # A budget's file is written for blocks of so much of its limit, so that hardly a call is held up by a write.
 _BLOCK_SHARE = 1 / 200
 # Amounts on disk are whole billionths of a dollar.
@@ -33,12 +38,17 @@ class LongPrompts(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """Dollars a million tokens, and dollars a call where calls have a price of their own, as searches do."""
+    """Dollars a million tokens, and dollars a call where calls have a price of their own, as searches do.
+
+    `output_max`: the most tokens that one answer can have, thinking included, where its call sets no max_tokens; None:
+    nobody knows, so what such a call can cost has no bound.
+    """
 
     input: float
     output: float
     long: LongPrompts | None = None
     call: float = 0.0
+    output_max: int | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("input", self.input), ("output", self.output)):
@@ -78,11 +88,12 @@ class Listed(Struct, frozen=True):
 
 class Prices(Struct, frozen=True):
     """The table. `same`: providers whose models cost what another's of the same name do. `others` is asked for what
-    does not stand in it."""
+    does not stand in it, `output_max` for the longest answer of a model."""
 
     models: Mapping[str, Listed]
     same: Mapping[str, str] = {}
     others: Callable[[str], Listed | None] | None = None
+    output_max: Callable[[str], int | None] | None = None
 
     def listed(self, model: str) -> Listed | None:
         found = self.models.get(model)
@@ -93,7 +104,12 @@ class Prices(Struct, frozen=True):
 
     def get(self, model: str) -> Price | None:
         listed = self.listed(model)
-        return None if listed is None else listed.price
+        if listed is None:
+            return None
+        price = listed.price
+        if price.output_max is not None or self.output_max is None:
+            return price
+        return structs.replace(price, output_max=self.output_max(model))
 
     def oldest_date(self, models: Iterable[str]) -> str | None:
         """Since when at the least the prices of these models may have changed; None: they are all the user's own."""
@@ -126,11 +142,43 @@ def bundled_prices() -> Prices:
     return Prices(models, table.same)
 
 
-def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float:
-    """The most this call can cost: what an open budget must be able to bear before it is sent."""
-    tokens = max(bytes_of(call) * TOKENS_PER_BYTE_WORST, 1.5 * call_weight(call) * estimate.tokens_per_char)
-    output = call.max_tokens if call.max_tokens is not None else OUTPUT_WORST
-    return price.of_call(16 + tokens, output)
+def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
+    """The most this call can cost: what an open budget must be able to bear before it is sent. None: there is no bound,
+    since it sets no max_tokens and nobody knows how long an answer can be (`price.output_max`)."""
+    output = call.max_tokens if call.max_tokens is not None else price.output_max
+    if output is None:
+        if price.output or (price.long is not None and price.long.output):
+            return None
+        output = 0
+    if call.extra is not None:
+        output = _output_with(call.extra, output)
+    # What a provider counted for this lane's prompts may be more than their text explains.
+    tokens = max(most_input(call), 1.5 * call_weight(call) * estimate.tokens_per_char)
+    return price.of_call(tokens, output)
+
+
+def _output_with(extra: Mapping[str, Any], output: int) -> int:
+    """The same where the caller's own parameters, by any provider's names, ask for longer answers or for several."""
+    answers = 1
+    waiting: list[Mapping[str, Any]] = [extra]
+    while waiting:
+        for name, value in waiting.pop().items():
+            if isinstance(value, Mapping):
+                waiting.append(value)
+            elif isinstance(value, int) and _SEVERAL.fullmatch(str(name)):
+                answers *= max(1, value)
+            elif isinstance(value, int) and _LENGTH.fullmatch(str(name)):
+                output = max(output, value)
+    return answers * output
+
+
+def why_unbounded(model: str, limit: str = "--max-cost", *, has_option: bool = True) -> str:
+    """What to tell where `worst_cost` finds no bound. `has_option`: some option or field sets the call's max_tokens."""
+    option = "set --max-tokens (max_tokens of a call), or " if has_option else "no option sets it for all calls; give "
+    return (
+        f"{model}: how long an answer can be is not known and max_tokens is not set, so {limit} can't be kept: {option}"
+        f'max_output under [models."{model}"] in a --config file'
+    )
 
 
 class Purse:
@@ -211,6 +259,11 @@ class Purse:
             return True
         self._granted += self._file.draw(lacking, self.limit * _BLOCK_SHARE)
         return self._own + self.reserved + cost - self._granted <= _ROUNDING
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether calls may be held back: an infinite limit only has them reckoned."""
+        return self.limit is not None and self.limit != math.inf
 
     @property
     def is_idle(self) -> bool:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from .admission import StopReason
-from .call import WEB
+from .call import WEB, Call
 from .endpoint import Endpoint, Fault
 from .estimate import TokenEstimate
 from .group import LaneGroup
 from .limits import Limit
-from .money import Price
+from .money import Price, worst_cost
 from .retry import RetryPolicy
 
 HOSTS_KEPT = 1000
@@ -50,6 +50,10 @@ class Route(Struct):
     under_way: int = 0
     stopped_at: float | None = None
     latest_fault: Fault | None = None
+
+    def worst_cost(self, call: Call) -> float | None:
+        """The most that one attempt can cost; None: there is no price, or no bound."""
+        return None if self.price is None else worst_cost(call, self.price, self.estimate)
 
     @property
     def endpoint(self) -> Endpoint:

@@ -23,7 +23,7 @@ from .fault import LocalFault, Stopped
 from .group import LaneStopped
 from .key import key_of, question_of, sample_of
 from .limits import Tokens
-from .money import cost_of, worst_cost
+from .money import cost_of, why_unbounded
 from .recall import Recall
 from .repeats import is_left_pending, may_repeat, wait_to_repeat
 from .retry import RetryPolicy, Tries, told_to_wait
@@ -182,6 +182,8 @@ class Scheduler:
                 f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
+        if lane.purse.is_limited and route.price is not None and route.worst_cost(call) is None:
+            return self._unsent(call, Failure("rejected", why_unbounded(call.model)), key.hex())
         return Wanted(call, route, request, key, tokens)
 
     def _unsent(self, call: Call, failure: Failure, key: str = "") -> Outcome:
@@ -261,9 +263,7 @@ class Scheduler:
         call, route, lane = wanted.call, wanted.route, wanted.route.lane
         loop = asyncio.get_running_loop()
         while True:
-            worst = 0.0
-            if lane.purse.limit is not None and route.price is not None:
-                worst = worst_cost(call, route.price, route.estimate)
+            worst = 0.0 if lane.purse.limit is None else route.worst_cost(call) or 0.0
             permit = await lane.admit(wanted.tokens, worst, tries.refused_by)
             try:
                 self.events.tell("sent", call.model)

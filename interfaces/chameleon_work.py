@@ -40,7 +40,7 @@ from .chameleon_scores import COLUMNS, cells, entry_of, remarks_of
 from .chameleon_summary import as_json, details_of, lines
 from .configuration import Configuration, settings_for
 from .options import Sending
-from .preparation import Prepared, kept, refuse_what_has_no_price
+from .preparation import Prepared, check_cost_is_bounded, kept
 from .refusal import UsageError
 from .work import Counted
 
@@ -130,7 +130,8 @@ def prepare(
     settings = settings_for(models, sending, configuration, (run.search,))
     if not needs_keys:
         settings = structs.replace(settings, needs_keys=False)
-    refuse_what_has_no_price(models, settings)
+    # Queries and judgements set no max_tokens.
+    check_cost_is_bounded(dict.fromkeys(models), settings, has_option=False)
     path = SAMPLE if run.dataset is None else Path(run.dataset)
     dataset = select(_load(path), run.conversations)
     notes = []

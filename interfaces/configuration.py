@@ -19,6 +19,7 @@ from ..engine.lane import CONCURRENCY_DEFAULT, Lane
 from ..engine.money import Price
 from ..engine.retry import RetryPolicy
 from ..providers.kinds import KINDS
+from ..providers.models import Facts
 from ..providers.retrieval import EVERY_HOST, is_page
 from ..providers.search.access import is_search
 from ..providers.search.table import ENGINES, SearchEngine
@@ -31,7 +32,7 @@ from .gateway.table import gateway_of
 from .options import Sending
 from .refusal import nearest
 
-TABLES = ("lanes", "providers", "searches", "prices", "gateway", "run")
+TABLES = ("lanes", "providers", "searches", "prices", "models", "gateway", "run")
 _ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 _ANY = "any/model"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -45,6 +46,7 @@ class Configuration(Struct, frozen=True):
     searches: dict[str, SearchEngine] = {}
     key_variables: dict[str, tuple[str, ...]] = {}
     prices: dict[str, Price] = {}
+    models: dict[str, Facts] = {}
     gateway: GatewaySettings = GatewaySettings()
 
 
@@ -104,6 +106,7 @@ _PROVIDER = {
 _SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
 _FACTS = ("version", "region", "project")
 _PRICE = {"input": values.PRICE, "output": values.PRICE}
+_MODEL = {"thinks": values.Switch(), "max_output": values.Whole("tokens", 1, 100_000_000)}
 
 
 def configuration_of(document: Document) -> Configuration:
@@ -113,8 +116,8 @@ def configuration_of(document: Document) -> Configuration:
             known = ", ".join(TABLES)
             raise document.refusal((name,), f"unknown table{nearest(str(name), TABLES)}; allowed are {known}")
     lanes, key_variables = _lanes(document)
-    searches, prices = _searches(document), _prices(document)
-    return Configuration(lanes, _providers(document), searches, key_variables, prices, gateway_of(document))
+    searches, prices, models = _searches(document), _prices(document), _models(document)
+    return Configuration(lanes, _providers(document), searches, key_variables, prices, models, gateway_of(document))
 
 
 def read_configuration(path: str | None) -> Configuration:
@@ -222,6 +225,17 @@ def _prices(document: Document) -> dict[str, Price]:
     }
 
 
+def _models(document: Document) -> dict[str, Facts]:
+    """What a person knows of models' answers. A row that says nothing is a mistake."""
+    models = {}
+    for model, rows in _entries(document, "models"):
+        found = _table(document, ("models", model), rows, _MODEL)
+        if not found:
+            raise document.refusal(("models", model), f"expected one of {', '.join(_MODEL)}")
+        models[model] = Facts(**found)
+    return models
+
+
 def _entries(document: Document, table: str) -> list[tuple[str, Any]]:
     """The entries of a table that is keyed by models."""
     rows = document.rows((table,), document.values.get(table, {}))
@@ -276,6 +290,7 @@ def settings_for(
             searches=configuration.searches,
             key_variables={m: names for m, names in configuration.key_variables.items() if m in (*models, *searches)},
             prices=configuration.prices,
+            models=configuration.models,
             base_url=sending.base_url,
             cache=None if sending.cache is None else Path(sending.cache).expanduser(),
             mode=cast(Mode, sending.mode or ("record" if sending.snapshot is None else "replay")),

@@ -24,6 +24,7 @@ from .asking import ask_all
 from .configuration import read_configuration, settings_for
 from .data_files import found_at, make_room, out_file, path_of, write_once
 from .options import Sending, sending_from
+from .preparation import check_cost_is_bounded
 from .refusal import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, UsageError
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def write_conversations(options: argparse.Namespace) -> Written:
     else:
         make_room(out)
     settings = settings_for((options.model,), sending, read_configuration(sending.config))
+    check_cost_is_bounded({options.model: None}, settings, has_option=False)
     with _beginnings(out, is_there=is_there) as path:
         with Progress(path, specification(options.model, counts, topics)) as progress:
             generation = Generation(options.model, counts, progress, topics)

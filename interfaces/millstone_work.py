@@ -33,7 +33,7 @@ from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
 from .benchmark_options import MillstoneOptions
 from .configuration import Configuration, settings_for
 from .options import Sending
-from .preparation import Prepared, kept, refuse_what_has_no_price
+from .preparation import Prepared, check_cost_is_bounded, kept
 from .refusal import UsageError
 from .work import Counted
 
@@ -106,7 +106,6 @@ def prepare(
     if not needs_keys:
         settings = structs.replace(settings, needs_keys=False)
     endpoints = {model: access_to(model, settings).target.specified for model in run.model}
-    refuse_what_has_no_price(run.model, settings)
     notes = []
     path = SAMPLE if run.dataset is None else Path(run.dataset)
     if run.dataset is None:
@@ -119,6 +118,7 @@ def prepare(
     )
     grid = Grid(dataset, cast(Protocol, run.protocol), run.templates, run.trials, cast(Citations, run.citations))
     asked = Asked(run.model, run.temperature or (None,), run.max_tokens, cast(Reading, run.stance))
+    check_cost_is_bounded({model: asked.max_tokens_of(model) for model in run.model}, settings)
     _refuse_what_a_model_never_takes(asked, settings)
     _refuse_what_no_minute_holds(grid, asked, settings)
     specified = specification(grid, asked, endpoints)

@@ -23,7 +23,6 @@ from ..engine.budget_file import BUDGET, BudgetPlace
 from ..engine.call import Call, Outcome
 from ..engine.collector import calm_collector
 from ..engine.fault import LocalFault, Stopped
-from ..engine.money import worst_cost
 from ..engine.pairs import Pair
 from ..engine.scheduler import Wanted
 from ..wiring import Engine, budgets_folder
@@ -177,14 +176,18 @@ def _announced(engine: Engine, chosen: Chosen) -> str:
     sent = cached = unsendable = 0
     most = 0.0
     unpriced: dict[str, None] = {}
+    unbounded: dict[str, None] = {}
     for call in (call for each in chosen.values() for call in each):
         found = engine.scheduler.look_up(call)
         if isinstance(found, Wanted):
             sent += 1
-            if found.route.price is None:
+            worst = found.route.worst_cost(call)
+            if worst is not None:
+                most += worst
+            elif found.route.price is None:
                 unpriced[call.model] = None
             else:
-                most += worst_cost(call, found.route.price, found.route.estimate)
+                unbounded[call.model] = None
         elif found.reply is not None:
             cached += 1
         else:
@@ -196,6 +199,8 @@ def _announced(engine: Engine, chosen: Chosen) -> str:
         told.append(f"at most ${min(left, most):,.4f}, {condition}")
     if unpriced:
         told.append(f"no price for {', '.join(unpriced)}")
+    if unbounded:
+        told.append(f"no bound for {', '.join(unbounded)}: how long their answers can be is not known (--max-tokens)")
     if cached:
         told.append(f"{cached:,} more are answered by the cache")
     if unsendable:

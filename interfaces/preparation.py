@@ -6,13 +6,16 @@ options become a benchmark's work: millstone_work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, structs
 
+from ..engine.call import Call
+from ..engine.estimate import TokenEstimate
 from ..engine.fault import LocalFault
+from ..engine.money import why_unbounded, worst_cost
 from ..engine.snapshot import DamagedSnapshot, digest_of
 from ..providers.pages.guard import parse_allowed
 from ..wiring import ConfigurationError, Settings, accesses_to
@@ -70,6 +73,19 @@ def refuse_what_has_no_price(lanes: Iterable[str], settings: Settings) -> None:
                 f"model {model} has no price, so --max-cost can't be kept: give it one under "
                 f'[prices."{model}"] in a --config file'
             )
+
+
+def check_cost_is_bounded(max_tokens: Mapping[str, int | None], settings: Settings, *, has_option: bool = True) -> None:
+    """Raises UsageError where --max-cost can't be kept over calls to some model: it has no price, or nothing bounds the
+    length of its answers. `max_tokens`: what each model's calls set. `has_option`: --max-tokens sets it."""
+    refuse_what_has_no_price(max_tokens, settings)
+    if settings.max_cost is None:
+        return
+    prices, estimate = settings.price_table(), TokenEstimate()
+    for model, limit in max_tokens.items():
+        price = prices.get(model)
+        if price is not None and worst_cost(Call(model, "", max_tokens=limit), price, estimate) is None:
+            raise UsageError(why_unbounded(model, has_option=has_option))
 
 
 def refuse_what_is_no_snapshot(settings: Settings) -> None:

@@ -19,7 +19,8 @@ from ..engine.lane import Lane
 from ..engine.money import Listed, Price, Prices, bundled_prices
 from ..engine.recall import DAY_S
 from ..engine.retry import RetryPolicy
-from ..providers.access import ConfigurationError, Means
+from ..providers.access import ConfigurationError, Means, protocol_of
+from ..providers.models import Facts, bundled_models
 from ..providers.retrieval import EVERY_HOST, is_host, is_page, price_of, search_prices
 from ..providers.retrieval import lane_of as retrieval_lane_of
 from ..providers.search.access import is_search, row_of
@@ -35,9 +36,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     Searches and pages of earlier runs count while they are younger than `max_age_s`; since `run_started` (seconds since
     1970; None: when the engine opens) they are the run's own, failures too, but for those before `retry_started`.
     `allow_hosts`: `NAME[:PORT][=ADDRESS:PORT]` of hosts whose addresses need not be public. `corpus`: a folder of
-    documents for `search/corpus`. `sink`: `NAME[:ARGUMENT]` of one that an installed package offers, which is given
-    every outcome. `others` keeps what was found of such packages. `measures`: a provider is looked at as it
-    is: every call is sent, once, whatever comes is final, no answer is kept and no header slows a lane down.
+    documents for `search/corpus`. `models`: what a person knows of models' answers, which goes before the table.
+    `sink`: `NAME[:ARGUMENT]` of one that an installed package offers, which is given every outcome. `others` keeps what
+    was found of such packages. `measures`: a provider is looked at as it is: every call is sent, once, whatever comes
+    is final, no answer is kept and no header slows a lane down.
     `budget`: the file in which money under `max_cost` is counted, over engines and kills. Without it each engine has
     its own limit, beside the cache; one that was killed leaves what it may have spent to the next engine of the same
     program (its main file, or `budget_name`) with the same lanes and limit. `spent` counts before either.
@@ -50,6 +52,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     key_variables: Mapping[str, tuple[str, ...]] = {}
     needs_keys: bool = True
     prices: Mapping[str, Price] = {}
+    models: Mapping[str, Facts] = {}
     base_url: str | None = None
     cache: Path | None = None
     mode: Mode = "record"
@@ -139,7 +142,23 @@ class Settings(Struct, frozen=True, kw_only=True):
     def price_table(self) -> Prices:
         bundled = bundled_prices()
         models = {**bundled.models, **search_prices()}
-        return structs.replace(bundled, models=models, others=self._price_by_others).replaced_by(self.prices)
+        table = structs.replace(bundled, models=models, others=self._price_by_others, output_max=self.output_max)
+        return table.replaced_by(self.prices)
+
+    def facts_of(self, model: str) -> Facts:
+        """What is known of a model's answers: by the configuration, else by the table."""
+        return self.models.get(model, Facts()).over(bundled_models().of(model))
+
+    def output_max(self, model: str) -> int | None:
+        """The most tokens of an answer to a call that sets no max_tokens; None: nobody knows. Some protocols send a
+        max_tokens all the same."""
+        if is_search(model) or is_page(model):
+            return None
+        try:
+            sent = protocol_of(model, self.means).max_tokens_sent(model.partition("/")[2])
+        except ConfigurationError:
+            sent = None
+        return self.facts_of(model).max_output if sent is None else sent
 
     def _price_by_others(self, model: str) -> Listed | None:
         """What a search costs by the row of somebody's package, which says itself when that was so."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ...engine.call import Call, Outcome
 from ...engine.estimate import TokenEstimate
-from ...engine.money import Price, Purse, worst_cost
+from ...engine.money import Price, Purse, why_unbounded, worst_cost
 from .plan import Limits
 
 Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", "interrupted", "fault", "goal", "error"]
@@ -78,6 +78,11 @@ class Budget:
             return None
         price = self._prices.get(call.model)
         worst = 0.0 if price is None else worst_cost(call, price, self._estimates[call.model])
+        if worst is None:
+            if self.purse.is_limited:
+                self.end("cost", why_unbounded(call.model))
+                return None
+            worst = 0.0
         if not self.purse.fits(worst):
             gone, limit = self.purse.spent + self.purse.reserved, self.purse.limit or 0.0
             self.end("cost", f"${gone:.4f} of ${limit:.4f} are spent or reserved; the next call may cost ${worst:.4f}")

@@ -19,7 +19,7 @@ from ...engine.endpoint import EncodeError, Hear
 from ...engine.events import Event
 from ...engine.fault import LocalFault
 from ...engine.limits import Tokens
-from ...engine.money import worst_cost
+from ...engine.money import why_unbounded
 from ...engine.scheduler import Encoded, Wanted
 from ...wiring import Engine
 from ..dialects.dialect import Refused
@@ -33,7 +33,7 @@ MODELS_MAX = 256
 # Who asks one thing after another asks the next within so long.
 _STORED_AFTER_S = 0.002
 # With no budget of its own the engine would not reckon what an attempt may cost.
-_NO_LIMIT = 1e12
+_NO_LIMIT = math.inf
 
 
 class _NotCarried(Exception):
@@ -297,7 +297,10 @@ class Asking:
         if price is None:
             said = f"model {wanted.call.model!r} has no price, so max_cost can't be kept: give it one under [prices]"
             raise Refused(said, "model")
-        return worst_cost(wanted.call, price, wanted.route.estimate)
+        most = wanted.route.worst_cost(wanted.call)
+        if most is None:
+            raise Refused(why_unbounded(wanted.call.model, "max_cost"), "max_tokens")
+        return most
 
     def _refuse_what_no_budget_bears(self, caller: Caller, wanted: Wanted) -> None:
         """One call that is too dear must not stop its whole lane, as it would in a run."""

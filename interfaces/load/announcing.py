@@ -106,9 +106,9 @@ def _looked(model: str, order: Order) -> _Looked | None:
                 f"--{lack.name}: expected room for a call of about {lack.needed:,} {lack.what}, got {lack.most:,.0f} a "
                 f"minute: raise it or ask for less"
             )
-        if price is not None:
+        if price is not None and (most := worst_cost(call, price, estimate)) is not None:
             costs.append(price.of_call(tokens.input, tokens.output))
-            worst.append(worst_cost(call, price, estimate))
+            worst.append(most)
     return _Looked(len(worst), fmean(costs), max(worst), fmean(worst), pstdev(worst)) if worst else None
 
 

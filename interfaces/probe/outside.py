@@ -45,7 +45,8 @@ class Costs:
             return 0.0
         [text] = _taken(by_length(Fixed(TOKENS_MIN), Random(0)), 1)
         whole = text * (-(-max(tokens, TOKENS_MIN) // TOKENS_MIN))
-        return worst_cost(Call(model, whole, max_tokens=output_of(model, self._settings)), price, TokenEstimate())
+        call = Call(model, whole, max_tokens=output_of(model, self._settings))
+        return worst_cost(call, price, TokenEstimate()) or 0.0
 
 
 class _Heard(list[Told]):

@@ -221,6 +221,7 @@ def _rephrase(options: argparse.Namespace, gathered: Gathered, out: Path) -> tup
     from ..configuration import read_configuration, settings_for
     from ..data_files import make_room
     from ..paraphrasing import write_paraphrases
+    from ..preparation import check_cost_is_bounded
 
     model, sending = options.rephrase, sending_from(options)
     questions = {draft.id: draft.question for draft in gathered.without_paraphrases()}
@@ -231,6 +232,7 @@ def _rephrase(options: argparse.Namespace, gathered: Gathered, out: Path) -> tup
     else:
         make_room(out)
     settings = settings_for((model,), sending, read_configuration(sending.config))
+    check_cost_is_bounded({model: None}, settings, has_option=False)
     rephrasing, signal = write_paraphrases(model, questions, settings, show_progress=not options.no_progress)
     missing = sum(reason.startswith("not_cached") for reason in rephrasing.failures.values())
     if is_there and missing:

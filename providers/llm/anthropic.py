@@ -27,8 +27,8 @@ VERSION = "2026-10-21"
 # The one before it, with sampling, and with the key in a header of its own.
 OLDER_VERSION = "2023-06-01"
 
-# Messages wants max_tokens. Where none is set: as much as `--max-cost` reserves then, and as Anthropic's clients allow
-# for an answer that is not streamed; less for the models that refuse so many.
+# Messages wants max_tokens. Where none is set: as much as Anthropic's clients allow for an answer that is not streamed;
+# less for the models that refuse so many.
 OUTPUT_DEFAULT = 16_384
 _OUTPUT_OF_OLD = (
     (re.compile(r"claude-(?:2|instant|3-(?:opus|sonnet|haiku))"), 4_096),
@@ -187,4 +187,4 @@ def _reply(gathered: Gathered, response: Response, *, is_repaired: bool) -> Repl
     return gathered.reply(response.body, is_repaired)
 
 
-PROTOCOL = WireProtocol("anthropic", encode, decode, headers, listening(said_in_message))
+PROTOCOL = WireProtocol("anthropic", encode, decode, headers, listening(said_in_message), default_output)

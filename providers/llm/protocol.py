@@ -54,6 +54,10 @@ def no_headers(target: Target) -> Mapping[str, str]:
     return _NOTHING
 
 
+def nothing_sent(model: str) -> int | None:
+    return None
+
+
 class Listener(Protocol):
     """Of one answer that still comes: the visible text in each piece of its bytes."""
 
@@ -62,13 +66,16 @@ class Listener(Protocol):
 
 class WireProtocol(Struct, frozen=True):
     """`kind` is its name in a configuration. `headers`: what every request has besides Content-Type and credentials,
-    such as a version of the API. `listen`: who hears what is said while an answer is streamed; None: nobody can."""
+    such as a version of the API. `listen`: who hears what is said while an answer is streamed; None: nobody can.
+    `max_tokens_sent`: what goes to a model (its name without the provider) as max_tokens where a call sets none; None:
+    nothing."""
 
     kind: str
     encode: Callable[[Call, Target], Request]
     decode: Callable[[Response], Reply | Fault]
     headers: Callable[[Target], Mapping[str, str]] = no_headers
     listen: Callable[[], Listener] | None = None
+    max_tokens_sent: Callable[[str], int | None] = nothing_sent
 
 
 def request_of(

@@ -79,4 +79,6 @@ def _is_googles(error: Any) -> bool:
     return isinstance(error, dict) and "status" in error
 
 
-PROTOCOL = WireProtocol("vertex", encode, decode, listen=listening(said_in_message))
+PROTOCOL = WireProtocol(
+    "vertex", encode, decode, listen=listening(said_in_message), max_tokens_sent=anthropic.default_output
+)

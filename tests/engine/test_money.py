@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
 from millstream.engine.call import Call, Message, Reply, Usage
+from millstream.engine.content import Image, Tool
 from millstream.engine.endpoint import Fault, Response
 from millstream.engine.estimate import TokenEstimate
 from millstream.engine.fault import Stopped
@@ -84,23 +86,80 @@ def test_a_long_prompt_costs_what_long_prompts_do() -> None:
     assert cost_of(Usage(100_000, 1_000), price) == pytest.approx(0.1 + 0.005)
     assert cost_of(Usage(100_001, 1_000), price) == pytest.approx(0.200002 + 0.0075)
     call = Call("a/b", "x" * 1_000_000, max_tokens=10)
-    assert worst_cost(call, price, TokenEstimate()) >= 500_000 * 2.0 / 1e6
+    assert worst(call, price) >= 1_000_000 * 2.0 / 1e6
+
+
+def worst(call: Call, price: Price, estimate: TokenEstimate | None = None) -> float:
+    found = worst_cost(call, price, estimate or TokenEstimate())
+    assert found is not None
+    return found
 
 
 @given(st.text(max_size=300), st.one_of(st.none(), st.integers(1, 1000)))
-def test_the_worst_case_bears_half_a_token_for_every_byte_of_the_prompt(text: str, max_tokens: int | None) -> None:
+def test_the_worst_case_bears_a_token_for_every_byte_of_the_prompt(text: str, max_tokens: int | None) -> None:
     price = Price(1e6 - 1, 0.0)
-    worst = worst_cost(Call("a/b", text, max_tokens=max_tokens), price, TokenEstimate())
-    assert worst >= price.of(len(text.encode()) / 2, 0)
+    assert worst(Call("a/b", text, max_tokens=max_tokens), price) >= price.of(len(text.encode()), 0)
 
 
 def test_the_worst_case_grows_with_what_the_provider_reports() -> None:
     price, estimate = Price(1.0, 0.0), TokenEstimate()
     call = Call("a/b", (Message("user", "x" * 1000),))
-    before = worst_cost(call, price, estimate)
+    before = worst(call, price, estimate)
     for _ in range(100):
         estimate.observe(call, Usage(1200, 1))
-    assert worst_cost(call, price, estimate) >= price.of(1.4 * 1200, 0) > before
+    assert worst(call, price, estimate) >= price.of(1.4 * 1200, 0) > before
+
+
+ONE = Price(0.0, 1e6 - 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "price", "tokens"),
+    [
+        (Call("a/b", "x", max_tokens=100), ONE, 100),
+        (Call("a/b", "x", max_tokens=100), structs.replace(ONE, output_max=8_192), 100),
+        (Call("a/b", "x"), structs.replace(ONE, output_max=8_192), 8_192),
+        (Call("a/b", "x"), ONE, None),
+        (Call("a/b", "x"), Price(1.0, 0.0, LongPrompts(10, 1.0, 2.0)), None),
+        (Call("a/b", "x", max_tokens=100, extra={"n": 4}), ONE, 400),
+        (Call("a/b", "x", max_tokens=100, extra={"max_completion_tokens": 900}), ONE, 900),
+        (Call("a/b", "x", max_tokens=9, extra={"generationConfig": {"candidateCount": 3}}), ONE, 27),
+    ],
+    ids=["set", "set and known", "unset and known", "unset", "unset, long", "several", "in extra", "deep in extra"],
+)
+def test_an_answer_is_bounded_by_what_its_call_sets_else_by_what_its_model_can_produce(
+    call: Call, price: Price, tokens: int | None
+) -> None:
+    found = worst_cost(call, price, TokenEstimate())
+    assert (found if found is None else round(found)) == tokens
+
+
+def test_calls_that_cost_nothing_for_their_output_need_no_bound() -> None:
+    assert worst(Call("a/b", "x"), Price(0.0, 0.0)) == 0.0
+    assert worst(Call("search/s", "x"), Price(0.0, 0.0, call=0.01)) == 0.01
+
+
+@pytest.mark.parametrize(
+    ("more", "least"),
+    [
+        (Call("a/b", (Message("user", ("x", Image("https://h/i.png"))),), max_tokens=1), 48_169),
+        (Call("a/b", "x", max_tokens=1, tools=(Tool("t"),)), 1_000),
+        (Call("a/b", "x", max_tokens=1, json_schema={"title": "y" * 5_000}), 6_000),
+        (Call("a/b", tuple(Message("user", "x") for _ in range(100)), max_tokens=1), 1_600),
+    ],
+    ids=["an image", "tools", "a schema", "turns"],
+)
+def test_what_is_asked_besides_text_is_in_the_worst_case(more: Call, least: int) -> None:
+    price = Price(1e6 - 1, 0.0)
+    assert worst(more, price) - worst(Call("a/b", "x", max_tokens=1), price) >= price.of(least - 16, 0)
+
+
+def test_a_price_is_told_how_long_answers_can_be() -> None:
+    table = structs.replace(bundled_prices(), output_max={"openai/gpt-4o": 16_384}.get)
+    gpt = table.get("openai/gpt-4o")
+    mini = table.replaced_by({"openai/gpt-4o-mini": Price(1.0, 1.0, output_max=7)}).get("openai/gpt-4o-mini")
+    assert gpt is not None and gpt.output_max == 16_384
+    assert mini is not None and mini.output_max == 7
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 1), st.integers(0, 20)), max_size=60))
@@ -165,15 +224,15 @@ def test_what_may_have_been_billed_is_paid_for_and_what_was_refused_is_not(tmp_p
 
 
 class Dear(ScriptedProvider):
-    """Counts a token for every two bytes, as a tokenizer does with scripts it was not made for."""
+    """Counts a token for every byte, as a tokenizer does with scripts it was not made for."""
 
     def decode(self, response: Response) -> Reply:
-        return Reply("ok", Usage((len(response.body) - 10) // 2, 10), "stop")
+        return Reply("ok", Usage(len(response.body) - 10, 10), "stop")
 
 
 def test_the_limit_holds_in_every_script_from_the_first_call_on(tmp_path: Path) -> None:
     provider = Dear()
-    price = Price(1000.0, 1000.0)
+    price = Price(100.0, 100.0)
     calls = (Call("script/m", f"请用一个字回答 {number} " * 40, max_tokens=10) for number in range(1000))
 
     async def main() -> float:
@@ -184,4 +243,4 @@ def test_the_limit_holds_in_every_script_from_the_first_call_on(tmp_path: Path) 
                     pass
             return bench.purse.spent
 
-    assert 0.4 < run_virtually(main()) <= 1.0
+    assert 0.8 < run_virtually(main()) <= 1.0

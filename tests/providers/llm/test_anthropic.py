@@ -11,7 +11,6 @@ from msgspec import structs
 from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError, Request
 from millstream.engine.key import key_of
-from millstream.engine.money import OUTPUT_WORST
 from millstream.providers.llm.anthropic import OLDER_VERSION, OUTPUT_DEFAULT, PROTOCOL, VERSION, encode, is_newer
 from millstream.providers.llm.protocol import Target
 
@@ -118,7 +117,7 @@ def test_thoughts_never_raise_what_is_sent_for_max_tokens_in_silence() -> None:
 )
 def test_an_answer_may_be_as_long_as_its_model_allows_and_costs_no_more_than_is_reserved(model: str, most: int) -> None:
     target = structs.replace(OLDER, model=model)
-    assert body(Call("anthropic/m", "x"), target)["max_tokens"] == most <= OUTPUT_WORST
+    assert body(Call("anthropic/m", "x"), target)["max_tokens"] == most == PROTOCOL.max_tokens_sent(model)
 
 
 def test_the_callers_own_parameters_go_before_what_is_sent_for_want_of_them() -> None:
