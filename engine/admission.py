@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .adaptive import AdaptiveRate
-from .call import WEB
 from .endpoint import Fault
 from .events import Events
 from .fault import Stop as Stop
@@ -20,7 +19,7 @@ from .lane_note import LaneMemory, LaneNote
 from .ledger import Ledger
 from .limits import Doubts, Limit, Tokens, declared_quota, quota_of
 from .money import Purse
-from .retry import Breaker, Rejections, RetryBudget, RetryPolicy
+from .retry import Breaker, RetryBudget, RetryPolicy
 
 _NO_TOKENS = Tokens()
 
@@ -74,11 +73,10 @@ class Admission:
         self.stopped: Stop | None = None
         self.budget = RetryBudget(policy)
         self.breaker = Breaker(policy)
-        self.rejections = Rejections(policy, is_of_pages=lane.model.startswith(f"{WEB}/"))
         self.on_change: Callable[[], None] = lambda: None
         self._ledger = ledger
         self._purse = purse
-        self._policy = policy
+        self.policy = policy
         self._events = events
         self._memory = memory if memory is not None else LaneMemory(LaneNote(lane.model, key, "", lane))
         self.quota = declared_quota(lane)
@@ -138,14 +136,14 @@ class Admission:
             (self._adaptive.wait_s(now), "back-off"),
         )
         if wait > 0 and self._trouble_since is not None and why != "back-off":
-            left = self._trouble_since + self._policy.patience_s - now
+            left = self._trouble_since + self.policy.patience_s - now
             if left <= 0:
                 return self._give_up()
             return Hold(min(wait, left), why)
         return Hold(wait, why)
 
     def _give_up(self) -> Hold:
-        patience = self._policy.patience_s
+        patience = self.policy.patience_s
         length = f"{patience:.2g} s" if patience < 60 else f"{patience / 60:.2g} min"
         what = "gave no valid answer" if self.breaker.is_open else "kept refusing calls"
         said = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
@@ -168,7 +166,7 @@ class Admission:
         """`cost` None: the answer does not say, so it counts at its worst."""
         self._trouble_since = None
         self._is_suspect = False
-        if self.rejections.end() | self.breaker.record_success():
+        if self.breaker.record_success():
             self.on_change()
         self.budget.record(success=True)
         self._adaptive.note_answer(permit.sent_at)
@@ -190,8 +188,6 @@ class Admission:
             self._trouble_since = None
             self.breaker.record_success()
             self.budget.record(success=True)
-            if fault.kind == "rejected":
-                self.rejections.add(fault)
         elif fault.action == "stop":
             self.stop("redirect" if fault.kind == "redirect" else "empty_account", fault.detail)
         elif fault.action == "confirm":
@@ -221,7 +217,7 @@ class Admission:
         wait_s = max((limit.wait_s for limit in limits), default=0.0)
         if wait_s > 0:
             # No longer than patience: whether it is right, the next answer tells.
-            self._paused_until = max(self._paused_until, now + min(wait_s, self._policy.patience_s))
+            self._paused_until = max(self._paused_until, now + min(wait_s, self.policy.patience_s))
 
     def used(self, now: float) -> tuple[int, Tokens]:
         """Requests and tokens of the last minute."""
@@ -256,12 +252,12 @@ class Admission:
             self._trouble_since = now
         self._latest_fault = f"{fault.kind}: {fault.detail}"
         self._events.tell("throttled", self.lane.model, seconds, fault.kind)
-        if self._paused_until - self._trouble_since > self._policy.patience_s:
+        if self._paused_until - self._trouble_since > self.policy.patience_s:
             asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - self._trouble_since) / 60:.2g} min"
             self.stop(
                 "patience",
                 f"{self.lane.model} {asked} without a valid answer, more than --patience "
-                f"({self._policy.patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
+                f"({self.policy.patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
             )
 
     def _count_failure(self, permit: Permit, fault: Fault, now: float) -> None:

@@ -287,6 +287,11 @@ class Reply(Struct, frozen=True):
     def truncated(self) -> bool:
         return self.finish_reason == "length"
 
+    @property
+    def is_cut_empty(self) -> bool:
+        """Cut off before the first word: the model thought for longer, or there was no room for one."""
+        return self.truncated and not self.text.strip() and not self.tool_calls and self.logprobs is None
+
 
 class Failure(Struct, frozen=True):
     """Why there is no reply. `detail` says what happened, to what, and what to do."""

@@ -11,7 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 StopReason = Literal[
-    "dead_key", "empty_account", "redirect", "rejected", "budget", "patience", "interrupted", "local_fault"
+    "dead_key", "empty_account", "redirect", "rejected", "truncated", "budget", "patience", "interrupted", "local_fault"
 ]
 
 

@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import Container, Iterable, Sequence
 
 from .admission import FULL, Admission, Hold, Permit, Stop, StopReason
+from .call import WEB, Reply
 from .endpoint import Fault
 from .events import Events
 from .fault import LocalFault
 from .lane import Lane
 from .limits import Limit, Quota, Tokens, declared_quota
 from .money import Purse, over_budget
+from .retry import EarlyStop
 
 _NO_TOKENS = Tokens()
 _FOR_EVER = float("inf")
@@ -65,10 +67,9 @@ class LaneGroup:
         self._must_serve_again = False
         self._stop_signal = asyncio.Event()
         purse.watch(self._serve)
-        self._rejections = keys[0].rejections
+        self._early = EarlyStop(keys[0].policy, is_of_pages=self.lane.model.startswith(f"{WEB}/"))
         for number, key in enumerate(self.keys):
             key.number = number
-            key.rejections = self._rejections
             key.on_change = self._changed
 
     def __repr__(self) -> str:
@@ -124,8 +125,7 @@ class LaneGroup:
 
     def release(self, permit: Permit, now: float) -> None:
         permit.lane.release(permit, now)
-        if self._rejections.is_doubted and self.in_flight == 0:
-            self.stop("rejected", self._rejected_detail())
+        self._stop_if_useless()
         if self._is_slot_wanted:
             self._serve()
 
@@ -133,6 +133,8 @@ class LaneGroup:
         if fault.action == "stop" and fault.kind == "redirect":
             # The address itself leads elsewhere, whatever the key.
             self.stop("redirect", fault.detail)
+        if fault.action == "never" and fault.kind == "rejected":
+            self._early.add_rejection(fault)
         permit.lane.failed(permit, fault, now, is_alone=self.in_flight == 1 and not self._queue)
 
     def stop(self, reason: StopReason, detail: str) -> None:
@@ -144,10 +146,22 @@ class LaneGroup:
             key.stop(reason, detail)
         self._tell_all()
 
-    def note_answer(self) -> None:
-        """An answer of this model's came some other way, or in an earlier session of the run."""
-        if self._rejections.end():
+    def note_answer(self, reply: Reply | None = None) -> None:
+        """The model answered: now, or what the cache holds. None: useful answers of an earlier session of the run."""
+        if reply is not None and reply.is_cut_empty:
+            self.note_cut()
+        elif self._early.end():
             self._serve()
+
+    def note_cut(self, count: int = 1) -> None:
+        """Answers were cut off before the first word, now or in an earlier session."""
+        self._early.add_cut(count)
+        self._stop_if_useless()
+
+    def _stop_if_useless(self) -> None:
+        """Once nothing is out that could still be useful."""
+        if self._early.is_doubted and self.in_flight == 0:
+            self.stop(self._early.reason, self._early.detail(self.lane.model))
 
     def has_another(self, refused_by: int) -> bool:
         """Whether a key that has not refused a call could take it."""
@@ -183,7 +197,7 @@ class LaneGroup:
         self, now: float, tokens: Tokens, cost: float, refused_by: int, taken: Container[Admission]
     ) -> Permit | Hold:
         """A permit from the first key that can send this call now, else the shortest hold."""
-        if self._rejections.is_doubted:
+        if self._early.is_doubted:
             return Hold(_FOR_EVER, "breaker")
         if not self._can_pay(cost):
             return Hold(_FOR_EVER, "budget")
@@ -303,12 +317,6 @@ class LaneGroup:
             if not waiter.future.done():
                 waiter.future.set_exception(LaneStopped(self.stopped))
         self._serve()
-
-    def _rejected_detail(self) -> str:
-        return (
-            f"{self.lane.model} rejected {self._rejections.count:,} calls alike and answered none "
-            f"({self._rejections.told}): check the model's name and what is sent to it"
-        )
 
     # What the head of the queue waits for
 

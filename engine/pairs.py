@@ -6,6 +6,7 @@ Plain values that every benchmark fills and every summary reads. Knows no benchm
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -28,11 +29,12 @@ class Pair(NamedTuple):
 
 class Done(Struct, frozen=True):
     """What a folder already holds: the ids of each pair, records and final failures, what they cost, and which models
-    have answered."""
+    have answered. `cut`: of the other models, how many answers were cut off and are empty."""
 
     ids: Mapping[Pair, set[str]]
     cost: float
     answered: frozenset[str] = frozenset()
+    cut: Mapping[str, int] = MappingProxyType({})
 
     def count(self) -> int:
         return sum(map(len, self.ids.values()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
+from typing import Literal
 
 from msgspec import Struct, structs
 
@@ -22,8 +23,8 @@ _KINDS_MAX = 64
 
 class RetryPolicy(Struct, frozen=True):
     """Every figure of FAULTS.md that concerns sending again, with its default. `rejections_max` None: no number of
-    rejections alike stops a lane. `reopened_s`: a model's lane that trouble stopped is opened anew when it is asked for
-    after so long; None: never."""
+    rejections alike stops a lane; `cut_max` None: no number of answers that are cut off and empty. `reopened_s`: a
+    model's lane that trouble stopped is opened anew when it is asked for after so long; None: never."""
 
     attempts_max: int = 6
     billed_repeats_max: int = 2
@@ -35,6 +36,7 @@ class RetryPolicy(Struct, frozen=True):
     budget_share: float = 0.1
     budget_floor: float = 20.0
     rejections_max: int | None = 20
+    cut_max: int | None = 20
     reopened_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -193,41 +195,66 @@ class Breaker:
         self._next_probe = now
 
 
-class Rejections:
-    """Tells a lane that rejects everything alike, such as one to a model that does not exist, from calls that are
-    rejected each for its own sake: nothing was ever answered, not even a call that is still out when so many alike have
-    come. Of pages nothing can be told so: each is there or not by itself (`is_of_pages`). While `is_doubted`
-    nothing more should go out until those that are out have come back."""
+class EarlyStop:
+    """Stops a lane whose first calls are all useless: rejected alike, as by a model that does not exist, or cut off
+    before the first word, as from a model that thinks for longer than max_tokens allows.
+
+    One useful answer ends this for good. While `is_doubted` nothing more should go out until the calls that are out
+    have come back: one of them may be useful. Pages (`is_of_pages`) are never stopped so: each is there or not by
+    itself.
+    """
 
     def __init__(self, policy: RetryPolicy, *, is_of_pages: bool = False) -> None:
-        self._alike_max = policy.rejections_max
+        self._rejections_max = policy.rejections_max
+        self._cut_max = policy.cut_max
         self._alike: dict[tuple[int, str], int] = {}
+        self._cut = 0
         self._has_answered = is_of_pages
-        self.told = ""
+        self._said = ""
         # Looked at twice a call.
         self.is_doubted = False
 
-    @property
-    def count(self) -> int:
-        return max(self._alike.values(), default=0)
-
-    def add(self, fault: Fault) -> None:
+    def add_rejection(self, fault: Fault) -> None:
         if self._has_answered or fault.status is None or fault.status in _OF_ONE_CALL:
             return
         kind = (fault.status, without_ids(fault.detail))
         if kind not in self._alike and len(self._alike) >= _KINDS_MAX:
             return
         self._alike[kind] = self._alike.get(kind, 0) + 1
-        if self._alike[kind] == self._alike_max:
-            self.told = fault.detail
+        if self._alike[kind] == self._rejections_max:
+            self._said = fault.detail
             self.is_doubted = True
 
+    def add_cut(self, count: int = 1) -> None:
+        """Answers that were cut off and are empty: no useful ones."""
+        if self._has_answered:
+            return
+        self._cut += count
+        self.is_doubted |= self._cut_max is not None and self._cut >= self._cut_max
+
     def end(self) -> bool:
-        """There was an answer. Whether that ended a doubt."""
+        """There was a useful answer. Whether that ended a doubt."""
         if self._has_answered:
             return False  # since the first one there is none
         was_doubted, self.is_doubted = self.is_doubted, False
         self._has_answered = True
-        self.told = ""
+        self._said = ""
         self._alike.clear()
         return was_doubted
+
+    @property
+    def reason(self) -> Literal["rejected", "truncated"]:
+        return "rejected" if self._said else "truncated"
+
+    def detail(self, model: str) -> str:
+        """What happened to the lane, and what to do."""
+        if self._said:
+            count = max(self._alike.values())
+            return (
+                f"{model} rejected {count:,} calls alike and answered none ({self._said}): check the model's name and "
+                f"what is sent to it"
+            )
+        return (
+            f"{model}: its first {self._cut:,} answers were all cut off at max_tokens before the first word, as those "
+            f"of a model that thinks first: raise --max-tokens N (max_tokens of the calls), or leave it out"
+        )

@@ -55,6 +55,10 @@ class Route(Struct):
         """The most that one attempt can cost; None: there is no price, or no bound."""
         return None if self.price is None else worst_cost(call, self.price, self.estimate)
 
+    def is_unbounded(self, call: Call) -> bool:
+        """There is a price, and nothing says how much of it a call can cost."""
+        return self.price is not None and self.worst_cost(call) is None
+
     @property
     def endpoint(self) -> Endpoint:
         """For what no key matters to."""

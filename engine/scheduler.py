@@ -145,8 +145,7 @@ class Scheduler:
         return Encoded(route, request, question_of(request))
 
     def look_up(self, call: Call, encoded: Encoded | None = None) -> Outcome | Wanted:
-        """What needs no sending: a stored answer, or a call that can't be sent at all. `encoded`: what was made of it
-        just now."""
+        """What needs no sending: a stored answer, or a call that can't be sent. `encoded`: made of it just now."""
         if encoded is not None:
             route, request, key = encoded.route, encoded.request, sample_of(encoded.question, call.trial)
         else:
@@ -162,7 +161,7 @@ class Scheduler:
             reply = route.endpoint.decode(entry.response)
             if isinstance(reply, Reply):
                 self.events.tell("cached", call.model)
-                route.lane.note_answer()
+                route.lane.note_answer(reply)
                 cost = None if route.price is None else 0.0
                 # What a page may cost is reckoned over its hops, and must come out the same when they are repeated.
                 took_ms = entry.response.latency_ms if route.is_page else None
@@ -182,7 +181,7 @@ class Scheduler:
                 f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
             )
             return self._unsent(call, Failure("rejected", detail), key.hex())
-        if lane.purse.is_limited and route.price is not None and route.worst_cost(call) is None:
+        if lane.purse.is_limited and route.is_unbounded(call):
             return self._unsent(call, Failure("rejected", why_unbounded(call.model)), key.hex())
         return Wanted(call, route, request, key, tokens)
 
@@ -331,6 +330,7 @@ class Scheduler:
             route.estimate.observe(call, usage)
         cost = cost_of(usage, route.price)
         permit.lane.succeeded(permit, tokens, cost)
+        route.lane.note_answer(reply)
 
     async def _store(self, wanted: Wanted, response: Response, outcome: Outcome, sink: Sink | None) -> None:
         """Into the cache, then into the journal: the line follows its commit, so that one write serves many."""

@@ -81,8 +81,9 @@ class ChameleonWork(Struct, frozen=True):
         for lane in self.lanes:
             chars = _CHARS_A_TOKEN * self.asked.tokens.get(lane, 0)
             call = Call(lane, "x" * chars, max_tokens=None if lane == self.asked.judge else self.asked.max_tokens)
-            if (price := prices.get(lane)) is not None:
-                worst[lane] = worst_cost(call, price, TokenEstimate())
+            price = prices.get(lane)
+            if price is not None and (most := worst_cost(call, price, TokenEstimate())) is not None:
+                worst[lane] = most
         return worst
 
     def read_done(self, folder: RunFolder) -> Done:

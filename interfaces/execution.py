@@ -179,6 +179,8 @@ async def _send(folder: RunFolder, prepared: Prepared, done: Done, manner: Manne
         }
         for lane in (done.answered - finished) & set(work.lanes):
             engine.scheduler.route_of(lane).lane.note_answer()
+        for lane in (done.cut.keys() - finished) & set(work.lanes):
+            engine.scheduler.route_of(lane).lane.note_cut(done.cut[lane])
 
         def drain(name: str) -> None:
             engine.halt("interrupted", f"interrupted by {name}")

@@ -75,8 +75,9 @@ class MillstoneWork(Struct, frozen=True):
         worst = {}
         for model in self.asked.models:
             call = Call(model, longest, max_tokens=self.asked.max_tokens_of(model))
-            if (price := prices.get(model)) is not None:
-                worst[model] = worst_cost(call, price, TokenEstimate())
+            price = prices.get(model)
+            if price is not None and (most := worst_cost(call, price, TokenEstimate())) is not None:
+                worst[model] = most
         return worst
 
     def read_done(self, folder: RunFolder) -> Done:

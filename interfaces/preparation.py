@@ -79,7 +79,7 @@ def check_cost_is_bounded(max_tokens: Mapping[str, int | None], settings: Settin
     """Raises UsageError where --max-cost can't be kept over calls to some model: it has no price, or nothing bounds the
     length of its answers. `max_tokens`: what each model's calls set. `has_option`: --max-tokens sets it."""
     refuse_what_has_no_price(max_tokens, settings)
-    if settings.max_cost is None:
+    if settings.max_cost is None or settings.mode == "strict":
         return
     prices, estimate = settings.price_table(), TokenEstimate()
     for model, limit in max_tokens.items():

@@ -80,6 +80,8 @@ def _how_to_go_on(result: Result) -> str:
     # What was rejected alike is asked again by no resume.
     if "rejected" in reasons:
         return _once_mended("the model takes it", f"millstream retry {out}")
+    if "truncated" in reasons:
+        return "start again with another --max-tokens and another --out: this folder keeps the max_tokens it began with"
     if "redirect" in reasons:
         return _once_mended(_AT_ITS_ADDRESS, f"millstream resume {out}")
     return f"go on: millstream resume {out}"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import structs
+
 from ..bench.load.unadapted import Unadapted
 from ..engine.admission import Admission
 from ..engine.endpoint import Endpoint
@@ -43,6 +45,8 @@ class Routing:
         self._retrieval = retrieval
         self._first_page = first_page
         self._prices = settings.price_table()
+        # Who measures a provider cuts answers on purpose.
+        self._policy = structs.replace(settings.policy, cut_max=None) if settings.measures else settings.policy
         # Whoever measures a provider wants to see what each of its answers tells.
         self._transport = Transport(look_every_s=0.0) if settings.measures else Transport()
         self._authorizers: dict[object, Authorizer] = {}
@@ -104,7 +108,7 @@ class Routing:
             lane,
             ledger=ledger,
             purse=self._purse,
-            policy=self._settings.policy,
+            policy=self._policy,
             events=self._events,
             key=access.variable,
             proof=access.proof,

@@ -7,6 +7,7 @@ folder and anything that runs calls; builds no engine, reads no clock, prints no
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -86,20 +87,27 @@ class _Line(Struct, frozen=True):
     model: str
     temperature: float | None = None
     cost: float | None = None
+    truncated: bool = False
+    text: str | None = None
 
 
 def read_done(folder: RunFolder) -> Done:
     """What the journals hold, every line checked. Raises DamagedJournal, or RecordError where a line is no record."""
     ids: dict[Pair, set[str]] = {}
     answered: set[str] = set()
+    cut: Counter[str] = Counter()
     cost = 0.0
     for journal in (folder.records, folder.failures):
         for line in _lines(journal.read(), str(journal.path)):
             ids.setdefault(Pair(line.model, line.temperature), set()).add(line.id)
             cost += line.cost or 0.0
-            if journal is folder.records:
+            if journal is not folder.records:
+                continue
+            if line.truncated and not (line.text or "").strip():
+                cut[line.model] += 1
+            else:
                 answered.add(line.model)
-    return Done(ids, cost, frozenset(answered))
+    return Done(ids, cost, frozenset(answered), {model: cut[model] for model in cut.keys() - answered})
 
 
 def _lines(journal: Iterable[bytes], source: str) -> Iterator[_Line]:

@@ -68,9 +68,9 @@ class Models:
         return True
 
     def worst_cost(self, call: Call) -> float:
-        """The dollars that a call can cost; 0 without a price."""
+        """The dollars that a call can cost; 0 without a price or a bound: under a limit such a line is not sent."""
         price = self._settings.price_table().get(call.model)
-        return 0.0 if price is None else worst_cost(call, price, TokenEstimate())
+        return 0.0 if price is None else worst_cost(call, price, TokenEstimate()) or 0.0
 
     def _knows(self, provider: str) -> bool:
         try:

@@ -59,7 +59,8 @@ class Running:
         policy = settings.policy
         reopened_s = REOPENED_S if policy.reopened_s is None else policy.reopened_s
         # What one client does wrong must not end a model for all.
-        settings = structs.replace(settings, policy=structs.replace(policy, rejections_max=None, reopened_s=reopened_s))
+        policy = structs.replace(policy, rejections_max=None, cut_max=None, reopened_s=reopened_s)
+        settings = structs.replace(settings, policy=policy)
         self._rules = rules_of(gateway, place, settings.variables)
         refuse_own_upstream(settings, place.host, place.port)
         self.place = place

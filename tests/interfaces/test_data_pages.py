@@ -189,6 +189,9 @@ def test_money_without_a_price_is_refused_and_a_limit_holds(cli: CommandLine, tm
         (tmp_path / "prices.toml").write_text("")
         assert "has no price, so --max-cost can't be kept" in refused(rephrase(cli, server.base_url, *limit))
         (tmp_path / "prices.toml").write_text('[prices."vllm/writer"]\ninput = 1.0\noutput = 10.0\n')
+        assert 'max_output under [models."vllm/writer"]' in refused(rephrase(cli, server.base_url, *limit))
+        with (tmp_path / "prices.toml").open("a") as file:
+            file.write('[models."vllm/writer"]\nmax_output = 10_000\n')
         done = rephrase(cli, server.base_url, *limit)
         assert done.code == 4 and sum(server.asked.values()) == 0
         assert "3 issues are pending: " in done.out and "the same command asks for the rest alone" in done.out

@@ -164,7 +164,7 @@ def configuration(provider: Provider, mock: str, recorder: Recorder) -> str:
         "recorded-gemini": ("gemini", f"{recorder.origin}/v1beta"),
     }
     lines = ["[gateway.models]", '"claude-word" = "lab/steady"', '"azure-word" = "recorded/model"']
-    lines += ['[prices."lab/steady"]', "input = 1.0", "output = 1.0"]
+    lines += ['[prices."lab/steady"]', "input = 1.0", "output = 1.0", '[models."lab/steady"]', "max_output = 4096"]
     for name, bound in CALLERS.items():
         lines += [f"[gateway.callers.{name}]", f'token = "env:{name.upper()}_TOKEN"', bound]
     for name, (kind, base_url) in rows.items():
