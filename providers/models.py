@@ -55,8 +55,9 @@ class Models(Struct, frozen=True, forbid_unknown_fields=True):
     def of(self, model: str) -> Facts:
         """A provider's dated name is the model's own."""
         provider, _, own = model.partition("/")
-        name = f"{self.same.get(provider, provider)}/{own}"
-        row = self.models.get(name) or self.models.get(_DATED.sub("", name))
+        provider = self.same.get(provider, provider)
+        names = (f"{provider}/{own}", f"{provider}/{_DATED.sub('', own)}", f"{provider}/*")
+        row = next((self.models[name] for name in names if name in self.models), None)
         return Facts() if row is None else Facts(row.thinks, row.max_output)
 
 

@@ -46,10 +46,9 @@ def test_a_model_is_known_by_its_name_its_dated_name_and_no_other(model: str, th
     assert bundled_models().of(model).thinks is thinks
 
 
-def test_the_simulated_models_are_in_it_with_the_length_at_which_they_are_cut() -> None:
-    of_sim = {name.removeprefix("sim/"): row for name, row in bundled_models().models.items() if "sim/" in name}
-    assert set(of_sim) == set(MODEL_NAMES)
-    assert {row.max_output for row in of_sim.values()} == {OUTPUT_MAX}
+@pytest.mark.parametrize("name", MODEL_NAMES)
+def test_the_simulated_models_are_known_with_the_length_at_which_they_are_cut(name: str) -> None:
+    assert bundled_models().of(f"sim/{name}") == Facts(name == "thinking", OUTPUT_MAX)
 
 
 @pytest.mark.parametrize(
