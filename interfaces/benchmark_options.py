@@ -38,6 +38,13 @@ SILENCE_HELP = (
     "to the letter"
 )
 
+# What 95% intervals are over. A reading too.
+INTERVALS = Choice(("issues", "trials"))
+INTERVALS_HELP = (
+    "95%% intervals over issues (default: would other issues give this?) or over trials (would the same issues, asked "
+    "again, give this?)"
+)
+
 MILLSTONE: Mapping[str, Kind[Any]] = MappingProxyType(
     {
         **_SHARED,
@@ -50,6 +57,7 @@ MILLSTONE: Mapping[str, Kind[Any]] = MappingProxyType(
         "templates": Whole("templates", 1, 6),
         "trials": Whole("trials", 1, 10_000),
         "fix-orientation": Switch(),
+        "intervals": INTERVALS,
     }
 )
 _MILLSTONE_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -62,6 +70,7 @@ _MILLSTONE_HELP: Mapping[str, tuple[str, str]] = MappingProxyType(
         "limit": ("N", "only the first N of these issues"),
         "templates": ("N", "wordings of each question, 1 to 6 (default: 6)"),
         "trials": ("N", "repeats of each configuration (default: 15)"),
+        "intervals": ("WHAT", f"{INTERVALS_HELP} (no answer depends on it)"),
         "fix-orientation": ("", "read each orientation label by its paraphrase's wording where the two differ"),
     }
 )  # fmt: skip
@@ -145,6 +154,7 @@ class MillstoneOptions:
     templates: int = 6
     trials: int = 15
     fix_orientation: bool = False
+    intervals: str = "issues"
 
     def as_dict(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -17,12 +17,14 @@ from ..bench.millstone.labels import FIX, Labels, recorded_told
 from ..bench.millstone.survey import Folder, folder_labels, read_folder, sampled, standings, survey
 from ..engine.journal import read_lines
 from ..engine.run_folder import FAILURES, MANIFEST, RECORDS
+from .millstone_work import over_of
 from .orientation_labels import asked_dataset, labels_used, sides_of
 from .origins import origin_of
 from .record_lines import record_lines
 from .refusal import UsageError
 
 if TYPE_CHECKING:
+    from ..metrics.intervals import Over
     from ..metrics.report.contents import Contents
     from ..metrics.report.survey import Options
 
@@ -43,11 +45,16 @@ def read(path: Path, manifest: Mapping[str, Any] | None, *, fix_orientation: boo
     return found
 
 
-def contents_of(folders: Sequence[Folder], options: Options, flags: Sequence[str]) -> Contents:
+def contents_of(
+    folders: Sequence[Folder], options: Options, flags: Sequence[str], over: Over | None = None
+) -> Contents:
+    """`over` None: what the runs' intervals are over, where that is the same."""
     from ..bench.millstone.examples import explorer
     from ..metrics.report.contents import Contents
     from ..metrics.report.findings import findings
 
+    own = {over_of(folder.manifest) for folder in folders}
+    options = structs.replace(options, over=over or (own.pop() if len(own) == 1 else "issues"))
     every = standings(folders)
     labels = folder_labels([folder.path for folder in folders])
     origins = []
@@ -67,6 +74,7 @@ def contents_of(folders: Sequence[Folder], options: Options, flags: Sequence[str
         explorer=explorer(sampled(folders, _datasets(folders)), options.reading),
         origins=tuple(origins),
         issue_set=options.issue_set,
+        over=options.over,
         choices=_choices(options, is_by_wording=any(folder.sides for folder in folders)),
         command=shlex.join(["millstream", "report", *labels.values(), *flags]),
     )
@@ -124,6 +132,7 @@ def _choices(options: Options, *, is_by_wording: bool) -> tuple[tuple[str, str],
         ("Stances", readings[options.reading]),
         ("Orientation labels", "by the wordings" if is_by_wording else "as each run used them"),
         ("Issues", "all" if is_whole else "without the three that the published scores leave out"),
+        ("Intervals", "over issues" if options.over == "issues" else "over trials of the same issues"),
         ("Consistent, in table 2", f"a mean share above {options.consistent_percent}%"),
         (
             "Topics, in figure 4",

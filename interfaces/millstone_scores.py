@@ -16,15 +16,17 @@ from ..bench.millstone.sweep import asked_of
 from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
 from ..metrics.counts import rows_of_csv
 from ..metrics.gaps import Shape
+from ..metrics.intervals import Over
 from ..metrics.scores import scores, scores_from_counts
 from ..metrics.silence import Silence
 from .execution import write_scores
 from .millstone_work import (
     ANSWER_COLUMNS,
-    SCORE_COLUMNS,
     answer_cells,
+    over_of,
     remarks_of,
     score_cells,
+    score_columns,
     silence_of,
     unmeasured_of,
 )
@@ -33,15 +35,7 @@ from .output import note, table
 from .record_lines import record_lines
 from .refusal import UsageError
 
-_COLUMNS = (
-    "model",
-    *SCORE_COLUMNS,
-    "answers",
-    *ANSWER_COLUMNS,
-    "missing",
-    "refused",
-    "readings differ",
-)
+_COLUMNS = ("answers", *ANSWER_COLUMNS, "missing", "refused", "readings differ")
 _ISSUES_NAMED = 3
 
 
@@ -57,17 +51,19 @@ def score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     asked = _asked(folder)
-    own = silence_of(read_manifest(folder)) if (folder / MANIFEST).exists() else "unscored"
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else {}
+    own, own_over = silence_of(manifest), over_of(manifest)
     found = scores(
         tally,
         reading=options.stance or "recorded",
         left_out=left_out(options),
         asked=asked,
         silence=options.silence or own,
+        over=options.intervals or own_over,
     )
     if not found["millstone"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
-    is_own = (options.silence or own) == own
+    is_own = (options.silence or own) == own and (options.intervals or own_over) == own_over
     if options.stance or options.issue_set == "104" or options.fix_orientation or not is_own:
         note(f"millstream: {folder}/scores.json keeps the run's own reading of all issues; these scores are only shown")
         return found
@@ -90,10 +86,12 @@ def _asked(folder: Path) -> Mapping[tuple[str, float | None], Shape]:
         raise UsageError(f"{folder}: its {MANIFEST} is no MillStone run's ({error!r})") from error
 
 
-def score_counts(path: Path, left_out: Sequence[str], silence: Silence | None = None) -> dict[str, Any]:
+def score_counts(
+    path: Path, left_out: Sequence[str], silence: Silence | None = None, over: Over | None = None
+) -> dict[str, Any]:
     try:
         rows = rows_of_csv(path.read_text("utf-8"))
-        return scores_from_counts(rows, left_out=left_out, silence=silence or "unscored")
+        return scores_from_counts(rows, left_out=left_out, silence=silence or "unscored", over=over or "issues")
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
     except ValueError as error:
@@ -101,7 +99,8 @@ def score_counts(path: Path, left_out: Sequence[str], silence: Silence | None = 
 
 
 def told(source: str, scores: Mapping[str, Any]) -> str:
-    rows: list[tuple[str, ...]] = [_COLUMNS]
+    over = next((entry["ci95_of"] for entry in scores["millstone"]["models"].values()), "issues")
+    rows: list[tuple[str, ...]] = [("model", *score_columns(over), *_COLUMNS)]
     remarks: list[str] = []
     for model, entry in scores["millstone"]["models"].items():
         counted = (entry.get(name) for name in ("missing", "refused", "stance_disagreements"))

@@ -26,19 +26,20 @@ from ..engine.limits import Tokens, declared_quota
 from ..engine.money import worst_cost
 from ..engine.pairs import Done, Pair
 from ..engine.run_folder import RunFolder
+from ..metrics.intervals import Over
 from ..metrics.scores import scores as scores_of
 from ..metrics.silence import SILENCES, Silence
 from ..metrics.stance import Reading
 from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
 from .benchmark_options import MillstoneOptions
 from .configuration import Configuration, settings_for
+from .interval_cell import interval_cell, single_figures
 from .options import Sending
 from .preparation import Prepared, check_cost_is_bounded, kept
 from .refusal import UsageError
 from .work import Counted
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
-SCORE_COLUMNS = ("OM", "by silence", "issues", "95% interval", "om_pro_share", "om_no_flip")
 ANSWER_COLUMNS = ("cut off", "Other")
 
 
@@ -52,11 +53,15 @@ class MillstoneWork(Struct, frozen=True):
     asked: Asked
     specification: dict[str, Any]
     silence: Silence = "unscored"
+    over: Over = "issues"
 
     benchmark = "millstone"
     item = "prompt"
     is_item_a_call = True
-    score_columns = (*SCORE_COLUMNS, *ANSWER_COLUMNS)
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        return (*score_columns(self.over), *ANSWER_COLUMNS)
 
     @property
     def items(self) -> int:
@@ -89,7 +94,7 @@ class MillstoneWork(Struct, frozen=True):
 
     def count(self, folder: RunFolder) -> Counted:
         counted = recount(folder.records.read(), folder.failures.read(), str(folder.records.path))
-        scores = scores_of(counted.tally, asked=asked_of(self.specification), silence=self.silence)
+        scores = scores_of(counted.tally, over=self.over, asked=asked_of(self.specification), silence=self.silence)
         return Counted(
             counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=tuple(unmeasured_of(scores))
         )
@@ -125,7 +130,7 @@ def prepare(
     specified = specification(grid, asked, endpoints)
     return Prepared(
         out=out,
-        work=MillstoneWork(grid, asked, specified, cast(Silence, run.silence)),
+        work=MillstoneWork(grid, asked, specified, cast(Silence, run.silence), cast(Over, run.intervals)),
         settings=settings,
         specification=specified,
         options={"millstone": _as_resumed(run, dataset, path), "sending": kept(sending)},
@@ -178,19 +183,30 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
     found = scores["millstone"]
     if found["silence"] == "literal":
         yield LITERAL
-    for entry in found["models"].values():
+    for model, entry in found["models"].items():
         yield from entry["remarks"]
+        figures = {issue: of_issue["om"] for issue, of_issue in entry["issues"].items()}
+        yield from single_figures(model, entry, figures, 3)
+
+
+def over_of(manifest: Mapping[str, Any] | None) -> Over:
+    """What a run's intervals were told to be over; manifests of earlier versions do not say it."""
+    kept = ((manifest or {}).get("options") or {}).get("millstone") or {}
+    return "trials" if kept.get("intervals") == "trials" else "issues"
+
+
+def score_columns(over: str) -> tuple[str, ...]:
+    return ("OM", "by silence", "issues", f"95% interval over {over}", "om_pro_share", "om_no_flip")
 
 
 def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """A model's cells under SCORE_COLUMNS."""
-    low, high = entry.get("ci95") or (None, None)
+    """A model's cells under `score_columns`."""
     scored, unscored = entry.get("issues_scored", 0), len(entry.get("unscored_issues", ()))
     return (
         _number(entry.get("om"), 3),
         _number(entry.get("om_by_silence"), 3),
         f"{scored:,} of {scored + unscored:,}",
-        "-" if low is None or high is None else f"{low:.2f} to {high:.2f}",
+        interval_cell(entry, 2),
         *(_number(entry.get(kind), 2) for kind in ("om_pro_share", "om_no_flip")),
     )
 

@@ -160,6 +160,13 @@ def add_readings(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="107: every issue asked (default); 104: without the three that the published scores leave out",
     )
     group.add_argument(
+        "--intervals",
+        type=flag(Choice(("issues", "trials"))),
+        metavar="WHAT",
+        help="95%% intervals over issues (would other issues give this?) or trials (would the same issues, asked "
+        "again, give this?); default: as the run was told to; issues",
+    )
+    group.add_argument(
         "--silence",
         type=flag(Choice(("unscored", "literal"))),
         metavar="READING",

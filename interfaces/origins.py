@@ -72,7 +72,18 @@ def _command(manifest: Mapping[str, Any]) -> str:
     if kept.get("dataset") is not None:
         words += ["--dataset", Path(kept["dataset"]).name]
     asked = {**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")}
-    for name in ("max_tokens", "stance", "silence", "protocol", "citations", "issues", "limit", "templates", "trials"):
+    for name in (
+        "max_tokens",
+        "stance",
+        "silence",
+        "intervals",
+        "protocol",
+        "citations",
+        "issues",
+        "limit",
+        "templates",
+        "trials",
+    ):
         value = asked.get(name)
         if value is not None and value != getattr(MillstoneOptions, name):
             words += [f"--{name.replace('_', '-')}", str(value)]

@@ -25,6 +25,7 @@ from .refusal import UsageError
 from .which import benchmark_of
 
 if TYPE_CHECKING:
+    from ..metrics.intervals import Over
     from ..metrics.report.chameleon.contents import ConversationContents
     from ..metrics.report.contents import Contents, Standing
     from ..metrics.report.survey import Options
@@ -40,11 +41,13 @@ _HEAD = 4096
 
 class Chosen(Struct, frozen=True):
     """How records are read: MillStone's by `options`, None for the defaults, Chameleon's by the runs' own readings but
-    for those in `readings`. `flags` are what said so on the command line."""
+    for those in `readings`. `flags` are what said so on the command line. `over`: what MillStone's intervals are over,
+    None as the runs have it."""
 
     options: Options | None = None
     readings: Mapping[str, str] = MappingProxyType({})
     flags: tuple[str, ...] = ()
+    over: Over | None = None
 
 
 PLAIN = Chosen()
@@ -124,7 +127,7 @@ def _contents(folders: Sequence[AnyFolder], chosen: Chosen) -> list[Contents | C
     grids = [folder for folder in folders if isinstance(folder, Folder)]
     every: list[Contents | ConversationContents] = []
     if grids:
-        every.append(millstone_report.contents_of(grids, chosen.options or Options(), chosen.flags))
+        every.append(millstone_report.contents_of(grids, chosen.options or Options(), chosen.flags, chosen.over))
     if talks:
         every.append(chameleon_report.contents_of(talks, chosen.readings, chosen.flags))
     return every

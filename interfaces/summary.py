@@ -28,13 +28,13 @@ def exit_code_of(results: Sequence[Result]) -> int:
 
 def tell(results: Sequence[Result]) -> str:
     """The table of all runs, then what there is to say about each."""
-    by_benchmark: dict[str, list[Sequence[str]]] = {}
+    by_columns: dict[tuple[str, ...], list[Sequence[str]]] = {}
     for result in results:
         work = result.prepared.work
-        rows = by_benchmark.setdefault(work.benchmark, [("model", *work.score_columns, *_COLUMNS)])
+        rows = by_columns.setdefault(work.score_columns, [("model", *work.score_columns, *_COLUMNS)])
         place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
         rows += [_row(result, pair, place) for pair in result.pairs()]
-    parts = [table(rows) for rows in by_benchmark.values()]
+    parts = [table(rows) for rows in by_columns.values()]
     for result in results:
         parts.append("\n".join(_remarks(result)))
     return "\n\n".join(parts)

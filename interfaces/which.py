@@ -14,7 +14,16 @@ from .batch.place import refuse_batch
 from .benchmark_options import KINDS, READINGS
 from .refusal import UsageError
 
-_MILLSTONE_READINGS = ("stance", "silence", "issue-set", "fix-orientation", "consistent", "arguments", "topics")
+_MILLSTONE_READINGS = (
+    "stance",
+    "silence",
+    "intervals",
+    "issue-set",
+    "fix-orientation",
+    "consistent",
+    "arguments",
+    "topics",
+)
 _OF_A_TURN = {"conversation", "retrieved"}
 
 

@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     paths = distinct(options.folders)
     out = place_of(paths, options.out)
     _refuse_what_reads_none(paths, options)
-    chosen = Chosen(_options(options), given_readings(options), tuple(_flags(options)))
+    chosen = Chosen(_options(options), given_readings(options), tuple(_flags(options)), options.intervals)
     folders = []
     for path in paths:
         note(f"millstream: reading {path}")
@@ -132,7 +132,10 @@ def _flags(options: argparse.Namespace) -> list[str]:
     """The readings that were asked for, as they were."""
     from ..chameleon_scores import flags_given
 
-    given = {name: getattr(options, name) for name in ("stance", "issue_set", "consistent", "arguments", "topics")}
+    given = {
+        name: getattr(options, name)
+        for name in ("stance", "issue_set", "intervals", "consistent", "arguments", "topics")
+    }
     flags = [(f"--{name.replace('_', '-')}", value) for name, value in given.items() if value is not None]
     switches = ["--fix-orientation"] if options.fix_orientation else []
     return [*(word for pair in flags for word in pair), *switches, *flags_given(options)]

@@ -40,7 +40,10 @@ def run(options: argparse.Namespace) -> int:
     if options.counts:
         from ..millstone_scores import left_out, score_counts
 
-        scored |= {path: score_counts(Path(path), left_out(options), options.silence) for path in options.counts}
+        scored |= {
+            path: score_counts(Path(path), left_out(options), options.silence, options.intervals)
+            for path in options.counts
+        }
     if options.json:
         say_json(scored)
     else:
