@@ -223,7 +223,7 @@ class Purse:
             return
         try:
             if self._granted:
-                file.settle(self._granted - self._own - self.reserved, self._sure - self._told)
+                file.settle(self._granted - self.own - self.reserved, self._sure - self._told)
         except LocalFault:
             pass  # what stands there is more than was spent
         if file.ends:
@@ -236,13 +236,30 @@ class Purse:
         return None if self._file is None else self._file.leftover
 
     @property
-    def _own(self) -> float:
-        """What this process was charged under its file."""
+    def own(self) -> float:
+        """What this process was charged itself."""
         return self.spent - self._before[0]
 
     @property
     def _sure(self) -> float:
-        return self._own - (self.unsure - self._before[1])
+        return self.own - (self.unsure - self._before[1])
+
+    @property
+    def sure(self) -> float:
+        """The part of `spent` that was billed as far as answers say."""
+        return self.spent - self.unsure
+
+    @property
+    def charged(self) -> float:
+        """What the limit bears by now, whoever it was granted to, but for what is reserved here and may come back."""
+        if self._file is None:
+            return self.spent
+        return self._elsewhere[0] + self._file.all.granted - self._granted + self.own
+
+    @property
+    def left(self) -> float:
+        """What nobody has spent or reserved; infinite without a limit."""
+        return math.inf if self.limit is None else max(0.0, self.limit - self.charged - self.reserved)
 
     def watch(self, waker: Callable[[], None]) -> None:
         """Called whenever a reservation is settled, since a waiting call may now fit."""
@@ -254,11 +271,11 @@ class Purse:
             return True
         if self._file is None:
             return self.spent + self.reserved + cost <= self.limit
-        lacking = self._own + self.reserved + cost - self._granted
+        lacking = self.own + self.reserved + cost - self._granted
         if lacking <= _ROUNDING:
             return True
         self._granted += self._file.draw(lacking, self.limit * _BLOCK_SHARE)
-        return self._own + self.reserved + cost - self._granted <= _ROUNDING
+        return self.own + self.reserved + cost - self._granted <= _ROUNDING
 
     @property
     def is_limited(self) -> bool:
@@ -290,7 +307,7 @@ class Purse:
         lost. A budget that others share gets everything back as soon as nothing is in flight."""
         assert self.limit is not None
         block = self.limit * _BLOCK_SHARE
-        slack = self._granted - self._own - self.reserved
+        slack = self._granted - self.own - self.reserved
         is_handed_back = file.is_shared and self.is_idle and slack > _ROUNDING
         is_little = -_ROUNDING <= slack <= 2 * block + self.reserved / 8
         if is_little and self._sure - self._told <= block and not is_handed_back:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol, TextIO
 
+from msgspec import structs
+
 from ..wiring import Engine, Settings
 from .output import note
 from .progress import Progress, Style
@@ -24,8 +26,9 @@ class Questions(Protocol):
     async def run(self, runner: Engine, watch: Callable[[int], AbstractContextManager[object]]) -> None: ...
 
 
-def ask_all(questions: Questions, settings: Settings, *, show_progress: bool) -> int | None:
-    """The number of the signal that came, if one did."""
+def ask_all(questions: Questions, settings: Settings, name: str, *, show_progress: bool) -> int | None:
+    """The number of the signal that came, if one did. `name`: by which the same command, killed, is known again."""
+    settings = structs.replace(settings, budget_name=name)
     return asyncio.run(_ask(questions, settings, show_progress=show_progress))
 
 

@@ -67,7 +67,7 @@ def write_conversations(options: argparse.Namespace) -> Written:
     with _beginnings(out, is_there=is_there) as path:
         with Progress(path, specification(options.model, counts, topics)) as progress:
             generation = Generation(options.model, counts, progress, topics)
-            signal = ask_all(generation, settings, show_progress=not options.no_progress)
+            signal = ask_all(generation, settings, f"data {out}", show_progress=not options.no_progress)
         written = _concluded(generation, out, signal, is_there=is_there)
         if not written.is_unfinished:
             progress.forget()

@@ -14,5 +14,5 @@ def write_paraphrases(
 ) -> tuple[Rephrasing, int | None]:
     """How far it came, and the number of the signal that ended it before its end."""
     rephrasing = Rephrasing(model, questions)
-    interrupted_by = ask_all(rephrasing, settings, show_progress=show_progress)
+    interrupted_by = ask_all(rephrasing, settings, f"data --rephrase {model}", show_progress=show_progress)
     return rephrasing, interrupted_by if rephrasing.pending else None

@@ -19,7 +19,7 @@ from ...engine.endpoint import EncodeError, Hear
 from ...engine.events import Event
 from ...engine.fault import LocalFault
 from ...engine.limits import Tokens
-from ...engine.money import why_unbounded
+from ...engine.money import over_budget, why_unbounded
 from ...engine.scheduler import Encoded, Wanted
 from ...wiring import Engine
 from ..dialects.dialect import Refused
@@ -47,13 +47,13 @@ class _NotCarried(Exception):
 
 
 class _Turn:
-    """A caller's right to have one call sent: a permit of its lane, and what its budget reserved. `most` is what one
-    attempt may cost."""
+    """A caller's right to have one call sent: a permit of its lane, and whether its budget reserved an attempt. `most`
+    is what one may cost."""
 
     def __init__(self, caller: Caller, permit: Permit | None) -> None:
         self.caller = caller
         self.most = 0.0
-        self.mark: str | None = None
+        self.is_reserved = False
         self.has_begun = False
         self.why_not: Refused | LocalFault | None = None
         self._permit = permit
@@ -61,26 +61,25 @@ class _Turn:
     def begin_attempt(self) -> None:
         """Each is reserved before it is sent. Cancels the call where that can't be."""
         self.has_begun = True
-        spending = self.caller.spending
-        if spending is None or self.mark is not None:
+        if self.caller.purse is None or self.is_reserved:
             return
         try:
-            self.mark = spending.reserve(self.most)
+            self.is_reserved = self.caller.try_reserve(self.most)
         except LocalFault as fault:
             self.why_not = fault
         else:
-            self.why_not = None if self.mark is not None else self.caller.over_budget(self.most)
+            self.why_not = None if self.is_reserved else self.caller.over_budget(self.most)
         if self.why_not is not None:
             raise asyncio.CancelledError
 
-    def pay(self, cost: float) -> None:
-        if self.mark is not None:
-            mark, self.mark = self.mark, None
-            self.caller.settle(mark, cost)
+    def pay(self, cost: float, *, is_sure: bool) -> None:
+        if self.is_reserved:
+            self.is_reserved = False
+            self.caller.settle(self.most, cost, is_sure=is_sure)
 
     def end(self, used: Tokens) -> None:
         """What is still reserved was never sent."""
-        self.pay(0.0)
+        self.pay(0.0, is_sure=True)
         self.caller.give_back(self._permit, used if self.has_begun else None)
 
 
@@ -233,9 +232,10 @@ class Asking:
             turn.end(_used(wanted, None if task.cancelled() or task.exception() else task.result()))
 
         try:
-            if caller.spending is not None:
+            if caller.purse is not None:
                 turn.most = self._most(wanted)
-                turn.mark = await caller.reserve(turn.most)
+                await caller.reserve(turn.most)
+                turn.is_reserved = True
             # Somebody else may have had it answered meanwhile.
             found = self.look_up(wanted.call, self.encoded(wanted.call))
             if isinstance(found, Outcome):
@@ -290,7 +290,7 @@ class Asking:
         name, turn = payer
         self._spent(name, event.value)
         if turn is not None:
-            turn.pay(event.value)
+            turn.pay(event.value, is_sure=event.detail != "unsure")
 
     def _most(self, wanted: Wanted) -> float:
         price = wanted.route.price
@@ -308,13 +308,13 @@ class Asking:
         if self._engine.settings.max_cost is not None and purse.limit is not None:
             most = self._most(wanted)
             if purse.spent + most > purse.limit:
-                said = (
-                    f"the next call may cost ${most:.4f}; ${purse.spent:.4f} of --max-cost ${purse.limit:.4f} is spent"
+                purse.is_exhausted = True
+                raise Refused(
+                    f"{over_budget('the next call', most, purse)}, or cut max_tokens", None, "over_budget", 429
                 )
-                raise Refused(f"{said}: raise --max-cost or cut max_tokens", None, "over_budget", 429)
-        if caller.spending is not None:
+        if caller.purse is not None:
             most = self._most(wanted)
-            if caller.spending.settled + most > caller.spending.limit:
+            if caller.purse.charged + most > (caller.purse.limit or 0.0):
                 raise caller.over_budget(most)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from ...engine.admission import Admission, Permit
 from ...engine.endpoint import Fault
 from ...engine.events import Events
-from ...engine.fault import LocalFault
 from ...engine.group import LaneGroup
 from ...engine.lane import CONCURRENCY_DEFAULT, Lane
 from ...engine.ledger import Ledger
@@ -20,9 +19,8 @@ from ...engine.limits import Tokens, declared_quota
 from ...engine.money import Purse
 from ...engine.retry import RetryPolicy
 from ..dialects.dialect import Refused
-from ..output import note
 from .settings import CallerSettings
-from .spending import Spending
+from .spending import caller_purse
 
 FOLDER = "gateway"
 _LANE = "caller"
@@ -35,21 +33,20 @@ class Caller:
 
     def __init__(self, settings: CallerSettings, folder: Path) -> None:
         self.settings = settings
-        self.spending: Spending | None = None
+        self.purse: Purse | None = None
         self._lane: LaneGroup | None = None
         self._settled = asyncio.Event()
-        self._is_told = False
         if settings.max_cost is not None:
-            self.spending = Spending(folder / f"{settings.name}.spent", settings.max_cost)
+            self.purse = caller_purse(folder, settings.name, settings.max_cost)
         if settings.rpm is not None or settings.tpm is not None or settings.concurrency is not None:
             self._lane = _lane_of(settings, folder)
 
     def __repr__(self) -> str:
-        return f"<Caller {self.settings.name or 'anyone'} {self._lane or 'no lane'} {self.spending or 'no budget'}>"
+        return f"<Caller {self.settings.name or 'anyone'} {self._lane or 'no lane'} {self.purse or 'no budget'}>"
 
     @property
     def is_limited(self) -> bool:
-        return self._lane is not None or self.spending is not None
+        return self._lane is not None or self.purse is not None
 
     @property
     def in_flight(self) -> int:
@@ -77,44 +74,42 @@ class Caller:
             permit.lane.succeeded(permit, used, 0.0)
         self._lane.release(permit, now)
 
-    async def reserve(self, most: float) -> str:
+    async def reserve(self, most: float) -> None:
         """Wait while calls that are under way could still leave enough of the budget; Refused where they can't."""
-        assert self.spending is not None
-        while (mark := self.spending.reserve(most)) is None:
-            if self.spending.is_idle:
+        while not self.try_reserve(most):
+            assert self.purse is not None
+            if self.purse.is_idle:
                 raise self.over_budget(most)
             self._settled.clear()
             await self._settled.wait()
-        return mark
 
-    def settle(self, mark: str, cost: float) -> None:
-        """What can't be written down stays reserved, at its worst, and takes no answer away from who paid for it: the
-        next reservation is refused if the file is still no good."""
-        assert self.spending is not None
-        try:
-            self.spending.settle(mark, cost)
-        except LocalFault as fault:
-            if not self._is_told:
-                note(f"millstream serve: {fault}")
-            self._is_told = True
-        else:
-            self._is_told = False
+    def try_reserve(self, most: float) -> bool:
+        """Raises LocalFault where it can't be written down."""
+        assert self.purse is not None
+        if not self.purse.fits(most):
+            return False
+        self.purse.reserve(most)
+        return True
+
+    def settle(self, reserved: float, cost: float, *, is_sure: bool) -> None:
+        assert self.purse is not None
+        self.purse.settle(reserved, cost, unsure=0.0 if is_sure else cost)
         self._settled.set()
 
     def over_budget(self, most: float) -> Refused:
-        assert self.spending is not None
-        spending = self.spending
+        assert self.purse is not None
+        purse = self.purse
         said = (
-            f"the next call may cost ${most:.4f}; ${spending.settled:.4f} of max_cost ${spending.limit:.4f} of caller "
-            f"{self.settings.name} is spent, ${spending.reserved:.4f} reserved: raise its max_cost or cut max_tokens"
+            f"the next call may cost ${most:.4f}; ${purse.charged:.4f} of max_cost ${purse.limit or 0.0:.4f} of caller "
+            f"{self.settings.name} is spent, ${purse.reserved:.4f} reserved: raise its max_cost or cut max_tokens"
         )
         return Refused(said, None, "over_budget", 429)
 
     def close(self) -> None:
         if self._lane is not None:
             self._lane.close()
-        if self.spending is not None:
-            self.spending.close()
+        if self.purse is not None:
+            self.purse.detach()
 
 
 def _lane_of(settings: CallerSettings, folder: Path) -> LaneGroup:

@@ -110,7 +110,7 @@ class Handling:
         self.under_way = 0
         self.is_idle = asyncio.Event()
         self.is_idle.set()
-        has_budgets = any(caller.spending is not None for caller in callers.values())
+        has_budgets = any(caller.purse is not None for caller in callers.values())
         self.asking = Asking(engine, has_budgets=has_budgets, spent=metrics.spent, used=metrics.used)
         self._reading = Reading(engine, settings, self.asking, trials)
         self._engine = engine

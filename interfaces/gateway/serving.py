@@ -16,9 +16,11 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
+from ...engine.budget_file import Amounts
 from ...engine.collector import calm_collector
 from ...providers.table import PROVIDERS
 from ...wiring import ConfigurationError, Engine, Settings, access_to
+from ..folder_budget import money_as_json
 from ..refusal import UsageError
 from ..signals import Interruption
 from .callers import FOLDER, Caller
@@ -99,13 +101,15 @@ class Running:
         await self._open.aclose()
 
     def summary(self) -> dict[str, Any]:
-        metrics, routes = self.metrics, self.engine.scheduler.routes
+        metrics, routes, purse = self.metrics, self.engine.scheduler.routes, self.engine.purse
+        max_cost = self.engine.settings.max_cost
         return {
             "requests": metrics.requests,
             "from_cache": metrics.from_cache,
             "failed": metrics.failed,
             "sent": metrics.sent,
-            "cost": round(self.engine.purse.spent, 10),
+            "cost": round(purse.own, 10),
+            "money": None if max_cost is None else money_as_json(Amounts(purse.spent, purse.sure), max_cost),
             "stopped": sorted(model for model, route in routes.items() if route.lane.stopped is not None),
         }
 

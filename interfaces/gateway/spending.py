@@ -1,141 +1,66 @@
-"""What a caller has spent, in an append-only file beside the cache that several gateways share and a kill outlives.
+"""A caller's budget: a file beside the cache that several gateways share and that outlives a kill.
 
-A line before a call is sent, with the most it can cost, and one when what it cost is known. What a kill left without
-the second counts at its worst. A torn last line is cut off: its call was not sent. Knows no caller's token.
+Owns where it lies, and reads what earlier versions kept there: an append-only file with two lines a call, of which a
+call without its second line counts at its worst. Knows no caller's token.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from ...engine.budget_file import Amounts, BudgetFile, BudgetPlace
 from ...engine.fault import LocalFault
+from ...engine.money import Purse
 
-_RESERVED, _SETTLED = "+", "="
+_EARLIER, _COUNTED = ".spent", ".spent-counted"
+_RESERVED = "+"
 
 
-class Spending:
-    """One caller's file. `limit` is in dollars."""
-
-    def __init__(self, path: Path, limit: float) -> None:
-        self.path = path
-        self.limit = limit
-        self.settled = 0.0
-        self._open: dict[str, float] = {}
-        self._own: set[str] = set()
-        self._read_to = 0
-        self._number = 0
-        self._mark = os.urandom(6).hex()
+def caller_purse(folder: Path, name: str, limit: float) -> Purse:
+    """The money of one caller. `folder` holds the files of all callers; `limit` is in dollars. Raises LocalFault."""
+    earlier = folder / f"{name}{_EARLIER}"
+    before = _earlier_amounts(earlier)
+    file = BudgetFile(BudgetPlace(folder / f"{name}.budget", before, lock=folder), limit)
+    if earlier.exists():
+        # Where both exist a gateway was stopped between these two steps, or an earlier version ran again.
+        lacking = max(0.0, before.granted - file.own.granted)
+        file.settle(-lacking, 0.0)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            earlier.rename(folder / f"{name}{_COUNTED}")
         except OSError as error:
-            raise self._fault(error) from error
-        try:
-            with self._locked():
-                self._cut_torn_line()
-                self._catch_up()
-        except LocalFault:
-            os.close(self._fd)
-            raise
+            raise LocalFault(
+                f"{earlier} can't be renamed ({error.strerror}): what a caller spent is counted in {file.path} now; "
+                f"make the folder writable, or use another one with --cache"
+            ) from error
+    purse = Purse(limit)
+    purse.attach(file)
+    return purse
 
-    def __repr__(self) -> str:
-        return f"<Spending [${self.settled:.4f} spent, ${self.reserved:.4f} reserved, limit ${self.limit:.4f}]>"
 
-    @property
-    def reserved(self) -> float:
-        return sum(self._open.values())
-
-    @property
-    def left(self) -> float:
-        """What nobody has spent or reserved, as far as it was read."""
-        return max(0.0, self.limit - self.settled - self.reserved)
-
-    @property
-    def is_idle(self) -> bool:
-        """Nothing of this gateway's own is on its way that could give money back."""
-        return not self._own
-
-    def reserve(self, most: float) -> str | None:
-        """A mark for a call that may cost so much; None where the limit can't bear it now."""
-        with self._locked():
-            self._catch_up()
-            if self.settled + self.reserved + most > self.limit:
-                return None
-            self._number += 1
-            mark = f"{self._mark}-{self._number}"
-            self._append(_RESERVED, mark, most)
-            self._own.add(mark)
-            return mark
-
-    def settle(self, mark: str, cost: float) -> None:
-        self._own.discard(mark)
-        with self._locked():
-            self._append(_SETTLED, mark, cost)
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-        try:
-            yield
-        except OSError as error:
-            raise self._fault(error) from error
-        finally:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
-
-    def _append(self, sign: str, mark: str, amount: float) -> None:
-        told = f"{sign} {mark} {amount!r}"
-        line = f"{told} {zlib.crc32(told.encode()):08x}\n".encode()
-        size = os.fstat(self._fd).st_size
-        if os.write(self._fd, line) < len(line):
-            os.ftruncate(self._fd, size)
-            raise OSError(28, "No space left on device")
-        self._catch_up()
-
-    def _cut_torn_line(self) -> None:
-        size = os.fstat(self._fd).st_size
-        tail = os.pread(self._fd, 4_096, max(0, size - 4_096))
-        if tail and not tail.endswith(b"\n"):
-            os.ftruncate(self._fd, size - (len(tail) - (tail.rfind(b"\n") + 1)))
-
-    def _catch_up(self) -> None:
-        """Read what was written since, by whichever gateway."""
-        size = os.fstat(self._fd).st_size
-        while self._read_to < size:
-            data = os.pread(self._fd, min(1 << 20, size - self._read_to), self._read_to)
-            whole = data[: data.rfind(b"\n") + 1]
-            if not whole:
-                raise self._damaged()
-            for line in whole.split(b"\n")[:-1]:
-                self._take(line.decode("ascii", "replace"))
-            self._read_to += len(whole)
-
-    def _take(self, line: str) -> None:
-        told, _, sum_told = line.rpartition(" ")
-        words = told.split(" ")
-        if len(words) != 3 or sum_told != f"{zlib.crc32(told.encode()):08x}":
-            raise self._damaged()
+def _earlier_amounts(path: Path) -> Amounts:
+    """A torn last line does not count: its call was not sent."""
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except (FileNotFoundError, NotADirectoryError):
+        return Amounts()
+    except OSError as error:
+        raise LocalFault(
+            f"{path} can't be read ({error.strerror}), and a caller's spending is counted there: make it readable"
+        ) from error
+    reserved: dict[str, float] = {}
+    settled = 0.0
+    for line in lines:
+        text, _, crc = line.decode("ascii", "replace").rpartition(" ")
+        words = text.split(" ")
+        if len(words) != 3 or crc != f"{zlib.crc32(text.encode()):08x}":
+            raise LocalFault(
+                f"{path} is damaged, so what a caller spent is not known: mend it, or remove it to begin from nothing"
+            )
         sign, mark, amount = words[0], words[1], float(words[2])
         if sign == _RESERVED:
-            self._open[mark] = amount
+            reserved[mark] = amount
         else:
-            self._open.pop(mark, None)
-            self.settled += amount
-
-    def _damaged(self) -> LocalFault:
-        return LocalFault(
-            f"{self.path} is damaged, so what was spent can't be told: mend it, or take it away to begin from nothing"
-        )
-
-    def _fault(self, error: OSError) -> LocalFault:
-        return LocalFault(
-            f"{self.path} can't be written ({error.strerror}): what a caller spends is kept there; mend it, or use "
-            f"another folder with --cache"
-        )
+            reserved.pop(mark, None)
+            settled += amount
+    return Amounts(settled + sum(reserved.values()), settled)

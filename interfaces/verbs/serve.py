@@ -53,12 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from msgspec import structs
+
     from ..configuration import read_configuration, settings_for_any
     from ..gateway.serving import Place, serve
 
     sending = sending_from(options)
     configuration = read_configuration(sending.config)
     settings = settings_for_any(sending, configuration)
+    settings = structs.replace(settings, budget_name=f"serve {options.host}:{options.port}")
     port_file = None if options.port_file is None else Path(options.port_file)
     place = Place(options.host, options.port, port_file, options.repeats == "count")
     ended = _run(serve(settings, configuration.gateway, place, note if options.json else say))
@@ -74,9 +77,14 @@ def run(options: argparse.Namespace) -> int:
 
 def told(summary: Mapping[str, Any]) -> str:
     stopped = f"; stopped: {', '.join(summary['stopped'])}" if summary["stopped"] else ""
+    money = ""
+    if summary["money"] is not None:
+        limit = summary["money"]
+        money = f" (${limit['spent']:,.4f} spent of --max-cost ${limit['max_cost']:,.4f}"
+        money += f", up to ${limit['at_most']:,.4f})" if limit["at_most"] > limit["spent"] else ")"
     return (
         f"gateway stopped: {summary['requests']:,} requests, {summary['from_cache']:,} from the cache, "
-        f"{summary['failed']:,} failed; {summary['sent']:,} calls sent, ${summary['cost']:.4f}{stopped}"
+        f"{summary['failed']:,} failed; {summary['sent']:,} calls sent, ${summary['cost']:.4f}{money}{stopped}"
     )
 
 

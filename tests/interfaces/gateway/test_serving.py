@@ -68,7 +68,7 @@ def test_it_says_where_it_is_and_sums_up_at_its_end(tmp_path: Path, provider: Pr
         assert [asked(port), asked(port)] == [200] * 2
         done = ended(process, signal.SIGINT)
     assert done.code == 0 and json.loads(done.out) == {
-        "requests": 2, "from_cache": 2, "failed": 0, "sent": 0, "cost": 0.0, "stopped": [],
+        "requests": 2, "from_cache": 2, "failed": 0, "sent": 0, "cost": 0.0, "money": None, "stopped": [],
     }  # fmt: skip
 
 
@@ -247,6 +247,6 @@ def test_a_kill_loses_no_answer_and_counts_what_was_under_way(tmp_path: Path, pr
     with serving(tmp_path, *flags, ANN=ANN) as (process, port):
         asyncio.run(asyncio.wait_for(cut(process, port), 30))
     with serving(tmp_path, *flags, ANN=ANN) as (_, port):
-        # 30 tokens of an answer, and 99 and the prompt at its worst.
-        assert 0.0001 < 1.0 - asyncio.run(left(port)) < 0.0002
+        # 30 tokens of an answer, 99 and the prompt at its worst, and what is left of a block of half a percent.
+        assert 0.0001 < 1.0 - asyncio.run(left(port)) < 0.0052
     assert provider.calls() == 2

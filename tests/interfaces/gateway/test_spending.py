@@ -1,105 +1,96 @@
-"""A caller's budget is kept on disk: over restarts, kills, torn lines and several gateways at once."""
+"""A caller's budget is kept on disk: over restarts, kills and several gateways at once, from earlier versions too."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
+from millstream.engine.budget_file import amounts_in
 from millstream.engine.fault import LocalFault
-from millstream.interfaces.gateway.spending import Spending
+from millstream.engine.money import Purse
+from millstream.interfaces.gateway.spending import caller_purse
 
 
-def test_what_was_spent_outlives_the_gateway_and_what_is_open_counts_at_its_worst(tmp_path: Path) -> None:
-    first = Spending(tmp_path / "ann.spent", 1.0)
-    paid, left = first.reserve(0.3), first.reserve(0.5)
-    assert paid is not None and left is not None and first.reserve(0.3) is None
-    first.settle(paid, 0.1)
-    first.close()
-    again = Spending(tmp_path / "ann.spent", 1.0)
-    assert again.settled == pytest.approx(0.1) and again.reserved == pytest.approx(0.5)
-    assert again.is_idle and again.reserve(0.5) is None and again.reserve(0.4) is not None
-    again.close()
+def reserved(purse: Purse, dollars: float) -> bool:
+    if not purse.fits(dollars):
+        return False
+    purse.reserve(dollars)
+    return True
 
 
-def test_a_line_that_is_torn_anywhere_is_cut_off_and_the_rest_counts(tmp_path: Path) -> None:
-    whole = Spending(tmp_path / "whole", 10.0)
-    for cost in (0.25, 0.5, 1.0):
-        mark = whole.reserve(2.0)
-        assert mark is not None
-        whole.settle(mark, cost)
-    whole.close()
-    data = (tmp_path / "whole").read_bytes()
-    for size in range(len(data) + 1):
-        torn = tmp_path / "torn"
-        torn.write_bytes(data[:size])
-        opened = Spending(torn, 10.0)
-        lines = data[:size].split(b"\n")[:-1]
-        settled = [float(line.split()[2]) for line in lines if line.startswith(b"=")]
-        assert opened.settled == sum(settled) and opened.reserved == 2.0 * (len(lines) - 2 * len(settled))
-        mark = opened.reserve(0.1)
-        assert mark is not None
-        opened.settle(mark, 0.0)
-        opened.close()
-        Spending(torn, 10.0).close()
+def test_what_was_spent_outlives_the_gateway_and_two_gateways_share_one_limit(tmp_path: Path) -> None:
+    one, other = (caller_purse(tmp_path, "ann", 1.0) for _ in range(2))
+    assert reserved(one, 0.7) and not reserved(other, 0.4) and reserved(other, 0.2)
+    one.settle(0.7, 0.1)
+    assert other.left == pytest.approx(0.7) and reserved(other, 0.7) and not reserved(one, 0.1)
+    other.settle(0.9, 0.5)
+    assert (one.charged, other.charged) == (pytest.approx(0.6), pytest.approx(0.6))
+    for purse in (one, other):
+        purse.detach()
+    again = caller_purse(tmp_path, "ann", 1.0)
+    assert again.charged == pytest.approx(0.6) and again.unsure == pytest.approx(0.0)
+    assert not reserved(again, 0.5) and reserved(again, 0.4)
+
+
+def earlier(*lines: str) -> bytes:
+    return "".join(f"{line} {zlib.crc32(line.encode()):08x}\n" for line in lines).encode()
+
+
+def test_what_an_earlier_version_counted_is_not_forgotten_and_counts_once(tmp_path: Path) -> None:
+    data = earlier("+ a-1 0.3", "= a-1 0.1", "+ a-2 0.5", "+ b-1 0.2")
+    (tmp_path / "ann.spent").write_bytes(data[:-1])  # torn: that call was not sent
+    for _ in range(2):
+        purse = caller_purse(tmp_path, "ann", 1.0)
+        assert purse.charged == pytest.approx(0.6) and purse.unsure == pytest.approx(0.5)
+        purse.detach()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ann.budget", "ann.spent-counted"]
+    # A gateway that was killed between the two steps, or an earlier version that ran again.
+    (tmp_path / "ann.spent").write_bytes(data)
+    assert caller_purse(tmp_path, "ann", 1.0).charged == pytest.approx(0.8)
 
 
 def test_damage_is_told_and_nothing_is_begun(tmp_path: Path) -> None:
-    opened = Spending(tmp_path / "ann.spent", 1.0)
-    for _ in range(2):
-        opened.reserve(0.1)
-    opened.close()
-    data = bytearray((tmp_path / "ann.spent").read_bytes())
-    data[20] ^= 1
-    (tmp_path / "ann.spent").write_bytes(data)
+    (tmp_path / "ann.spent").write_bytes(earlier("+ a-1 0.3").replace(b"3", b"2", 1))
     with pytest.raises(LocalFault, match=r"ann\.spent is damaged"):
-        Spending(tmp_path / "ann.spent", 1.0)
-
-
-def test_two_gateways_share_one_limit(tmp_path: Path) -> None:
-    one, other = (Spending(tmp_path / "ann.spent", 1.0) for _ in range(2))
-    mark = one.reserve(0.7)
-    assert mark is not None and other.reserve(0.4) is None and other.reserve(0.3) is not None
-    one.settle(mark, 0.0)
-    assert other.reserve(0.4) is not None and one.reserve(0.4) is None
-    one.close()
-    other.close()
+        caller_purse(tmp_path, "ann", 1.0)
+    (tmp_path / "bob.budget").write_bytes(b"granted 1")
+    with pytest.raises(LocalFault, match=r"bob\.budget is damaged"):
+        caller_purse(tmp_path, "bob", 1.0)
 
 
 SPEND = """
 import sys
 from pathlib import Path
-from millstream.interfaces.gateway.spending import Spending
-spending = Spending(Path(sys.argv[1]), 1e9)
-print(flush=True)
+from millstream.interfaces.gateway.spending import caller_purse
+purse = caller_purse(Path(sys.argv[1]), "ann", 1e9)
 while True:
-    spending.settle(spending.reserve(2.0), 1.0)
+    assert purse.fits(2.0)
+    purse.reserve(2.0)
+    print("sent", flush=True)
+    purse.settle(2.0, 1.0)
 """
 
 
 def test_a_kill_at_any_instant_counts_no_less_than_was_spent(tmp_path: Path) -> None:
-    path = tmp_path / "ann.spent"
-    for killed in range(1, 9):
-        with subprocess.Popen([sys.executable, "-P", "-c", SPEND, str(path)], stdout=subprocess.PIPE) as spending:
+    sent = 0
+    for _ in range(5):
+        command = [sys.executable, "-P", "-c", SPEND, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as spending:
             assert spending.stdout is not None
-            spending.stdout.readline()
-            before = path.stat().st_size
-            while path.stat().st_size < before + 2_000:
-                pass
-            os.kill(spending.pid, signal.SIGKILL)
-        lines = path.read_bytes().split(b"\n")[:-1]
-        opened = Spending(path, 1e9)
-        assert opened.settled == sum(line.startswith(b"=") for line in lines)
-        assert opened.reserved == 2.0 * (sum(line.startswith(b"+") for line in lines) - opened.settled)
-        assert opened.reserved <= 2.0 * killed
-        opened.close()
+            for _ in range(20):
+                spending.stdout.readline()
+            spending.send_signal(signal.SIGKILL)
+            sent += 20 + spending.stdout.read().count(b"sent")
+        found = amounts_in(tmp_path / "ann.budget")
+        assert found is not None and found.spent <= sent <= found.granted
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LocalFault, match="can't be written"):
-        Spending(tmp_path / "file" / "ann.spent", 1.0)
+        caller_purse(tmp_path / "file", "ann", 1.0)
