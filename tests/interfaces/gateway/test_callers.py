@@ -70,7 +70,7 @@ def test_a_budget_is_a_hard_limit_over_restarts(tmp_path: Path) -> None:
         assert refused[0].json["error"]["code"] == "insufficient_quota"
         assert "max_cost" in refused[0].json["error"]["message"]
         assert caller.purse.charged <= 0.0004 and caller.purse.is_idle
-        spent.append((caller.purse.charged, both.calls))
+        spent.append([caller.purse.charged, both.calls])
         stored = next(n for n, answer in enumerate(answers) if answer.status == 200) if spent[0][1] == both.calls else 0
         again = await post(both.port, question(f"q {stored}"), x_millstream_trial="0", **AS_ANN)
         assert again.is_cached
@@ -81,7 +81,7 @@ def test_a_budget_is_a_hard_limit_over_restarts(tmp_path: Path) -> None:
 
     for _ in range(2):
         run(tmp_path, scenario, ann(max_cost=0.0004), BOTH)
-    assert 3 <= spent[0][1] < 20 and spent[1] == (pytest.approx(spent[0][0]), 0)
+    assert 3 <= spent[0][1] < 20 and spent[1] == pytest.approx([spent[0][0], 0])
 
 
 def test_an_attempt_that_may_have_been_billed_counts_and_the_next_must_fit_too(
