@@ -14,7 +14,10 @@ from .histogram import Histogram
 from .timing import Timed
 
 SLICES_MAX = 128
-_SUMS = ("calls", "answered", "kept", "attempts", "retries", "retry_s", "cached", "input_tokens", "output_tokens")
+_SUMS = (
+    *("calls", "answered", "kept", "attempts", "retries", "retry_s", "cached", "input_tokens", "output_tokens"),
+    *("empty", "cut"),
+)
 
 
 class Promise(Struct, frozen=True):
@@ -106,6 +109,8 @@ class Meter:
         self.cached = 0
         self.input_tokens = 0
         self.output_tokens = 0
+        self.empty = 0
+        self.cut = 0
         self.failures: Counter[str] = Counter()
         self.slices: dict[int, Part] = {}
         self.steps: dict[int, Part] = {}
@@ -133,6 +138,8 @@ class Meter:
         self.cached += call.cached
         self.input_tokens += call.input_tokens
         self.output_tokens += call.output_tokens
+        self.empty += call.is_empty
+        self.cut += call.is_cut
         if self.promise is not None:
             self.kept += self.promise.is_kept(call)
         self.latency.record(call.latency_s)

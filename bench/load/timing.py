@@ -22,7 +22,7 @@ class Timed(Struct, frozen=True):
     """A call with its times, in seconds since the start of the test. `free`: when there was a free place in flight.
     `sent` None: it never left. `first` and `last`: pieces of a streamed text. `gaps`: between pieces. Times of pieces
     are those of the last attempt, `sent` is that of the first, `retry_s` lies between the two. `status`: `ok`,
-    `refused`, or the kind of failure."""
+    `refused`, or the kind of failure. `is_empty`: the answer has no word; `is_cut`: max_tokens cut it off."""
 
     due: float
     free: float
@@ -38,6 +38,8 @@ class Timed(Struct, frozen=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cached: bool = False
+    is_empty: bool = False
+    is_cut: bool = False
 
     @property
     def is_answered(self) -> bool:
@@ -121,11 +123,14 @@ class Stopwatch:
         ended = self._clock()
         if outcome.latency_ms and self._attempt is not None:
             ended = max(self._last or 0.0, min(ended, self._attempt + outcome.latency_ms / 1000))
-        usage = outcome.reply.usage if outcome.reply is not None else None
-        timed = self._timed(ended, outcome.status, outcome.attempts)
-        if usage is None:
-            return structs.replace(timed, cached=outcome.cached)
-        return structs.replace(timed, input_tokens=usage.input, output_tokens=usage.output, cached=outcome.cached)
+        timed = structs.replace(self._timed(ended, outcome.status, outcome.attempts), cached=outcome.cached)
+        reply = outcome.reply
+        if reply is None:
+            return timed
+        timed = structs.replace(timed, is_empty=not reply.text.strip(), is_cut=reply.truncated)
+        if reply.usage is None:
+            return timed
+        return structs.replace(timed, input_tokens=reply.usage.input, output_tokens=reply.usage.output)
 
     def given_up(self) -> Timed:
         """The test ended before the call did."""

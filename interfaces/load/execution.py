@@ -43,12 +43,14 @@ class Carried(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """What it measured is no failure of the test's, nor is its own limit on cost."""
+        """What it measured is no failure of the test's, nor is its own limit on cost; a test without an answer is."""
         if self.signal is not None:
             return refusal.SIGNAL + self.signal
         if self.fault is not None or self.load.ending == "fault":
             return refusal.LOCAL_FAULT
-        return refusal.RESUMABLE if self.load.ending == "stopped" else refusal.DONE
+        if self.load.ending == "stopped":
+            return refusal.RESUMABLE
+        return refusal.WITH_FAILURES if self.load.unmeasured else refusal.DONE
 
 
 def carry_out(order: Order) -> Carried:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import structs
+
 from ... import __version__
 from ...bench.load.arrivals import Open
 from ...bench.load.budget import Ending
@@ -16,6 +18,7 @@ from ...bench.load.meter import Part as Counted
 from ...engine.money import Price
 from ...metrics.load.file import Client, GoalFound, Load, Model, Part, Percentile, Share, Times
 from ...metrics.load.knee import knee
+from ...metrics.load.unmeasured import unmeasured
 from .asked import asked_between
 from .measured import Step, Whole, Window
 from .order import Order
@@ -35,6 +38,7 @@ def load_of(
 ) -> Load:
     """`left_out`: seconds at the beginning and at the end."""
     models = {model: _model(order, whole, is_priced=prices.get(model) is not None) for model, whole in wholes.items()}
+    gone = unmeasured(models)
     known = [model.spent for model in models.values() if model.spent is not None]
     return Load(
         millstream=__version__,
@@ -48,6 +52,7 @@ def load_of(
         models=models,
         warm_up_s=round(left_out[0], _DECIMALS),
         cool_down_s=round(left_out[1], _DECIMALS),
+        unmeasured=gone,
     )
 
 
@@ -90,7 +95,7 @@ def _model(order: Order, whole: Whole, *, is_priced: bool) -> Model:
     def per_s(count: int) -> float:
         return round(count / seconds, _DECIMALS) if seconds > 0 else 0.0
 
-    steps = tuple(_step(step) for step in whole.steps)
+    steps = tuple(_step(step, is_answered=meter.answered > 0) for step in whole.steps)
     return Model(
         calls=meter.calls,
         answered=meter.answered,
@@ -104,7 +109,7 @@ def _model(order: Order, whole: Whole, *, is_priced: bool) -> Model:
         in_flight_max=own.in_flight_max,
         attempts=meter.attempts,
         rate=per_s(meter.calls),
-        goodput=None if meter.promise is None else per_s(meter.kept),
+        goodput=None if meter.promise is None or not meter.answered else per_s(meter.kept),
         input_tokens=meter.input_tokens,
         output_tokens=meter.output_tokens,
         output_tokens_per_s=per_s(meter.output_tokens),
@@ -120,6 +125,8 @@ def _model(order: Order, whole: Whole, *, is_priced: bool) -> Model:
         steps=steps,
         goal=_goal(order, whole),
         knee=knee(sorted(steps, key=lambda step: step.rate or 0.0), _burstiness(order)),
+        empty=meter.empty,
+        cut=meter.cut,
     )
 
 
@@ -135,10 +142,12 @@ def _burstiness(order: Order) -> float:
 
 
 def _goal(order: Order, whole: Whole) -> GoalFound | None:
-    """Rates are those that the steps have."""
+    """Rates are those that the steps have. Where no call was answered, none is named, neither as kept nor as missed."""
     found = whole.found
     if found is None:
         return None
+    if not whole.measured.meter.answered:
+        return GoalFound(order.goal_text, None, None, None)
     kept, missed, client_at = map(_rounded, (found.kept, found.missed, found.client_at))
     return GoalFound(order.goal_text, kept, missed, client_at)
 
@@ -164,8 +173,9 @@ def _part(
     )
 
 
-def _step(step: Step) -> Part:
-    return _part(step.counted, step.begins_s, step.seconds, step.rate, is_whole=True, step=step)
+def _step(step: Step, *, is_answered: bool) -> Part:
+    part = _part(step.counted, step.begins_s, step.seconds, step.rate, is_whole=True, step=step)
+    return part if is_answered else structs.replace(part, standing=None)
 
 
 def _slices(meter: Meter, windows: Sequence[Window]) -> tuple[Part, ...]:

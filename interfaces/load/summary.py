@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ...metrics.load.file import Load, Model, Part, Percentile, Times
+from ...metrics.load.unmeasured import answers_of
 from ..output import cut, table
 from ..progress_lines import by_kind, dollars, duration, printable
 from .display_lines import rate_text, time_text
@@ -36,7 +37,8 @@ def tell(load: Load, folder: Path | None = None) -> str:
     blocks = [list(_client(load))]
     for model, own in load.models.items():
         blocks.append([printable(model), *(f"  {line}".rstrip() for line in _model(load, own))])
-    blocks.append([f"over after {duration(load.seconds)} measured: {_ending(load)}", *_files(load, folder)])
+    gone = [printable(each) for each in load.unmeasured]
+    blocks.append([f"over after {duration(load.seconds)} measured: {_ending(load)}", *gone, *_files(load, folder)])
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -72,6 +74,8 @@ def _model(load: Load, own: Model) -> Iterator[str]:
         yield from _times(own)
         yield ""
     yield from _errors(own)
+    for sentence in answers_of(own):
+        yield f"answers  {sentence}"
     yield from _held(own)
     if own.input_tokens or own.output_tokens:
         each = f"{own.output_tokens_per_s:,.4g} tokens/s out"
@@ -84,7 +88,7 @@ def _model(load: Load, own: Model) -> Iterator[str]:
     if len(own.steps) > 1:
         yield ""
         yield from _steps(own.steps)
-    if own.goal is not None:
+    if own.goal is not None and own.answered:
         yield from _goal(own)
     if own.knee is not None:
         yield f"knee     {rate_text(own.knee.rate)}: {cut(' '.join(own.knee.why.split()), _SAID_MAX)}"

@@ -85,7 +85,8 @@ class Knee(Struct, frozen=True):
 
 class Model(Struct, frozen=True, kw_only=True):
     """One model's part. `calls` and all times are those of the measured part; `begun` counts every call.
-    `latency` and `first_token` count from when a call was due, `service` from when it was sent."""
+    `latency` and `first_token` count from when a call was due, `service` from when it was sent. Of the answers `empty`
+    have no word, and max_tokens cut `cut` off. Without an answer there is no goodput, no knee and no rate of a goal."""
 
     calls: int
     answered: int
@@ -115,6 +116,8 @@ class Model(Struct, frozen=True, kw_only=True):
     steps: tuple[Part, ...]
     goal: GoalFound | None = None
     knee: Knee | None = None
+    empty: int = 0
+    cut: int = 0
 
 
 class Client(Struct, frozen=True):
@@ -133,7 +136,8 @@ class Client(Struct, frozen=True):
 class Load(Struct, frozen=True, kw_only=True):
     """`test`: what was asked, by the names of the options. `ending`: why it ended. `seconds`: how long its measured
     part was, which lies between warm-up and cool-down; a search leaves out a warm-up in each of its steps, and has
-    none here. `began`: seconds since 1970."""
+    none here. `began`: seconds since 1970. `unmeasured` has a sentence for each model of which no answer was measured:
+    the test then ends with exit code 3."""
 
     version: Literal[1] = VERSION
     millstream: str
@@ -147,3 +151,4 @@ class Load(Struct, frozen=True, kw_only=True):
     models: Mapping[str, Model]
     warm_up_s: float = 0.0
     cool_down_s: float = 0.0
+    unmeasured: tuple[str, ...] = ()

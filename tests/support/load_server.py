@@ -12,7 +12,7 @@ from millstream.engine.endpoint import Hear
 class LoadServer:
     """Answers after `latency_s`, in `pieces` of text `gap_s` apart where the call is streamed. While `stalls` (from,
     until) it begins no answer. With `places` it works on so many calls at once. `fails` names a failure by the number
-    of the call."""
+    of the call. `says`, `finish`: an answer's text and finish reason."""
 
     def __init__(
         self,
@@ -24,6 +24,8 @@ class LoadServer:
         places: int | None = None,
         fails: Callable[[int], FailureKind | None] = lambda number: None,
         cost: float | None = None,
+        says: str = "A",
+        finish: str | None = "stop",
     ) -> None:
         self._latency_s = latency_s
         self._pieces = pieces
@@ -32,6 +34,8 @@ class LoadServer:
         self._places = None if places is None else asyncio.Semaphore(places)
         self._fails = fails
         self._cost = cost
+        self._says = says
+        self._finish = finish
         self.arrivals: list[float] = []
         self.calls: list[Call] = []
         self.in_flight = 0
@@ -59,7 +63,9 @@ class LoadServer:
         if (kind := self._fails(number)) is not None:
             return Outcome(call, failure=Failure(kind, "as it was told"), attempts=1, latency_ms=took_ms)
         usage = Usage(10, self._pieces)
-        return Outcome(call, reply=Reply("A", usage), attempts=1, cost=self._cost, latency_ms=took_ms)
+        return Outcome(
+            call, reply=Reply(self._says, usage, self._finish), attempts=1, cost=self._cost, latency_ms=took_ms
+        )
 
     async def _serve(self, call: Call, hear: Hear) -> None:
         now = asyncio.get_running_loop().time()
@@ -70,4 +76,5 @@ class LoadServer:
             for number in range(self._pieces):
                 if number:
                     await asyncio.sleep(self._gap_s)
-                hear("A")
+                if self._says:
+                    hear(self._says)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from ...load.unmeasured import unmeasured
 from ..html_tables import shown_value, table_html
 from ..inert import in_html
 from ..labels import plain
@@ -135,6 +136,7 @@ def _summary(tests: Sequence[LoadTest], every: Sequence[Series], made: dict[str,
     return "".join(
         (
             *(_bottleneck(test, len(tests) > 1) for test in tests),
+            *(_unmeasured(test, len(tests) > 1) for test in tests),
             *(_cut_short(test, len(tests) > 1) for test in tests),
             _not_compared(tests),
             *_headline(tests, every),
@@ -163,6 +165,18 @@ def _bottleneck(test: LoadTest, several: bool) -> str:
         f'<div class="alert bottleneck" role="note"><strong>{whose} client was the bottleneck.</strong> '
         "These figures are not the server's alone: the program that measured, or its machine, could not keep up."
         f"<ul>{items}</ul></div>"
+    )
+
+
+def _unmeasured(test: LoadTest, several: bool) -> str:
+    gone = unmeasured(test.load.models)
+    if not gone:
+        return ""
+    whose = f"{in_html(test.name)}: there" if several else "There"
+    items = "".join(f"<li>{in_html(plain(sentence, 500))}.</li>" for sentence in gone)
+    return (
+        f'<div class="alert" role="note"><strong>{whose} is no answer to measure.</strong> No time, goodput, goal or '
+        f"knee is told of it.<ul>{items}</ul></div>"
     )
 
 

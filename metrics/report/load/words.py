@@ -10,6 +10,7 @@ from typing import Any
 
 from ...load.file import Load, Percentile
 from ...load.knee import RATES_LEAST, judged
+from ...load.unmeasured import answers_of
 from ..html_tables import MISSING, amount, duration
 from ..labels import plain
 from .series import LoadTest, Series
@@ -84,7 +85,7 @@ def came(series: Series) -> str:
     first = of.first_token.at(99.0)
     if first is not None:
         parts.append(f"99% began within {with_ends(first)}.")
-    if of.goodput is not None:
+    if of.goodput is not None and of.answered:
         share = of.goodput / of.rate if of.rate else 0.0
         parts.append(f"{amount(of.goodput)} answers a second kept the promise, {share:.1%} of the calls.")
     if of.output_tokens:
@@ -95,6 +96,8 @@ def came(series: Series) -> str:
 def found(series: Series) -> Iterator[str]:
     """The goal and the knee, a sentence each."""
     goal, knee = series.of.goal, series.of.knee
+    if not series.of.answered:
+        return
     if goal is not None:
         yield " ".join(_goal(series))
     if knee is not None:
@@ -140,6 +143,8 @@ def warnings(series: Series) -> Iterator[str]:
             )
     if not of.answered and of.calls:
         yield "No call was answered, so there are no times to tell."
+    for sentence in answers_of(of):
+        yield f"{plain(sentence, 500)}."
 
 
 def ended(load: Load) -> str:
@@ -164,7 +169,7 @@ def left_out(every: Sequence[Series]) -> Iterator[str]:
         yield "percentiles by rate and the knee, since no rate was asked: a closed loop or a trace has none"
     elif not any(len({part.rate for part in stepped(each)}) > 1 for each in every):
         yield "percentiles by rate and the knee, since one rate alone was asked"
-    if not any(each.of.goodput is not None for each in every):
+    if any(each.of.answered for each in every) and not any(each.of.goodput is not None for each in every):
         yield "goodput, since nothing was promised of an answer"
     if not any(each.of.errors for each in every):
         yield "errors by kind, since every call was answered"

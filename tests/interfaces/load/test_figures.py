@@ -20,11 +20,14 @@ from millstream.bench.load.plan import Limits
 from millstream.bench.load.run import Measured
 from millstream.bench.load.watch import Verdict
 from millstream.interfaces.load.asked import asked_between, in_parts, rate_at
+from millstream.interfaces.load.execution import Carried
 from millstream.interfaces.load.figures import client_of, load_of, times_of
 from millstream.interfaces.load.measured import Whole, Window
 from millstream.interfaces.load.order import Order
 from millstream.interfaces.load.summary import tell
 from millstream.metrics.load.file import Load
+from millstream.metrics.report.load.part import drawn
+from millstream.metrics.report.load.series import LoadTest
 
 GOAL = Goal("latency", 90, 0.5, 0.05)
 
@@ -168,3 +171,51 @@ def test_a_search_in_which_the_lowest_rate_missed_names_none() -> None:
     load = measured(order, LoadServer(lambda: 0.1, places=10))
     goal = load.models[MODEL].goal
     assert goal is not None and goal.kept is None and "kept at no rate that was tried" in tell(load)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        order_of(Limits(duration_s=10.0), at_rate(20.0), promise=Promise(latency_s=0.2)),
+        order_of(Limits(), Open(tuple(Stretch(5.0, rate) for rate in (10.0, 20.0, 40.0)))),
+        order_of(Limits(calls=1), goal=GOAL, search=Search(20.0, 1_000.0, precision=0.2)),
+        order_of(Limits(duration_s=10.0), Closed(2)),
+    ],
+    ids=["promise", "steps", "goal", "closed"],
+)
+def test_without_an_answer_no_time_promise_goal_or_knee_is_told(order: Order) -> None:
+    load = measured(order, LoadServer(lambda: 0.1, fails=lambda number: "server_error"))
+    own, said = load.models[MODEL], tell(load)
+    assert own.answered == 0 and (own.goodput, own.knee) == (None, None) and own.latency.percentiles == ()
+    assert own.goal is None or (own.goal.kept, own.goal.missed) == (None, None)
+    assert {step.standing for step in own.steps} == {None}
+    assert load.unmeasured == (
+        f"{MODEL}: nothing was measured: none of {own.calls:,} calls was answered (server_error {own.calls:,})",
+    )
+    assert Carried(load=load).exit_code == 3 and Carried(load=load, signal=2).exit_code == 130
+    assert load.unmeasured[0] in said
+    assert not any(word in said for word in ("goodput", "goal ", "knee", "latency"))
+    page = drawn([LoadTest("test", load)]).page.decode()
+    assert "There is no answer to measure." in page and "kept the promise" not in page and "The knee" not in page
+    assert "kept it" not in page and "No knee" not in page
+
+
+def test_where_half_of_the_calls_failed_it_says_of_which_the_times_are() -> None:
+    order = order_of(Limits(duration_s=10.0), at_rate(20.0))
+    load = measured(order, LoadServer(lambda: 0.1, fails=lambda n: "timeout" if n % 2 == 0 else None))
+    own = load.models[MODEL]
+    failed = own.errors["timeout"]
+    of = f"{failed} of {own.calls} calls were not answered (timeout {failed}): all times are those of the other "
+    of += f"{own.answered}"
+    assert of in tell(load) and of in drawn([LoadTest("test", load)]).page.decode()
+    assert (load.unmeasured, Carried(load=load).exit_code) == ((), 0)
+
+
+def test_answers_without_a_word_are_counted_and_told() -> None:
+    server = LoadServer(lambda: 0.1, says="", finish="length")
+    load = measured(order_of(Limits(duration_s=10.0), at_rate(20.0)), server)
+    own = load.models[MODEL]
+    assert own.empty == own.cut == own.answered > 0 and not own.first_token.count
+    told = f"{own.empty} of {own.answered} answers have no word ({own.cut} answers were cut at max_tokens)"
+    assert told in tell(load) and told in drawn([LoadTest("test", load)]).page.decode()
+    assert Carried(load=load).exit_code == 0

@@ -1,0 +1,43 @@
+"""What a load test did not measure, and how much of it stands on few answers, in sentences.
+
+Owns these words, which summary and page have in common. Pure: from the structs of `load.json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from .file import Model
+
+
+def unmeasured(models: Mapping[str, Model]) -> tuple[str, ...]:
+    """A sentence for each model that has no answer to measure."""
+    return tuple(f"{name}: nothing was measured: {why}" for name, own in models.items() if (why := _why(own)))
+
+
+def answers_of(own: Model) -> Iterator[str]:
+    """What the times are of, where half of the calls or more were not answered, or answers have no word."""
+    failed = own.calls - own.answered
+    if own.answered and 2 * failed >= own.calls:
+        yield (
+            f"{failed:,} of {own.calls:,} calls were not answered ({kinds_of(own)}): all times are those of the other "
+            f"{own.answered:,}"
+        )
+    if own.empty:
+        cut = f" ({own.cut:,} answers were cut at max_tokens)" if own.cut else ""
+        yield f"{own.empty:,} of {own.answered:,} answers have no word{cut}: their times are counted like any other's"
+
+
+def kinds_of(own: Model) -> str:
+    return ", ".join(f"{kind} {number:,}" for kind, number in own.errors.items())
+
+
+def _why(own: Model) -> str:
+    """Why there is no answer; empty where there is one."""
+    if own.answered:
+        return ""
+    if own.calls:
+        return f"none of {own.calls:,} calls was answered ({kinds_of(own)})"
+    if own.begun:
+        return "those sent were due in the warm-up or the cool-down, or met the end of the test"
+    return "no call was sent"
