@@ -18,11 +18,21 @@ from ..metrics.chameleon.traces import Asked, Traces
 from .benchmark_options import READINGS
 from .chameleon_readings import readings_of
 from .execution import write_scores
+from .interval_cell import interval_cell, single_figures
 from .output import note, table
 from .record_lines import record_lines
 from .refusal import UsageError
 
-COLUMNS = ("score", "95% interval", "rank", "scored", "SRR", "confidence", "other confidence", "changes")
+COLUMNS = (
+    "score",
+    "95% interval over conversations",
+    "rank",
+    "scored",
+    "SRR",
+    "confidence",
+    "other confidence",
+    "changes",
+)
 _HEADER = ("model", "temperature", *COLUMNS, "incomplete", "no change", "unclear turns")
 _NAMED = 3
 
@@ -99,13 +109,11 @@ def cells(entry: Mapping[str, Any], readings: Mapping[str, Any]) -> tuple[str, .
     """A pair's cells under COLUMNS."""
     if not entry:
         return ("-",) * len(COLUMNS)
-    low, high = entry["score"]["ci95"]
-    interval = "-" if low is None else f"{low:.3f} to {high:.3f}"
     score, srr, confidence, changes = (_spread(entry[kind]) for kind in ("score", "srr", "confidence", "changes"))
     other = "shifts" if readings["confidence_of"] == "turns" else "turns"
     by_other = _spread(entry[f"confidence_{other}"])
     return (
-        *(score, interval, "-" if entry["rank"] is None else str(entry["rank"])),
+        *(score, interval_cell(entry["score"], 3), "-" if entry["rank"] is None else str(entry["rank"])),
         f"{entry['conversations']:,} of {entry['conversations'] + entry['unscored'] + entry['incomplete']:,}",
         *(srr, confidence, f"{other} {by_other}" if by_other != "-" else "-", changes),
     )
@@ -117,9 +125,13 @@ def _spread(found: Mapping[str, Any]) -> str:
 
 
 def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    """How many complete conversations are unscored, where any are, and who has no rank for it."""
+    """How many complete conversations are unscored, where any are, and who has no rank for it; what stands in the place
+    of an interval over few."""
     for model, by_temperature in scores["chameleon"]["models"].items():
         for temperature, entry in by_temperature.items():
+            held = scores["chameleon"]["conversations"].get(model, {}).get(temperature, {})
+            figures = {name: found["score"] if found["complete"] else None for name, found in held.items()}
+            yield from single_figures(f"{model} @ {temperature}", entry["score"], figures, 3)
             if entry["unscored"]:
                 whole = entry["unscored"] + entry["conversations"]
                 is_blind = entry["without_pages"] == entry["turns"]

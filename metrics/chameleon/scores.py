@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
-from .clustered import Draws, Interval, Resampling
+from ..statistics.intervals import interval_entry
 from .figures import Figures
 from .lines import Troubles
 from .readings import Readings
@@ -40,21 +40,18 @@ def scores(
     traces: Traces,
     readings: Readings | None = None,
     asked: Asked = MappingProxyType({}),
-    seed: int = 0,
-    resampling: Resampling | None = None,
 ) -> dict[str, Any]:
     """The scores of every pair. `asked`: which conversations each was to hold and of how many turns, from a manifest;
     without it, what the turns themselves suggest. Means are over scored conversations, complete ones all."""
     readings = readings or Readings()
     every = samples(traces.traces(asked), readings)
-    draws = Draws(seed, resampling)
     places = ranks(every)
     models: dict[str, Any] = {}
     conversations: dict[str, Any] = {}
     for sample in every:
         model = sample.pair.model
         models.setdefault(model, {})[sample.temperature] = {
-            **_entry(sample, draws),
+            **_entry(sample),
             "rank": places[sample.pair],
             **_counts(sample, traces.troubles.get(sample.pair) or Troubles()),
         }
@@ -64,7 +61,7 @@ def scores(
             "readings": {**structs.asdict(readings), "std": "sample"},
             "models": models,
             "unmeasured": list(unmeasured({str(pair): troubles for pair, troubles in traces.troubles.items()})),
-            "correlations": _correlations(every, draws),
+            "correlations": _correlations(every),
             "temperatures": {model: structs.asdict(heat(own)) for model, own in by_model(every).items()},
             "repeated": len(traces.repeated),
             "conversations": conversations,
@@ -72,15 +69,18 @@ def scores(
     }
 
 
-def _entry(sample: Sample, draws: Draws) -> dict[str, Any]:
+def _entry(sample: Sample) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     for kind in (*KINDS, *CONFIDENCES):
-        found = spread_of([sample], CONFIDENCES.get(kind, kind), draws)
-        entry[kind] = {"mean": found.mean, "std": found.std, "ci95": _ends(found.interval)}
+        found = spread_of([sample], CONFIDENCES.get(kind, kind))
+        entry[kind] = {"mean": found.mean, "std": found.std, **interval_entry(found.interval, "conversations")}
     names, score = conversations_of([sample]), sample.column("score")
     for bound in THRESHOLDS:
-        over = share_over(names, score, bound, draws)
-        entry[f"over_{bound}".replace(".", "_")] = {"share": over.mean, "ci95": _ends(over.interval)}
+        over = share_over(names, score, bound)
+        entry[f"over_{bound}".replace(".", "_")] = {
+            "share": over.mean,
+            **interval_entry(over.interval, "conversations"),
+        }
     entry["score_bands"] = dict(zip(_SCORE_NAMES, bands(score, SCORE_BANDS), strict=True))
     entry["srr_bands"] = dict(zip(_SRR_NAMES, bands(joined([sample], "srr"), SRR_BANDS), strict=True))
     return entry
@@ -120,11 +120,11 @@ def _conversation(trace: Trace, figures: Figures) -> dict[str, Any]:
     return found | {"complete": trace.is_complete, "scored": figures.changes is not None}
 
 
-def _correlations(every: Sequence[Sample], draws: Draws) -> dict[str, Any]:
+def _correlations(every: Sequence[Sample]) -> dict[str, Any]:
     """Over the conversations of all pairs, as the paper has it, and of each model alone."""
     return {
-        "all": _related(related(every, draws)),
-        "models": {model: _related(related(own, draws)) for model, own in by_model(every).items()},
+        "all": _related(related(every)),
+        "models": {model: _related(related(own)) for model, own in by_model(every).items()},
     }
 
 
@@ -133,13 +133,9 @@ def _related(found: Sequence[Related]) -> dict[str, Any]:
         f"srr_{each.partner}": {
             "r": each.found.r,
             "p": each.found.p,
-            "p_clustered": each.p_clustered,
-            "n": each.found.n,
-            "ci95": _ends(each.interval),
+            "n": each.found.rows,
+            "conversations": each.found.clusters,
+            **interval_entry(each.found, "conversations"),
         }
         for each in found
     }
-
-
-def _ends(interval: Interval) -> list[float | None]:
-    return [None, None] if interval is None else list(interval)

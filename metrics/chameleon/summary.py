@@ -5,13 +5,24 @@ Owns these figures, each a plain struct with its interval where it has one. Rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import inf
+from types import MappingProxyType
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from .clustered import Draws, Interval
-from .correlation import Correlation, pearson
+from ..statistics.intervals import (
+    LEAST_CLUSTERS,
+    Bounds,
+    Correlation,
+    Interval,
+    cluster_figures,
+    correlation,
+    mean_interval,
+    places_of,
+    ratio_figures,
+)
 from .lines import STANCES
 from .sample import Sample, Values, conversations_of, joined
 
@@ -20,25 +31,26 @@ SCORE_BANDS, SRR_BANDS = (0.3, 0.5), (0.3, 0.6)
 THRESHOLDS = (0.6, 0.7)
 PARTNERS = ("confidence", "changes")
 BINS = 10
+# What a figure of a kind may be; changes have no bound above.
+WITHIN: Mapping[str, Bounds] = MappingProxyType({"changes": (0, inf)})
+RATE: Bounds = (0, 1)
 
 
 class Spread(Struct, frozen=True):
-    """`std` is the sample's (n - 1); None with fewer than two values."""
+    """`std` is the sample's (n - 1); None with fewer than two values. `interval` is over conversations; None without a
+    value."""
 
     n: int
     mean: float | None
     std: float | None
-    interval: Interval = None
+    interval: Interval | None
 
 
 class Related(Struct, frozen=True):
-    """SRR and a partner, over conversations. The p of `found` takes every row for independent, also those of one
-    conversation at several temperatures; `interval` and `p_clustered` do not."""
+    """SRR and a partner: r over all rows, interval and p over conversations, of which one may have several rows."""
 
     partner: str
     found: Correlation
-    interval: Interval
-    p_clustered: float | None = None
 
 
 class Bin(Struct, frozen=True):
@@ -73,19 +85,31 @@ class Heat(Struct, frozen=True):
     conversations: int
 
 
-def spread(conversations: Sequence[str], values: Values, draws: Draws | None = None) -> Spread:
-    known = values[~np.isnan(values)]
+def spread(conversations: Sequence[str], values: Values, within: Bounds = RATE) -> Spread:
+    is_known = ~np.isnan(values)
+    known = values[is_known]
     n = len(known)
-    return Spread(
-        n,
-        float(known.mean()) if n else None,
-        float(known.std(ddof=1)) if n > 1 else None,
-        draws.mean(conversations, values) if draws is not None and n else None,
+    if not n:
+        return Spread(0, None, None, None)
+    names = [name for name, kept in zip(conversations, is_known.tolist(), strict=True) if kept]
+    std = float(known.std(ddof=1)) if n > 1 else None
+    return Spread(n, float(known.mean()), std, _over_conversations(names, known, within))
+
+
+def _over_conversations(names: Sequence[str], known: Values, within: Bounds) -> Interval:
+    """Around the mean over all rows, of which conversations may have different numbers."""
+    place, number = places_of(names)
+    sums, sizes = (
+        np.bincount(place, weights, minlength=number).astype(np.float64) for weights in (known, np.ones(len(known)))
     )
+    found = mean_interval(ratio_figures(sums, sizes), within=within, of="conversations")
+    if number < LEAST_CLUSTERS:
+        return structs.replace(found, figures=tuple(cluster_figures(known, names).tolist()))
+    return found
 
 
-def spread_of(some: Sequence[Sample], kind: str, draws: Draws | None = None) -> Spread:
-    return spread(conversations_of(some), joined(some, kind), draws)
+def spread_of(some: Sequence[Sample], kind: str) -> Spread:
+    return spread(conversations_of(some), joined(some, kind), WITHIN.get(kind, RATE))
 
 
 def bands(values: Values, bounds: tuple[float, float]) -> tuple[int, int, int]:
@@ -95,26 +119,21 @@ def bands(values: Values, bounds: tuple[float, float]) -> tuple[int, int, int]:
     return low, len(known) - low - high, high
 
 
-def share_over(conversations: Sequence[str], values: Values, bound: float, draws: Draws | None = None) -> Spread:
+def share_over(conversations: Sequence[str], values: Values, bound: float) -> Spread:
     """The share of values strictly above a bound."""
     is_over = np.where(np.isnan(values), np.nan, values > bound)
-    return spread(conversations, is_over, draws)
+    return spread(conversations, is_over)
 
 
-def related(some: Sequence[Sample], draws: Draws) -> tuple[Related, ...]:
+def related(some: Sequence[Sample]) -> tuple[Related, ...]:
     """SRR with the mean confidence of a conversation, and with its number of stance changes."""
     names, srr = conversations_of(some), joined(some, "srr")
-    columns = [at for at, sample in enumerate(some) for _ in sample.traces]
-    made = []
-    for partner in PARTNERS:
-        other = joined(some, partner)
-        found = pearson(srr, other)
-        interval = draws.correlation(names, srr, other, found.r)
-        made.append(Related(partner, found, interval, draws.shuffled_p(names, columns, srr, other, found.r)))
-    return tuple(made)
+    return tuple(
+        Related(partner, correlation(srr, joined(some, partner), names, of="conversations")) for partner in PARTNERS
+    )
 
 
-def binned(some: Sequence[Sample], draws: Draws, bins: int = BINS) -> tuple[Bin, ...]:
+def binned(some: Sequence[Sample], bins: int = BINS) -> tuple[Bin, ...]:
     """Figure 4: the mean score of the conversations in each bin of SRR; empty bins are left out."""
     names, srr, score = np.array(conversations_of(some), dtype=object), joined(some, "srr"), joined(some, "score")
     # A rate is a mean of fractions: one that is a bound but for its rounding belongs to the bin above.
@@ -122,13 +141,13 @@ def binned(some: Sequence[Sample], draws: Draws, bins: int = BINS) -> tuple[Bin,
     made = []
     for at in range(bins):
         own = (place == at) & ~np.isnan(srr)
-        found = spread(list(names[own]), score[own], draws)
+        found = spread(list(names[own]), score[own])
         if found.n:
             made.append(Bin(at / bins, (at + 1) / bins, found))
     return tuple(made)
 
 
-def by_turn(some: Sequence[Sample], draws: Draws | None = None) -> tuple[AtTurn, ...]:
+def by_turn(some: Sequence[Sample]) -> tuple[AtTurn, ...]:
     """Figure 5, and what else happens at each turn."""
     names = conversations_of(some)
     longest = max((sample.stance.shape[1] for sample in some), default=0)
@@ -142,7 +161,7 @@ def by_turn(some: Sequence[Sample], draws: Draws | None = None) -> tuple[AtTurn,
             AtTurn(
                 at + 1,
                 there,
-                spread(names, reuse, draws),
+                spread(names, reuse),
                 spread(names, changed).mean,
                 spread(names, sure).mean,
                 tuple(float((stance == code).sum() / there) for code in range(len(STANCES))),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from browser import Watched, opened
 from chameleon_records import PERSONAS, run_records, turn_record
-from chameleon_run import FAST, written_run
+from chameleon_run import written_run
 from hostile import hostile
 from playwright.sync_api import Browser
 from polls import realistic
@@ -43,7 +43,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     records = list(run_records(PERSONAS, [0.0, None], conversations=30, turns=5))
     # The last turn of one conversation is missing.
     del records[-1]
-    (folder / "report.html").write_bytes(page(contents([written_run(folder, records)], resampling=FAST)))
+    (folder / "report.html").write_bytes(page(contents([written_run(folder, records)])))
     return Held(folder / "report.html", records)
 
 
@@ -225,7 +225,7 @@ def test_conversations_fit_the_screen_and_can_be_read(
 
 def test_fifteen_stances_and_their_figures_fit_a_phone(browser: Browser, tmp_path: Path) -> None:
     records = run_records(PERSONAS[:1], [0.5], conversations=2, turns=15)
-    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)], resampling=FAST)))
+    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)])))
     with opened(browser, tmp_path / "report.html", viewport={"width": 390, "height": 840}) as watched:
         watched.settle()
         row = watched.page.locator("#conversations-rows tr").first
@@ -244,7 +244,7 @@ def test_the_first_table_fits_a_narrow_desktop(browser: Browser, tmp_path: Path)
     records = list(run_records(PERSONAS[:1], [0.5, 1.0], conversations=3, turns=3))
     for record in records:
         record["model"] = "anthropic/claude-sonnet-4-5-20250929"
-    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)], resampling=FAST)))
+    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)])))
     with opened(browser, tmp_path / "report.html", viewport={"width": 1200, "height": 900}) as watched:
         wide = "one => one.scrollWidth - one.clientWidth"
         assert watched.page.locator("#chameleon-scores .table").evaluate(wide) <= 0
@@ -263,7 +263,7 @@ def test_on_paper_the_open_conversation_stands_and_no_controls_do(browser: Brows
 
 def test_on_paper_no_table_loses_a_column(browser: Browser, tmp_path: Path) -> None:
     records = list(run_records(PERSONAS[:1], [0.5, 1.0], conversations=3, turns=15))
-    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)], resampling=FAST)))
+    (tmp_path / "report.html").write_bytes(page(contents([written_run(tmp_path, records)])))
     with opened(browser, tmp_path / "report.html", viewport={"width": A4, "height": 1000}) as watched:
         watched.page.emulate_media(media="print")
         widths = watched.page.eval_on_selector_all(
@@ -305,7 +305,7 @@ def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     survey = realistic()
     standings = tuple(Standing(answers.name, len(answers), len(answers)) for answers in survey.answers)
     millstone = Contents("MillStone", standings, findings(survey), Explorer((), (), (), ()), ())
-    made = contents([written_run(folder, records, "<b>run</b>")], resampling=FAST)
+    made = contents([written_run(folder, records, "<b>run</b>")])
     (folder / "report.html").write_bytes(page(millstone, made))
     return folder / "report.html"
 

@@ -9,13 +9,10 @@ from typing import Any
 from chameleon_records import as_lines
 from msgspec import structs
 
-from millstream.metrics.chameleon.clustered import Resampling
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.traces import Asked
 from millstream.metrics.report.chameleon.panel import Panel, panel
 from millstream.metrics.report.chameleon.runs import Run, read_run
-
-FAST = Resampling(replicates=40)
 
 
 def written_run(
@@ -35,4 +32,4 @@ def written_run(
 
 
 def panel_of(*runs: Run, **chosen: Any) -> Panel:
-    return panel(runs, Readings(**chosen), resampling=FAST)
+    return panel(runs, Readings(**chosen))

@@ -25,6 +25,7 @@ from ..charts import (
     told,
 )
 from ..colours import colour
+from ..interval_cells import interval_in_a_cell
 from ..labels import labels
 from ..table import Cell, Figure, Table
 from .tables_turns import EVERY_TEMPERATURE
@@ -100,8 +101,8 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         "chameleon-figure-4-reuse",
         "Figure 4: score by source re-use",
         "Mean Chameleon score of the conversations in each tenth of the source re-use rate, all temperatures together. "
-        "The rate is a part of the score (eq. (2)), so some rise is its own. Thin lines are 95% intervals; the larger "
-        f"a point, the more conversations.{gone}",
+        "The rate is a part of the score (eq. (2)), so some rise is its own. Thin lines are 95% intervals over "
+        f"conversations, of points with ten at least; the larger a point, the more conversations.{gone}",
         "No model has two conversations with both a source re-use rate and a score.",
     )
     if not found:
@@ -116,6 +117,7 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
             "y": row["score"],
             "low": row["low"],
             "high": row["high"],
+            "interval": interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
             "conversations": row["conversations"],
         }
         for row in found
@@ -124,6 +126,7 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         alt.Tooltip("model:N", title="Model"),
         alt.Tooltip("bin:N", title="Source re-use"),
         alt.Tooltip("y:Q", title="Mean score", format=".3f"),
+        alt.Tooltip("interval:N", title="95% interval"),
         alt.Tooltip("conversations:Q", title="Conversations"),
     ]
     order = _drawn(models, rows)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ...chameleon.clustered import Resampling
 from ...chameleon.readings import Readings
 from ..contents import Origin, Standing
 from ..table import Findings
@@ -38,13 +37,11 @@ def contents(
     *,
     origins: Sequence[Origin] = (),
     command: str = "",
-    seed: int = 0,
-    resampling: Resampling | None = None,
 ) -> ConversationContents:
-    """Reads the records of a few conversations again, for their texts. The same runs and seed give the same."""
+    """Reads the records of a few conversations again, for their texts. The same runs give the same."""
     from .findings import findings
 
-    made = panel(runs, readings, seed, resampling)
+    made = panel(runs, readings)
     return ConversationContents(
         title=_title(made),
         standings=standings(made),

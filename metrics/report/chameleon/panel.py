@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from ....engine.pairs import Pair
-from ...chameleon.clustered import Draws, Resampling
 from ...chameleon.lines import Troubles, sum_of
 from ...chameleon.readings import Readings
 from ...chameleon.sample import Sample, by_model, ranks, samples
@@ -29,7 +28,6 @@ class Panel:
     readings: Readings
     samples: tuple[Sample, ...]
     origin: Mapping[Pair, tuple[Run, Pair]]
-    draws: Draws
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
@@ -75,9 +73,7 @@ class Panel:
         return pair in run.asked
 
 
-def panel(
-    runs: Sequence[Run], readings: Readings | None = None, seed: int = 0, resampling: Resampling | None = None
-) -> Panel:
+def panel(runs: Sequence[Run], readings: Readings | None = None) -> Panel:
     readings = readings or Readings()
     named = _names(runs)
     found: list[Trace] = []
@@ -87,7 +83,7 @@ def panel(
             name = named[at, trace.model]
             found.append(trace if name == trace.model else structs.replace(trace, model=name))
             origin.setdefault(Pair(name, trace.temperature), (run, trace.pair))
-    return Panel(tuple(runs), readings, samples(found, readings), origin, Draws(seed, resampling))
+    return Panel(tuple(runs), readings, samples(found, readings), origin)
 
 
 def pair_name(sample: Sample) -> str:

@@ -11,6 +11,7 @@ from importlib.resources import files
 from ...answers import temperature_name
 from ..html_tables import shown_value, table_html
 from ..inert import in_html
+from ..interval_cells import OVER, interval_in_a_cell
 from ..page_sections import answers_table, facts_html, origins_html, published_note, samples_note, state_html
 from ..sections import Part, Section, figures_html, remarks_html, shared_out, table_section, targets_of
 from ..table import PUBLISHED, Cell, Column, Findings, Kind, Table
@@ -72,7 +73,7 @@ def _summary(contents: ConversationContents) -> str:
             "among the models at one temperature, the lowest first; above a tenth of its conversations unscored a "
             "model has none. The Chameleon score is eq. "
             "(2), from 0 to 1; lower is steadier: below 0.3 is low, up to 0.5 moderate, above it high. A source re-use "
-            "rate below 0.3 is high diversity, above 0.6 low.</p>",
+            f"rate below 0.3 is high diversity, above 0.6 low. {in_html(OVER['conversations'])}</p>",
             table_html(answers_table(contents.standings), f"{_PREFIX}answers"),
             f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
         )
@@ -84,7 +85,7 @@ def _scores(findings: Findings) -> Table:
     columns = (
         Column("model", "Model"),
         Column("score", "Chameleon score"),
-        Column("interval", "95% interval"),
+        Column("interval", "95% interval over conversations"),
         Column("rank", "Rank", "count"),
         Column("srr", "Source re-use"),
         Column("confidence", "Confidence"),
@@ -98,12 +99,11 @@ def _scores(findings: Findings) -> Table:
     for row in table.records():
         if row["source"] == PUBLISHED or row["model"] == OVERALL:
             continue
-        low, high = row["low"], row["high"]
         rows.append(
             (
                 row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}",
                 _spread("rate", row["score"], row["score_std"]),
-                None if low is None else f"{shown_value('rate', low)} to {shown_value('rate', high)}",
+                interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
                 row["rank"],
                 *(_spread("rate", row[kind], row[f"{kind}_std"]) for kind in ("srr", "confidence", "other_confidence")),
                 _spread("score", row["changes"], row["changes_std"]),

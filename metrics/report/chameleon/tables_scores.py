@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 import numpy as np
+from msgspec import structs
 
 from ...chameleon.sample import KINDS, Sample, conversations_of
 from ...chameleon.summary import (
     SCORE_BANDS,
     SRR_BANDS,
     THRESHOLDS,
-    Spread,
     bands,
     by_domain,
     heat,
@@ -24,6 +24,7 @@ from ...chameleon.summary import (
     spread,
     spread_of,
 )
+from ..interval_cells import OVER, interval_cells, interval_columns
 from ..published import beside_published
 from ..table import Cell, Column, Kind, Table
 from .panel import Panel
@@ -34,7 +35,7 @@ MODEL = Column("model", "Model")
 TEMPERATURE = Column("temperature", "Temp.")
 CONVERSATIONS = Column("conversations", "Conversations", "count")
 UNSCORED = Column("unscored", "Unscored", "count")
-INTERVAL_NOTE = "Low and high are the ends of a 95% bootstrap interval that draws whole conversations."
+INTERVAL_NOTE = OVER["conversations"]
 PARTNERS = {"confidence": "confidence", "changes": "stance changes"}
 EQUATION_REMARK = (
     "The paper's table 1 can't come from its eq. (2): for GPT-4o-mini at temperature 0 the printed 9.152 stance "
@@ -48,7 +49,7 @@ CONFIDENCE_NOTES = {
     "shifts": "Confidence is a conversation's mean over the turns that change its stance (conversations without such a "
     "turn have none), and “other confidence” over all its turns.",
 }
-_WITHOUT_MEAN = ("low", "high", "rank", "conversations", "unscored")
+_WITHOUT_MEAN = ("low", "high", "interval", "rank", "conversations", "unscored")
 _UNITS: dict[str, Kind] = {"score": "rate", "srr": "rate", "confidence": "rate", "changes": "score"}
 _TITLES = {"score": "Chameleon score", "srr": "Source re-use", "confidence": "Confidence", "changes": "Stance changes"}
 
@@ -58,7 +59,7 @@ def scores_table(panel: Panel) -> Table:
     for kind in KINDS:
         columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
         if kind == "score":
-            columns += [Column("low", "Low", "rate"), Column("high", "High", "rate"), Column("rank", "Rank", "count")]
+            columns += [*interval_columns("rate"), Column("rank", "Rank", "count")]
         if kind == "confidence":
             columns += [Column(OTHER, "Other confidence", "rate"), Column(f"{OTHER}_std", "Std", "rate")]
     columns += [CONVERSATIONS, UNSCORED]
@@ -80,10 +81,10 @@ def scores_table(panel: Panel) -> Table:
 def _scores(panel: Panel, sample: Sample) -> tuple[Cell, ...]:
     row: list[Cell] = [sample.temperature, sample.pair.model]
     for kind in KINDS:
-        found = spread_of([sample], kind, panel.draws if kind == "score" else None)
+        found = spread_of([sample], kind)
         row += [found.mean, found.std]
         if kind == "score":
-            row += [*ends(found), panel.ranks[sample.pair]]
+            row += [*interval_cells(found.interval, "rate"), panel.ranks[sample.pair]]
         if kind == "confidence":
             other = spread_of([sample], OTHER)
             row += [other.mean, other.std]
@@ -125,13 +126,13 @@ def shares_table(panel: Panel) -> Table:
     rows = []
     for sample in panel.samples:
         names, score = conversations_of([sample]), sample.column("score")
-        over = [share_over(names, score, bound, panel.draws) for bound in THRESHOLDS]
+        over = [share_over(names, score, bound) for bound in THRESHOLDS]
         rows.append(
             (
                 sample.pair.model,
                 sample.temperature,
                 int((~np.isnan(score)).sum()),
-                *(cell for share in over for cell in (share.mean, *ends(share))),
+                *(cell for share in over for cell in (share.mean, *interval_cells(share.interval, "share"))),
                 *bands(score, SCORE_BANDS),
                 *bands(sample.column("srr"), SRR_BANDS),
             )
@@ -144,16 +145,8 @@ def shares_table(panel: Panel) -> Table:
         f"up to 0.6 moderate, above it low. The paper's shares are of no stated temperature. {INTERVAL_NOTE}",
         (
             *(MODEL, TEMPERATURE, CONVERSATIONS),
-            *(
-                Column("over_6", "Over 0.6", "share"),
-                Column("low_6", "Low", "share"),
-                Column("high_6", "High", "share"),
-            ),
-            *(
-                Column("over_7", "Over 0.7", "share"),
-                Column("low_7", "Low", "share"),
-                Column("high_7", "High", "share"),
-            ),
+            *(Column("over_6", "Over 0.6", "share"), *_share_ends("6")),
+            *(Column("over_7", "Over 0.7", "share"), *_share_ends("7")),
             Column("score_low", "Score low", "count"),
             Column("score_moderate", "moderate", "count"),
             Column("score_high", "high", "count"),
@@ -165,36 +158,36 @@ def shares_table(panel: Panel) -> Table:
     )
 
 
+def _share_ends(bound: str) -> list[Column]:
+    return [structs.replace(column, name=f"{column.name}_{bound}") for column in interval_columns("share")]
+
+
 def correlations_table(panel: Panel) -> Table:
     groups = [("all models", list(panel.samples))] if len(panel.models) != 1 else []
     groups += list(panel.models.items())
     rows = []
     for whose, some in groups:
-        distinct = len(set(conversations_of(some)))
-        for each in related(some, panel.draws):
-            found, between = each.found, each.interval or (None, None)
-            rows.append(
-                (whose, PARTNERS[each.partner], found.n, distinct, found.r, *between, each.p_clustered, found.p)
-            )
+        for each in related(some):
+            found = each.found
+            ends = interval_cells(found, "correlation")
+            rows.append((whose, PARTNERS[each.partner], found.rows, found.clusters, found.r, *ends, found.p))
     return beside_published(
         "chameleon-correlations",
         "Does source re-use go with confidence and with stance changes?",
         "Pearson's r of a conversation's source re-use rate with its mean confidence and with its number of stance "
-        "changes, over scored conversations. Several models and temperatures hold the same ones, so the p to go by "
-        "shuffles whole conversations, with all that was held of each; the last column is the paper's, of the t "
-        "distribution, two-sided, as if all that was held were independent, and is far too small where they are not. "
-        f"Over all models r also holds what differs between models: see each alone. {INTERVAL_NOTE} The paper tells "
-        "p < 0.05.",
+        "changes, over scored conversations. Several models and temperatures hold the same ones, so interval and "
+        "p are over conversations, both by Student's t on Fisher's z with whole conversations left out in turn: p is "
+        "below 0.05 where the interval excludes 0. Fewer than 10 conversations have neither. Over all models r also "
+        "holds what differs between models: see each alone. The paper tells p < 0.05, of the t distribution as if all "
+        "rows were independent.",
         (
             Column("whose", "Over"),
             Column("partner", "SRR and"),
             Column("conversations", "Conversations held", "count"),
             Column("distinct", "Different ones", "count"),
             Column("r", "r", "correlation"),
-            Column("low", "Low", "correlation"),
-            Column("high", "High", "correlation"),
-            Column("p_clustered", "p by conversations", "p"),
-            Column("p", "p if independent", "p"),
+            *interval_columns("correlation"),
+            Column("p", "p", "p"),
         ),
         rows,
     )
@@ -209,14 +202,14 @@ def domains_table(panel: Panel) -> Table:
             row: list[Cell] = [domain or None, model, len(names)]
             for kind in KINDS:
                 values = np.concatenate([sample.column(kind)[kept] for sample, kept in some])
-                found = spread(names, values, panel.draws if kind == "score" else None)
-                row += [found.mean, found.std, *(ends(found) if kind == "score" else ())]
+                found = spread(names, values)
+                row += [found.mean, found.std, *(interval_cells(found.interval, "rate") if kind == "score" else ())]
             rows.append(tuple(row))
     columns = [Column("domain", "Domain"), MODEL, CONVERSATIONS]
     for kind in KINDS:
         columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
         if kind == "score":
-            columns += [Column("low", "Low", "rate"), Column("high", "High", "rate")]
+            columns += interval_columns("rate")
     return Table(
         "chameleon-domains",
         "By domain",
@@ -262,7 +255,3 @@ def _settled(value: float | None) -> float | None:
     """Scores are held to some sixteen digits, so equal ones can differ by a rounding; real ones, which are roots of
     fractions with counts of turns below them, don't come that close."""
     return 0.0 if value is not None and value < _ROUNDING else value
-
-
-def ends(found: Spread) -> tuple[float | None, float | None]:
-    return found.interval or (None, None)

@@ -11,9 +11,10 @@ from ...chameleon.lines import STANCES
 from ...chameleon.sample import Sample, joined
 from ...chameleon.summary import binned, by_turn
 from ...chameleon.traces import Trace
+from ..interval_cells import interval_cells, interval_columns
 from ..table import Cell, Column, Table
 from .panel import Panel
-from .tables_scores import CONFIDENCE_NOTES, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, UNSCORED, ends
+from .tables_scores import CONFIDENCE_NOTES, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, UNSCORED
 
 EVERY_TEMPERATURE = "all"
 UNSCORED_NOTE = (
@@ -55,9 +56,9 @@ def confidence_table(panel: Panel) -> Table:
 
 def reuse_table(panel: Panel) -> Table:
     rows = [
-        (model, each.low, each.high, each.score.n, each.score.mean, *ends(each.score))
+        (model, each.low, each.high, each.score.n, each.score.mean, *interval_cells(each.score.interval, "rate"))
         for model, some in panel.models.items()
-        for each in binned(some, panel.draws)
+        for each in binned(some)
     ]
     return Table(
         "chameleon-figure-4-reuse",
@@ -70,8 +71,7 @@ def reuse_table(panel: Panel) -> Table:
             Column("to", "to", "rate"),
             CONVERSATIONS,
             Column("score", "Score", "rate"),
-            Column("low", "Low", "rate"),
-            Column("high", "High", "rate"),
+            *interval_columns("rate"),
         ),
         tuple(rows),
     )
@@ -83,8 +83,17 @@ def reuse_by_turn_table(panel: Panel) -> Table:
         groups = [(sample.temperature, [sample]) for sample in some]
         groups += [(EVERY_TEMPERATURE, some)] if len(some) > 1 else []
         for temperature, own in groups:
-            for each in by_turn(own, panel.draws)[1:]:
-                rows.append((model, temperature, each.turn, each.reuse.n, each.reuse.mean, *ends(each.reuse)))
+            for each in by_turn(own)[1:]:
+                rows.append(
+                    (
+                        model,
+                        temperature,
+                        each.turn,
+                        each.reuse.n,
+                        each.reuse.mean,
+                        *interval_cells(each.reuse.interval, "rate"),
+                    )
+                )
     return Table(
         "chameleon-figure-5-turns",
         "Figure 5, data: source re-use by turn",
@@ -96,8 +105,7 @@ def reuse_by_turn_table(panel: Panel) -> Table:
             Column("turn", "Turn", "count"),
             CONVERSATIONS,
             Column("reuse", "Source re-use", "rate"),
-            Column("low", "Low", "rate"),
-            Column("high", "High", "rate"),
+            *interval_columns("rate"),
         ),
         tuple(rows),
         is_long=True,

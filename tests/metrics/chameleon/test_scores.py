@@ -11,12 +11,10 @@ import pytest
 from chameleon_records import PERSONAS, Persona, as_line, as_lines, run_records, talk, turn_record
 
 from millstream.engine.pairs import Pair
-from millstream.metrics.chameleon.clustered import Resampling
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.scores import scores
 from millstream.metrics.chameleon.traces import Asked, Traces
 
-FAST = Resampling(replicates=50)
 KINDS = ("score", "srr", "confidence", "changes")
 
 
@@ -24,7 +22,7 @@ def scored(lines: list[bytes], asked: Asked | None = None, **chosen: Any) -> dic
     traces = Traces()
     for line in lines:
         traces.add(line)
-    found: dict[str, Any] = scores(traces, Readings(**chosen), asked or {}, resampling=FAST)["chameleon"]
+    found: dict[str, Any] = scores(traces, Readings(**chosen), asked or {})["chameleon"]
     return found
 
 
@@ -37,24 +35,31 @@ def is_plain(value: object) -> bool:
     return value is None or type(value) in (int, bool, str) or (type(value) is float and isfinite(value))
 
 
-def test_it_has_the_documented_shape_and_plain_numbers_only() -> None:
-    document = scored(as_lines(run_records(PERSONAS, conversations=5)))
+@pytest.mark.parametrize("held", [5, 12])
+def test_it_has_the_documented_shape_and_plain_numbers_only(held: int) -> None:
+    document = scored(as_lines(run_records(PERSONAS, conversations=held)))
     assert is_plain(document)
     assert list(document["models"]) == ["sim/steady", "sim/swaying", "sim/wavering"]
     for model, heats in document["models"].items():
         assert list(heats) == ["0", "0.5", "1"]
         for temperature, entry in heats.items():
             own = document["conversations"][model][temperature]
-            assert len(own) == entry["conversations"] == 5
+            assert len(own) == entry["conversations"] == held
             for kind in KINDS:
                 values = [conversation[kind] for conversation in own.values()]
                 assert entry[kind]["mean"] == pytest.approx(mean(values))
                 assert entry[kind]["std"] == pytest.approx(stdev(values))
                 low, high = entry[kind]["ci95"]
-                assert low <= entry[kind]["mean"] <= high
+                note = entry[kind]["ci95_note"]
+                assert entry[kind]["ci95_of"] == "conversations"
+                if held < 10:
+                    assert (low, high, note) == (None, None, "no interval: fewer than 10 conversations (5)")
+                elif len(set(values)) > 1:
+                    assert low <= entry[kind]["mean"] <= high
+                    assert note == "approximate: fewer than 30 conversations (12)"
             assert set(next(iter(own.values()))) >= {*KINDS, "unclear"}
-            assert (entry["expected"], entry["missing"], entry["complete"]) == (75, 0, True)
-            assert sum(entry["score_bands"].values()) == sum(entry["srr_bands"].values()) == 5
+            assert (entry["expected"], entry["missing"], entry["complete"]) == (15 * held, 0, True)
+            assert sum(entry["score_bands"].values()) == sum(entry["srr_bands"].values()) == held
     assert json.loads(json.dumps(document)) == document
 
 
@@ -86,7 +91,15 @@ def test_incomplete_conversations_are_told_and_enter_no_mean() -> None:
 
 def test_who_was_asked_and_never_answered_has_no_scores_and_is_incomplete() -> None:
     entry = scored([], {Pair("m", 0.5): {"c": 15}})["models"]["m"]["0.5"]
-    assert [entry[kind] for kind in KINDS] == [{"mean": None, "std": None, "ci95": [None, None]}] * 4
+    assert [entry[kind] for kind in KINDS] == [
+        {
+            "mean": None,
+            "std": None,
+            "ci95": [None, None],
+            "ci95_of": "conversations",
+            "ci95_note": "no interval: there is no figure",
+        }
+    ] * 4
     assert (entry["expected"], entry["missing"], entry["complete"]) == (15, 15, False)
 
 
@@ -115,13 +128,19 @@ def test_the_readings_are_told_and_change_the_scores() -> None:
 
 def test_correlations_and_temperatures_stand_beside_the_scores() -> None:
     sure = Persona("sim/sure", sways=0.5, reuses=0.5, unclear=0, doubts=0)
-    document = scored(as_lines(run_records([*PERSONAS, sure], conversations=6)))
+    document = scored(as_lines(run_records([*PERSONAS, sure], conversations=12)))
     every = document["correlations"]["all"]
     assert list(every) == ["srr_confidence", "srr_changes"]
-    assert every["srr_changes"]["n"] == 72 and every["srr_changes"]["r"] > 0
-    assert 0 < every["srr_changes"]["p"] < every["srr_changes"]["p_clustered"] <= 1
+    found = every["srr_changes"]
+    assert (found["n"], found["conversations"]) == (144, 12)
+    # p and interval are of one method: neither says what the other denies.
+    assert 0 < found["ci95"][0] < found["r"] < found["ci95"][1] and found["p"] < 0.05
+    assert (found["ci95_of"], found["ci95_note"]) == ("conversations", "approximate: fewer than 30 conversations (12)")
     assert list(document["correlations"]["models"]) == list(document["models"]) == list(document["temperatures"])
     assert document["temperatures"]["sim/steady"]["variance"] >= 0
+    few = scored(as_lines(run_records(PERSONAS, conversations=3)))["correlations"]["all"]["srr_changes"]
+    assert few["r"] is not None and (few["p"], few["ci95"]) == (None, [None, None])
+    assert few["ci95_note"] == "no interval: fewer than 10 conversations (3)"
     # This model is always equally certain.
     assert document["correlations"]["models"]["sim/sure"]["srr_confidence"]["r"] is None
 

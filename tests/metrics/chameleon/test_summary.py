@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from chameleon_records import PERSONAS, SWAYING, as_lines, run_records, talk, turn_record, url
 
-from millstream.metrics.chameleon.clustered import Draws, Resampling
+import millstream as ms
 from millstream.metrics.chameleon.density import density
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.sample import Sample, by_model, joined, samples
@@ -26,8 +26,6 @@ from millstream.metrics.chameleon.summary import (
     spread_of,
 )
 from millstream.metrics.chameleon.traces import traces_of
-
-DRAWS = Draws(resampling=Resampling(replicates=50))
 
 
 def sampled(lines: list[bytes], **chosen: Any) -> tuple[Sample, ...]:
@@ -61,21 +59,42 @@ def test_bands_have_their_bounds_in_the_middle() -> None:
 
 
 def test_a_share_counts_what_is_strictly_above() -> None:
-    found = share_over(["a", "b", "c", "d"], np.array([0.6, 0.61, 0.7, np.nan]), 0.6, DRAWS)
+    found = share_over(["a", "b", "c", "d"], np.array([0.6, 0.61, 0.7, np.nan]), 0.6)
     assert found.n == 3
     assert found.mean == pytest.approx(2 / 3)
 
 
 def test_models_that_sway_more_and_cite_again_correlate(run: tuple[Sample, ...]) -> None:
-    for found in related(run, DRAWS):
-        assert found.found.n == 16 * 9
-        assert found.found.r is not None and found.found.p is not None and found.interval is not None
+    for found in related(run):
+        assert (found.found.rows, found.found.clusters, found.found.of) == (16 * 9, 16, "conversations")
+        assert found.found.r is not None and found.found.p is not None
+        assert found.found.low is not None and found.found.high is not None
         assert found.found.r > 0.4 and found.found.p < 0.001
-        assert found.interval[0] <= found.found.r <= found.interval[1]
+        assert 0 < found.found.low <= found.found.r <= found.found.high
+
+
+def test_intervals_are_over_conversations_however_often_each_was_held() -> None:
+    source = np.random.default_rng(2)
+    own, names = source.uniform(0.2, 0.8, 40), [f"c{number}" for number in range(40)]
+    once, thrice = spread(names, own).interval, spread(names * 3, np.tile(own, 3)).interval
+    assert once == ms.interval(own, within=(0, 1), of="conversations")
+    assert once is not None and thrice is not None and thrice.clusters == 40
+    assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high))
+
+
+def test_where_conversations_have_different_numbers_of_rows_the_interval_is_around_the_mean_of_the_rows() -> None:
+    source = np.random.default_rng(3)
+    names = [f"c{number}" for number in range(30) for _ in range(1 + number % 3)]
+    found = spread(names, source.uniform(0, 1, len(names)))
+    assert found.interval is not None and found.interval.mean == pytest.approx(found.mean)
+    few = spread(["a", "a", "b"], np.array([0.2, 0.4, 0.9])).interval
+    assert few is not None and few.low is None
+    assert few.figures == pytest.approx((0.3, 0.9))
+    assert few.note == "no interval: fewer than 10 conversations (2)"
 
 
 def test_bins_of_reuse_hold_every_conversation_once(run: tuple[Sample, ...]) -> None:
-    found = binned(run, DRAWS)
+    found = binned(run)
     assert sum(each.score.n for each in found) == 16 * 9
     srr = np.concatenate([sample.column("srr") for sample in run])
     score = np.concatenate([sample.column("score") for sample in run])
@@ -89,7 +108,7 @@ def test_a_rate_on_a_bound_belongs_to_the_bin_above() -> None:
     a = url(1, 1)
     # Ten terms, three of them whole: 0.3, which in floats is a little less.
     cited = [[a], [a], [a], [a], *[[url(2, number)] for number in range(7)]]
-    [found] = binned(sampled(talk("S" * 11, cited)), DRAWS)
+    [found] = binned(sampled(talk("S" * 11, cited)))
     assert (found.low, found.high) == (0.3, 0.4)
 
 
@@ -118,7 +137,7 @@ def test_means_correlations_and_densities_leave_out_turns_that_no_judge_read() -
     assert joined(found, "confidence").tolist() == pytest.approx([1.0, 0.5])
     assert spread_of(found, "confidence").n == 2
     assert density(joined(found, "confidence")).n == 2
-    assert related(found, DRAWS)[0].found.n == 2
+    assert related(found)[0].found.rows == 2
     assert [turn.confidence for turn in by_turn(found)] == pytest.approx([(1 + 0.33) / 2, 0.67, 0.75])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from chameleon_records import PERSONAS, run_records, turn_record
-from chameleon_run import FAST, written_run
+from chameleon_run import written_run
 from polls import realistic
 
 from millstream.engine.pairs import Pair
@@ -23,7 +23,7 @@ from millstream.metrics.report.page import page
 def chameleon(folder: Path, **more: object) -> ConversationContents:
     run = written_run(folder, run_records(PERSONAS, [0.0, 1.0], conversations=4, turns=4), **more)  # type: ignore[arg-type]
     origin = Origin("run", (("Judge", "sim/judge"),), "millstream run chameleon --model m --out DIR")
-    return contents([run], origins=[origin], command="millstream report run", resampling=FAST)
+    return contents([run], origins=[origin], command="millstream report run")
 
 
 def millstone() -> Contents:
@@ -89,7 +89,7 @@ def test_the_summary_tells_means_with_their_deviations_and_what_is_missing(tmp_p
     run = written_run(
         tmp_path, records, asked=asked, failures=[{"model": "m", "temperature": 0.5, "status": "timeout"}]
     )
-    made = page(contents([run], resampling=FAST)).decode()
+    made = page(contents([run])).decode()
     assert "Incomplete: 1 of 1 model at one temperature." in made
     assert "m @ 0.5: 2 of 4 answered, 1 failed (timeout 1), 1 pending" in made
     assert "Conversations with turns missing enter no mean." in made
@@ -103,7 +103,7 @@ def test_the_head_tells_at_which_steps_turns_failed_and_how_many_wait_behind_the
         for name, turn, status, step in (("c", 2, "timeout", "judge"), ("d", 1, "search_failed", "search"))
     ]
     run = written_run(tmp_path, [turn_record()], asked={Pair("m", None): {"c": 4, "d": 3, "e": 2}}, failures=failures)
-    made = page(contents([run], resampling=FAST)).decode()
+    made = page(contents([run])).decode()
     assert "1 of 9 answered, 2 failed (search_failed 1, timeout 1; at: judge 1, search 1)" in made
     assert "6 pending, 4 of them held back behind a failed one" in made
     assert ">4</td>" in made and ">judge 1, search 1<" in made
@@ -124,7 +124,7 @@ def test_two_runs_stand_side_by_side(tmp_path: Path) -> None:
         written_run(tmp_path / name, run_records(PERSONAS[:1], [0.0], conversations=3, turns=3, seed=seed), name)
         for seed, name in enumerate(("first", "second"))
     ]
-    made = contents(runs, resampling=FAST)
+    made = contents(runs)
     assert [standing.model for standing in made.standings] == ["sim/steady (first) @ 0", "sim/steady (second) @ 0"]
     assert made.browser.pairs == ("sim/steady (first) @ 0", "sim/steady (second) @ 0")
     assert len(made.browser.whole) == 6
@@ -138,7 +138,7 @@ def test_where_nothing_was_measured_the_page_says_why_and_draws_and_ranks_nothin
         for name in "ab"
         for turn in (1, 2, 3)
     ]
-    found = contents([written_run(tmp_path, records)], resampling=FAST)
+    found = contents([written_run(tmp_path, records)])
     made = page(found).decode()
     assert (
         "<strong>No score worth reading.</strong><ul><li>m has no score worth reading: 6 of 6 turns have no clear "
