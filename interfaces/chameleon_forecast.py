@@ -35,6 +35,7 @@ def forecast_of(prepared: Prepared, work: ChameleonWork) -> dict[str, Any]:
         "dataset": prepared.dataset,
         "pairs": [str(pair) for pair in work.pairs()],
         **to_builtins(found),
+        "thinking": [name for name in work.lanes if settings.facts_of(name).thinks],
         "prices_of": prices.oldest_date(list(known)) if known else None,
     }
 
@@ -58,6 +59,9 @@ def tell(found: Mapping[str, Any]) -> str:
         lines.append(f'without a price: {", ".join(names)}; give one under [prices."{names[0]}"] in --config FILE')
     if found["minutes"] is not None:
         lines.append(f"time: {span_of_time(*found['minutes'])}, as {found['slowest']} allows; lanes work side by side")
+    if found["thinking"]:
+        names = ", ".join(found["thinking"])
+        lines.append(f"think before they answer: {names}; what they think costs as output and stands in no figure here")
     assumed = found["assumed"]
     lines.append(
         f"assumed: answers of {_to(assumed['answer'])} tokens, judgements of {_to(assumed['judgement'])}, "

@@ -6,7 +6,7 @@ figure it stands behind. Reads the grid, the settings, the price table and, if a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
 from ..engine.fault import LocalFault
 from ..engine.key import key_of
 from ..engine.pairs import Pair
-from ..wiring import access_to, keyless_endpoint_to
+from ..wiring import Settings, access_to, keyless_endpoint_to
 from . import pilot_figures
 from .benchmarks import millstone_of
 from .output import span_of_time, table
@@ -112,13 +112,16 @@ def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, An
     prompts = missing.prompts
     tokens = round(missing.chars * TOKENS_PER_CHAR)
     limit = millstone_of(prepared, "plan").asked.max_tokens_of(model)
-    outputs = (prompts, prompts * (limit or OUTPUT_FIRST))
+    longest = _longest_answer(settings, model, limit)
+    outputs = (prompts, None if longest is None else prompts * longest)
     # Tokens are reserved before they are known: a declared max_tokens in full, then settled to what came.
     amounts = [
         [(prompts, lane.rpm), (tokens + output, lane.tpm), (tokens, lane.itpm), (output, lane.otpm)]
         for output in outputs
+        if output is not None
     ]
     minutes = [max((amount / most for amount, most in each if most is not None), default=None) for each in amounts]
+    costs = None if price is None else [price.of(tokens, output) for output in outputs if output is not None]
     return {
         "model": model,
         "prompts": prompts + (missing.cached or 0),
@@ -126,15 +129,25 @@ def _of_model(prepared: Prepared, model: str, missing: _Missing) -> dict[str, An
         "input_tokens": tokens,
         "output_tokens": list(outputs),
         "max_tokens": limit,
+        "thinks": settings.facts_of(model).thinks,
+        "output_tokens_most": longest,
         "price": None if price is None else {"input": price.input, "output": price.output},
-        "cost": None if price is None else [price.of(tokens, output) for output in outputs],
+        "cost": None if longest is None else costs,
         "rpm": lane.rpm,
         "tpm": lane.tpm,
         "itpm": lane.itpm,
         "otpm": lane.otpm,
-        "minutes": None if None in minutes else minutes,
+        "minutes": None if longest is None or None in minutes else minutes,
         "pilot": None,
     }
+
+
+def _longest_answer(settings: Settings, model: str, limit: int | None) -> int | None:
+    """How many tokens of an answer the upper figures hold. A model that answers at once is taken to stop by itself; one
+    that thinks may think for as long as it can. None: nobody knows how long that is."""
+    if limit is not None:
+        return limit
+    return settings.output_max(model) if settings.facts_of(model).thinks else OUTPUT_FIRST
 
 
 def tell(found: Mapping[str, Any]) -> str:
@@ -154,10 +167,12 @@ def tell(found: Mapping[str, Any]) -> str:
     if len(unpriced) < len(found["models"]):
         listed = f"listed on {found['prices_of']} or later" if found["prices_of"] else "given in the configuration"
         lines.append(f"prices as {listed}: check them")
-    unquoted = [model["model"] for model in found["models"] if model["minutes"] is None]
+    quotas = ("rpm", "tpm", "itpm", "otpm")
+    unquoted = [model["model"] for model in found["models"] if all(model[name] is None for name in quotas)]
     if unquoted:
         lines.append(f"no quota declared: {', '.join(unquoted)}; --rpm and --tpm give the time")
-    unset = [model["model"] for model in found["models"] if model["max_tokens"] is None]
+    lines += _told_of_thinking(found["models"])
+    unset = [model for model in found["models"] if model["max_tokens"] is None and not model["thinks"]]
     most = "at most max_tokens"
     if unset:
         most += f" (where that is not sent, {found['assumptions']['output_tokens_unset']} are assumed)"
@@ -175,6 +190,19 @@ def tell(found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _told_of_thinking(models: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Of the models that think before they answer and are sent no max_tokens."""
+    for model in models:
+        if model["max_tokens"] is not None or not model["thinks"]:
+            continue
+        name, longest = model["model"], model["output_tokens_most"]
+        thinks = f"{name} thinks before it answers and is sent no max_tokens"
+        if longest is None:
+            yield f'{thinks}: how long is not known; give max_output under [models."{name}"] in --config FILE'
+        else:
+            yield f"{thinks}: the upper figures take {longest:,} tokens an answer; --pilot N measures how many it takes"
+
+
 def _row(model: Mapping[str, Any]) -> tuple[str, ...]:
     low, high = model["output_tokens"]
     cost, minutes = model["cost"], model["minutes"]
@@ -183,7 +211,17 @@ def _row(model: Mapping[str, Any]) -> tuple[str, ...]:
         f"{model['prompts']:,}",
         "-" if model["cached"] is None else f"{model['cached']:,}",
         f"{model['input_tokens']:,}",
-        f"{low:,} to {high:,}",
-        "no price" if cost is None else f"${cost[0]:,.2f} to ${cost[1]:,.2f}",
+        f"{low:,} or more" if high is None else f"{low:,} to {high:,}",
+        "no price"
+        if model["price"] is None
+        else "not known"
+        if cost is None
+        else f"${cost[0]:,.2f} to ${cost[1]:,.2f}",
         "no quota" if minutes is None else span_of_time(*minutes),
     )
+
+
+def _cost_cell(cost: Sequence[float] | None, *, is_priced: bool) -> str:
+    if cost is None:
+        return "not known" if is_priced else "no price"
+    return f"${cost[0]:,.2f} to ${cost[1]:,.2f}"

@@ -6,6 +6,7 @@ Owns the checks of its options and their messages, and what a manifest keeps so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from msgspec import Struct, structs
 
 from .. import fixtures
 from ..bench.millstone.dataset import Dataset, DatasetError, load, select
-from ..bench.millstone.grid import Grid, Protocol, largest_prompt
+from ..bench.millstone.grid import Grid, Protocol, default_max_tokens, largest_prompt
 from ..bench.millstone.labels import compared, corrected
 from ..bench.millstone.prompts import Citations
 from ..bench.millstone.recount import recount
@@ -22,10 +23,11 @@ from ..engine.admission import Stop
 from ..engine.call import Call
 from ..engine.endpoint import EncodeError
 from ..engine.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, TokenEstimate
+from ..engine.fault import LocalFault
 from ..engine.limits import Tokens, declared_quota
 from ..engine.money import worst_cost
 from ..engine.pairs import Done, Pair
-from ..engine.run_folder import RunFolder
+from ..engine.run_folder import MANIFEST, RunFolder, read_manifest
 from ..metrics.intervals import Over
 from ..metrics.scores import scores as scores_of
 from ..metrics.silence import SILENCES, Silence
@@ -123,7 +125,8 @@ def prepare(
         compared(select(given, run.issues, run.limit), range(1, run.templates + 1)), is_corrected=run.fix_orientation
     )
     grid = Grid(dataset, cast(Protocol, run.protocol), run.templates, run.trials, cast(Citations, run.citations))
-    asked = Asked(run.model, run.temperature or (None,), run.max_tokens, cast(Reading, run.stance))
+    unset = _unset_max_tokens(out, run, settings)
+    asked = Asked(run.model, run.temperature or (None,), run.max_tokens, cast(Reading, run.stance), unset)
     check_cost_is_bounded({model: asked.max_tokens_of(model) for model in run.model}, settings)
     _refuse_what_a_model_never_takes(asked, settings)
     _refuse_what_no_minute_holds(grid, asked, settings)
@@ -232,6 +235,24 @@ def _load(path: Path) -> Dataset:
         return load(path)
     except OSError as error:
         raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+
+
+def _unset_max_tokens(out: Path, run: MillstoneOptions, settings: Settings) -> dict[str, int | None]:
+    """What calls to each model set where --max-tokens is not given. It is decided once: a run that has begun, also with
+    an earlier version, keeps what its manifest says."""
+    begun: Mapping[str, int | None] = {}
+    if run.max_tokens is None and (out / MANIFEST).exists():
+        # Whether the folder can be used at all, and is this run's, is found out when it is opened.
+        with suppress(LocalFault):
+            manifest = read_manifest(out)
+            had = (manifest.get("options") or {}).get("millstone") or {}
+            found = (manifest.get("specification") or {}).get("max_tokens")
+            if had.get("max_tokens") is None and isinstance(found, dict):
+                begun = found
+    return {
+        model: begun[model] if model in begun else default_max_tokens(model, settings.facts_of(model).thinks)
+        for model in run.model
+    }
 
 
 def _refuse_what_a_model_never_takes(asked: Asked, settings: Settings) -> None:

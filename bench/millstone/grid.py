@@ -246,8 +246,11 @@ def calls(
 _OPENAI_OR_LLAMA = re.compile(r"llama|(?:^|[/:])(?:gpt-|chatgpt-|o[0-9])")
 
 
-def default_max_tokens(model: str) -> int | None:
-    """What the protocol allows an answer, by the model's name after the provider: 600, 100, or not sent."""
+def default_max_tokens(model: str, thinks: bool | None = None) -> int | None:
+    """What the protocol allows an answer, by the model's name after the provider: 600, 100, or not sent. To models that
+    think before they answer (`thinks`) it is not sent: so few tokens would all go into thinking."""
+    if thinks:
+        return None
     name = model.partition("/")[2].lower()
     if "claude" in name:
         return 600

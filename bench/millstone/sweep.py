@@ -31,12 +31,14 @@ _SPREAD = 20
 
 
 class Asked(Struct, frozen=True):
-    """Who is asked and how. `max_tokens` None: what the protocol gives each model."""
+    """Who is asked and how. `max_tokens` None: what `unset` says of each model, which was decided when the run began;
+    of a model that it does not name, what the protocol gives it by its name."""
 
     models: tuple[str, ...]
     temperatures: tuple[float | None, ...] = (None,)
     max_tokens: int | None = None
     reading: Reading = "paper"
+    unset: Mapping[str, int | None] = {}
 
     def __post_init__(self) -> None:
         for name, values in (("models", self.models), ("temperatures", self.temperatures)):
@@ -47,7 +49,9 @@ class Asked(Struct, frozen=True):
         return [Pair(model, temperature) for model in self.models for temperature in self.temperatures]
 
     def max_tokens_of(self, model: str) -> int | None:
-        return self.max_tokens if self.max_tokens is not None else default_max_tokens(model)
+        if self.max_tokens is not None:
+            return self.max_tokens
+        return self.unset[model] if model in self.unset else default_max_tokens(model)
 
 
 class Runner(Protocol):

@@ -190,7 +190,8 @@ def _call_of_run(options: argparse.Namespace) -> tuple[Call, Settings, list[str]
     model = _one("--model", options.model, run.model)
     temperature = _one("--temperature", options.temperature, run.temperature or (None,))
     grid = _grid(run)
-    max_tokens = Asked(run.model, max_tokens=run.max_tokens).max_tokens_of(model)
+    limits = manifest["specification"].get("max_tokens") or {}
+    max_tokens = Asked(run.model, max_tokens=run.max_tokens, unset=limits).max_tokens_of(model)
     call = next(calls(grid, model, temperature, max_tokens, lambda other: other != item_id), None)
     if call is None:
         raise UsageError(

@@ -326,7 +326,8 @@ def test_calls_are_made_one_at_a_time(tiny: Dataset) -> None:
     ],
 )
 def test_max_tokens_follow_the_models_name(model: str, tokens: int | None) -> None:
-    assert default_max_tokens(model) == tokens
+    assert default_max_tokens(model) == default_max_tokens(model, thinks=False) == tokens
+    assert default_max_tokens(model, thinks=True) is None
 
 
 @pytest.mark.parametrize(("protocol", "citations"), VARIANTS)

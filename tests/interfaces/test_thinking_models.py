@@ -1,0 +1,137 @@
+"""A model that thinks before it answers: what it is allowed, what its silence costs, and what a limit on cost needs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Provider, lines_of
+
+from millstream.engine.run_folder import manifest_hash, specification_hash
+
+from .conftest import CommandLine
+
+GRID = ("millstone", "--limit", "1", "--templates", "1", "--trials", "5", "--concurrency", "2", "--cache", "cache")
+PROMPTS = 55
+
+
+def of(provider: Provider, model: str, *more: str) -> tuple[str, ...]:
+    return (*GRID, "--model", model, "--base-url", provider.base_url, "--no-progress", "--no-report", *more)
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return found
+
+
+def test_a_model_whose_first_answers_are_all_cut_and_empty_stops_and_a_resumed_run_sends_no_more(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    done = cli("run", *of(provider, "sim/thinking", "--max-tokens", "100", "--out", "run"))
+    sent = provider.calls()
+    assert done.code == 4 and 20 <= sent <= 21
+    records = lines_of(tmp_path / "run/records.jsonl")
+    assert {(line["status"], line["truncated"], line["text"]) for line in records} == {("ok", True, "")}
+    assert f"{PROMPTS - sent} prompts are pending: sim/thinking: its first {sent} answers were all cut off" in done.out
+    assert "raise --max-tokens N" in done.out and "another --max-tokens and another --out" in done.out
+    again = cli("resume", "run", "--no-progress", "--no-report", "--json")
+    assert (again.code, provider.calls()) == (4, sent)
+    [stop] = json.loads(again.out)["runs"][0]["stops"]
+    assert (stop["lane"], stop["reason"]) == ("sim/thinking", "truncated")
+    # The same prompts under another name are stopped by what the cache holds.
+    other = cli("run", *of(provider, "sim/thinking", "--max-tokens", "100", "--out", "other"))
+    assert (other.code, provider.calls()) == (4, sent)
+
+
+def test_a_run_whose_earlier_answers_were_useful_goes_on(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    # With 250 tokens it answers baselines, which come first in a folder that holds answers already.
+    done = cli("run", *of(provider, "sim/thinking", "--max-tokens", "250", "--out", "run"))
+    assert done.code != 4 and provider.calls() == PROMPTS
+    records = lines_of(tmp_path / "run/records.jsonl")
+    assert {line["truncated"] for line in records if line["config"] == "baseline"} == {False}
+    assert {line["text"] for line in records if line["config"] != "baseline"} == {""}
+
+
+def test_a_model_known_to_think_is_sent_no_max_tokens_and_answers(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "lab.toml").write_text(
+        f'[providers.lab]\nbase_url = "{provider.base_url}"\n[models."lab/thinking"]\nthinks = true\n'
+    )
+    more = ("--config", "lab.toml", "--no-progress", "--no-report")
+    assert cli("run", *GRID, "--model", "lab/thinking", *more, "--out", "run").code == 0
+    assert manifest_of(tmp_path / "run")["specification"]["max_tokens"] == {"lab/thinking": None}
+    assert not any(line["truncated"] for line in lines_of(tmp_path / "run/records.jsonl"))
+
+
+@pytest.mark.parametrize("way", ["resume", "run"])
+def test_what_a_run_began_with_is_kept_whatever_the_table_says_later(
+    cli: CommandLine, provider: Provider, tmp_path: Path, way: str
+) -> None:
+    """As a run of an earlier version, or of an earlier table."""
+    command = of(provider, "openai/gpt-5-mini", "--out", "run", "--mode", "strict")
+    assert cli("run", *command).code == 3
+    path = tmp_path / "run/manifest.json"
+    manifest = manifest_of(tmp_path / "run")
+    assert manifest["specification"]["max_tokens"] == {"openai/gpt-5-mini": None}
+    manifest["specification"]["max_tokens"] = {"openai/gpt-5-mini": 100}
+    manifest["specification_hash"] = specification_hash(manifest["specification"])
+    manifest["manifest_hash"] = manifest_hash(manifest)
+    path.write_text(json.dumps(manifest))
+    done = cli(*(("run", *command) if way == "run" else ("resume", "run", "--no-progress", "--no-report")))
+    assert done.code == 3, done.err
+    assert manifest_of(tmp_path / "run")["specification"]["max_tokens"] == {"openai/gpt-5-mini": 100}
+
+
+CONFIG = """
+[providers.lab]
+base_url = "{url}"
+[prices."lab/steady"]
+input = 1.0
+output = 10.0
+"""
+
+
+def test_a_limit_on_cost_needs_to_know_how_long_an_answer_can_be(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    config = tmp_path / "lab.toml"
+    config.write_text(CONFIG.format(url=provider.base_url))
+    more = ("--config", "lab.toml", "--max-cost", "1", "--no-progress", "--no-report")
+    for verb in (("run", "--out", "run"), ("plan",), ("plan", "--pilot", "5")):
+        done = cli(verb[0], *GRID, "--model", "lab/steady", *more[:-1] if verb[0] == "plan" else more, *verb[1:])
+        assert done.code == 2 and len(done.err.splitlines()) == 1, done.err
+        assert 'max_output under [models."lab/steady"]' in done.err and "--max-tokens" in done.err
+    assert provider.calls() == 0 and not (tmp_path / "run").exists()
+    assert cli("run", *GRID, "--model", "lab/steady", *more, "--max-tokens", "50", "--out", "set").code == 0
+    config.write_text(CONFIG.format(url=provider.base_url) + '[models."lab/steady"]\nmax_output = 4096\n')
+    assert cli("run", *GRID, "--model", "lab/steady", *more, "--out", "known").code == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ("thinks = 1", "thinks: expected true or false, got 1"),
+        ("max_output = 0", "max_output: expected a whole number of tokens"),
+        ("max_ouput = 5", "max_ouput"),
+        ("", "expected one of thinks, max_output"),
+    ],
+)
+def test_a_row_of_a_model_is_checked(cli: CommandLine, tmp_path: Path, row: str, told: str) -> None:
+    (tmp_path / "bad.toml").write_text(f'[models."mylab/x"]\n{row}\n')
+    done = cli("plan", "millstone", "--model", "sim/open", "--config", "bad.toml")
+    assert done.code == 2 and told in done.err
+
+
+def test_a_plan_reckons_with_the_longest_thoughts_and_says_so(cli: CommandLine, tmp_path: Path) -> None:
+    more = ("--limit", "1", "--trials", "1", "--templates", "1", "--json")
+    [found] = json.loads(cli("plan", "millstone", "--model", "gemini/gemini-2.5-pro", *more).out)["runs"]
+    [model] = found["models"]
+    assert (model["max_tokens"], model["thinks"], model["output_tokens"]) == (None, True, [11, 11 * 65_536])
+    said = cli("plan", "millstone", "--model", "gemini/gemini-2.5-pro", *more[:-1]).out
+    assert "thinks before it answers and is sent no max_tokens: the upper figures take 65,536 tokens" in said
+    (tmp_path / "own.toml").write_text('[models."xai/grok-5"]\nthinks = true\n[prices."xai/grok-5"]\ninput=1\noutput=1')
+    told = cli("plan", "millstone", "--model", "xai/grok-5", "--config", "own.toml", *more[:-1]).out
+    assert "11 or more" in told and "not known" in told and 'give max_output under [models."xai/grok-5"]' in told
