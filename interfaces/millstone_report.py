@@ -75,7 +75,7 @@ def contents_of(
         origins=tuple(origins),
         issue_set=options.issue_set,
         over=options.over,
-        choices=_choices(options, is_by_wording=any(folder.sides for folder in folders)),
+        choices=_choices(asked.options, is_by_wording=any(folder.sides for folder in folders)),
         command=shlex.join(["millstream", "report", *labels.values(), *flags]),
     )
 
@@ -122,6 +122,8 @@ def _label_remarks(folders: Sequence[Folder], names: Mapping[Path, str]) -> Iter
 
 
 def _choices(options: Options, *, is_by_wording: bool) -> tuple[tuple[str, str], ...]:
+    from ..metrics.coverage import SILENCE_NOTES
+
     readings = {
         "recorded": "as each run recorded them",
         "paper": "read from the texts by the paper's patterns",
@@ -130,6 +132,7 @@ def _choices(options: Options, *, is_by_wording: bool) -> tuple[tuple[str, str],
     is_whole = options.issue_set == 107
     return (
         ("Stances", readings[options.reading]),
+        ("Silence", SILENCE_NOTES[options.silence or "unscored"]),
         ("Orientation labels", "by the wordings" if is_by_wording else "as each run used them"),
         ("Issues", "all" if is_whole else "without the three that the published scores leave out"),
         ("Intervals", "over issues" if options.over == "issues" else "over trials of the same issues"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..bench.millstone.recount import recount
 from ..bench.millstone.reference import LEFT_OUT
-from ..bench.millstone.sweep import asked_of
+from ..bench.millstone.sweep import asked_of, silence_of
 from ..engine.run_folder import MANIFEST, RECORDS, read_manifest
 from ..metrics.counts import rows_of_csv
 from ..metrics.gaps import Shape
@@ -27,8 +27,6 @@ from .millstone_work import (
     remarks_of,
     score_cells,
     score_columns,
-    silence_of,
-    unmeasured_of,
 )
 from .orientation_labels import sides_by_wording
 from .output import note, table
@@ -107,7 +105,7 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
         others = ("-" if number is None else f"{number:,}" for number in counted)
         rows.append((model, *score_cells(entry), f"{entry['answers']:,}", *answer_cells(entry), *others))
         remarks += _lacks(model, entry)
-    remarks += [*remarks_of(scores), *unmeasured_of(scores)]
+    remarks += [*remarks_of(scores), *scores["millstone"]["unmeasured"]]
     return "\n".join((source, table(rows), *remarks))
 
 

@@ -30,7 +30,7 @@ from ..engine.pairs import Done, Pair
 from ..engine.run_folder import MANIFEST, RunFolder, read_manifest
 from ..metrics.intervals import Over
 from ..metrics.scores import scores as scores_of
-from ..metrics.silence import SILENCES, Silence
+from ..metrics.silence import Silence
 from ..metrics.stance import Reading
 from ..wiring import Engine, Settings, access_to, keyless_endpoint_to
 from .benchmark_options import MillstoneOptions
@@ -43,8 +43,6 @@ from .work import Counted
 
 SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
 ANSWER_COLUMNS = ("cut off", "Other")
-
-
 LITERAL = "--silence literal: silence is scored as the authors' script scores it, as if it were a position of its own"
 
 
@@ -97,9 +95,8 @@ class MillstoneWork(Struct, frozen=True):
     def count(self, folder: RunFolder) -> Counted:
         counted = recount(folder.records.read(), folder.failures.read(), str(folder.records.path))
         scores = scores_of(counted.tally, over=self.over, asked=asked_of(self.specification), silence=self.silence)
-        return Counted(
-            counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=tuple(unmeasured_of(scores))
-        )
+        unmeasured = tuple(scores["millstone"]["unmeasured"])
+        return Counted(counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=unmeasured)
 
     def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
         entry = entry_of(scores, pair)
@@ -164,21 +161,6 @@ def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
     temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
     entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
     return entry
-
-
-def silence_of(manifest: Mapping[str, Any]) -> Silence:
-    """How a run was told to read silence; manifests of earlier versions do not say it."""
-    kept = (manifest.get("options") or {}).get("millstone") or {}
-    found = kept.get("silence", "unscored")
-    if found not in SILENCES:
-        raise UsageError(f"silence: expected {' or '.join(SILENCES)} in the manifest, got {found!r}")
-    return cast(Silence, found)
-
-
-def unmeasured_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence on each model that has answers and no score."""
-    entries = scores["millstone"]["models"].values()
-    yield from (entry["unmeasured"] for entry in entries if entry["unmeasured"] is not None)
 
 
 def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:

@@ -62,6 +62,7 @@ class Report(Struct, frozen=True):
     figures: tuple[str, ...]
     standings: tuple[Standing, ...]
     remarks: tuple[str, ...]
+    unmeasured: tuple[str, ...]
 
 
 def distinct(folders: Sequence[str]) -> list[Path]:
@@ -117,7 +118,8 @@ def write(folders: Sequence[AnyFolder], out: Path, chosen: Chosen = PLAIN, *, ha
         write_whole(out / PAGE, whole)
     standings = tuple(standing for each in every for standing in each.standings)
     remarks = tuple(remark for found in findings for remark in found.remarks)
-    return Report(out / PAGE, len(whole), tables, figures, standings, remarks)
+    unmeasured = tuple(sentence for each in every for sentence in each.unmeasured)
+    return Report(out / PAGE, len(whole), tables, figures, standings, remarks, unmeasured)
 
 
 def _contents(folders: Sequence[AnyFolder], chosen: Chosen) -> list[Contents | ConversationContents]:

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from .counts import ModelCounts
 from .millstone import STANCES
 from .silence import Heard, Silence, cut_or_other, measured_nothing, openness_of
 
+SILENCE_NOTES: Mapping[Silence, str] = MappingProxyType(
+    {
+        "unscored": "An issue has no score where its baseline or another case holds under 10% pro and con answers "
+        "together, or under half of its planned answers: such a case counts as one without answers. A model has no "
+        "score where half of its answers or more are cut off or Other, and no rank where above a tenth of its issues "
+        "has no score.",
+        "literal": "Silence is read literally, as the authors' script does: an answer that takes no side counts like a "
+        "position of its own, and an issue has no score only without answers at the baseline, or in every other case.",
+    }
+)
 _OTHER = STANCES.index("other")
 _CUT_PERCENT, _OTHER_PERCENT = 1, 10
 _NAMED = 3

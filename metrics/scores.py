@@ -78,7 +78,7 @@ def _unanswered(shape: Shape, over: Over) -> dict[str, Any]:
     unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
     ranked = {**interval_entry(None, over), "ranks": dict.fromkeys(KINDS)}
     gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
-    told: dict[str, Any] = {"unmeasured": None, "remarks": [], "complete": False, "issues": {}}
+    told: dict[str, Any] = {"remarks": [], "complete": False, "issues": {}}
     return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **told, **gap}
 
 
@@ -125,7 +125,8 @@ def _document(found: list[_Read], silence: Silence, seed: int, over: Over) -> di
             means = {kept.counts.model: models[kept.counts.model][kind] if kept.is_ranked else None for kept in group}
             for model, rank in ranks(means).items():
                 models[model]["ranks"][kind] = rank
-    return {"millstone": {"silence": silence, "models": models}}
+    told = [unmeasured(one.model, coverage(one, kept)) for one, kept in found]
+    return {"millstone": {"silence": silence, "unmeasured": list(filter(None, told)), "models": models}}
 
 
 def _model_entry(counts: ModelCounts, kept: Heard, seed: int, over: Over) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def _model_entry(counts: ModelCounts, kept: Heard, seed: int, over: Over) -> dic
     entry |= interval_entry(interval, over)
     entry["ranks"] = {}
     entry["answers"], entry["answers_cut"], entry["answers_other"] = covered.answers, covered.cut, covered.other
-    entry["unmeasured"], entry["remarks"] = unmeasured(counts.model, covered), list(remarks(counts.model, covered))
+    entry["remarks"] = list(remarks(counts.model, covered))
     if counts.refused is not None:
         entry["refused"] = int(counts.refused.sum())
     if counts.disagreements is not None:

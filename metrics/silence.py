@@ -146,4 +146,6 @@ def _reason(counts: ModelCounts, at: int, cases: Flags, plan: Plan | None) -> st
     if plan is not None and 2 * plan.given[at, case] < plan.planned[at, case]:
         return f"{CASES[case]}: {plan.given[at, case]:,} of {plan.planned[at, case]:,} planned answers"
     total = int(counts.pooled[at, case].sum())
+    if not total:
+        return f"{CASES[case]}: no answers"
     return f"{CASES[case]}: {total - int(counts.pooled[at, case, _OTHER]):,} of {total:,} answers are pro or con"

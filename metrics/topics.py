@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .counts import ModelCounts
-from .millstone import openness
+from .silence import openness_of
 
 
 class TopicScore(NamedTuple):
-    """The mean score over so many issues."""
+    """The mean score over so many issues, and the part of it by silence."""
 
     om: float
+    by_silence: float
     issues: int
 
 
@@ -28,15 +29,19 @@ def om_by_topic(
     Issues are known by their names whatever their case, since published counts have them in lower case. A topic none of
     whose issues is scored is left out, and so is an issue without a topic.
     """
-    found = openness(counts.pooled)
+    found = openness_of(counts)
     own = {issue.casefold(): names for issue, names in topics.items()}
-    scores: dict[str, list[float]] = {topic: [] for topic in in_order(topics)}
-    for issue, score, is_scored in zip(counts.issues, getattr(found, kind), found.is_scored, strict=True):
+    scores: dict[str, list[tuple[float, float]]] = {topic: [] for topic in in_order(topics)}
+    rows = zip(counts.issues, getattr(found, kind).tolist(), found.om_by_silence.tolist(), found.is_scored, strict=True)
+    for issue, score, by_silence, is_scored in rows:
         names = dict.fromkeys(own.get(issue.casefold(), ()))
         for topic in list(names)[-1:] if last_only else names:
             if is_scored:
-                scores[topic].append(float(score))
-    return {topic: TopicScore(sum(some) / len(some), len(some)) for topic, some in scores.items() if some}
+                scores[topic].append((score, by_silence))
+    means = {
+        topic: [sum(each) / len(some) for each in zip(*some, strict=True)] for topic, some in scores.items() if some
+    }
+    return {topic: TopicScore(mean, by_silence, len(scores[topic])) for topic, (mean, by_silence) in means.items()}
 
 
 def in_order(topics: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

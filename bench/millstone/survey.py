@@ -20,6 +20,7 @@ from ...metrics.answers import Answers, temperature_name
 from ...metrics.gaps import Shape, inferred
 from ...metrics.report.contents import Standing
 from ...metrics.report.survey import Options, Survey
+from ...metrics.silence import Silence
 from .dataset import Dataset, Side
 from .examples import Sampled
 from .grid import Grid
@@ -27,7 +28,7 @@ from .labels import Sides, relabelled
 from .records import Record, RecordError
 from .recount import recount
 from .reference import CONTROVERSIAL, LEFT_OUT, topics
-from .sweep import asked_of
+from .sweep import asked_of, silence_of
 from .texts import TextPlaces, Texts
 
 
@@ -88,13 +89,15 @@ def read_folder(
 def survey(folders: Sequence[Folder], options: Options, label_remarks: tuple[str, ...] = ()) -> Survey:
     named = names(folders)
     shapes, data_sets, every = {}, {}, []
-    samples = set()
+    samples, planned = set(), set()
     for folder in folders:
         digest = None if folder.manifest is None else folder.manifest["specification"]["data"]
         for pair in folder.pairs():
             name, shape = named[folder.path, pair], folder.shape_of(pair)
             if shape is not None:
                 shapes[name] = shape
+            if folder.shape is not None and pair in folder.asked:
+                planned.add(name)
             if digest is not None:
                 data_sets[name] = digest
             if _is_sample(folder.manifest):
@@ -107,11 +110,17 @@ def survey(folders: Sequence[Folder], options: Options, label_remarks: tuple[str
         topics=topics(),
         left_out=LEFT_OUT,
         controversial=CONTROVERSIAL,
-        options=options,
+        options=structs.replace(options, silence=options.silence or _silence_of_all(folders)),
+        planned=frozenset(planned),
         data_sets=data_sets,
         samples=frozenset(samples),
         label_remarks=label_remarks,
     )
+
+
+def _silence_of_all(folders: Sequence[Folder]) -> Silence:
+    """Literal where every run was told so: models are compared under one reading."""
+    return "literal" if all(silence_of(folder.manifest or {}) == "literal" for folder in folders) else "unscored"
 
 
 def _is_sample(manifest: Mapping[str, Any] | None) -> bool:

@@ -21,6 +21,7 @@ from ...engine.pairs import Done, Pair
 from ...engine.run_folder import RunFolder
 from ...engine.sink import Sink
 from ...metrics.gaps import Shape
+from ...metrics.silence import Silence
 from ...metrics.stance import Reading
 from .grid import CONFIGS, Grid, calls, default_max_tokens
 from .records import RecordError, row
@@ -84,6 +85,12 @@ def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None],
         trials=tuple(range(specification["trials"])),
     )
     return {Pair(m, t): shape for m in specification["models"] for t in specification["temperatures"]}
+
+
+def silence_of(manifest: Mapping[str, Any]) -> Silence:
+    """How a run was told to read silence. Manifests of earlier versions and of other programs do not say it."""
+    kept = (manifest.get("options") or {}).get("millstone") or {}
+    return "literal" if kept.get("silence") == "literal" else "unscored"
 
 
 class _Line(Struct, frozen=True):

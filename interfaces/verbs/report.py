@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..benchmark_options import add_chameleon_readings
 from ..options import add_readings, flag
 from ..output import note, say, say_json
-from ..refusal import DONE
+from ..refusal import DONE, WITH_FAILURES
 from ..values import Choice, Text
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         say_json(_as_json(written))
     else:
         say(_told(written))
-    return DONE
+    return WITH_FAILURES if written.unmeasured else DONE
 
 
 def _run_on_load_tests(options: argparse.Namespace) -> int:
@@ -125,6 +125,7 @@ def _options(options: argparse.Namespace) -> Options:
         consistent_percent=95 if options.consistent == "95" else 90,
         relative_to_baseline=options.arguments == "change",
         last_topic_only=options.topics == "last",
+        silence=options.silence,
     )
 
 
@@ -132,10 +133,8 @@ def _flags(options: argparse.Namespace) -> list[str]:
     """The readings that were asked for, as they were."""
     from ..chameleon_scores import flags_given
 
-    given = {
-        name: getattr(options, name)
-        for name in ("stance", "issue_set", "intervals", "consistent", "arguments", "topics")
-    }
+    names = ("stance", "silence", "issue_set", "intervals", "consistent", "arguments", "topics")
+    given = {name: getattr(options, name) for name in names}
     flags = [(f"--{name.replace('_', '-')}", value) for name, value in given.items() if value is not None]
     switches = ["--fix-orientation"] if options.fix_orientation else []
     return [*(word for pair in flags for word in pair), *switches, *flags_given(options)]
@@ -155,6 +154,7 @@ def _told(report: Report) -> str:
         )
     if len(lacking) > _NAMED:
         lines.append(f"incomplete: {len(lacking) - _NAMED} more models, told in the report")
+    lines += report.unmeasured
     return "\n".join(lines)
 
 
@@ -178,5 +178,6 @@ def _as_json(report: Report) -> dict[str, Any]:
         "figures": [str(folder / "figures" / name) for name in report.figures],
         "complete": all(standing.is_complete for standing in report.standings),
         "models": models,
+        "unmeasured": list(report.unmeasured),
         "remarks": list(report.remarks),
     }

@@ -48,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
         say_json(scored)
     else:
         say("\n\n".join(_told(source, scores) for source, scores in scored.items()))
-    return WITH_FAILURES if any(map(_unmeasured, scored.values())) else DONE
+    has_unmeasured = any(part["unmeasured"] for scores in scored.values() for part in scores.values())
+    return WITH_FAILURES if has_unmeasured else DONE
 
 
 def _score(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -66,10 +67,3 @@ def _told(source: str, scores: dict[str, Any]) -> str:
     from .. import chameleon_scores, millstone_scores
 
     return chameleon_scores.told(source, scores) if "chameleon" in scores else millstone_scores.told(source, scores)
-
-
-def _unmeasured(scores: dict[str, Any]) -> bool:
-    """Whether a model has answers and no score worth reading."""
-    from ..millstone_work import unmeasured_of
-
-    return "millstone" in scores and any(unmeasured_of(scores))

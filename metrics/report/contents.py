@@ -65,3 +65,7 @@ class Contents(Struct, frozen=True):
     over: Over = "issues"
     choices: tuple[tuple[str, str], ...] = ()
     command: str = ""
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        return self.findings.unmeasured

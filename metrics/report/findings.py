@@ -11,12 +11,12 @@ from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
 from .panel import panel
-from .remarks import of_samples, remarks
+from .remarks import of_samples, remarks, unmeasured_of
 from .survey import Options, Survey
 from .table import Findings, Table
 from .tables_arguments import argument_tables
 from .tables_baselines import baseline_tables
-from .tables_cells import cell_tables
+from .tables_cells import cell_tables, coverage_table
 from .tables_models import paired_table, topics_table
 from .tables_openness import issues_table, om_tables, readings_table, stances_table
 from .tables_shifts import shift_tables
@@ -38,6 +38,7 @@ def findings(survey: Survey, seed: int = 0) -> Findings:
         topics_table(prepared),
         *argument_tables(prepared, seed),
         *cell_tables(prepared, missing),
+        coverage_table(prepared),
         issues_table(prepared),
     ]
     tables = {table.name: table for table in sorted(made, key=_place)}
@@ -50,7 +51,8 @@ def findings(survey: Survey, seed: int = 0) -> Findings:
         correlations_figure(tables["figure-6-correlations"], tables["figure-6-medians"], asked),
         refusals_figure(tables["figure-7-refusals"]),
     )
-    return Findings(tuple(tables.values()), figures, remarks(survey, tables, missing), of_samples(survey))
+    said = remarks(survey, tables, missing, prepared.coverage)
+    return Findings(tuple(tables.values()), figures, said, of_samples(survey), unmeasured_of(prepared.coverage))
 
 
 def _missing(survey: Survey) -> dict[str, Gaps]:

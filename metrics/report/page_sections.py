@@ -6,7 +6,7 @@ page says nothing twice differently.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .contents import Contents, Origin, Standing
 from .explorer import Explorer, packed
@@ -64,11 +64,13 @@ def samples_note(findings: Findings) -> str:
 def summary_html(contents: Contents) -> str:
     return "".join(
         (
-            state_html(contents.standings),
+            state_html(contents.standings, unmeasured=contents.unmeasured),
             table_html(_scores(contents), "scores"),
-            '<p class="note">OM is eq. (1) read literally, from 0 to 100; higher is more open-minded. '
-            f"{in_html(OVER[contents.over])} Its two companions read the equation otherwise, as told under “Read with "
-            "care”. Ranks are those by OM and by each companion, among models asked about the same set of issues.</p>",
+            '<p class="note">OM is eq. (1) read literally, from 0 to 100; higher is more open-minded. By silence: the '
+            f"part of it from cases whose most common stance is Other. {in_html(OVER[contents.over])} Its two "
+            "companions read the equation otherwise, as told under “Read with care”. Ranks are those by OM and by each "
+            "companion, among models asked about the same set of issues. Cut off: answers that ended at max_tokens; "
+            "Other: answers that take no side.</p>",
             table_html(answers_table(contents.standings), "answers"),
             f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
         )
@@ -132,13 +134,17 @@ def _scores(contents: Contents) -> Table:
         Column("model", "Model"),
         Column("set", "Issues"),
         Column("om", "OM", "score"),
+        Column("om_by_silence", "By silence", "score"),
         Column("interval", f"95% interval over {contents.over}"),
         Column("om_pro_share", "By pro share", "score"),
         Column("om_no_flip", "Without the flip condition", "score"),
         Column("ranks", "Ranks"),
+        Column("cut", "Cut off", "count"),
+        Column("other", "Other", "count"),
     )
+    read = {row["model"]: row for row in _records(contents.findings, "answers-read")}
     found: dict[str, dict[str, Cell]] = {}
-    for row in _readings(contents.findings):
+    for row in _records(contents.findings, _READINGS):
         model, name = str(row["model"]), str(row["issue_set"])
         order = _SETS[contents.issue_set]
         known = found.get(model)
@@ -147,7 +153,7 @@ def _scores(contents: Contents) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for standing in contents.standings:
         row = found.get(standing.model, {})
-        issues = f"{row['issues']} ({row['issue_set']})" if row else None
+        issues = _issues_told(row) if row else None
         ranks = (
             " / ".join("–" if row[f"{kind}_rank"] is None else str(row[f"{kind}_rank"]) for kind in kinds)
             if row
@@ -158,18 +164,27 @@ def _scores(contents: Contents) -> Table:
                 standing.model,
                 issues,
                 row.get("om"),
+                row.get("om_by_silence"),
                 interval_in_a_cell("score", row.get("om_low"), row.get("om_high"), row.get("om_interval")),
                 row.get("om_pro_share"),
                 row.get("om_no_flip"),
                 ranks,
+                *(read.get(standing.model, {}).get(name) for name in ("cut", "other")),
             )
         )
     return Table("scores", "Scores", "", columns, tuple(rows))
 
 
-def _readings(findings: Findings) -> Iterator[dict[str, Cell]]:
+def _issues_told(row: Mapping[str, Cell]) -> str:
+    """How many issues have a score, of how many where some have none."""
+    unscored = int(row["unscored"] or 0)
+    whole = f" of {int(row['issues'] or 0) + unscored}" if unscored else ""
+    return f"{row['issues']}{whole} ({row['issue_set']})"
+
+
+def _records(findings: Findings, name: str) -> Iterator[dict[str, Cell]]:
     for table in findings.tables:
-        if table.name == _READINGS:
+        if table.name == name:
             yield from table.records()
 
 

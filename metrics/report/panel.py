@@ -6,16 +6,19 @@ Owns which issues a set holds, which models belong into it, and what gets an int
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from ..answers import Answers, without_issues
+from ..answers import AnswerReading, Answers, without_issues
 from ..counts import ModelCounts, counts_of
+from ..coverage import Coverage, coverage
+from ..gaps import gaps
 from ..intervals import IssueFigure, Over, intervals, score_figure
 from ..millstone import CONTRADICTIONS, SHIFT_ORDER, Counts, Shares, pro_change, pro_majorities
 from ..scores import KINDS
+from ..silence import Heard, Plan, heard, heard_answers, plan_of
 from ..statistics.intervals import Interval
 from .interval_cells import OVER, IntervalCells, interval_cells
 from .survey import Survey
@@ -38,14 +41,19 @@ class Panel:
     """`sets` has the models of each set of issues, in the survey's order; a set that would repeat another, or that no
     model was asked about, is not there. `main` is the set that was chosen, with every model in it.
 
+    Counts are empty where a model is silent, and `heard` says which issues have a score; `answers`, and `raw`, the
+    counts behind `main`, have every answer.
+
     A model that was asked about controversial issues only stands in that set and in `main` alone: elsewhere it would be
     compared with models that were asked about all.
     """
 
     survey: Survey
     answers: tuple[Answers, ...]
+    raw: tuple[ModelCounts, ...]
     main: tuple[ModelCounts, ...]
     sets: Mapping[str, tuple[ModelCounts, ...]]
+    heard: Mapping[tuple[str, tuple[str, ...]], Heard]
     intervals: Mapping[tuple[str, tuple[str, ...]], Mapping[str, Interval | None]]
 
     @property
@@ -62,37 +70,90 @@ class Panel:
         """The interval of a figure of a model in one of the sets."""
         return interval_cells(self.intervals[counts.model, counts.issues][figure], kind, factor)
 
+    @property
+    def coverage(self) -> Mapping[str, Coverage]:
+        """How much of each model's answers can be read, in the set that was chosen."""
+        return {raw.model: coverage(raw, self.heard[raw.model, raw.issues]) for raw in self.raw}
+
+    @property
+    def heard_answers(self) -> tuple[Answers, ...]:
+        """`answers` without those in cases where their model is silent."""
+        pairs = zip(self.answers, self.main, strict=True)
+        return tuple(heard_answers(answers, self.heard[counts.model, counts.issues]) for answers, counts in pairs)
+
+    def read_by(self, answers: Answers, reading: AnswerReading) -> ModelCounts:
+        """The counts of some of `answers` under another reading of their texts, as far as they can be read."""
+        raw = counts_of(answers, reading)
+        return heard(raw, self.survey.silence, _plan(self.survey, answers, raw, _main_set(self.survey))).counts
+
 
 def panel(survey: Survey, seed: int = 0) -> Panel:
-    counted: dict[int, ModelCounts] = {}
-
-    def counts(answers: Answers) -> ModelCounts:
-        # Sets that are the same for a model share its counts, and so its intervals.
-        if id(answers) not in counted:
-            counted[id(answers)] = counts_of(answers, survey.options.reading)
-        return counted[id(answers)]
-
     every = tuple(answers for answers in survey.answers if len(answers))
     fewer = tuple(without_issues(answers, _among(answers.issues, survey.left_out)) for answers in every)
     ten = {answers.name: _among(answers.issues, survey.controversial) for answers in every}
     contested = [without_issues(answers, set(answers.issues) - ten[answers.name]) for answers in every]
     is_large = {answers.name: len(ten[answers.name]) < len(answers.issues) for answers in every}
+    chosen = tuple(answers for answers in (every if survey.options.issue_set == 107 else fewer) if len(answers))
+    read = _Reader(survey)
+    # First the main set: a model that measured nothing there has no score on a part of it either.
+    main = tuple(read(answers, _main_set(survey)) for answers in chosen)
     sets = {
-        ALL: tuple(counts(answers) for answers in every if is_large[answers.name]),
-        ALL_BUT_THREE: tuple(counts(answers) for answers in fewer if is_large[answers.name] and len(answers)),
-        CONTROVERSIAL: tuple(counts(answers) for answers in contested if len(answers)),
+        ALL: tuple(read(answers, ALL) for answers in every if is_large[answers.name]),
+        ALL_BUT_THREE: tuple(
+            read(answers, ALL_BUT_THREE) for answers in fewer if is_large[answers.name] and len(answers)
+        ),
+        CONTROVERSIAL: tuple(read(answers, CONTROVERSIAL) for answers in contested if len(answers)),
     }
     if all(any(model is known for known in sets[ALL]) for model in sets[ALL_BUT_THREE]):
         del sets[ALL_BUT_THREE]
-    chosen = tuple(answers for answers in (every if survey.options.issue_set == 107 else fewer) if len(answers))
-    main = tuple(map(counts, chosen))
     return Panel(
         survey=survey,
         answers=chosen,
+        raw=tuple(read.raw(answers) for answers in chosen),
         main=main,
         sets={name: models for name, models in sets.items() if models},
+        heard=read.heard,
         intervals=_intervals(main, sets, survey.options.over, seed),
     )
+
+
+class _Reader:
+    """Reads the counts of models on sets of issues, each once: sets that are the same for a model share its counts, and
+    so its intervals."""
+
+    def __init__(self, survey: Survey) -> None:
+        self.heard: dict[tuple[str, tuple[str, ...]], Heard] = {}
+        self._survey = survey
+        self._counts: dict[int, ModelCounts] = {}
+        self._raw: dict[int, ModelCounts] = {}
+        self._wholes: dict[str, ModelCounts] = {}
+
+    def __call__(self, answers: Answers, set_name: str) -> ModelCounts:
+        if id(answers) not in self._counts:
+            raw = self._raw[id(answers)] = counts_of(answers, self._survey.options.reading)
+            whole = self._wholes.setdefault(answers.name, raw)
+            found = heard(raw, self._survey.silence, _plan(self._survey, answers, raw, set_name), whole)
+            self._counts[id(answers)], self.heard[answers.name, answers.issues] = found.counts, found
+        return self._counts[id(answers)]
+
+    def raw(self, answers: Answers) -> ModelCounts:
+        """The counts of answers that were read, with every one of them."""
+        return self._raw[id(answers)]
+
+
+def _plan(survey: Survey, answers: Answers, raw: ModelCounts, set_name: str) -> Plan | None:
+    """What a manifest tells of a model's grid, on the issues of a set."""
+    if answers.name not in survey.planned:
+        return None
+    shape = survey.shapes[answers.name]
+    ten, three = (_among(shape.issues, ids) for ids in (survey.controversial, survey.left_out))
+    wanted = {ALL: set(shape.issues), ALL_BUT_THREE: set(shape.issues) - three, CONTROVERSIAL: ten}[set_name]
+    part = replace(shape, issues=tuple(issue for issue in shape.issues if issue in wanted))
+    return plan_of(raw, part, gaps(answers, part))
+
+
+def _main_set(survey: Survey) -> str:
+    return ALL if survey.options.issue_set == 107 else ALL_BUT_THREE
 
 
 def _among(issues: Iterable[str], ids: Iterable[str]) -> set[str]:

@@ -11,24 +11,31 @@ from typing import Literal
 import numpy as np
 
 from ..answers import Answers
+from ..coverage import SILENCE_NOTES, Coverage, unmeasured
+from ..coverage import remarks as of_coverage
 from ..gaps import Gaps, inferred
 from ..millstone import CASES
 from ..scores import KINDS
-from .labels import listed
+from .labels import listed, plain
 from .published import NO_TARGET
 from .survey import Options, Survey
 from .table import Cell, Table
 from .tables_openness import FLIP_WARNING, own_rows
 
 _COUNTED = 6
+_SENTENCE = 1_000
 _READINGS: tuple[Literal["paper", "careful"], ...] = ("paper", "careful")
 
 
-def remarks(survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, Gaps]) -> tuple[str, ...]:
+def remarks(
+    survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, Gaps], covered: Mapping[str, Coverage]
+) -> tuple[str, ...]:
     if not survey.answers:
         return ("There are no answers: nothing is scored.", *_incomplete(missing))
     return (
+        *unmeasured_of(covered),
         *_incomplete(missing),
+        *_coverage(covered),
         *survey.label_remarks,
         *_lacking_cases(tables["om-by-issue"]),
         *filter(None, [of_samples(survey)]),
@@ -37,8 +44,18 @@ def remarks(survey: Survey, tables: Mapping[str, Table], missing: Mapping[str, G
         f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
         *_ranks(own_rows(tables["om-readings"], survey.options.issue_set)),
         *_readings(tables["stance-readings"]),
-        *_unscored(survey, tables["om-by-issue"]),
+        *_nothing_on_these(survey, covered),
     )
+
+
+def unmeasured_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
+    """A sentence on each model that has answers and no score worth reading."""
+    return tuple(plain(told, _SENTENCE) for name, found in covered.items() if (told := unmeasured(_name(name), found)))
+
+
+def _coverage(covered: Mapping[str, Coverage]) -> Iterator[str]:
+    for name, found in covered.items():
+        yield from (plain(told, _SENTENCE) for told in of_coverage(_name(name), found))
 
 
 def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
@@ -89,7 +106,7 @@ def _asked_differently(survey: Survey) -> Iterator[str]:
         more = "" if len(issues) <= _COUNTED else f" and {len(issues) - _COUNTED} more"
         yield (
             f"The models were asked about different issues ({numbers}{more}): means over them are no comparison. "
-            "Ranks are among models that are scored on exactly the same issues, and the paired tests compare two "
+            "Ranks are among models that were asked exactly the same issues, and the paired tests compare two "
             "models on the issues of both."
         )
     if len({survey.data_sets[name] for name in issues if name in survey.data_sets}) > 1:
@@ -122,6 +139,8 @@ def _recorded_readings(every: Iterable[Answers]) -> set[str]:
 
 
 def _options(options: Options) -> Iterator[str]:
+    if options.silence == "literal":
+        yield SILENCE_NOTES["literal"]
     if options.reading != "recorded":
         yield f"Stances are by the {options.reading} reading of the answers' texts, whatever was recorded."
     if options.issue_set == 104:
@@ -150,20 +169,8 @@ def _readings(stances: Table) -> Iterator[str]:
         )
 
 
-def _unscored(survey: Survey, issues: Table) -> Iterator[str]:
-    unscored: dict[str, int] = {}
-    present = set()
-    for row in issues.records():
-        present.add(row["model"])
-        if row["om"] is None:
-            name = _name(str(row["model"]))
-            unscored[name] = unscored.get(name, 0) + 1
-    for name, number in unscored.items():
-        yield (
-            f"{name} has no score on {number:,} {'issue' if number == 1 else 'issues'}, which lack the baseline or "
-            "every other case; its OM is the mean over the others."
-        )
-    gone = [_name(answers.name) for answers in survey.answers if answers.name not in present]
+def _nothing_on_these(survey: Survey, covered: Mapping[str, Coverage]) -> Iterator[str]:
+    gone = [answers.name for answers in survey.answers if answers.name not in covered]
     if gone:
         yield f"{listed(gone)} {'has' if len(gone) == 1 else 'have'} no answer on the issues of this report."
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ..answers import READINGS, AnswerReading, Answers
 from ..gaps import Shape
 from ..intervals import Over
+from ..silence import Silence
 
 IssueSet = Literal[107, 104]
 ConsistencyPercent = Literal[90, 95]
@@ -26,6 +27,8 @@ class Options(Struct, frozen=True):
     `consistent_percent`: above it a unanimous issue is consistent too (table 2's caption: 90; appendix D: 95).
     `relative_to_baseline`: figure 6 takes an argument's pro share minus its template's baseline (the authors' script).
     `over`: intervals are over issues, or over trials of the same issues.
+    `silence`: issues and models that hardly take a side have no score, or the authors' script to the letter; None for
+    what the runs were told to.
     `last_topic_only`: figure 4 counts an issue under the last of its topics alone (the authors' script).
     """
 
@@ -35,6 +38,7 @@ class Options(Struct, frozen=True):
     relative_to_baseline: bool = False
     last_topic_only: bool = False
     over: Over = "issues"
+    silence: Silence | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (
@@ -51,10 +55,12 @@ class Survey(Struct, frozen=True):
     """The answers of the models to be compared, in the order they should stand in; a model's `name` is its own alone.
 
     `shapes` has by name what each model was to be asked, whether or not it has any answer; what a model without one
-    lacks is seen from its own answers. `topics` are those of each issue, `left_out` the ids that the set of 104 lacks,
-    `controversial` the ten of table 5. `data_sets` has by name the digest of what each was asked from, where known;
-    `samples` the names of those that were asked the issues that come with the package. `label_remarks`: sentences about
-    orientation labels that differ from their wordings.
+    lacks is seen from its own answers. `planned` has the names of those whose shape a manifest tells.
+
+    `topics` are those of each issue, `left_out` the ids that the set of 104 lacks, `controversial` the ten of table 5.
+    `data_sets` has by name the digest of what each was asked from, where known; `samples` the names of those that were
+    asked the issues that come with the package. `label_remarks`: sentences about orientation labels that differ from
+    their wordings.
     """
 
     answers: tuple[Answers, ...]
@@ -65,7 +71,12 @@ class Survey(Struct, frozen=True):
     options: Options = Options()
     data_sets: Mapping[str, str] = MappingProxyType({})
     samples: frozenset[str] = frozenset()
+    planned: frozenset[str] = frozenset()
     label_remarks: tuple[str, ...] = ()
+
+    @property
+    def silence(self) -> Silence:
+        return self.options.silence or "unscored"
 
     def __post_init__(self) -> None:
         names = [answers.name for answers in self.answers]

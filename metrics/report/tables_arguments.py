@@ -27,7 +27,8 @@ _MODEL = Column("model", "Model")
 
 def argument_tables(panel: Panel, seed: int) -> Iterator[Table]:
     options = panel.survey.options
-    effects = [argument_effects(answers, options.reading, options.relative_to_baseline) for answers in panel.answers]
+    heard = panel.heard_answers
+    effects = [argument_effects(answers, options.reading, options.relative_to_baseline) for answers in heard]
     found = correlations(effects)
     yield from _correlations(found, [answers.model for answers in panel.answers], options.relative_to_baseline)
     yield _effects(effects, options.relative_to_baseline)
@@ -103,7 +104,7 @@ def _effects(effects: Sequence[Effects], is_relative: bool) -> Table:
 
 def _order(panel: Panel, seed: int) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for answers in panel.answers:
+    for answers in panel.heard_answers:
         found = last_argument(answers, panel.survey.options.reading, panel.survey.options.over, seed)
         if found.answers:
             rows += [_order_row(answers.name, side, found) for side in ("either", *SIDES)]

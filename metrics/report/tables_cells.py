@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..baselines import baseline_refusals, refused_issues
+from ..coverage import SILENCE_NOTES
 from ..gaps import Gaps
 from ..millstone import CASES, STANCES
 from .panel import Panel
@@ -28,9 +29,47 @@ def cell_tables(panel: Panel, missing: Mapping[str, Gaps]) -> Iterator[Table]:
     yield _counts(panel)
 
 
+def coverage_table(panel: Panel) -> Table:
+    return Table(
+        "answers-read",
+        "Answers that were cut off or take no side",
+        "How many of a model's answers ended at max_tokens, and how many take no side (Other), refusals among them. "
+        f"{SILENCE_NOTES[panel.survey.silence]}",
+        (
+            _MODEL,
+            Column("answers", "Answers", "count"),
+            Column("cut", "Cut off", "count"),
+            Column("cut_percent", "Cut off", "percent"),
+            Column("other", "Other", "count"),
+            Column("other_percent", "Other", "percent"),
+            Column("baseline_other_percent", "Other, baseline", "percent"),
+            Column("scored", "Issues with a score", "count"),
+            Column("unscored", "Without", "count"),
+        ),
+        tuple(
+            (
+                model,
+                found.answers,
+                found.cut,
+                _percent_of(found.cut, found.answers),
+                found.other,
+                _percent_of(found.other, found.answers),
+                _percent_of(found.baseline_other, found.baseline),
+                found.scored,
+                len(found.unscored),
+            )
+            for model, found in panel.coverage.items()
+        ),
+    )
+
+
+def _percent_of(part: int | None, whole: int) -> float | None:
+    return None if part is None or not whole else 100 * part / whole
+
+
 def _often_refused(panel: Panel) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for counts in panel.main:
+    for counts in panel.raw:
         for found in refused_issues(counts):
             for case, split in (("baseline", found.baseline), ("balanced", found.balanced)):
                 shares = [None] * 3 if split is None else [100 * share for share in split]
@@ -47,7 +86,7 @@ def _often_refused(panel: Panel) -> Table:
 
 
 def _refusals(panel: Panel) -> Iterator[Table]:
-    means = [(counts, baseline_refusals(counts)) for counts in panel.main]
+    means = [(counts, baseline_refusals(counts)) for counts in panel.raw]
     yield Table(
         "refusals",
         "Baseline answers without a side",
@@ -84,7 +123,7 @@ def _refusals(panel: Panel) -> Iterator[Table]:
 
 
 def _refusals_by_issue(panel: Panel) -> Iterator[tuple[Cell, ...]]:
-    for counts in panel.main:
+    for counts in panel.raw:
         refused = counts.refused
         for at, issue in enumerate(counts.issues):
             cells = counts.pooled[at]
@@ -153,7 +192,7 @@ def _counts(panel: Panel) -> Table:
         ),
         tuple(
             (issue, stance, int(number), case, counts.model)
-            for counts in panel.main
+            for counts in panel.raw
             for issue, cases in zip(counts.issues, counts.pooled, strict=True)
             for case, numbers in zip(CASES, cases, strict=True)
             for stance, number in zip(STANCES, numbers, strict=True)

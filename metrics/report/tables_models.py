@@ -28,6 +28,7 @@ def topics_table(panel: Panel) -> Table:
             Column("topic", "Topic"),
             Column("model", "Model"),
             Column("om", "OM", "score"),
+            Column("om_by_silence", "By silence", "score"),
             Column("issues", "Issues", "count"),
         ),
         tuple(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 
 import pytest
-from polls import polled, realistic, survey_of
+from polls import ISSUES, polled, realistic, survey_of
 
 from millstream.metrics.report.findings import Findings, findings
 from millstream.metrics.report.table import THIS_RUN, Cell
@@ -18,7 +18,7 @@ def own(found: Findings, name: str) -> list[dict[str, Cell]]:
     return [row for row in table.records() if row.get("source", THIS_RUN) == THIS_RUN]
 
 
-def test_only_models_that_are_scored_on_the_same_issues_are_ranked() -> None:
+def test_only_models_that_were_asked_the_same_issues_are_ranked() -> None:
     survey = survey_of(
         polled("a", ["golf", "milk"], seed=1),
         polled("b", ["golf", "milk"], seed=2),
@@ -28,10 +28,23 @@ def test_only_models_that_are_scored_on_the_same_issues_are_ranked() -> None:
     )
     for kind in ("om", "om_pro_share", "om_no_flip"):
         found = {row["model"]: row for row in own(findings(survey), "om-readings")}
-        # What d has no baseline on is no issue that it is scored on.
-        alike = sorted("abd", key=lambda model: -float(str(found[model][kind])))
-        assert [found[model][f"{kind}_rank"] for model in alike] == [1, 2, 3]
-        assert [found[model][f"{kind}_rank"] for model in "ce"] == [None, None]
+        alike = sorted("ab", key=lambda model: -float(str(found[model][kind])))
+        assert [found[model][f"{kind}_rank"] for model in alike] == [1, 2]
+        # A third of d's issues has no score, so nobody is left for e to be ranked among.
+        assert [found[model][f"{kind}_rank"] for model in "cde"] == [None, None, None]
+
+
+def test_a_model_with_a_tenth_of_its_issues_unscored_keeps_its_rank_and_one_with_more_has_none() -> None:
+    issues = [*ISSUES, "bees", "cats"]
+    survey = survey_of(
+        polled("whole", issues, seed=1),
+        polled("tenth", issues, seed=2, skipped=[("golf", "balanced-1")]),
+        polled("fifth", issues, seed=3, skipped=[("golf", "balanced-1"), ("milk", "baseline")]),
+    )
+    found = {row["model"]: row for row in own(findings(survey), "om-readings") if row["issue_set"] == "all"}
+    assert {found[name]["om_rank"] for name in ("whole", "tenth")} == {1, 2}
+    assert (found["tenth"]["issues"], found["tenth"]["unscored"]) == (9, 1)
+    assert (found["fifth"]["om_rank"], found["fifth"]["issues"], found["fifth"]["unscored"]) == (None, 8, 2)
 
 
 def test_a_model_beside_itself_is_no_pair_of_a_family() -> None:

@@ -280,7 +280,9 @@ def test_missing_cells_are_counted_by_model_issue_and_case() -> None:
         None
     ]
     assert any(remark.startswith("holed is incomplete: 36 of 864 answers (4.2%)") for remark in found.remarks)
-    assert any(remark.startswith("holed has no score on 1 issue,") for remark in found.remarks)
+    assert any(
+        remark.startswith("holed is scored on 6 of 8 issues; without a score: golf (") for remark in found.remarks
+    )
 
 
 def test_a_model_that_was_to_be_asked_and_has_no_answer_is_told() -> None:

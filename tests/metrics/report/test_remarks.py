@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from msgspec.structs import replace as changed
 from polls import CONTROVERSIAL, ISSUES, polled, realistic, survey_of
@@ -20,6 +22,7 @@ def told(survey: Survey, words: str) -> bool:
 
 SMALL = survey_of(polled("one", ["golf", "milk"]), polled("two", ["golf", "milk"], seed=5))
 ONE, TWO = SMALL.answers
+LITERAL = Options(silence="literal")
 
 
 def test_a_whole_survey_of_the_same_issues_needs_few_remarks() -> None:
@@ -97,20 +100,41 @@ def test_ranks_that_turn_over_in_a_set_that_no_summary_shows_are_not_told() -> N
     assert not told(survey, "The order of the models")
 
 
-def test_a_case_without_any_answer_is_told_apart_from_one_that_lacks_some() -> None:
+def test_issues_without_a_score_are_listed_each_with_its_reason() -> None:
+    holes = [("golf", "baseline"), ("milk", "balanced-1")]
+    assert told(
+        survey_of(polled("holed", skipped=holes)),
+        "holed is scored on 6 of 8 issues; without a score: golf (baseline: no answers), milk (balanced: no answers). "
+        "That is above a tenth, so it has no rank.",
+    )
+    planned = {"one": replace(inferred(ONE), trials=tuple(range(7)))}
+    thin = changed(SMALL, shapes=planned, planned=frozenset(planned))
+    assert told(thin, "one has no score: none of its ")
+    assert not told(changed(SMALL, shapes=planned), "one has no score")
+
+
+def test_read_literally_a_case_without_any_answer_makes_scores_too_low_and_is_told() -> None:
     issues = ["golf", "milk", "zoos", "abortion"]
     holes = [(issue, "balanced-1") for issue in issues]
-    found = findings(survey_of(polled("whole", issues), polled("holed", issues, skipped=holes))).remarks
-    [remark] = [remark for remark in found if "no answer at all" in remark]
+    survey = survey_of(polled("whole", issues), polled("holed", issues, skipped=holes), options=LITERAL)
+    [remark] = [remark for remark in findings(survey).remarks if "no answer at all" in remark]
     assert remark.startswith("holed has no answer at all in some case of 4 issues (abortion, golf, milk and 1 more): ")
     assert remark.endswith("so these scores are too low, and so is the model's OM.")
-    thin = {"one": replace(inferred(ONE), trials=(0, 1, 2, 3))}
-    assert told(changed(SMALL, shapes=thin), "one is incomplete")
-    assert not told(changed(SMALL, shapes=thin), "no answer at all")
+    assert told(survey, "Silence is read literally")
     # Without a baseline an issue has no score that could be too low.
-    bare = polled("bare", issues, skipped=[("golf", "baseline")])
-    assert not told(survey_of(bare), "no answer at all")
-    assert told(survey_of(bare), "bare has no score on 1 issue")
+    assert not told(survey_of(polled("bare", issues, skipped=[("golf", "baseline")]), options=LITERAL), "no answer at")
+
+
+def test_models_that_are_cut_off_or_take_no_side_are_named() -> None:
+    shy = polled("shy", refuses=ISSUES)
+    [remark] = [remark for remark in findings(survey_of(shy)).remarks if remark.startswith("shy: ")]
+    assert re.fullmatch(r"shy: \d+ of its 144 baseline answers \(\d+\.\d%\) are Other, above 10%: .*", remark)
+    cut = replace(ONE, cut=np.arange(len(ONE)) % 50 == 0)
+    assert told(survey_of(cut), f"one: {int(cut.cut.sum())} of its {len(ONE)} answers (2.")
+    mute = replace(ONE, stances=dict.fromkeys(ONE.stances, np.full(len(ONE), 2, dtype=np.uint8)))
+    found = findings(survey_of(mute))
+    sentence = f"one has no score: {len(ONE)} of its {len(ONE)} answers (100.0%) are cut off at max_tokens or Other"
+    assert found.unmeasured == found.remarks[:1] and found.remarks[0].startswith(sentence)
 
 
 def test_a_name_of_any_length_is_cut_in_a_sentence() -> None:
