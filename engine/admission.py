@@ -86,6 +86,7 @@ class Admission:
         self._trouble_since: float | None = None
         self._is_suspect = False
         self._latest_fault = ""
+        self._is_own_trouble = False
         self._least_tokens = self.quota.least_tokens
         self._obey(self._memory.limits)
 
@@ -136,14 +137,19 @@ class Admission:
             (self._adaptive.wait_s(now), "back-off"),
         )
         if wait > 0 and self._trouble_since is not None and why != "back-off":
-            left = self._trouble_since + self.policy.patience_s - now
+            left = self._trouble_since + self._patience_s - now
             if left <= 0:
                 return self._give_up()
             return Hold(min(wait, left), why)
         return Hold(wait, why)
 
+    @property
+    def _patience_s(self) -> float:
+        own = self.policy.own_patience_s
+        return own if own is not None and self._is_own_trouble else self.policy.patience_s
+
     def _give_up(self) -> Hold:
-        patience = self.policy.patience_s
+        patience = self._patience_s
         length = f"{patience:.2g} s" if patience < 60 else f"{patience / 60:.2g} min"
         what = "gave no valid answer" if self.breaker.is_open else "kept refusing calls"
         said = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
@@ -251,18 +257,20 @@ class Admission:
         if self._trouble_since is None:
             self._trouble_since = now
         self._latest_fault = f"{fault.kind}: {fault.detail}"
+        self._is_own_trouble = fault.action == "wait"
         self._events.tell("throttled", self.lane.model, seconds, fault.kind)
-        if self._paused_until - self._trouble_since > self.policy.patience_s:
+        if self._paused_until - self._trouble_since > self._patience_s:
             asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - self._trouble_since) / 60:.2g} min"
             self.stop(
                 "patience",
                 f"{self.lane.model} {asked} without a valid answer, more than --patience "
-                f"({self.policy.patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
+                f"({self._patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
             )
 
     def _count_failure(self, permit: Permit, fault: Fault, now: float) -> None:
         self.budget.record(success=False)
         self._latest_fault = f"{fault.kind}: {fault.detail}"
+        self._is_own_trouble = False
         if fault.cuts_rate and self._adaptive.cut(now, permit.sent_at):
             self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
         if self.breaker.record_failure(now, was_probe=permit.is_probe) and self._trouble_since is None:

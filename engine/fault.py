@@ -53,3 +53,11 @@ def missing_module(error: BaseException) -> str:
             return at.name.partition(".")[0]
         at = (at.__cause__ or at.__context__) if isinstance(at, ImportError) else None
     return ""
+
+
+def missing_told(error: ImportError) -> str:
+    """What is missing or broken, and what to do about it, in a line."""
+    name = missing_module(error)
+    if name:
+        return f"{name} is missing: pip install {name}, or install Millstream anew"
+    return f"{' '.join(str(error).split())[:500]}: install Millstream anew"

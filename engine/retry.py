@@ -23,14 +23,16 @@ _KINDS_MAX = 64
 
 class RetryPolicy(Struct, frozen=True):
     """Every figure of FAULTS.md that concerns sending again, with its default. `rejections_max` None: no number of
-    rejections alike stops a lane; `cut_max` None: no number of answers that are cut off and empty. `reopened_s`: a
-    model's lane that trouble stopped is opened anew when it is asked for after so long; None: never."""
+    rejections alike stops a lane; `cut_max` None: no number of answers that are cut off and empty. `own_patience_s`:
+    for what our own machine has run out of; None: `patience_s`. `reopened_s`: a model's lane that trouble stopped is
+    opened anew when it is asked for after so long; None: never."""
 
     attempts_max: int = 6
     billed_repeats_max: int = 2
     wait_min_s: float = 1.0
     wait_max_s: float = 60.0
     patience_s: float = 600.0
+    own_patience_s: float | None = None
     breaker_failures: int = 20
     probe_every_s: float = 10.0
     budget_share: float = 0.1

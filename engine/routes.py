@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from .admission import StopReason
-from .call import WEB, Call
+from .admission import Permit, StopReason
+from .call import WEB, Call, Reply
 from .endpoint import Endpoint, Fault
 from .estimate import TokenEstimate
 from .group import LaneGroup
-from .limits import Limit
-from .money import Price, worst_cost
+from .limits import Limit, Tokens
+from .money import Price, cost_of, worst_cost
 from .retry import RetryPolicy
 
 HOSTS_KEPT = 1000
@@ -63,6 +63,15 @@ class Route(Struct):
     def endpoint(self) -> Endpoint:
         """For what no key matters to."""
         return self.endpoints[0]
+
+    def settle(self, permit: Permit, call: Call, reply: Reply) -> None:
+        """What a reply took, in the place of what was set aside for it."""
+        usage = reply.usage
+        tokens = permit.tokens if usage is None else Tokens(usage.input, usage.output)
+        if usage is not None:
+            self.estimate.observe(call, usage)
+        permit.lane.succeeded(permit, tokens, cost_of(usage, self.price))
+        self.lane.note_answer(reply)
 
 
 class Routes:

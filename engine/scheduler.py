@@ -24,6 +24,7 @@ from .group import LaneStopped
 from .key import key_of, question_of, sample_of
 from .limits import Tokens
 from .money import cost_of, why_unbounded
+from .own_machine import own_fault_of, own_stop
 from .recall import Recall
 from .repeats import is_left_pending, may_repeat, wait_to_repeat
 from .retry import RetryPolicy, Tries, told_to_wait
@@ -217,6 +218,9 @@ class Scheduler:
                 self.ways.note_stop(wanted.route)
                 if not wanted.route.is_page or error.stop.reason in _OUR_OWN:
                     raise
+                if (ours := own_stop(wanted.route.latest_fault, error.stop)) is not None:
+                    self.halt(ours.reason, ours.detail)
+                    raise LaneStopped(ours) from error
                 outcome = await self._given_up(wanted, error.stop, tries, sink)
         except BaseException:
             # The call stays pending, so no record will tell of what was sent for it.
@@ -276,7 +280,7 @@ class Scheduler:
                     outcome = self._success(wanted, result, response, tries)
                     if wanted.answered is not None:
                         await wanted.answered(outcome)
-                    self._settle(route, permit, call, result)
+                    route.settle(permit, call, result)
                     await self._store(wanted, response, outcome, sink)
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
@@ -317,20 +321,14 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001
             # The one broad except: an attempt that broke in a way nobody foresaw may have been billed, and
             # must not take the other hundred thousand with it.
+            if (own := own_fault_of(error)) is not None:
+                if own.is_lasting:
+                    self.halt("local_fault", own.fault.detail)
+                return own.fault, None
             detail = f"{type(error).__name__}: {error}"
             return Fault("incomplete", detail, "retry", is_billed_maybe=True), None
         finally:
             self._out -= 1
-
-    @staticmethod
-    def _settle(route: Route, permit: Permit, call: Call, reply: Reply) -> None:
-        usage = reply.usage
-        tokens = permit.tokens if usage is None else Tokens(usage.input, usage.output)
-        if usage is not None:
-            route.estimate.observe(call, usage)
-        cost = cost_of(usage, route.price)
-        permit.lane.succeeded(permit, tokens, cost)
-        route.lane.note_answer(reply)
 
     async def _store(self, wanted: Wanted, response: Response, outcome: Outcome, sink: Sink | None) -> None:
         """Into the cache, then into the journal: the line follows its commit, so that one write serves many."""

@@ -7,9 +7,7 @@ redirect, reads no environment, knows no protocol. Keys travel only in headers.
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
-import socket
 import ssl
 import time
 from collections import deque
@@ -21,6 +19,7 @@ from aiohttp.connector import Connection
 from yarl import URL
 
 from ..engine.endpoint import Fault, Request, Response, SendError
+from ..engine.own_machine import out_of, what_ran_out
 from .deadlines import Deadlines
 from .limits import is_told_in
 from .line import Answer, ExchangeError, HungUp, Line, NeverSent, NoHttp, Tap, TooLarge
@@ -37,7 +36,6 @@ _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", 
 _NO_HEADERS: Mapping[str, str] = {}
 # OpenSSL's numbers for a certificate that signs itself, and for a signature of somebody who is not known.
 _NOBODY_KNOWN = (18, 19, 20, 21)
-_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 
 
 class LineConnector(aiohttp.TCPConnector):
@@ -288,12 +286,11 @@ def _fault_of(error: BaseException, timeout_s: float) -> Fault:
             return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
         case aiohttp.ClientConnectorCertificateError():
             return Fault("connect", _certificate_told(error), "retry", quota="refund")
-        case aiohttp.ClientConnectorDNSError() if not _can_open_no_file():
-            return Fault("dns", said, "retry", quota="refund")
-        case aiohttp.ClientConnectorDNSError():
-            return _out_of_files(said)
-        case OSError(errno=number) if number in _OUT_OF_FILES:
-            return _out_of_files(said)
+        case aiohttp.ClientConnectorDNSError(os_error=cause):
+            what = what_ran_out(cause)
+            return out_of(what, cause) if what else Fault("dns", said, "retry", quota="refund")
+        case OSError() if what := what_ran_out(error):
+            return out_of(what, error)
         case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
             return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
     # The connector's own, before anything went out.
@@ -306,16 +303,3 @@ def _certificate_told(error: aiohttp.ClientConnectorCertificateError) -> str:
     told = f"the certificate of {error.host}:{error.port} is not to be trusted ({said})"
     is_of_stranger = isinstance(reason, ssl.SSLCertVerificationError) and reason.verify_code in _NOBODY_KNOWN
     return f"{told}: name the file of whoever vouches for it in SSL_CERT_FILE" if is_of_stranger else told
-
-
-def _out_of_files(said: str) -> Fault:
-    return Fault("connect", f"out of file descriptors ({said})", "wait", quota="refund", retry_after_s=1.0)
-
-
-def _can_open_no_file() -> bool:
-    """The resolver doesn't say when that is why it found nothing."""
-    try:
-        socket.socket().close()
-    except OSError as error:
-        return error.errno in _OUT_OF_FILES
-    return False

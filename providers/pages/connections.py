@@ -7,6 +7,7 @@ Reads no environment, so no proxy of it is used. Keeps no connection: a polite l
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,9 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import aiohappyeyeballs
 
+from ...engine.fault import LocalFault
 from ..connections import OneAnswer
 from .addresses import is_public
 from .guard import Guard, Way, family_of
+from .own_network import has_route, lack_of
 from .urls import WebUrl
 
 AddressInfo = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
@@ -55,17 +58,29 @@ class NotPublic(OSError):
 
 
 class Connections:
-    """Opens connections. `resolve` and `new_socket` are the system's unless given."""
+    """Opens connections. `resolve`, `new_socket` and `has_route` are the system's unless given."""
 
-    def __init__(self, guard: Guard, *, resolve: Resolve | None = None, new_socket: NewSocket = socket.socket) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        *,
+        resolve: Resolve | None = None,
+        new_socket: NewSocket = socket.socket,
+        has_route: Callable[[], bool] = has_route,
+    ) -> None:
         self._guard = guard
         self._resolve = resolve or self._ask_system
         self._new_socket = new_socket
+        self._has_route = has_route
         self._resolvers: ThreadPoolExecutor | None = None
         self._trust: asyncio.Future[ssl.SSLContext] | None = None
 
     def __repr__(self) -> str:
         return f"<Connections {self._guard}>"
+
+    async def own_lack(self, error: BaseException) -> str:
+        """What our own network lacks, where that is why a host could not be reached; else ""."""
+        return await lack_of(error, self._resolve, self._has_route)
 
     def check(self, url: WebUrl) -> Way:
         """Raises Refused."""
@@ -136,8 +151,20 @@ class Connections:
 
 def _trusted_by_system() -> ssl.SSLContext:
     context = ssl.create_default_context()
+    require_authorities(context, ssl.get_default_verify_paths().capath)
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def require_authorities(context: ssl.SSLContext, folder: str | None) -> None:
+    """Without any, no host's certificate could be trusted. Those in a folder are read as they are needed."""
+    if context.cert_store_stats()["x509_ca"]:
+        return
+    if folder is None or not os.path.isdir(folder) or not os.listdir(folder):
+        raise LocalFault(
+            "this machine has no certificates of authorities, so that no https page can be read: install "
+            "ca-certificates, or name a file of them in SSL_CERT_FILE"
+        )
 
 
 def _info_of(way: Way) -> AddressInfo:

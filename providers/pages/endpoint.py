@@ -7,7 +7,6 @@ Rules for robots, redirects and extraction are composed above the engine, by rea
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import socket
 import ssl
@@ -19,6 +18,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from ...engine.call import Call, FailureKind, Reply
 from ...engine.endpoint import Action, EncodeError, Fault, Request, Response, SendError
 from ...engine.limits import Limit
+from ...engine.own_machine import out_of, waiting, what_ran_out
 from ...engine.retry import RetryPolicy
 from ..llm.faults import retry_after_s
 from .connections import Connections, NotPublic
@@ -38,7 +38,9 @@ CRAWL_DELAY_MAX_S = 20.0
 # Trouble that shows later than this has cost its page too much to be tried again.
 QUICK_S = 2.0
 # What the lane of a host should do: one retry, soon, and no long wait for a host that is down.
-POLICY = RetryPolicy(attempts_max=2, wait_min_s=0.25, wait_max_s=1.0, patience_s=30.0, rejections_max=1 << 30)
+POLICY = RetryPolicy(
+    attempts_max=2, wait_min_s=0.25, wait_max_s=1.0, patience_s=30.0, own_patience_s=60.0, rejections_max=1 << 30
+)
 
 WITHIN_S, CRAWL_DELAY_S = "within_s", "crawl_delay_s"
 """What a call's `extra` may say: how long the hop may take, and the pause that the host's rules ask for. Neither is
@@ -48,7 +50,6 @@ part of the key."""
 _CRAWL_DELAY = "crawl-delay"
 _IDENTITY = "web"
 _NEVER_BODIES = (204, 205, 304)
-_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE)
 _PAUSES_MAX = 10_000
 
 
@@ -99,6 +100,10 @@ class PageEndpoint:
             raise SendError(Fault("too_large", detail, "never", progress.status)) from None
         except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError, Refused) as error:
             is_quick = time.perf_counter() - began <= QUICK_S
+            if what := what_ran_out(error):
+                raise SendError(out_of(what, error)) from error
+            if lack := await self._connections.own_lack(error):
+                raise SendError(waiting(lack)) from error
             raise SendError(_fault_of(error, timeout_s, progress, is_quick=is_quick)) from error
         elapsed_ms = (time.perf_counter() - began) * 1000
         headers = hop.headers
@@ -201,8 +206,6 @@ def _fault_of(error: Exception, timeout_s: float, progress: Progress, *, is_quic
         )
     if isinstance(error, ssl.SSLError):
         return Fault("connect", f"no safe connection to the host ({said})", "never")
-    if isinstance(error, OSError) and error.errno in _OUT_OF_FILES:
-        return Fault("connect", f"out of file descriptors ({said})", "wait", quota="refund", retry_after_s=1.0)
     if isinstance(error, TimeoutError) and not (isinstance(error, OSError) and error.errno):
         return Fault("timeout", f"no whole page within {timeout_s:.3g} s", "never", progress.status)
     if isinstance(error, OSError | RuntimeError) and not progress.is_connected:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ...engine.cache import derived_key
 from ...engine.call import WEB, Call, Failure, Fetched, Outcome
-from .endpoint import CRAWL_DELAY_MAX_S, QUICK_S, WITHIN_S
+from .endpoint import CRAWL_DELAY_MAX_S, POLICY, QUICK_S, WITHIN_S
 from .extraction import Extraction
 from .hop import ROBOT_NAME
 from .page import PageStatus
@@ -153,8 +153,9 @@ class Robots:
 
 
 def cost_s(outcome: Outcome) -> float:
-    """What a hop cost the page that it was made for. Waiting for a lane is no cost of the page."""
-    return (outcome.latency_ms or 0.0) / 1000 + max(0, outcome.attempts - 1) * QUICK_S
+    """What a hop cost the page that it was made for. Waiting for a lane, or for our own machine, is no cost of it."""
+    retries = min(max(0, outcome.attempts - 1), POLICY.attempts_max - 1)
+    return (outcome.latency_ms or 0.0) / 1000 + retries * QUICK_S
 
 
 def _refusal_of(failure: Failure, at: WebUrl) -> tuple[PageStatus, str] | None:

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ...engine.fault import missing_module
+from ...engine.fault import missing_told
 from ...engine.no_dumps import forbid_core_dumps
 
 T = TypeVar("T")
@@ -49,12 +49,9 @@ def prove(modules: tuple[str, ...], check: Callable[[], None] | None) -> str:
 
 
 def _told(error: Exception) -> str:
-    name = missing_module(error)
-    if name:
-        return f"{name} is missing: pip install {name}, or install Millstream anew"
-    said = " ".join(str(error).split())[:500]
     if isinstance(error, ImportError):
-        return f"{said}: install Millstream anew"
+        return missing_told(error)
+    said = " ".join(str(error).split())[:500]
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 

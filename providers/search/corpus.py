@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import orjson
 
 from ...engine.call import Call, Fetched, Hit, Reply
-from ...engine.endpoint import EncodeError, Fault, Request, Response, SendError
+from ...engine.endpoint import EncodeError, Fault, Request, Response
+from ...engine.fault import LocalFault
 from ...engine.limits import Limit
 from ..llm.faults import bad_json
 from ..llm.repair import object_of, parse_leniently
@@ -59,7 +60,7 @@ class Corpus:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except CorpusError as error:
-            raise SendError(Fault("rejected", str(error), "stop")) from error
+            raise LocalFault(str(error)) from error  # a file of ours
 
     def close(self) -> None:
         self._is_closed = True

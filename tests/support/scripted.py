@@ -96,7 +96,9 @@ class ListSink:
         self.safe = list(self.taken)
 
 
-PAGES = RetryPolicy(attempts_max=2, wait_min_s=0.25, wait_max_s=1.0, patience_s=30.0, rejections_max=1 << 30)
+PAGES = RetryPolicy(
+    attempts_max=2, wait_min_s=0.25, wait_max_s=1.0, patience_s=30.0, own_patience_s=60.0, rejections_max=1 << 30
+)
 
 
 class Bench:

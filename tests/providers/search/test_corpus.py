@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from millstream.engine.call import Call, Outcome, Reply
-from millstream.engine.endpoint import EncodeError, Fault, SendError
+from millstream.engine.endpoint import EncodeError, Fault
+from millstream.engine.fault import LocalFault
 from millstream.engine.key import key_of
 from millstream.providers.search.bm25 import Index
 from millstream.providers.search.corpus import Corpus, CorpusEndpoint, CorpusSearch
@@ -145,9 +146,8 @@ def test_a_corpus_that_changes_under_a_run_stops_it(corpus: Corpus, act: str) ->
     (corpus.folder / "a.html").write_text("<title>Red whale</title>")
     endpoint: CorpusSearch | CorpusEndpoint = CorpusSearch(corpus) if act == "search" else CorpusEndpoint(corpus)
     call = Call("search/corpus", "whale") if act == "search" else Call("web", "corpus:a.html")
-    with pytest.raises(SendError, match="has changed") as stopped:
+    with pytest.raises(LocalFault, match="has changed"):
         asyncio.run(endpoint.send(endpoint.encode(call)))
-    assert (stopped.value.fault.kind, stopped.value.fault.action) == ("rejected", "stop")
 
 
 def test_the_index_is_made_at_the_first_search_once_and_apart_from_the_loop(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""What our own machine has run out of, told apart from what the outside did.
+
+Pure. A fault that is our own says nothing about a provider, a page or a call, and is never recorded as theirs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from typing import NamedTuple
+
+from .admission import Stop
+from .endpoint import Fault
+from .fault import LocalFault, missing_told
+
+_RUN_OUT = {
+    errno.EMFILE: "file descriptors",
+    errno.ENFILE: "file descriptors",
+    errno.ENOBUFS: "room for network buffers",
+    errno.ENOMEM: "memory",
+    errno.EADDRNOTAVAIL: "local ports or addresses",
+}
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
+_NO_THREAD = "can't start new thread"
+WAIT_S = 1.0
+
+
+def what_ran_out(error: BaseException) -> str:
+    """What the machine has none left of, "" where that is not why. It may come back: whoever met it waits."""
+    if isinstance(error, socket.gaierror):
+        if error.errno == socket.EAI_MEMORY:
+            return "memory"
+        # The resolver does not say that it could open no file.
+        return "" if can_open_a_socket() else "file descriptors"
+    if isinstance(error, OSError):
+        # Several errors come as one that has their numbers in its text alone.
+        numbers = [error.errno, *map(int, _NUMBER.findall(str(error)))] if error.errno is None else [error.errno]
+        return next((_RUN_OUT[number] for number in numbers if number in _RUN_OUT), "")
+    if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
+        return "threads"
+    return ""
+
+
+def can_open_a_socket() -> bool:
+    try:
+        socket.socket().close()
+    except OSError as error:
+        return error.errno not in (errno.EMFILE, errno.ENFILE)
+    return True
+
+
+class OwnFault(NamedTuple):
+    """A fault of ours as an attempt's end: nothing was sent, it counts as no attempt, and the call waits. `is_lasting`:
+    nothing more can be sent until somebody mends it."""
+
+    fault: Fault
+    is_lasting: bool
+
+
+def own_fault_of(error: BaseException) -> OwnFault | None:
+    """None: it is not our own machine's."""
+    if lasting := _lasting(error):
+        return OwnFault(waiting(lasting), is_lasting=True)
+    if what := what_ran_out(error):
+        return OwnFault(out_of(what, error), is_lasting=False)
+    return None
+
+
+def out_of(what: str, error: BaseException) -> Fault:
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return waiting(f"this machine is out of {what} ({' '.join(said.split())})")
+
+
+def own_stop(latest: Fault | None, stop: Stop) -> Stop | None:
+    """Why everything stops, where a host's lane has stopped since our own machine had run out of something for too
+    long: the host did nothing."""
+    if latest is None or latest.action != "wait":
+        return None
+    return Stop(stop.lane, "local_fault", f"{latest.detail}: make room for it, then start again")
+
+
+def waiting(detail: str) -> Fault:
+    """For what may come back: nothing was sent, and it counts as no attempt."""
+    return Fault("connect", detail, "wait", quota="refund", retry_after_s=WAIT_S)
+
+
+def _lasting(error: BaseException) -> str:
+    if isinstance(error, LocalFault):
+        return str(error)
+    if isinstance(error, ImportError):
+        return missing_told(error)
+    if isinstance(error, MemoryError):
+        return f"process {os.getpid()} has no memory left: free some, then start again"
+    return ""
