@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from .admission import Stop
 from .endpoint import Fault
-from .fault import LocalFault, missing_told
+from .fault import LocalFault
+from .missing import missing_told
 
 _RUN_OUT = {
     errno.EMFILE: "file descriptors",

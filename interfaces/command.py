@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from .output import note, say
-from .refusal import EXIT_CODES, INTERRUPTED, WRONG_USAGE, UsageError, exit_code_of, nearest
+from .refusal import EXIT_CODES, INTERRUPTED, LOCAL_FAULT, WRONG_USAGE, UsageError, exit_code_of, nearest
 
 VERBS = (
     "run",
@@ -54,6 +54,13 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         note("millstream: interrupted")
         return INTERRUPTED
+    except ImportError as error:
+        from ..engine.missing import missing_module, missing_told
+
+        if missing_module(error) == __package__.partition(".")[0]:
+            raise  # a defect of ours
+        note(f"millstream: {missing_told(error)}")
+        return LOCAL_FAULT
     except Exception as error:
         code = exit_code_of(error)
         if code is None:

@@ -14,7 +14,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ...engine.fault import missing_told
+from ...engine.missing import missing_told
 from ...engine.no_dumps import forbid_core_dumps
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from virtual_time import run_virtually
 
 from millstream.engine.call import WEB, Call, Outcome
 from millstream.engine.endpoint import Fault, Request, Response
-from millstream.engine.fault import LocalFault, missing_module, missing_told
+from millstream.engine.fault import LocalFault
+from millstream.engine.missing import missing_module, missing_told
 from millstream.engine.run import run_calls
 
 M = "script/m"

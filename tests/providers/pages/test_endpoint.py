@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gzip
 import socket
 import ssl
@@ -19,9 +18,8 @@ from raw_server import RawServer, Visit
 
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.endpoint import EncodeError, Fault
-from millstream.engine.fault import LocalFault
 from millstream.engine.key import key_of
-from millstream.providers.pages.connections import AddressInfo, Connections, require_authorities
+from millstream.providers.pages.connections import AddressInfo, Connections
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, WITHIN_S, PageEndpoint
 from millstream.providers.pages.guard import Guard, parse_allowed
 from millstream.providers.pages.hop import BODY_MAX, USER_AGENT
@@ -257,53 +255,6 @@ def test_a_host_that_does_not_listen_or_has_no_name_is_final() -> None:
     assert meaning(Connections(Guard(), resolve=no_name)) == ("dns", "never")
     assert meaning(Connections(Guard(), resolve=no_answer, has_route=lambda: True)) == ("dns", "retry")
     assert meaning(Connections(Guard(), resolve=leading_to())) == ("dns", "never")
-
-
-UNREACHABLE = OSError(errno.ENETUNREACH, "Network is unreachable")
-NO_ANSWER = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-NONE_FREE = OSError("Multiple exceptions: [Errno 24] Too many open files, [Errno 101] Network is unreachable")
-
-
-@pytest.mark.parametrize(
-    ("error", "has_route", "detail"),
-    [
-        (UNREACHABLE, False, "this machine has no route to the internet"),
-        (UNREACHABLE, True, ""),
-        (OSError(errno.EHOSTUNREACH, "No route to host"), False, ""),
-        (NO_ANSWER, False, "this machine has no route to the internet"),
-        (NO_ANSWER, True, "this machine resolves no names"),
-        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), False, ""),
-        (socket.gaierror(socket.EAI_MEMORY, "Memory allocation failure"), True, "this machine is out of memory"),
-        (OSError(errno.EMFILE, "Too many open files"), True, "this machine is out of file descriptors"),
-        (OSError(errno.EADDRNOTAVAIL, "x"), True, "this machine is out of local ports or addresses"),
-        (OSError(errno.ENOBUFS, "x"), True, "this machine is out of room for network buffers"),
-        (RuntimeError("can't start new thread"), True, "this machine is out of threads"),
-        (NONE_FREE, True, "this machine is out of file descriptors"),
-    ],
-)
-def test_what_our_own_machine_lacks_is_waited_for_and_no_end_of_a_page(
-    error: Exception, has_route: bool, detail: str
-) -> None:
-    async def resolve(host: str, port: int) -> Sequence[AddressInfo]:
-        raise error
-
-    connections = Connections(Guard(), resolve=resolve, has_route=lambda: has_route)
-    found, _ = run_on("asyncio", attempt(PageEndpoint(connections), Call("web", "http://a.example/")))
-    assert isinstance(found, Fault)
-    assert found.detail.startswith(detail) and (found.action == "wait") == bool(detail), found
-
-
-@pytest.mark.parametrize("files", [0, 1])
-def test_a_machine_without_any_authority_of_certificates_has_a_fault_of_its_own(files: int, tmp_path: Path) -> None:
-    for number in range(files):
-        (tmp_path / f"{number}").touch()
-    for folder in (None, str(tmp_path / "none"), str(tmp_path)):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if files and folder == str(tmp_path):
-            require_authorities(context, folder)
-        else:
-            with pytest.raises(LocalFault, match="no certificates of authorities"):
-                require_authorities(context, folder)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,23 @@
+"""What an ImportError means for a person: which library is missing, and what to do. Imports nothing itself, since any
+library may be the one."""
+
+from __future__ import annotations
+
+
+def missing_module(error: BaseException) -> str:
+    """The module that an ImportError is about, by its first name, also where a library raised an error of its own in
+    its place; "" where none is missing."""
+    at: BaseException | None = error
+    while at is not None:
+        if isinstance(at, ModuleNotFoundError) and at.name:
+            return at.name.partition(".")[0]
+        at = (at.__cause__ or at.__context__) if isinstance(at, ImportError) else None
+    return ""
+
+
+def missing_told(error: ImportError) -> str:
+    """What is missing or broken, and what to do about it, in a line."""
+    name = missing_module(error)
+    if name:
+        return f"{name} is missing: pip install {name}, or install Millstream anew"
+    return f"{' '.join(str(error).split())[:500]}: install Millstream anew"

@@ -1,0 +1,60 @@
+"""A library that is missing, or breaks a helper process, ends a command with exit code 5 and one line, and nothing that
+was not found out is recorded or cached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import Done, finish, lines_of, start
+from simulated_outside import Outside
+
+RUN = ("run", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--temperature", "0", "--conversations", "1")
+SIZE = ("--turns", "2", "--pages", "4", "--no-progress", "--no-report", "--cache", "cache", "--out", "run")
+
+
+def hiding(home: Path, name: str, code: str) -> str:
+    """A folder for PYTHONPATH in which a library's place is taken by a module of ours."""
+    folder = home / f"in place of {name}"
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(code)
+    return str(folder)
+
+
+@pytest.mark.parametrize("name", ["msgspec", "aiohttp", "lmdb", "protego", "pebble", "charset_normalizer"])
+def test_a_command_that_needs_a_missing_library_says_so_in_one_line(name: str, tmp_path: Path) -> None:
+    code = f"raise ModuleNotFoundError('hidden by the test', name={name!r})"
+    done = finish(start(tmp_path, "plan", "millstone", "--model", "sim/open", PYTHONPATH=hiding(tmp_path, name, code)))
+    assert (done.code, done.out) == (5, "")
+    assert done.err == f"millstream: {name} is missing: pip install {name}, or install Millstream anew\n"
+
+
+BROKEN = {
+    "missing": (
+        "raise ModuleNotFoundError('hidden by the test', name='lxml_html_clean')",
+        "lxml_html_clean is missing: pip install lxml_html_clean, or install Millstream anew",
+    ),
+    "killing its process": ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "its process broke down"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_where_pages_can_not_be_read_nothing_is_sent_or_cached_and_the_same_command_goes_on_when_that_is_mended(
+    outside: Outside, tmp_path: Path, how: str
+) -> None:
+    code, told = BROKEN[how]
+    broken = hiding(tmp_path, "lxml_html_clean", code)
+
+    def run(path: str) -> Done:
+        variables = {**outside.variables, "PYTHONPATH": path}
+        return finish(start(tmp_path, *RUN, *outside.flags, *SIZE, **variables))
+
+    first = run(broken)
+    assert first.code == 5
+    assert first.err.splitlines()[-1].startswith(f"millstream: no process that reads pages can be started: {told}")
+    assert outside.arrivals() == (0, 0) and lines_of(tmp_path / "run" / "records.jsonl") == []
+    assert finish(start(tmp_path, "cache", "stats", "--cache", "cache")).out.startswith("cache: 0 answers")
+    second = run("")
+    pages = [page for line in lines_of(tmp_path / "run" / "records.jsonl") for page in line["retrieved"]]
+    # So short a conversation may have no score.
+    assert second.code in (0, 3) and {"ok"} <= {page["status"] for page in pages}
