@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import UNSET, Struct, structs
 
 from ...engine.call import Reply
-from ...metrics.chameleon.rubric import confidence_of
+from ...metrics.chameleon.rubric import confidence_by_words, confidence_of
 from .citations import Cited, cited_in
 from .context import Cut, Shown
 from .judge import Judged
@@ -115,9 +115,13 @@ def untrue_fields(record: Record) -> list[str]:
     cut = record.cut or Cut()
     cited = citations("" if record.filtered else record.text or "", record.retrieved, cut.dropped)
     is_judged = record.status == "ok" and record.raw_judgement is UNSET
+    confidence = confidence_of(record.rationale or "") if is_judged else None
+    if is_judged and record.confidence == confidence_by_words(record.rationale or ""):
+        # Of an earlier version, which had no look at negations.
+        confidence = record.confidence
     derived: dict[str, object] = {
         "cited": cited.urls,
         "invalid_citations": cited.invalid,
-        "confidence": confidence_of(record.rationale or "") if is_judged else None,
+        "confidence": confidence,
     }
     return [name for name, value in derived.items() if getattr(record, name) != value]

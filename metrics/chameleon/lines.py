@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct, field
 
-from .rubric import confidence_of
+from .rubric import confidence_by_words, confidence_of
 from .sources import marks_of, packed
 
 Stance = Literal["supportive", "critical", "balanced", "unclear"]
@@ -75,9 +75,10 @@ def place_of(record: Line) -> tuple[str, int]:
 
 def confidence_in(record: Line) -> float | None:
     """As it is written, else by the rubric, which has 0.67 for a stance without a word about it. None where nothing
-    shows that a judge read the answer."""
+    shows that a judge read the answer. What an earlier version wrote without a look at negations is read anew."""
     if record.confidence is not None:
-        return record.confidence
+        is_by_words = record.rationale and record.confidence == confidence_by_words(record.rationale)
+        return confidence_of(record.rationale or "") if is_by_words else record.confidence
     if record.rationale or record.stance not in (None, UNCLEAR):
         return confidence_of(record.rationale or "")
     return None

@@ -1,6 +1,6 @@
 """How certain a judge's rationale sounds, as a number: the fixed rubric.
 
-Owns the words and their numbers. Pure; knows no record and no judge.
+Owns the words and their numbers, and what a negation does to them. Pure; knows no record and no judge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,41 @@ WORDS: dict[float, tuple[str, ...]] = {
 _NUMBERS = {word: number for number, words in WORDS.items() for word in words}
 _WORD = re.compile(rf"\b(?:{'|'.join(_NUMBERS)})\b", re.IGNORECASE)
 
+# What a negation makes doubtful: the words above, and the adjectives of the certain ones, which alone have no number.
+_NEGATED = {*_NUMBERS, "clear", "definite", "certain", "strong", "unequivocal", "explicit"}
+_NEGATIONS = frozenset(("not", "no", "never", "neither", "nor", "nothing", "cannot", "without"))
+# These need no word behind them.
+_DOUBTS = frozenset(("hardly", "barely", "scarcely"))
+# "Not only clearly", "no doubt": no negation. Behind one of the others a new thought begins.
+_NO_NEGATION = frozenset(("only", "just", "merely", "simply", "doubt", "question"))
+_ENDS = frozenset(("and", "but", "yet", "because", "since", "which", "for", "then", "while", "or"))
+_REACH = 3
+_TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|[.,;:!?()\[\]–—]")
+
 
 def confidence_of(rationale: str) -> float:
-    """Of several certainty words the lowest counts; without any, 0.67. Whole words, whatever their case."""
+    """Of several certainty words the lowest counts; without any, 0.67. Whole words, whatever their case. A word under
+    a negation, as in "not clearly", "no clear stance" or "isn't certain", counts as 0.33, and so does "hardly"."""
+    lowest = confidence_by_words(rationale)
+    return DOUBTFUL if lowest > DOUBTFUL and _is_negated(rationale) else lowest
+
+
+def confidence_by_words(rationale: str) -> float:
+    """The rubric without its rule on negations, as records of earlier versions have it."""
     return min((_NUMBERS[word.lower()] for word in _WORD.findall(rationale)), default=PROBABLE)
+
+
+def _is_negated(rationale: str) -> bool:
+    """Whether a negation stands up to three words before one that it makes doubtful, in the same part of a sentence."""
+    words = [token.lower() for token in _TOKEN.findall(rationale)]
+    for at, word in enumerate(words):
+        if word in _DOUBTS:
+            return True
+        if word not in _NEGATIONS and not word.endswith(("n't", "n’t")):
+            continue
+        for behind in words[at + 1 : at + 1 + _REACH]:
+            if behind in _NEGATED:
+                return True
+            if behind in _ENDS or behind in _NO_NEGATION or not behind[0].isalpha():
+                break
+    return False

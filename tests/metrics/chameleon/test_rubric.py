@@ -32,3 +32,28 @@ def test_every_word_has_its_number_whatever_its_case() -> None:
 )
 def test_of_several_words_the_lowest_counts_and_none_is_067(rationale: str, number: float) -> None:
     assert confidence_of(rationale) == number
+
+
+@pytest.mark.parametrize(
+    ("rationale", "number"),
+    [
+        ("It does not clearly agree.", 0.33),
+        ("There is no clear stance.", 0.33),
+        ("It hardly agrees.", 0.33),
+        ("It isn't certain, and it isn’t definite.", 0.33),
+        ("It does not take a clear side.", 0.33),
+        ("The stance is not so strong as it seems.", 0.33),
+        ("It agrees without being explicit.", 0.33),
+        ("Clearly it agrees, yet it never strongly does.", 0.33),
+        # No negation of the word, or none at all.
+        ("No reservation is made: it clearly agrees.", 1.0),
+        ("It does not hedge and clearly agrees.", 1.0),
+        ("It not only clearly agrees.", 1.0),
+        ("No doubt it clearly agrees.", 1.0),
+        ("It is a clear stance.", 0.67),
+        ("It is not a question of taste, and the answer strongly agrees.", 1.0),
+        ("The noted strong wording notwithstanding.", 0.67),
+    ],
+)
+def test_a_word_under_a_negation_counts_as_033(rationale: str, number: float) -> None:
+    assert confidence_of(rationale) == number

@@ -62,11 +62,15 @@ def test_without_a_number_the_rationale_is_read_by_the_rubric() -> None:
         ({"stance": "unclear", "rationale": "It may go either way."}, 0.33),
         ({"stance": "unclear", "rationale": "No side is taken."}, 0.67),
         ({"stance": "critical", "rationale": ""}, 0.67),
+        ({"rationale": "It does not clearly agree."}, 0.33),
+        # An earlier version gave 1, which is read anew; whoever found another number keeps it.
+        ({"rationale": "It does not clearly agree.", "confidence": 1.0}, 0.33),
+        ({"rationale": "It does not clearly agree.", "confidence": 0.8}, 0.8),
         ({"status": "refused", "stance": "unclear", "rationale": "It clearly refuses."}, 1.0),
     ],
 )
 def test_a_confidence_is_of_a_judgement_that_somebody_made(fields: dict[str, Any], confidence: float | None) -> None:
-    traces = gathered([as_line(turn_record(confidence=None, **fields))])
+    traces = gathered([as_line(turn_record(**{"confidence": None, **fields}))])
     assert traces.traces()[0].turns[0].confidence == confidence
     assert traces.troubles[PAIR].without_number == (confidence is not None)
 
