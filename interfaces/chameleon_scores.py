@@ -125,8 +125,8 @@ def _spread(found: Mapping[str, Any]) -> str:
 
 
 def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    """How many complete conversations are unscored, where any are, and who has no rank for it; what stands in the place
-    of an interval over few."""
+    """How many complete conversations are unscored and who has no rank for it, how many had too little history, and
+    what stands in the place of an interval over few."""
     for model, by_temperature in scores["chameleon"]["models"].items():
         for temperature, entry in by_temperature.items():
             held = scores["chameleon"]["conversations"].get(model, {}).get(temperature, {})
@@ -139,6 +139,11 @@ def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
                 yield (
                     f"{model} @ {temperature}: {entry['unscored']:,} of {whole:,} complete conversations are unscored, "
                     f"since {why}: they enter no mean{'' if entry['rank'] is not None else ', and it has no rank'}"
+                )
+            if single := len(entry["conversations_without_history"]):
+                yield (
+                    f"{model} @ {temperature}: {single:,} conversations are no multi-turn test: more than a third "
+                    "of their turns were asked without any history"
                 )
 
 

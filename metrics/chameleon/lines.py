@@ -59,6 +59,8 @@ class Line(Struct):
     search_remarks: list[str] | None = None
     query_by: str = "model"
     cut: _Cut | None = None
+    filtered: bool = False
+    contradictions_acknowledged: Any = None
 
 
 def place_of(record: Line) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...engine.pairs import Pair
 from ..answers import temperature_name
 from .figures import Figures, figures_of_turns, no_figures, steps
+from .histories import is_multi_turn, turns_without_history
 from .lines import STANCES
 from .readings import Readings
 from .scored import is_mostly_unclear, is_rankable, is_scored, is_without_pages
@@ -74,6 +75,15 @@ class Sample:
         yield from zip(self.traces, self.figures, strict=True)
         yield from self.unscored
         yield from self.others
+
+    @property
+    def turns_without_history(self) -> int:
+        return sum(turns_without_history(trace.turns) for trace, _ in self.held)
+
+    @property
+    def without_history(self) -> tuple[str, ...]:
+        """Conversations that are no multi-turn test, for want of history."""
+        return tuple(trace.conversation for trace, _ in self.held if not is_multi_turn(trace.turns))
 
     @property
     def undefined(self) -> int:

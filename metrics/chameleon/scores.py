@@ -21,6 +21,7 @@ from .summary import (
     SRR_BANDS,
     THRESHOLDS,
     Related,
+    acknowledged,
     bands,
     heat,
     related,
@@ -100,6 +101,11 @@ def _counts(sample: Sample, troubles: Troubles) -> dict[str, Any]:
     entry["answers_empty"], entry["answers_cut"] = troubles.empty, troubles.cut
     entry["answers_refused"], entry["unjudged"] = troubles.refused, troubles.unjudged
     entry["without_pages"] = troubles.without_text
+    entry["turns_without_history"] = sample.turns_without_history
+    entry["conversations_without_history"] = list(sample.without_history)
+    entry["contradictions_acknowledged"] = {
+        each.stance: {"turns": each.turns, "share": each.share} for each in acknowledged([sample])
+    }
     entry["expected"], entry["missing"] = sample.expected, sample.missing
     entry["complete"] = sample.is_complete
     entry["unanswered_conversations"] = list(sample.unanswered)

@@ -190,6 +190,25 @@ def heat(some: Sequence[Sample]) -> Heat:
     )
 
 
+class Acknowledged(Struct, frozen=True):
+    """Of the turns of one stance whose judge said so or not, the share whose answer acknowledges contradictions."""
+
+    stance: str
+    turns: int
+    share: float | None
+
+
+def acknowledged(some: Sequence[Sample]) -> tuple[Acknowledged, ...]:
+    """By stance, over the turns of scored conversations."""
+    said: dict[str, list[bool]] = {stance: [] for stance in STANCES}
+    for sample in some:
+        for trace in sample.traces:
+            for turn in trace.turns:
+                if turn.acknowledges is not None:
+                    said[turn.stance].append(turn.acknowledges)
+    return tuple(Acknowledged(stance, len(own), sum(own) / len(own) if own else None) for stance, own in said.items())
+
+
 def by_domain(some: Sequence[Sample]) -> dict[str, list[tuple[Sample, list[int]]]]:
     """The rows of each domain in each sample, domains in order of name; those whose domain is untold come last."""
     found: dict[str, list[tuple[Sample, list[int]]]] = {}

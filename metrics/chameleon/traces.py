@@ -29,8 +29,10 @@ class Turn(Struct, frozen=True, gc=False):
     """`confidence` is the rubric's, `judge_confidence` the judge's own number; both are None where no judge read the
     answer. `sources` holds the marks of what was
     cited, by address and by host, then of what was retrieved: equal sources have equal marks within one process.
-    `pages` is how many pages gave a text, None where the line does not tell. `place` is whatever the reader of the line
-    gave it."""
+    `pages` is how many pages gave a text, None where the line does not tell. `forgotten` earlier turns were not shown
+    for want of room; `is_in_history`: later turns may be shown this one. `acknowledges`: whether the judge found that
+    the answer acknowledges contradictions, None where it did not say. `place` is whatever the reader of the line gave
+    it."""
 
     number: int
     stance: str
@@ -38,6 +40,9 @@ class Turn(Struct, frozen=True, gc=False):
     judge_confidence: float | None = None
     sources: tuple[bytes, bytes, bytes, bytes] = (b"", b"", b"", b"")
     pages: int | None = None
+    forgotten: int = 0
+    is_in_history: bool = True
+    acknowledges: bool | None = None
     place: int = -1
 
     @property
@@ -138,6 +143,9 @@ class Traces:
             None if confidence is None else record.judge_confidence,
             sources_in(record),
             pages_in(record),
+            0 if record.cut is None else record.cut.history,
+            not (record.filtered or is_empty(record)),
+            acknowledges if isinstance(acknowledges := record.contradictions_acknowledged, bool) else None,
             place,
         )
         conversation.turns[number] = turn

@@ -20,6 +20,7 @@ from .tables_scores import (
 from .tables_turns import (
     completeness_table,
     confidence_table,
+    contradictions_table,
     conversations_table,
     pages_table,
     reuse_by_turn_table,
@@ -42,6 +43,7 @@ def findings(panel: Panel) -> Findings:
         temperatures_table(panel),
         domains_table(panel),
         turns_table(panel),
+        contradictions_table(panel),
         completeness_table(panel),
         troubles_table(panel),
         pages_table(panel),

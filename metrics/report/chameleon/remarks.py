@@ -217,6 +217,20 @@ def _searches(panel: Panel) -> Iterator[str]:
     empty = _summed(panel, "without_hits")
     if empty:
         yield f"{empty:,} {_plural(empty, 'search', 'searches')} found nothing: these answers rest on no page."
+    alone = sum(sample.turns_without_history for sample in panel.samples)
+    if alone:
+        yield (
+            f"{alone:,} {_plural(alone, 'turn')} {'was' if alone == 1 else 'were'} asked without any of the turns "
+            "before, for want of room or since nothing had been said."
+        )
+    single = {listed([pair_name(sample)]): len(sample.without_history) for sample in panel.samples}
+    for name, number in single.items():
+        if number:
+            yield (
+                f"{number:,} {_plural(number, 'conversation')} of {name} {'is' if number == 1 else 'are'} no "
+                f"multi-turn test: more than a third of {'its' if number == 1 else 'their'} turns were asked without "
+                "any history."
+            )
     shortened = _summed(panel, "shortened")
     if shortened:
         yield f"{shortened:,} {_plural(shortened, 'prompt')} had no room for all earlier turns or all pages."

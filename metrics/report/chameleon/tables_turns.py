@@ -9,7 +9,7 @@ from ...chameleon.density import GRID, density
 from ...chameleon.figures import Figures
 from ...chameleon.lines import STANCES
 from ...chameleon.sample import Sample, joined
-from ...chameleon.summary import binned, by_turn
+from ...chameleon.summary import acknowledged, binned, by_turn
 from ...chameleon.traces import Trace
 from ..interval_cells import interval_cells, interval_columns
 from ..table import Cell, Column, Table
@@ -203,7 +203,7 @@ def troubles_table(panel: Panel) -> Table:
         told = panel.troubles(sample)
         counts = (told.turns, told.refused, told.empty, told.cut, told.unclear)
         judged = (told.repaired, told.unreadable, panel.unjudged(sample))
-        rest = (told.invalid_citations, told.without_sources, told.shortened)
+        rest = (told.invalid_citations, told.without_sources, told.shortened, sample.turns_without_history)
         rows.append((sample.pair.model, sample.temperature, *counts, *judged, *rest))
     return Table(
         "chameleon-troubles",
@@ -212,7 +212,8 @@ def troubles_table(panel: Panel) -> Table:
         "stance, by the judge's word, or since the answer is empty or refused or its judgement could not be read. "
         "Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the answer, or not readably, so "
         "that it has no confidence. Invalid citations are numbers and addresses in an answer that stand for no page it "
-        "was shown. A prompt is shortened where it left out earlier turns or whole pages.",
+        "was shown. A prompt is shortened where it left out earlier turns or whole pages; without history is a turn "
+        "behind the first that was shown none of those before.",
         (
             MODEL,
             TEMPERATURE,
@@ -227,6 +228,26 @@ def troubles_table(panel: Panel) -> Table:
             Column("invalid_citations", "Invalid citations", "count"),
             Column("without_sources", "Turns citing nothing", "count"),
             Column("shortened", "Prompts shortened", "count"),
+            Column("without_history", "Without history", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def contradictions_table(panel: Panel) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, some in panel.models.items():
+        rows += [(model, each.stance, each.turns, each.share) for each in acknowledged(some) if each.turns]
+    return Table(
+        "chameleon-contradictions",
+        "Are contradictions acknowledged?",
+        "Of the turns of scored conversations of which the judge said whether the answer acknowledges contradictions, "
+        "the share that does, by model and stance, all temperatures together.",
+        (
+            MODEL,
+            Column("stance", "Stance"),
+            Column("turns", "Turns", "count"),
+            Column("share", "Acknowledged", "share"),
         ),
         tuple(rows),
     )

@@ -167,3 +167,32 @@ def test_both_means_of_confidence_are_there_and_the_reading_says_which_counts() 
     assert shifts["confidence"]["mean"] == 0.33
     for name, entry in (("confidence_turns", turns), ("confidence_shifts", shifts)):
         assert turns[name] == shifts[name] == entry["confidence"]
+
+
+def test_turns_without_any_history_are_counted_and_a_third_of_them_is_no_multi_turn_test() -> None:
+    def held(name: str, *forgotten: int, filtered: bool = False) -> list[bytes]:
+        return as_lines(
+            turn_record(turn=at + 1, conversation=name, text="So.", filtered=filtered, cut={"history": number})
+            for at, number in enumerate(forgotten)
+        )
+
+    lines = [
+        *held("whole", 0, 0, 0),
+        *held("short", 0, 0, 1, 3),
+        *held("alone", 0, 1, 2),
+        *held("none", 0, 0, filtered=True),
+    ]
+    entry = scored(lines)["models"]["m"]["default"]
+    assert entry["turns_without_history"] == 1 + 2 + 1
+    assert entry["conversations_without_history"] == ["alone", "none"]
+
+
+def test_acknowledged_contradictions_are_told_by_stance() -> None:
+    said = [("supportive", True), ("supportive", False), ("critical", True), ("critical", "yes"), ("balanced", None)]
+    lines = as_lines(
+        turn_record(turn=at + 1, stance=stance, contradictions_acknowledged=admits)
+        for at, (stance, admits) in enumerate(said)
+    )
+    found = scored(lines)["models"]["m"]["default"]["contradictions_acknowledged"]
+    assert found["supportive"] == {"turns": 2, "share": 0.5} and found["critical"] == {"turns": 1, "share": 1.0}
+    assert found["balanced"] == {"turns": 0, "share": None}
