@@ -7,6 +7,7 @@ engines.
 from ..providers.access import Access as Access
 from ..providers.access import ConfigurationError as ConfigurationError
 from ..providers.access import endpoint_to as endpoint_to
+from .budgets import attach_new_budget as attach_new_budget
 from .budgets import budgets_folder as budgets_folder
 from .engine import Engine as Engine
 from .settings import Settings as Settings

@@ -94,17 +94,20 @@ class Budget:
     def settle(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> float:
         """What the call cost, as far as anyone knows. `outcome` None: nobody knows what became of it, so all that it
         may have cost is gone if it was sent."""
-        spent = self._cost(call, reserved, outcome, was_sent=was_sent)
-        self.purse.settle(reserved, spent)
+        spent, unsure = self._cost(call, reserved, outcome, was_sent=was_sent)
+        self.purse.settle(reserved, spent, unsure=unsure)
         return spent
 
-    def _cost(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> float:
+    def _cost(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> tuple[float, float]:
+        """And the part of it that may not have been billed."""
         if outcome is None:
-            return reserved if was_sent else 0.0
+            return (reserved, reserved) if was_sent else (0.0, 0.0)
         # Attempts that may have been billed are repeated, and each of them may have been the dearest.
         unsure = reserved * outcome.maybe_billed
         if outcome.reply is None:
-            return unsure
+            return unsure, unsure
         if outcome.reply.usage is not None and not outcome.cached:
             self._estimates[call.model].observe(call, outcome.reply.usage)
-        return unsure + (reserved if outcome.cost is None else outcome.cost)
+        if outcome.cost is None:
+            return unsure + reserved, unsure + reserved
+        return unsure + outcome.cost, unsure

@@ -22,7 +22,7 @@ from ...engine.fault import LocalFault, Stopped
 from ...engine.money import Price
 from .alarm import EARLY_S, Alarm, alarm_for, fine_alarm
 from .arrivals import Closed, Open, Replay
-from .budget import Budget, Ending
+from .budget import Budget, Ending, Reason
 from .meter import Meter
 from .plan import Plan
 from .timing import Clock, Stopwatch, Timed
@@ -154,6 +154,14 @@ async def _together(works: Iterable[Coroutine[None, None, None]]) -> None:
         raise errors.exceptions[0] from errors
 
 
+def _reason_of(stopped: Stopped) -> Reason:
+    reasons = {stop.reason for stop in stopped.stops}
+    if "local_fault" in reasons:
+        return "fault"
+    # An attempt that was repeated did not fit any more, though its call did.
+    return "cost" if reasons == {"budget"} else "stopped"
+
+
 class _Line:
     """One model's calls."""
 
@@ -282,8 +290,7 @@ class _Line:
             outcome = await self._ask(call, hear=watch)
         except Stopped as error:
             is_ended = True
-            is_our_own = any(stop.reason == "local_fault" for stop in error.stops)
-            self._budget.end("fault" if is_our_own else "stopped", str(error))
+            self._budget.end(_reason_of(error), str(error))
         except LocalFault as error:
             is_ended = True
             self._budget.end("fault", str(error))

@@ -18,6 +18,7 @@ from ...bench.load.budget import Ending
 from ...bench.load.plan import Plan
 from ...bench.load.run import Measured
 from ...bench.load.timing import Timed
+from ...engine.budget_file import BUDGET, BudgetPlace
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
 from ...engine.money import Price
@@ -62,7 +63,15 @@ def carry_out(order: Order) -> Carried:
         with calm_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
             course, number = runner.run(_sent(order, prices, folder))
         ending = course.ending or Ending("error")
-        load = load_of(order, course.wholes, ending, prices, began=began, left_out=course.left_out)
+        load = load_of(
+            order,
+            course.wholes,
+            ending,
+            prices,
+            began=began,
+            left_out=course.left_out,
+            unsure=course.purse.unsure,
+        )
         folder.conclude(load)
         return Carried(load=load, signal=number, fault=folder.fault)
 
@@ -98,8 +107,9 @@ class _Scribe:
 
 async def _sent(order: Order, prices: Mapping[str, Price | None], folder: LoadFolder) -> tuple[Course, int | None]:
     """The test, and the number of the signal that ended it, if one did."""
-    # The course holds the limit on cost: two purses would stop at two sums.
-    settings = structs.replace(order.settings, max_cost=None)
+    # The course begins no call that does not fit; the engine holds the limit for each attempt, and over a kill.
+    limit = order.plan.limits.max_cost
+    settings = structs.replace(order.settings, max_cost=limit, budget=BudgetPlace(order.out / BUDGET))
     loop = asyncio.get_running_loop()
     # A process started with stderr closed has none.
     stream: TextIO | None = sys.stderr

@@ -35,8 +35,9 @@ def load_of(
     *,
     began: float,
     left_out: tuple[float, float] = (0.0, 0.0),
+    unsure: float = 0.0,
 ) -> Load:
-    """`left_out`: seconds at the beginning and at the end."""
+    """`left_out`: seconds at the beginning and at the end. `unsure`: dollars of what was spent."""
     models = {model: _model(order, whole, is_priced=prices.get(model) is not None) for model, whole in wholes.items()}
     gone = unmeasured(models)
     known = [model.spent for model in models.values() if model.spent is not None]
@@ -48,6 +49,7 @@ def load_of(
         ending_detail=" ".join(ending.detail.split()),
         test=dict(order.said),
         spent=sum(known) if known else None,
+        spent_unsure=round(unsure, 9),
         client=client_of(wholes),
         models=models,
         warm_up_s=round(left_out[0], _DECIMALS),

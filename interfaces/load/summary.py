@@ -51,6 +51,11 @@ def _ending(load: Load) -> str:
 def _files(load: Load, folder: Path | None) -> Iterator[str]:
     if load.spent is not None and len(load.models) > 1:
         yield f"{dollars(load.spent)} spent in all"
+    if load.spent is not None and load.spent_unsure:
+        yield (
+            f"{dollars(load.spent - load.spent_unsure)} of that is surely spent; {dollars(load.spent_unsure)} may have "
+            f"been billed for calls without a whole answer"
+        )
     if folder is not None:
         yield f"{folder / LOAD}, {folder / CALLS}"
 

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from ...bench.load.timing import Timed
+from ...engine.budget_file import BUDGET, amounts_in
 from ...engine.fault import LocalFault
 from ...engine.journal import Journal, Reserve
 from ...engine.run_folder import holding, write_whole
@@ -53,7 +54,16 @@ def refuse_used(folder: Path) -> None:
     """A load test is never added to."""
     for name in (LOAD, CALLS):
         if (folder / name).exists():
-            raise UsageError(f"--out: {folder} holds a load test already ({name}): name another folder")
+            raise UsageError(
+                f"--out: {folder} holds a load test already ({name}{_money_of(folder)}): name another folder"
+            )
+
+
+def _money_of(folder: Path) -> str:
+    """What a test that was killed may have spent."""
+    if (folder / LOAD).exists() or (found := amounts_in(folder / BUDGET)) is None:
+        return ""
+    return f"; it was killed, ${found.spent:,.4f} was spent, up to ${found.granted:,.4f} counting what was in flight"
 
 
 class LoadFolder:

@@ -68,6 +68,7 @@ def _settings(models: tuple[str, ...], sending: Sending, configuration: Configur
     return structs.replace(
         settings,
         measures=True,
+        budget_name="probe",
         lanes=tuple(Lane(model, concurrency=in_flight, timeout_s=timeout_s) for model in models),
         key_variables={model: names[:1] for model, names in configuration.key_variables.items() if model in models},
     )

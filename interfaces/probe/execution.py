@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from ...bench.load.probe.result import Probed
 from ...bench.load.probe.run import Bounds, Probe
 from ...engine.fault import LocalFault
-from ...wiring import Engine, Settings
+from ...wiring import Engine, Settings, attach_new_budget
 from .. import refusal
 from ..event_loop import loop_factory
 from ..output import note
@@ -75,6 +75,8 @@ async def _carry_out(asked: Asked, stream: TextIO | None) -> Ended:
         display = Display(stream, spent)
         probe = Probe(Reached(engine, asked.costs, Random()), bounds, display)
         ended = Ended(probed=probe.probed())
+        for left in attach_new_budget(probe.purse, asked.settings):
+            note(f"millstream: a probe that was killed after {left.written} may have spent up to ${left.granted:,.4f}")
 
         def stop(name: str) -> None:
             display.close()
@@ -95,6 +97,7 @@ async def _carry_out(asked: Asked, stream: TextIO | None) -> Ended:
                 task.uncancel()
             finally:
                 display.close()
+                probe.purse.detach()
         ended.probed, ended.signal = probe.probed(), interruption.number
         ended.untold, ended.at_once = tuple(probe.untold_usage), display.at_once
     return ended

@@ -58,6 +58,8 @@ def _tell(prepared: Sequence[Prepared], options: argparse.Namespace, pilots: Seq
 
     from .. import chameleon_forecast
     from ..benchmarks import chameleon_of
+    from ..cost_bound import in_flight_under_limit
+    from ..cost_bound import lines as bound_lines
     from ..forecast import forecast, tell
 
     looks = not options.no_cache_check
@@ -70,6 +72,8 @@ def _tell(prepared: Sequence[Prepared], options: argparse.Namespace, pilots: Seq
         else:
             forecasts.append(forecast(each, looks_into_cache=looks, pilot=pilot))
             told.append(tell(forecasts[-1]))
+        forecasts[-1]["in_flight_under_max_cost"] = bound = in_flight_under_limit(each)
+        told[-1] = "\n".join([told[-1], *bound_lines(bound, each.settings.max_cost)])
     # As for runs: a signal before 4 before 3.
     code = max((pilot.exit_code for pilot in pilots), default=DONE)
     if options.json:

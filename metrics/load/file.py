@@ -137,7 +137,8 @@ class Load(Struct, frozen=True, kw_only=True):
     """`test`: what was asked, by the names of the options. `ending`: why it ended. `seconds`: how long its measured
     part was, which lies between warm-up and cool-down; a search leaves out a warm-up in each of its steps, and has
     none here. `began`: seconds since 1970. `unmeasured` has a sentence for each model of which no answer was measured:
-    the test then ends with exit code 3."""
+    the test then ends with exit code 3. `spent_unsure`: the part of `spent` that may not have been billed, of calls
+    without a whole answer."""
 
     version: Literal[1] = VERSION
     millstream: str
@@ -152,3 +153,4 @@ class Load(Struct, frozen=True, kw_only=True):
     warm_up_s: float = 0.0
     cool_down_s: float = 0.0
     unmeasured: tuple[str, ...] = ()
+    spent_unsure: float = 0.0

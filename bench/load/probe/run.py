@@ -120,7 +120,7 @@ class Probe:
         self._outside = outside
         self._bounds = bounds
         self._watcher: Watcher = _Nobody() if watcher is None else watcher
-        self._purse = Purse(bounds.max_cost)
+        self.purse = Purse(bounds.max_cost)
         self._lanes: dict[str, Found] = {}
         self._failures = self._refused = 0
         self._not_before = -math.inf
@@ -132,7 +132,7 @@ class Probe:
 
     @property
     def cost(self) -> float:
-        return self._purse.spent
+        return self.purse.spent
 
     def probed(self) -> Probed:
         return Probed(dict(self._lanes), self.calls, self.cost)
@@ -226,7 +226,7 @@ class Probe:
                 f"{model}: {count:,} more calls would pass the limit of {self._bounds.max_calls:,} ({self.calls:,} are "
                 "sent): raise --max-calls"
             )
-        if not self._purse.fits(cost):
+        if not self.purse.fits(cost):
             raise _Ended(
                 f"{model}: {count:,} more calls can cost ${cost:.4f}, of ${self._bounds.max_cost:.4f} "
                 f"${self.cost:.4f} are spent: raise --max-cost"
@@ -234,16 +234,18 @@ class Probe:
 
     async def _one(self, model: str, size: int, worst: float) -> Seen:
         self.calls += 1
-        self._purse.reserve(worst)
+        # All calls of the step fit when it began; what others gave back meanwhile has to be drawn again.
+        self.purse.fits(worst)
+        self.purse.reserve(worst)
         sent_s = self._latest_s = self._outside.now()
         # What was sent and brought no word of its price counts at its worst.
-        spent = worst
+        spent = unsure = worst
         try:
             answer = await self._outside.ask(model, size)
             if answer.verdict != "failed":
-                spent = answer.cost
+                spent, unsure = answer.cost, 0.0
         finally:
-            self._purse.settle(worst, spent)
+            self.purse.settle(worst, spent, unsure=unsure)
         self._failures = self._failures + 1 if answer.verdict == "failed" else 0
         is_over = answer.verdict == "refused" or answer.is_fatal or self._failures >= FAILURES_MAX
         self._is_round_over = self._is_round_over or is_over

@@ -1,0 +1,41 @@
+"""How many calls a limit on cost can bear in flight, since each is reserved at its worst before it is sent.
+
+Pure: from a prepared run to plain values and sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .preparation import Prepared
+
+
+def in_flight_under_limit(prepared: Prepared) -> list[dict[str, Any]]:
+    """For each lane whose calls cost something: the dollars of its dearest call, and how many of these the limit bears
+    at once. Empty without a limit."""
+    settings = prepared.settings
+    if settings.max_cost is None:
+        return []
+    return [
+        {
+            "lane": lane,
+            "worst_call": worst,
+            "in_flight": int(settings.max_cost / worst),
+            "concurrency": settings.whole_lane_of(lane).concurrency,
+        }
+        for lane, worst in prepared.work.worst_calls(settings).items()
+        if worst > 0
+    ]
+
+
+def lines(found: Sequence[dict[str, Any]], max_cost: float | None) -> Iterator[str]:
+    for each in found:
+        name, most, concurrency = each["lane"], each["in_flight"], each["concurrency"]
+        can_bear = f"{name}: a call may cost ${each['worst_call']:,.4f} at worst, so --max-cost ${max_cost:,.4f} bears"
+        if most >= concurrency:
+            yield f"{can_bear} {most:,} in flight at once, and its concurrency of {concurrency:,} is not held back"
+        elif most:
+            yield f"{can_bear} {most:,} in flight at once, fewer than its concurrency of {concurrency:,}"
+        else:
+            yield f"{can_bear} none of its dearest calls: raise it, or lower --max-tokens"
