@@ -67,15 +67,22 @@ def coverage(counts: ModelCounts, found: Heard) -> Coverage:
 
 def unmeasured(name: str, found: Coverage) -> str | None:
     """The sentence on a model that has answers and no score worth reading; None for any other."""
-    if not found.is_worthless or found.silence == "literal":
+    return silent(name, found) if found.silence == "unscored" else None
+
+
+def silent(name: str, found: Coverage) -> str | None:
+    """The sentence on a model that hardly says anything, whether it has a score for that or not."""
+    if not found.is_worthless:
         return None
+    if found.silence == "literal":
+        return f"{name}: {_lost(found)}; --silence literal scores it all the same."
     return f"{name} has no score: {_lost(found)}.{_advice(found)}"
 
 
 def remarks(name: str, found: Coverage) -> Iterator[str]:
     """What else a reader must know before the model's score."""
-    if found.is_worthless and found.silence == "literal":
-        yield f"{name}: {_lost(found)}; --silence literal scores it all the same."
+    if found.silence == "literal" and (sentence := silent(name, found)):
+        yield sentence
     if not (found.scored or found.is_worthless):
         yield f"{name} has no score: none of its {_issues(len(found.unscored))} has one ({_listed(found.unscored)})."
     if found.scored and found.unscored:
@@ -94,13 +101,12 @@ def remarks(name: str, found: Coverage) -> Iterator[str]:
 
 
 def _lost(found: Coverage) -> str:
-    cut = "" if found.cut is None else f" ({found.cut:,} cut off, {found.other:,} Other)"
-    what = "Other" if found.cut is None else "cut off at max_tokens or Other"
-    return f"{_share(found.cut_or_other, found.answers)} are {what}{cut}, half of them or more"
+    what = f"cut off at max_tokens or Other ({found.cut:,} cut off, {found.other:,} Other)" if found.cut else "Other"
+    return f"{_share(found.cut_or_other, found.answers)} are {what}, half of them or more"
 
 
 def _advice(found: Coverage) -> str:
-    is_cut = found.cut is not None and 2 * found.cut >= found.cut_or_other
+    is_cut = found.cut and 2 * found.cut >= found.cut_or_other
     return " A larger --max-tokens, or none, would leave them room." if is_cut else ""
 
 

@@ -11,7 +11,7 @@ from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
 from .panel import panel
-from .remarks import of_samples, remarks, unmeasured_of
+from .remarks import of_samples, remarks, silent_of, unmeasured_of
 from .survey import Options, Survey
 from .table import Findings, Table
 from .tables_arguments import argument_tables
@@ -52,7 +52,14 @@ def findings(survey: Survey, seed: int = 0) -> Findings:
         refusals_figure(tables["figure-7-refusals"]),
     )
     said = remarks(survey, tables, missing, prepared.coverage)
-    return Findings(tuple(tables.values()), figures, said, of_samples(survey), unmeasured_of(prepared.coverage))
+    return Findings(
+        tables=tuple(tables.values()),
+        figures=figures,
+        remarks=said,
+        of_samples=of_samples(survey),
+        unmeasured=unmeasured_of(prepared.coverage),
+        silent=silent_of(prepared.coverage),
+    )
 
 
 def _missing(survey: Survey) -> dict[str, Gaps]:

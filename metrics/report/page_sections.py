@@ -64,7 +64,7 @@ def samples_note(findings: Findings) -> str:
 def summary_html(contents: Contents) -> str:
     return "".join(
         (
-            state_html(contents.standings, unmeasured=contents.unmeasured),
+            state_html(contents.standings, unmeasured=contents.findings.silent),
             table_html(_scores(contents), "scores"),
             '<p class="note">OM is eq. (1) read literally, from 0 to 100; higher is more open-minded. By silence: the '
             f"part of it from cases whose most common stance is Other. {in_html(OVER[contents.over])} Its two "

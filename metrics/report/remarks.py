@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ..answers import Answers
-from ..coverage import SILENCE_NOTES, Coverage, unmeasured
+from ..coverage import SILENCE_NOTES, Coverage, silent, unmeasured
 from ..coverage import remarks as of_coverage
 from ..gaps import Gaps, inferred
 from ..millstone import CASES
@@ -51,6 +51,11 @@ def remarks(
 def unmeasured_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
     """A sentence on each model that has answers and no score worth reading."""
     return tuple(plain(told, _SENTENCE) for name, found in covered.items() if (told := unmeasured(_name(name), found)))
+
+
+def silent_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
+    """The same, and under the literal reading, which scores such a model, too."""
+    return tuple(plain(told, _SENTENCE) for name, found in covered.items() if (told := silent(_name(name), found)))
 
 
 def _coverage(covered: Mapping[str, Coverage]) -> Iterator[str]:

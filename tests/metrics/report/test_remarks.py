@@ -133,7 +133,7 @@ def test_models_that_are_cut_off_or_take_no_side_are_named() -> None:
     assert told(survey_of(cut), f"one: {int(cut.cut.sum())} of its {len(ONE)} answers (2.")
     mute = replace(ONE, stances=dict.fromkeys(ONE.stances, np.full(len(ONE), 2, dtype=np.uint8)))
     found = findings(survey_of(mute))
-    sentence = f"one has no score: {len(ONE)} of its {len(ONE)} answers (100.0%) are cut off at max_tokens or Other"
+    sentence = f"one has no score: {len(ONE)} of its {len(ONE)} answers (100.0%) are Other, half of them"
     assert found.unmeasured == found.remarks[:1] and found.remarks[0].startswith(sentence)
 
 
