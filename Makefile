@@ -15,7 +15,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench gateway load conversations conversations-full torture intervals pages lock runtime tools
+.PHONY: help run test check bench gateway load conversations conversations-full torture intervals pages wheel lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,9 @@ intervals: tools ## how often confidence intervals hold the truth, simulated: th
 pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
 	@MILLSTREAM_FUZZED_PAGES=500 MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \
 		tests/providers/pages/test_real_pages.py tests/providers/pages/test_extraction.py
+
+wheel: tools ## a wheel of this tree, installed by old pips from a registry, reads a page (some 3 minutes)
+	@MILLSTREAM_WHEELS=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -o timeout=900 -o faulthandler_timeout=0 tests/test_wheel.py -k old_pip
 
 lock: tools ## choose versions anew, within pyproject.toml
 	$(LOCK) --output-file requirements.txt

@@ -8,6 +8,7 @@ empty environment.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -189,3 +190,48 @@ def test_the_installed_program_answers(installed: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "millstone" in done.stdout
+
+
+# The oldest that a supported Python brings (3.11.0), and what this one brings.
+OLD_PIPS = ("22.3", "")
+
+# A page on loopback, read as a user would: exactly one line, its status and its text.
+READ_A_PAGE = """
+import asyncio, http.server, threading
+import millstream as ms
+from millstream.wiring import Settings
+
+class Pages(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = b"<html><title>T</title><body><p>A ferry leaves every hour.</p></body></html>"
+        self.send_response(404 if self.path == "/robots.txt" else 200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *told):
+        pass
+
+async def main(port):
+    async with ms.Engine(settings=Settings(allow_hosts=("*.example=127.0.0.1:%d" % port,), cache=%r)) as engine:
+        await engine.check_pages()
+        page = await engine.read("http://a.example/page")
+    print(page.status, page.text)
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+asyncio.run(main(server.server_address[1]))
+"""
+
+
+@pytest.mark.skipif("MILLSTREAM_WHEELS" not in os.environ, reason="installs from a registry: make wheel")
+@pytest.mark.parametrize("pip", OLD_PIPS, ids=lambda pip: pip or "bundled")
+def test_a_wheel_installed_by_an_old_pip_reads_a_page(pip: str, wheel: Path, tmp_path: Path) -> None:
+    python = str(tmp_path / "environment" / "bin" / "python")
+    subprocess.run([sys._base_executable, "-m", "venv", tmp_path / "environment"], check=True)  # type: ignore[attr-defined]
+    install = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--only-binary", ":all:"]
+    if pip:
+        subprocess.run([*install, f"pip=={pip}"], check=True)
+    subprocess.run([*install, str(wheel)], check=True)
+    code = READ_A_PAGE.replace("%r", repr(str(tmp_path / "cache")))
+    done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "ok A ferry leaves every hour.\n"), done.stderr
