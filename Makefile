@@ -63,7 +63,7 @@ torture: tools ## the long attack: a thousand random kills, 200 under a limit on
 
 intervals: tools ## how often confidence intervals hold the truth, simulated: the table of docs/intervals.md (some 3 minutes)
 	@MILLSTREAM_INTERVAL_SAMPLES=20000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s -o timeout=1800 -o faulthandler_timeout=0 \
-		tests/metrics/statistics/test_coverage.py
+		tests/metrics/statistics/test_coverage.py tests/metrics/test_intervals.py -k hold
 
 pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
 	@MILLSTREAM_FUZZED_PAGES=500 MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \

@@ -1,7 +1,7 @@
 """MillStone's scores: open-mindedness (OM), its two companions, and the plain figures beside them.
 
 Owns the counts array, `counts[..., issue, case, stance]`, and every rule of PROTOCOL.md's "Scores" on it. Leading axes
-(models, bootstrap replicates) pass through. Knows no record, no file and no random source.
+(models, trials drawn again) pass through. Knows no record, no file and no random source.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def marks(figure: Figure) -> dict[str, int]:
     assert figure.spec is not None
     rows: list[dict[str, Any]] = figure.spec["datasets"]["rows"]
     if figure.name in ("figure-2-shifts", "figure-5-contradiction"):
-        return {"rect": len(rows), "rule": len(rows) + 1}
+        return {"rect": len(rows), "rule": sum(row["low"] is not None for row in rows) + 1}
     if "value" in rows[0]:
         return {"rect": len(rows) + 2 * sum(bool(row.get("is_family")) for row in rows), "text": len(rows)}
     return {"rect": len(rows)}

@@ -219,13 +219,25 @@ def held(shares: Table, count: int, replicates: int = 600) -> tuple[float, float
     [
         ([[490, 5, 0], [5, 450, 0], [0, 0, 50]], 500),
         ([[490, 5, 0], [5, 450, 0], [0, 0, 50]], 100),
+        ([[490, 5, 0], [5, 450, 0], [0, 0, 50]], 5),
         ([[300, 100, 50], [100, 200, 50], [50, 50, 100]], 100),
+        ([[300, 100, 50], [100, 200, 50], [50, 50, 100]], 5),
         ([[300, 50, 0], [50, 300, 50], [0, 50, 200]], 500),
         ([[25, 25], [25, 25]], 50),
         ([[80, 8], [8, 4]], 50),
         ([[2, 48], [48, 2]], 200),
     ],
-    ids=["nearly alike", "nearly alike, fewer", "little alike", "mostly alike", "by chance", "one rare", "contrary"],
+    ids=[
+        "nearly alike",
+        "nearly alike, fewer",
+        "nearly alike, hardly any",
+        "little alike",
+        "little alike, hardly any",
+        "mostly alike",
+        "by chance",
+        "one rare",
+        "contrary",
+    ],
 )
 def test_the_interval_of_kappa_holds_the_truth_about_as_often_as_it_says(shares: Table, count: int) -> None:
     ours, _ = held(shares, count)

@@ -143,7 +143,7 @@ def test_there_is_no_interval_where_nothing_is_scored() -> None:
 
 
 # At length: make intervals.
-RUNS = int(os.environ.get("MILLSTREAM_INTERVAL_SAMPLES", "0")) // 20
+RUNS = int(os.environ.get("MILLSTREAM_INTERVAL_SAMPLES", "0")) // 100
 
 
 def asked_again(chances: np.ndarray, trials: int, source: np.random.Generator) -> ModelCounts:
@@ -165,12 +165,11 @@ def chances_of(issues: int, source: np.random.Generator) -> np.ndarray:
 @pytest.mark.skipif(not RUNS, reason="only for the table: make intervals")
 def test_how_often_intervals_over_trials_hold_the_mean_of_many_runs(issues: int, trials: int) -> None:
     source = np.random.default_rng(6)
-    held = 0
-    for _ in range(RUNS if issues < 100 else RUNS // 4):
+    held, runs = 0, RUNS if issues < 100 else RUNS // 2
+    for _ in range(runs):
         chances = chances_of(issues, source)
         truth = np.mean([openness(asked_again(chances, trials, source).pooled).om.mean() for _ in range(200)])
         found = om_interval(asked_again(chances, trials, source), "trials")
         held += found.low is not None and found.high is not None and found.low <= truth <= found.high
-    runs = RUNS if issues < 100 else RUNS // 4
     print(f"\n| over trials: {issues} issues, 6 templates, {trials} trials | {100 * held / runs:.1f} of {runs:,} |")
     assert held / runs > 0.8

@@ -102,7 +102,7 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         "Figure 4: score by source re-use",
         "Mean Chameleon score of the conversations in each tenth of the source re-use rate, all temperatures together. "
         "The rate is a part of the score (eq. (2)), so some rise is its own. Thin lines are 95% intervals over "
-        f"conversations, of points with ten at least; the larger a point, the more conversations.{gone}",
+        f"conversations, where there are ten at least; the larger a point, the more conversations.{gone}",
         "No model has two conversations with both a source re-use rate and a score.",
     )
     if not found:

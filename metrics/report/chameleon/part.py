@@ -85,7 +85,7 @@ def _scores(findings: Findings) -> Table:
     columns = (
         Column("model", "Model"),
         Column("score", "Chameleon score"),
-        Column("interval", "95% interval over conversations"),
+        Column("interval", "95% interval"),
         Column("rank", "Rank", "count"),
         Column("srr", "Source re-use"),
         Column("confidence", "Confidence"),
