@@ -61,7 +61,7 @@ torture: tools ## the long attack: a thousand random kills, 200 under a limit on
 		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/interfaces/test_capped_kills.py tests/engine/test_store_damage.py tests/providers/test_shared_quotas.py \
 		tests/interfaces/batch/test_batch_interruption.py tests/interfaces/probe/test_probe_in_real_time.py
 
-intervals: tools ## how often confidence intervals hold the truth, simulated: the table of docs/intervals.md (some 3 minutes)
+intervals: tools ## how often confidence intervals hold the truth, simulated: the tables of docs/intervals.md (some 6 minutes)
 	@MILLSTREAM_INTERVAL_SAMPLES=20000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s -o timeout=1800 -o faulthandler_timeout=0 \
 		tests/metrics/statistics/test_coverage.py tests/metrics/test_intervals.py -k hold
 

@@ -143,7 +143,7 @@ def test_there_is_no_interval_where_nothing_is_scored() -> None:
 
 
 # At length: make intervals.
-RUNS = int(os.environ.get("MILLSTREAM_INTERVAL_SAMPLES", "0")) // 100
+RUNS = int(os.environ.get("MILLSTREAM_INTERVAL_SAMPLES", "0")) // 200
 
 
 def asked_again(chances: np.ndarray, trials: int, source: np.random.Generator) -> ModelCounts:
@@ -161,15 +161,15 @@ def chances_of(issues: int, source: np.random.Generator) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize(("issues", "trials"), [(10, 15), (30, 15), (107, 15), (30, 3)])
+@pytest.mark.parametrize(("issues", "trials"), [(10, 15), (30, 15)])
 @pytest.mark.skipif(not RUNS, reason="only for the table: make intervals")
 def test_how_often_intervals_over_trials_hold_the_mean_of_many_runs(issues: int, trials: int) -> None:
     source = np.random.default_rng(6)
-    held, runs = 0, RUNS if issues < 100 else RUNS // 2
-    for _ in range(runs):
+    held = 0
+    for _ in range(RUNS):
         chances = chances_of(issues, source)
         truth = np.mean([openness(asked_again(chances, trials, source).pooled).om.mean() for _ in range(200)])
         found = om_interval(asked_again(chances, trials, source), "trials")
         held += found.low is not None and found.high is not None and found.low <= truth <= found.high
-    print(f"\n| over trials: {issues} issues, 6 templates, {trials} trials | {100 * held / runs:.1f} of {runs:,} |")
-    assert held / runs > 0.8
+    print(f"\n| over trials: {issues} issues, 6 templates, {trials} trials | {100 * held / RUNS:.1f} of {RUNS:,} |")
+    assert held / RUNS > 0.8
