@@ -74,9 +74,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     others: Others = field(default_factory=Others)
 
     def __post_init__(self) -> None:
-        for name in ("cache", "snapshot", "corpus"):
-            if isinstance(given := getattr(self, name), str):
-                force_setattr(self, name, Path(given))
+        for name in ("cache", "snapshot", "corpus", "budget"):
+            if isinstance(given := getattr(self, name), str | Path):
+                force_setattr(self, name, BudgetPlace(Path(given)) if name == "budget" else Path(given))
         if self.mode not in MODES:
             raise ConfigurationError(f"mode {self.mode!r} is none of {', '.join(MODES)}")
         if self.measures and self.mode == "record":

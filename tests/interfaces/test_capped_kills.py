@@ -10,19 +10,20 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from batches import line
-from command_line import Done, Provider, finish, start
+from command_line import Provider, environment, finish, start
 from simulated_outside import UNSPARED, Outside
 
-KILLS = int(os.environ.get("MILLSTREAM_CAPPED_KILLS", "6"))
+KILLS = int(os.environ.get("MILLSTREAM_CAPPED_KILLS", "9"))
 # Dollars a million tokens, of prompts and of answers alike: what is billed follows from the sum of both.
 DOLLARS = 20.0
 PRICES = "".join(f'[prices."sim/{model}"]\ninput = {DOLLARS}\noutput = {DOLLARS}\n' for model in ("open", "judge"))
-WIDE = ("--concurrency", "64", "--no-progress", "--json", "--config", "prices.toml", "--cache", "cache")
+WIDE = ("--concurrency", "16", "--no-progress", "--json", "--config", "prices.toml")
 SIZE = ("--temperature", "0", "0.5", "--conversations", "4", "--turns", "5", "--pages", "4", "--max-tokens", "300")
 
 
@@ -31,35 +32,24 @@ def billed(provider: Provider) -> float:
     return float(provider.summary()["tokens_admitted"]) * DOLLARS / 1e6
 
 
-def command_of(name: str, outside: Outside, max_cost: float) -> tuple[str, ...]:
-    """Each would cost more than its limit."""
+def command_of(name: str, outside: Outside, max_cost: float, number: int = 0) -> tuple[str, ...]:
+    """Each but the conversations would cost more than its limit. `number`: of the run, which has a folder and a cache
+    of its own."""
     where = ("--base-url", outside.provider.base_url)
-    cap = ("--max-cost", str(max_cost), *WIDE)
+    cap = ("--max-cost", str(max_cost), *WIDE, "--cache", f"cache-{number}")
+    out = ("--out", f"run-{number}", "--no-report")
     if name == "batch":
-        return ("batch", "in.jsonl", "out.jsonl", *where, *cap)
+        return ("batch", "in.jsonl", f"out-{number}.jsonl", *where, *cap)
     if name == "run":
-        return (
-            "run",
-            "millstone",
-            "--model",
-            "sim/open",
-            "--max-tokens",
-            "16",
-            *where,
-            *cap,
-            "--out",
-            "run",
-            "--no-report",
-        )
+        return ("run", "millstone", "--model", "sim/open", "--max-tokens", "16", *where, *cap, *out)
     models = ("--model", "sim/open", "--judge", "sim/judge")
     # The last --config is the one that counts, and outside.flags has one of its own.
-    return ("run", "chameleon", *models, *SIZE, *outside.flags, *cap, "--out", "run", "--no-report")
+    return ("run", "chameleon", *models, *SIZE, *outside.flags, *cap, *out)
 
 
-def killed_again_and_again(home: Path, command: tuple[str, ...], outside: Outside, kills: int) -> Done:
-    """The same command, killed at random instants after its first calls, and then let go to its end."""
-    chance = random.Random(kills)
-    for _ in range(kills):
+def kill_three_times(home: Path, command: tuple[str, ...], outside: Outside, chance: random.Random) -> None:
+    """The same command, killed at random instants after its first calls."""
+    for _ in range(3):
         before = outside.provider.calls()
         process = start(home, *command, **outside.variables)
         while process.poll() is None and outside.provider.calls() == before:
@@ -69,7 +59,6 @@ def killed_again_and_again(home: Path, command: tuple[str, ...], outside: Outsid
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
         finish(process)
-    return finish(start(home, *command, **outside.variables), within_s=120)
 
 
 def money_in(told: str) -> dict[str, float]:
@@ -86,22 +75,28 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.timeout(120 + 4 * KILLS)
-@pytest.mark.parametrize(("name", "max_cost"), [("run", 4.0), ("batch", 1.0), ("conversations", 4.0)])
+@pytest.mark.timeout(120 + 8 * KILLS)
+@pytest.mark.parametrize(("name", "max_cost"), [("run", 3.0), ("batch", 0.15), ("conversations", 3.0)])
 def test_what_is_billed_stays_under_the_limit_however_often_a_command_is_killed(
     outside: Outside, home: Path, name: str, max_cost: float
 ) -> None:
-    provider = outside.provider
-    provider.set_faults("slow_body=0.3")
-    done = killed_again_and_again(home, command_of(name, outside, max_cost), outside, KILLS // 3)
-    assert done.code == 4 or name == "conversations", done.out + done.err
-    money = money_in(done.out)
-    print(f"{name}: billed ${billed(provider):.4f}, {money}")
-    assert money["spent"] - 1e-6 <= billed(provider) <= money["at_most"] + 1e-6 <= max_cost + 2e-6
+    provider, chance = outside.provider, random.Random(KILLS)
+    highest = 0.0
+    for number in range(-(-KILLS // 9)):
+        outside.reset()
+        provider.set_faults("slow_body=0.3")
+        command = command_of(name, outside, max_cost, number)
+        kill_three_times(home, command, outside, chance)
+        done = finish(start(home, *command, **outside.variables), within_s=120)
+        assert done.code == 4 or name == "conversations", done.out + done.err
+        money = money_in(done.out)
+        assert money["spent"] - 1e-6 <= billed(provider) <= money["at_most"] + 1e-6 <= max_cost + 2e-6
+        highest = max(highest, billed(provider))
+    print(f"{name}: of a limit of ${max_cost} at most ${highest:.4f} was billed; the latest: {money}")
     # A higher limit goes on from there, and what may have been billed stays counted.
-    provider.set_faults()
-    more = finish(start(home, *command_of(name, outside, max_cost + 0.5), **outside.variables), within_s=120)
-    assert billed(provider) <= money_in(more.out)["at_most"] + 1e-6 <= max_cost + 0.5 + 2e-6
+    higher = max_cost * 1.2
+    more = finish(start(home, *command_of(name, outside, higher, number), **outside.variables), within_s=120)
+    assert billed(provider) <= money_in(more.out)["at_most"] + 1e-6 <= higher + 2e-6
 
 
 @pytest.mark.parametrize(("name", "max_cost"), [("run", 4.0), ("batch", 1.0)])
@@ -113,3 +108,43 @@ def test_without_kills_at_least_95_percent_of_the_limit_is_spent(
     money = money_in(done.out)
     assert 0.95 * max_cost <= money["spent"] == money["at_most"] <= max_cost
     assert money["spent"] == pytest.approx(billed(outside.provider))
+
+
+PROGRAM = """
+import asyncio, sys
+import millstream as ms
+
+async def main():
+    prices = {"sim/open": ms.Price(20.0, 20.0)}
+    lane = ms.Lane("sim/open", concurrency=32)
+    settings = ms.Settings(lanes=(lane,), base_url=sys.argv[1], cache="cache", max_cost=0.4, prices=prices)
+    calls = (ms.Call("sim/open", f"Question {n}: A or B? " * 8, max_tokens=16) for n in range(2_000))
+    async with ms.Engine(settings=settings) as engine:
+        async for outcome in engine.run(calls):
+            pass
+
+try:
+    asyncio.run(main())
+except ms.Stopped as stopped:
+    sys.exit(str(stopped))
+"""
+
+
+def test_a_program_that_is_killed_and_started_again_stays_under_its_limit(outside: Outside, home: Path) -> None:
+    provider = outside.provider
+    provider.set_faults("slow_body=0.5")
+    (home / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-P", "program.py", provider.base_url]
+    for _ in range(3):
+        before = provider.calls()
+        process = subprocess.Popen(command, cwd=home, env=environment(home), stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and provider.calls() < before + 20:
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+    refused = subprocess.run(command, cwd=home, env=environment(home), capture_output=True, text=True, check=False)
+    assert "raise --max-cost" in refused.stderr and "delete it to begin anew" in refused.stderr
+    assert 0 < billed(provider) <= 0.4
+    # One that was refused for it leaves it: whatever starts it again, nothing more is spent.
+    (left,) = (home / "cache" / "budgets").iterdir()
+    assert str(left) in str((home / refused.stderr.split("may have been spent: ")[1].split(";")[0]).resolve())
