@@ -20,8 +20,10 @@ def unmeasured(named: Mapping[str, Troubles]) -> tuple[str, ...]:
 
 
 def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:
+    """Half of all turns is too much, and so is more than half of one model's."""
+    whole = is_mostly_unclear(sum(told.unclear for told in named.values()), sum(told.turns for told in named.values()))
     for name, told in named.items():
-        if is_mostly_unclear(told.unclear, told.turns):
+        if 2 * told.unclear > told.turns or (whole and is_mostly_unclear(told.unclear, told.turns)):
             yield (
                 f"{name} has no score worth reading: {told.unclear:,} of {_count(told.turns, 'turn')} have no clear "
                 f"stance ({', '.join(reasons_of(told))})"

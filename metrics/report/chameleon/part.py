@@ -89,26 +89,24 @@ def _scores(findings: Findings) -> Table:
         Column("rank", "Rank", "count"),
         Column("srr", "Source re-use"),
         Column("confidence", "Confidence"),
-        Column("other_confidence", "Other confidence"),
         Column("changes", "Stance changes"),
-        Column("conversations", "Scored", "count"),
-        Column("unscored", "Unscored", "count"),
+        Column("conversations", "Scored"),
     )
     [table] = [table for table in findings.tables if table.name == _SCORES]
     rows = []
     for row in table.records():
         if row["source"] == PUBLISHED or row["model"] == OVERALL:
             continue
+        scored, unscored = int(row["conversations"] or 0), int(row["unscored"] or 0)
         rows.append(
             (
                 row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}",
                 _spread("rate", row["score"], row["score_std"]),
                 interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
                 row["rank"],
-                *(_spread("rate", row[kind], row[f"{kind}_std"]) for kind in ("srr", "confidence", "other_confidence")),
+                *(_spread("rate", row[kind], row[f"{kind}_std"]) for kind in ("srr", "confidence")),
                 _spread("score", row["changes"], row["changes_std"]),
-                row["conversations"],
-                row["unscored"],
+                f"{scored:,} of {scored + unscored:,}",
             )
         )
     return Table(f"{_PREFIX}scores", "Scores", "", columns, tuple(rows))

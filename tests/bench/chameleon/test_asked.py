@@ -16,6 +16,7 @@ from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of
 from millstream.engine.lane import Lane
 from millstream.engine.pairs import Pair
 from millstream.engine.run_folder import specification_hash
+from millstream.metrics.chameleon.readings import Readings
 
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
 
@@ -53,6 +54,8 @@ def test_the_specification_has_what_decides_answers_and_nothing_else(made: Makin
     ]
     assert len(set(digests)) == len(digests)
     assert digest(made(name="other name"), asking(seed=5)) == digest(dataset, asking())
+    # A reading that older manifests do not have: their runs go on.
+    assert digest(dataset, asking(readings=Readings(confidence_of="shifts"))) == digest(dataset, asking())
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,13 @@ def test_below_half_nothing_is_said() -> None:
     assert len(told(talk("SCUU"))) == 1
 
 
+def test_half_of_all_turns_is_too_much_and_so_is_more_than_half_of_one_models() -> None:
+    half, most, none = talk("SCUU"), talk("SUUU", model="most"), talk("SCSC", model="none")
+    assert [sentence.split()[0] for sentence in told([*half, *most])] == ["m", "most"]
+    assert [sentence.split()[0] for sentence in told([*half, *most, *none])] == ["most"]
+    assert [sentence.split()[0] for sentence in told([*half, *none])] == []
+
+
 def test_unscored_conversations_enter_nothing() -> None:
     whole = as_lines(run_records([SWAYING], [0.0, 1.0], conversations=3))
     rubbish = [
