@@ -53,7 +53,7 @@ def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationFolder:
         failures = read_lines(path / FAILURES)
         run = read_run(path.name, records, lines, failures, asked, specification.get("data"))
         if specification:
-            specification = {**specification, "readings": structs.asdict(readings)}
+            specification = {**specification, "readings": structs.asdict(readings), **_window(manifest)}
         run = structs.replace(run, specification=specification, is_sample=_is_sample(manifest))
     except OSError as error:
         raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
@@ -67,6 +67,12 @@ def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationFolder:
     if manifest is None and not found.turns:
         raise UsageError(f"{records}: expected records, got none: nothing to report")
     return found
+
+
+def _window(manifest: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What --window said, where the manifest tells: without it each model has its own."""
+    kept = {} if manifest is None else (manifest.get("options") or {}).get("chameleon") or {}
+    return {"window": kept.get("window")} if "model" in kept else {}
 
 
 def _is_sample(manifest: Mapping[str, Any] | None) -> bool:

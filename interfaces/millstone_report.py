@@ -18,7 +18,7 @@ from ..bench.millstone.survey import Folder, folder_labels, read_folder, sampled
 from ..engine.journal import read_lines
 from ..engine.run_folder import FAILURES, MANIFEST, RECORDS
 from .millstone_work import over_of
-from .orientation_labels import asked_dataset, labels_used, sides_of
+from .orientation_labels import asked_dataset, digest_by_wording, labels_used, sides_of
 from .origins import origin_of
 from .record_lines import record_lines
 from .refusal import UsageError
@@ -64,7 +64,7 @@ def contents_of(
             origins.append(origin_of(labels[folder.path], folder.manifest, answers, _labels_told(folder)))
         except (KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
-    asked = survey(folders, options, tuple(_label_remarks(folders, labels)))
+    asked = survey(folders, options, tuple(_label_remarks(folders, labels)), _digests(folders))
     issues = len({issue for shape in asked.shapes.values() for issue in shape.issues})
     who = every[0].model if len(every) == 1 else f"{len(every)} models"
     return Contents(
@@ -97,6 +97,14 @@ def _labels(folder: Folder) -> Labels | str:
     if isinstance(found, str) or not folder.sides:
         return found
     return structs.replace(found, is_corrected=True)
+
+
+def _digests(folders: Sequence[Folder]) -> dict[Path, str]:
+    """Of the data sets by their wordings, where the answers are read so: the same for runs that differ in labels."""
+    if not any(folder.sides for folder in folders):
+        return {}
+    found = {folder.path: digest_by_wording(folder.manifest) for folder in folders}
+    return {path: digest for path, digest in found.items() if digest is not None}
 
 
 def _labels_told(folder: Folder) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..bench.millstone.dataset import Dataset, DatasetError
-from ..bench.millstone.labels import Labels, Sides, compared, labels_of, wordings_of
+from ..bench.millstone.labels import Labels, Sides, compared, corrected, labels_of, wordings_of
 from ..engine.run_folder import MANIFEST, read_manifest
 from .millstone_work import dataset_of
 from .refusal import UsageError
@@ -58,6 +58,14 @@ def labels_used(manifest: Mapping[str, Any] | None, recorded: Sides) -> Labels |
         return labels_of(kept)
     dataset = asked_dataset(manifest)
     return dataset if isinstance(dataset, str) else compared(dataset, range(1, 7), recorded)
+
+
+def digest_by_wording(manifest: Mapping[str, Any] | None) -> str | None:
+    """Of a run's data set with all labels as their wordings have them; None where that can't be had."""
+    if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
+        return str(kept["digest_by_wording"])
+    dataset = asked_dataset(manifest)
+    return None if isinstance(dataset, str) else corrected(dataset).digest
 
 
 def sides_by_wording(folder: Path) -> Sides:

@@ -63,6 +63,8 @@ class Report(Struct, frozen=True):
     standings: tuple[Standing, ...]
     remarks: tuple[str, ...]
     unmeasured: tuple[str, ...]
+    not_compared: tuple[str, ...] = ()
+    """Of each benchmark whose runs were not made alike, in what they differ."""
 
 
 def distinct(folders: Sequence[str]) -> list[Path]:
@@ -119,7 +121,8 @@ def write(folders: Sequence[AnyFolder], out: Path, chosen: Chosen = PLAIN, *, ha
     standings = tuple(standing for each in every for standing in each.standings)
     remarks = tuple(remark for found in findings for remark in found.remarks)
     unmeasured = tuple(sentence for each in every for sentence in each.unmeasured)
-    return Report(out / PAGE, len(whole), tables, figures, standings, remarks, unmeasured)
+    not_compared = tuple(found.unlike for found in findings if found.unlike)
+    return Report(out / PAGE, len(whole), tables, figures, standings, remarks, unmeasured, not_compared)
 
 
 def _contents(folders: Sequence[AnyFolder], chosen: Chosen) -> list[Contents | ConversationContents]:

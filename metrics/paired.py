@@ -6,7 +6,7 @@ their published scores. The test itself is in `statistics`. Knows no record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -28,11 +28,19 @@ class Pair:
     p_adjusted: float | None
 
 
-def compare(models: Sequence[ModelCounts], kind: str = "om") -> list[Pair]:
-    """Every pair of models, in their order, by one kind of score (`om`, `om_pro_share`, `om_no_flip`); p values are
-    adjusted by Holm."""
+def compare(
+    models: Sequence[ModelCounts],
+    kind: str = "om",
+    is_comparable: Callable[[str, str], bool] = lambda first, second: True,
+) -> list[Pair]:
+    """Every pair of models that `is_comparable` allows by their names, in their order, by one kind of score (`om`,
+    `om_pro_share`, `om_no_flip`); p values are adjusted by Holm."""
     scores = [_scores(counts, kind) for counts in models]
-    pairs = list(combinations(range(len(models)), 2))
+    pairs = [
+        (first, second)
+        for first, second in combinations(range(len(models)), 2)
+        if is_comparable(models[first].model, models[second].model)
+    ]
     found = [_difference(scores[first], scores[second]) for first, second in pairs]
     adjusted = holm([None if each is None else each.p for each in found])
     return [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from .answers import AnswerReading, Tally, without_issues
@@ -48,7 +49,8 @@ def scores(
         if counts.pooled.any():
             plan = plan_of(counts, shape, missing[answers.name]) if told is not None else None
             found.append((counts, heard(counts, silence, plan)))
-    document = _document(found, silence, seed, over)
+    temperatures = {answers.name: answers.temperature for answers in kept}
+    document = _document(found, silence, seed, over, temperatures)
     models: dict[str, Any] = document["millstone"]["models"]
     for pair, name in tally.names(asked).items():
         if name not in models and pair in asked:
@@ -113,13 +115,19 @@ def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
 _Read = tuple[ModelCounts, Heard]
 
 
-def _document(found: list[_Read], silence: Silence, seed: int, over: Over) -> dict[str, Any]:
+def _document(
+    found: list[_Read],
+    silence: Silence,
+    seed: int,
+    over: Over,
+    temperatures: Mapping[str, float | None] = MappingProxyType({}),
+) -> dict[str, Any]:
     # Each model starts from the same seed, so that its interval does not depend on who is scored beside it.
     models = {one.model: _model_entry(one, kept, seed, over) for one, kept in found}
-    # Means over different issues are no comparison: models are ranked among those that were asked the same ones.
-    groups: dict[frozenset[str], list[Heard]] = {}
-    for _, kept in found:
-        groups.setdefault(kept.ranked_on, []).append(kept)
+    # Means over different issues, or at different temperatures, are no comparison.
+    groups: dict[tuple[frozenset[str], float | None], list[Heard]] = {}
+    for counts, kept in found:
+        groups.setdefault((kept.ranked_on, temperatures.get(counts.model)), []).append(kept)
     for group in groups.values():
         for kind in KINDS:
             means = {kept.counts.model: models[kept.counts.model][kind] if kept.is_ranked else None for kept in group}

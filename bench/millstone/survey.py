@@ -25,6 +25,7 @@ from .dataset import Dataset, Side
 from .examples import Sampled
 from .grid import Grid
 from .labels import Sides, relabelled
+from .manner import manner_of
 from .records import Record, RecordError
 from .recount import recount
 from .reference import CONTROVERSIAL, LEFT_OUT, topics
@@ -86,20 +87,30 @@ def read_folder(
     return Folder(records.parent, manifest, answers, places.texts(), counted.pairs, asked, shape, labels, sides)
 
 
-def survey(folders: Sequence[Folder], options: Options, label_remarks: tuple[str, ...] = ()) -> Survey:
+def survey(
+    folders: Sequence[Folder],
+    options: Options,
+    label_remarks: tuple[str, ...] = (),
+    digests: Mapping[Path, str] = MappingProxyType({}),
+) -> Survey:
+    """`digests`: by folder, that of the data set with the labels that the answers are read by, where it is another
+    than its run had."""
     named = names(folders)
-    shapes, data_sets, every = {}, {}, []
+    shapes, manners, every = {}, {}, []
     samples, planned = set(), set()
     for folder in folders:
-        digest = None if folder.manifest is None else folder.manifest["specification"]["data"]
         for pair in folder.pairs():
             name, shape = named[folder.path, pair], folder.shape_of(pair)
             if shape is not None:
                 shapes[name] = shape
             if folder.shape is not None and pair in folder.asked:
                 planned.add(name)
-            if digest is not None:
-                data_sets[name] = digest
+            manners[name] = manner_of(
+                folder.manifest,
+                pair.model,
+                digest=digests.get(folder.path),
+                is_recorded=options.reading == "recorded",
+            )
             if _is_sample(folder.manifest):
                 samples.add(name)
             if pair in folder.answers:
@@ -112,7 +123,7 @@ def survey(folders: Sequence[Folder], options: Options, label_remarks: tuple[str
         controversial=CONTROVERSIAL,
         options=structs.replace(options, silence=options.silence or _silence_of_all(folders)),
         planned=frozenset(planned),
-        data_sets=data_sets,
+        manners=manners,
         samples=frozenset(samples),
         label_remarks=label_remarks,
     )

@@ -155,6 +155,7 @@ def _told(report: Report) -> str:
     if len(lacking) > _NAMED:
         lines.append(f"incomplete: {len(lacking) - _NAMED} more models, told in the report")
     lines += report.unmeasured
+    lines += [f"not compared: {told}" for told in report.not_compared]
     return "\n".join(lines)
 
 
@@ -180,4 +181,5 @@ def _as_json(report: Report) -> dict[str, Any]:
         "models": models,
         "unmeasured": list(report.unmeasured),
         "remarks": list(report.remarks),
+        "not_compared": list(report.not_compared),
     }

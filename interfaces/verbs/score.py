@@ -8,7 +8,7 @@ from typing import Any
 
 from ..benchmark_options import add_chameleon_readings
 from ..options import add_readings
-from ..output import say, say_json
+from ..output import note, say, say_json
 from ..refusal import DONE, WITH_FAILURES, UsageError
 
 HELP = "score again, from records or from published counts"
@@ -36,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--fix-orientation: expected records, which tell their letters, got --counts, which have none")
     if options.stance and options.counts:
         raise UsageError("--stance: expected records, whose texts can be read anew, got --counts, which have none")
+    from ..unlike_sources import unlike
+
     scored = {folder: _score(Path(folder), options) for folder in options.folders}
     if options.counts:
         from ..millstone_scores import left_out, score_counts
@@ -48,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
         say_json(scored)
     else:
         say("\n\n".join(_told(source, scores) for source, scores in scored.items()))
+    if len(scored) > 1 and (told := unlike(scored, is_recorded=options.stance is None)):
+        note(f"millstream: {told}")
     has_unmeasured = any(part["unmeasured"] for scores in scored.values() for part in scores.values())
     return WITH_FAILURES if has_unmeasured else DONE
 

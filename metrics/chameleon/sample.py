@@ -5,9 +5,10 @@ Owns which conversations count: those that are complete and scored. The others s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,11 @@ class Sample:
         yield from zip(self.traces, self.figures, strict=True)
         yield from self.unscored
         yield from self.others
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Every conversation that it was to hold, as far as is known."""
+        return frozenset((*(trace.conversation for trace, _ in self.held), *self.unanswered))
 
     @property
     def turns_without_history(self) -> int:
@@ -189,14 +195,15 @@ def by_model(every: Iterable[Sample]) -> dict[str, list[Sample]]:
     return found
 
 
-def ranks(every: Sequence[Sample]) -> dict[Pair, int | None]:
-    """Each pair's place among the pairs of its temperature by the mean score, the lowest first; equal means share a
-    place. None for those that have no rank."""
+def ranks(every: Sequence[Sample], kinds: Mapping[Pair, Hashable] = MappingProxyType({})) -> dict[Pair, int | None]:
+    """Each pair's place among the pairs of its temperature and kind, which were asked alike, by the mean score, the
+    lowest first; equal means share a place. None for those that have no rank."""
     means = {sample.pair: float(np.nanmean(score)) for sample in every if (score := _ranked(sample)) is not None}
     found: dict[Pair, int | None] = {}
     for sample in every:
         own = means.get(sample.pair)
-        rivals = [mean for pair, mean in means.items() if pair.temperature == sample.pair.temperature]
+        kind = (sample.pair.temperature, kinds.get(sample.pair))
+        rivals = [mean for pair, mean in means.items() if (pair.temperature, kinds.get(pair)) == kind]
         found[sample.pair] = None if own is None else 1 + sum(mean < own for mean in rivals)
     return found
 

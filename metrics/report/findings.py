@@ -10,6 +10,7 @@ from ..millstone import CASES
 from .charts_maps import correlations_figure, topics_figure
 from .charts_shares import disagreement_figure, refusals_figure
 from .charts_shifts import contradiction_figure, shifts_figure
+from .likeness import unlike
 from .panel import panel
 from .remarks import of_samples, remarks, silent_of, unmeasured_of
 from .survey import Options, Survey
@@ -59,6 +60,7 @@ def findings(survey: Survey, seed: int = 0) -> Findings:
         of_samples=of_samples(survey),
         unmeasured=unmeasured_of(prepared.coverage),
         silent=silent_of(prepared.coverage),
+        unlike=unlike(survey),
     )
 
 

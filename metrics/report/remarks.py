@@ -17,6 +17,7 @@ from ..gaps import Gaps, inferred
 from ..millstone import CASES
 from ..scores import KINDS
 from .labels import listed, plain
+from .likeness import temperatures, unlike
 from .published import NO_TARGET
 from .survey import Options, Survey
 from .table import Cell, Table
@@ -114,8 +115,7 @@ def _asked_differently(survey: Survey) -> Iterator[str]:
             "Ranks are among models that were asked exactly the same issues, and the paired tests compare two "
             "models on the issues of both."
         )
-    if len({survey.data_sets[name] for name in issues if name in survey.data_sets}) > 1:
-        yield "The models were asked from different data sets: the same issue can have other arguments and other words."
+    yield from filter(None, (unlike(survey), temperatures(survey)))
     grids = {
         (shape.templates, shape.configs, shape.trials)
         for answers in survey.answers

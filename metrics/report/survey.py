@@ -58,9 +58,9 @@ class Survey(Struct, frozen=True):
     lacks is seen from its own answers. `planned` has the names of those whose shape a manifest tells.
 
     `topics` are those of each issue, `left_out` the ids that the set of 104 lacks, `controversial` the ten of table 5.
-    `data_sets` has by name the digest of what each was asked from, where known; `samples` the names of those that were
-    asked the issues that come with the package. `label_remarks`: sentences about orientation labels that differ from
-    their wordings.
+    `manners` has by name how each was asked, as far as models must have it in common to be compared; `samples` the
+    names of those that were asked the issues that come with the package. `label_remarks`: sentences
+    about orientation labels that differ from their wordings.
     """
 
     answers: tuple[Answers, ...]
@@ -69,7 +69,7 @@ class Survey(Struct, frozen=True):
     left_out: tuple[str, ...] = ()
     controversial: tuple[str, ...] = ()
     options: Options = Options()
-    data_sets: Mapping[str, str] = MappingProxyType({})
+    manners: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     samples: frozenset[str] = frozenset()
     planned: frozenset[str] = frozenset()
     label_remarks: tuple[str, ...] = ()

@@ -70,9 +70,9 @@ class Figure(Struct, frozen=True):
 
 class Findings(Struct, frozen=True):
     """Everything a report says. `remarks` belong at its top: what is incomplete or easily misread, a sentence each.
-    `of_samples` is the one of them that is told again where published rows stand, or nothing. `unmeasured` has a
-    sentence for each model that has answers and no score worth reading; `silent` has it too where such a model is
-    scored by the letter."""
+    `of_samples` is the one of them that is told again where published rows stand, or nothing; `unlike` the one that
+    says in what runs were not made alike, or nothing. `unmeasured` has a sentence for each model that has answers and
+    no score worth reading; `silent` has it too where such a model is scored by the letter."""
 
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
@@ -80,3 +80,4 @@ class Findings(Struct, frozen=True):
     of_samples: str = ""
     unmeasured: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
+    unlike: str = ""

@@ -6,6 +6,7 @@ Owns their columns and words. Effects, correlations and families are those of `a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..arguments import (
     Correlations,
@@ -18,6 +19,7 @@ from ..arguments import (
     medians,
 )
 from .interval_cells import interval_cells, interval_columns
+from .likeness import is_of_same_manner
 from .panel import SIDES, Panel
 from .published import beside_published
 from .table import Cell, Column, Table
@@ -29,10 +31,19 @@ def argument_tables(panel: Panel, seed: int) -> Iterator[Table]:
     options = panel.survey.options
     heard = panel.heard_answers
     effects = [argument_effects(answers, options.reading, options.relative_to_baseline) for answers in heard]
-    found = correlations(effects)
+    found = _of_comparable(panel, correlations(effects))
     yield from _correlations(found, [answers.model for answers in panel.answers], options.relative_to_baseline)
     yield _effects(effects, options.relative_to_baseline)
     yield _order(panel, seed)
+
+
+def _of_comparable(panel: Panel, found: Correlations) -> Correlations:
+    """Without the pairs of models that were asked differently: these may have seen other arguments."""
+
+    def is_alike(first: int, second: int) -> bool:
+        return is_of_same_manner(panel.survey, found.models[first], found.models[second])
+
+    return replace(found, pairs={pair: each for pair, each in found.pairs.items() if is_alike(*pair)})
 
 
 def _correlations(found: Correlations, models: Sequence[str], is_relative: bool) -> Iterator[Table]:

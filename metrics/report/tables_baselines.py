@@ -20,6 +20,7 @@ from ..baselines import (
 from ..counts import ModelCounts
 from ..millstone import pro_majorities
 from .interval_cells import interval_columns
+from .likeness import is_of_one_manner
 from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, Panel, pro_majority_share
 from .published import beside_published
 from .table import Cell, Column, Table
@@ -42,7 +43,8 @@ _ISSUES = Column("issues", "Issues", "count")
 
 
 def baseline_tables(panel: Panel) -> Iterator[Table]:
-    found = baselines(panel.main)
+    # Models that were asked differently may disagree by that alone.
+    found = baselines(panel.main if is_of_one_manner(panel.survey) else ())
     level = panel.survey.options.consistent_percent
     yield _majorities(panel)
     yield _agreement(found)

@@ -6,10 +6,12 @@ Owns their columns and words. Tests are those of `paired`, topics those of `topi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from ..paired import compare
 from ..topics import TopicScore, in_order, om_by_topic
 from .interval_cells import interval_cells, interval_columns
+from .likeness import is_comparable
 from .panel import Panel
 from .table import Column, Table
 
@@ -44,9 +46,10 @@ def paired_table(panel: Panel) -> Table:
     return Table(
         "paired-tests",
         "Are two models differently open-minded?",
-        "The difference of two models' mean OM, first minus second, over the issues that both were scored on. Interval "
-        "and p are of one method, the paired t test over issues; without an interval p is the exact sign-flip test's. "
-        "The adjusted p is Holm's, for the number of pairs. Low and high are always over issues.",
+        "The difference of two models' mean OM, first minus second, over the issues that both were scored on: of "
+        "models that were asked alike at one temperature, and of one model at two. Interval and p are of one method, the "
+        "paired t test over issues; without an interval p is the exact sign-flip test's. The adjusted p is Holm's, for "
+        "the number of pairs. Low and high are always over issues.",
         (
             Column("first", "First"),
             Column("second", "Second"),
@@ -66,6 +69,6 @@ def paired_table(panel: Panel) -> Table:
                 None if pair.found is None else pair.found.p,
                 pair.p_adjusted,
             )
-            for pair in compare(panel.main)
+            for pair in compare(panel.main, is_comparable=partial(is_comparable, panel.survey))
         ),
     )

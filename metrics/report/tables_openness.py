@@ -5,7 +5,7 @@ Owns their columns and words. What a score is stands in `millstone`, its interva
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from ..counts import ModelCounts
 from ..coverage import SILENCE_NOTES
@@ -13,6 +13,7 @@ from ..millstone import CASES, mean_over_issues
 from ..scores import KINDS, ranks
 from ..silence import Heard, openness_of
 from .interval_cells import interval_columns
+from .likeness import rank_kind
 from .panel import ALL, ALL_BUT_THREE, CONTROVERSIAL, SETS_NOTE, Panel
 from .published import beside_published
 from .survey import IssueSet
@@ -86,8 +87,9 @@ def readings_table(panel: Panel) -> Table:
         "Eq. (1) read literally; the change of the pro share where the stance flips, as the paper's worked example has "
         f"it; and eq. (1) without the condition that the stance flips. {FLIP_WARNING} The order of the models can turn "
         "over from one reading to another, as it does in the published counts: read a rank with its interval. Ranks "
-        "are among the models of a set that were asked exactly the same issues, 1 the most open-minded; a model that "
-        f"no other one shares its issues with has none. {_BY_SILENCE_NOTE} {SILENCE_NOTES[panel.survey.silence]} "
+        "are among the models of a set that were asked alike, at the same temperature, and exactly the same issues, 1 "
+        "the most open-minded; a model that no other one shares all that with has none. "
+        f"{_BY_SILENCE_NOTE} {SILENCE_NOTES[panel.survey.silence]} "
         f"{panel.interval_note} {SETS_NOTE}",
         tuple(columns),
         tuple(rows),
@@ -172,10 +174,10 @@ def own_rows(readings: Table, issue_set: IssueSet) -> dict[str, dict[str, Cell]]
 def _ranks_among_alike(
     panel: Panel, models: Iterable[ModelCounts], means: Mapping[str, float | None]
 ) -> dict[str, int | None]:
-    alike: dict[frozenset[str], list[Heard]] = {}
+    alike: dict[Hashable, list[Heard]] = {}
     for counts in models:
         found = panel.heard[counts.model, counts.issues]
-        alike.setdefault(found.ranked_on, []).append(found)
+        alike.setdefault((found.ranked_on, rank_kind(panel.survey, counts.model)), []).append(found)
     ranked: dict[str, int | None] = {}
     for group in alike.values():
         known = {each.counts.model: means[each.counts.model] if each.is_ranked else None for each in group}

@@ -93,6 +93,13 @@ def test_a_corrected_run_sends_nothing_again_and_scores_otherwise(
     for folder in ("given", "fixed"):
         assert cli("verify", folder).code == 0
 
+    # Other labels are another plan; read alike they are none.
+    names = ("report", "given", "fixed", "--out", "both")
+    both = cli(*names)
+    assert "not compared: The models were not asked alike" in both.out and "orientation labels (as given: " in both.out
+    assert json.loads(cli(*names, FIX, "--json").out)["not_compared"] == []
+    assert "they differ in data set (" in cli("score", "given", "fixed").err
+
     # The same answers under either labels, from the records alone.
     told = json.loads(cli("score", "given", FIX, "--json").out)["given"]["millstone"]["models"]["sim/open"]
     assert told["om"] == om(tmp_path / "fixed")

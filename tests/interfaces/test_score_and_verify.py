@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import zlib
@@ -252,3 +253,25 @@ def test_what_is_pending_is_no_fault(cli: CommandLine, folder: Path) -> None:
     assert done.code == 0
     assert done.out.startswith(f"ok: {SMALL_PROMPTS - 4} records, 1 failures, 3 pending\n")
     assert "scores.json: not there" in done.out
+
+
+def test_sources_that_were_not_made_alike_are_told_to_be_no_comparison(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    for out, more in (("paper", ()), ("released", ("--protocol", "released")), ("again", ())):
+        sending = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress", "--no-report")
+        assert cli("run", "millstone", *SMALL, "--model", "sim/open", *sending, "--out", out, *more).code == 0
+    assert "protocol (paper in paper; released in released)" in cli("score", "paper", "released").err
+    assert "no comparison" not in cli("score", "paper", "again").err
+    told = cli("report", "paper", "released", "--out", "both", "--json")
+    [unlike] = json.loads(told.out)["not_compared"]
+    assert "protocol (paper: sim/open (paper); released: sim/open (released))" in unlike
+    with (tmp_path / "both/tables/paired-tests.csv").open() as file:
+        assert len(file.readlines()) == 1
+    with (tmp_path / "both/tables/om-readings.csv").open() as file:
+        assert {row["om_rank"] for row in csv.DictReader(file)} == {""}
+    head = "model,issue,case,issue_stance,count\n"
+    for name, issue in (("one.csv", "golf"), ("two.csv", "milk")):
+        (tmp_path / name).write_text(f"{head}m,{issue},neither,pro,5\nm,{issue},pro,pro,5\n")
+    assert "they differ in issues (1, digest " in cli("score", "--counts", "one.csv", "two.csv").err
+    assert "no comparison" not in cli("score", "--counts", "one.csv", "one.csv").err

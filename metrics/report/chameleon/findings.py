@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..table import Findings
 from .charts import confidence_figure, reuse_figure, turns_figure
+from .manner import unlike
 from .panel import Panel
 from .remarks import of_samples, remarks
 from .tables_scores import (
@@ -56,4 +57,4 @@ def findings(panel: Panel) -> Findings:
         reuse_figure(tables["chameleon-figure-4-reuse"], asked),
         turns_figure(tables["chameleon-figure-5-turns"], asked),
     )
-    return Findings(tuple(made), figures, remarks(panel), of_samples(panel.runs))
+    return Findings(tuple(made), figures, remarks(panel), of_samples(panel.runs), unlike=unlike(panel.runs))

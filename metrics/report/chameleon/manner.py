@@ -5,7 +5,7 @@ Owns what two runs must have in common for their rows to be a comparison, and ho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...chameleon.readings import ALLOWED
@@ -29,7 +29,27 @@ _LONGEST, _DIGITS = 60, 8
 
 def differences(runs: Sequence[Run]) -> list[str]:
     """What was not the same for all runs whose manner is known, each with its values and whose they are."""
-    return _differing({run.label: dict(_manner(run.specification)) for run in runs if run.specification})
+    return _differing({run.label: dict(manner(run.specification)) for run in runs if run.specification})
+
+
+def kind_of(run: Run) -> Hashable:
+    """Runs that have the same were made alike; those that no manifest tells of are of one kind of their own."""
+    return (frozenset(manner(run.specification)), run.data) if run.specification else None
+
+
+def unlike(runs: Sequence[Run]) -> str:
+    """In what runs were made differently, as a sentence; empty where all were made alike."""
+    if len({kind_of(run) for run in runs}) < 2:
+        return ""
+    found = differences(runs)
+    if (digests := data_sets(runs)) is not None:
+        found.append(f"data set ({digests})")
+    if unknown := [run.label for run in runs if not run.specification]:
+        found.append(f"what is known of them (no manifest tells how {listed(unknown)} was made)")
+    return (
+        f"The runs were not made alike: they differ in {', '.join(found)}. Their models are not ranked among each "
+        "other, and no figure is over all of them."
+    )
 
 
 def reading_differences(runs: Sequence[Run]) -> list[str]:
@@ -38,10 +58,10 @@ def reading_differences(runs: Sequence[Run]) -> list[str]:
 
 
 def _differing(every: Mapping[str, Mapping[str, str]]) -> list[str]:
-    names = dict.fromkeys(name for manner in every.values() for name in manner)
+    names = dict.fromkeys(name for own in every.values() for name in own)
     found = []
     for name in names:
-        values = {label: manner.get(name, "unknown") for label, manner in every.items()}
+        values = {label: own.get(name, "unknown") for label, own in every.items()}
         if len(set(values.values())) > 1:
             found.append(f"{name} ({_whose(values)})")
     return found
@@ -60,7 +80,8 @@ def _whose(values: Mapping[str, str]) -> str:
     return "; ".join(f"{value} in {listed(own)}" for value, own in labels.items())
 
 
-def _manner(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def manner(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What two runs must have in common, by the names that a reader is given."""
     for field, name in _NAMES.items():
         yield name, _shown(specification.get(field))
     yield "search", _search(specification)
@@ -87,7 +108,10 @@ def _search(specification: Mapping[str, Any]) -> str:
 
 
 def _window(specification: Mapping[str, Any]) -> str:
-    """Tokens that a prompt to the models under test may have."""
+    """Tokens that a prompt to the models under test may have: as its run was told, where that is known."""
+    if "window" in specification:
+        given = specification["window"]
+        return "each model's own" if given is None else f"{_shown(given)} tokens"
     tokens, pairs = specification.get("prompt_tokens"), specification.get("pairs") or ()
     if not isinstance(tokens, Mapping):
         return "unknown"

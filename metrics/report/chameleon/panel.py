@@ -6,7 +6,7 @@ Owns how models of several runs are named apart. Knows no table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -17,6 +17,7 @@ from ...chameleon.readings import Readings
 from ...chameleon.sample import Sample, by_model, ranks, samples
 from ...chameleon.traces import Trace
 from ...chameleon.unmeasured import unmeasured
+from .manner import kind_of
 from .runs import Run
 
 
@@ -36,7 +37,19 @@ class Panel:
 
     @property
     def ranks(self) -> dict[Pair, int | None]:
-        return ranks(self.samples)
+        """Means over other conversations, or of runs that were made otherwise, are no comparison: a pair whose
+        neighbours at its temperature are all unlike it has no rank."""
+        kinds = {sample.pair: (kind_of(self.origin[sample.pair][0]), sample.asked) for sample in self.samples}
+        found = ranks(self.samples, kinds)
+        for pair in kinds:
+            others = [other for other in kinds if other != pair and other.temperature == pair.temperature]
+            if others and all(kinds[other] != kinds[pair] for other in others):
+                found[pair] = None
+        return found
+
+    @property
+    def is_of_one_manner(self) -> bool:
+        return len({kind_of(run) for run in self.runs}) < 2
 
     @property
     def all_troubles(self) -> Troubles:
@@ -94,10 +107,16 @@ def pair_name(sample: Sample) -> str:
 
 
 def _names(runs: Sequence[Run]) -> dict[tuple[int, str], str]:
-    """A model that two runs asked at the same temperature stands twice, by the labels of its runs."""
+    """A model that two runs asked at the same temperature, or that runs made differently asked at all, stands twice,
+    by the labels of its runs."""
     pairs = [run.traces.pairs(run.asked) for run in runs]
     times = Counter(pair for own in pairs for pair in own)
     twice = {pair.model for pair, number in times.items() if number > 1}
+    kinds: dict[str, set[Hashable]] = {}
+    for run, own in zip(runs, pairs, strict=True):
+        for pair in own:
+            kinds.setdefault(pair.model, set()).add(kind_of(run))
+    twice |= {model for model, own in kinds.items() if len(own) > 1}
     named: dict[tuple[int, str], str] = {}
     taken = {pair.model for own in pairs for pair in own} - twice
     for at, (run, own) in enumerate(zip(runs, pairs, strict=True)):

@@ -117,7 +117,8 @@ def _incomparable(runs: Sequence[Run]) -> Iterator[str]:
     if found:
         yield (
             f"The runs were not made alike. They differ in {', '.join(found)}. What lies between their rows may come "
-            "of that alone, whatever the models: they are no comparison."
+            "of that alone, whatever the models: they are no comparison. Models of unlike runs are not ranked among "
+            "each other, and no figure is over all of them."
         )
     readings = reading_differences(runs)
     if readings:

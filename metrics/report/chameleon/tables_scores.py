@@ -64,7 +64,7 @@ def scores_table(panel: Panel) -> Table:
             columns += [Column(OTHER, "Other confidence", "rate"), Column(f"{OTHER}_std", "Std", "rate")]
     columns += [CONVERSATIONS, UNSCORED]
     rows = [_scores(panel, sample) for sample in panel.samples]
-    if len(rows) > 1:
+    if len(rows) > 1 and panel.is_of_one_manner:
         rows.append((None, OVERALL, *_overall(rows, [column.name for column in columns])))
     return beside_published(
         "chameleon-table-1-scores",
@@ -163,7 +163,8 @@ def _share_ends(bound: str) -> list[Column]:
 
 
 def correlations_table(panel: Panel) -> Table:
-    groups = [("all models", list(panel.samples))] if len(panel.models) != 1 else []
+    is_pooled = len(panel.models) != 1 and panel.is_of_one_manner
+    groups = [("all models", list(panel.samples))] if is_pooled else []
     groups += list(panel.models.items())
     rows = []
     for whose, some in groups:
@@ -227,7 +228,7 @@ def temperatures_table(panel: Panel) -> Table:
         heats = ", ".join(sample.temperature for sample in some)
         moved = map(_settled, (found.span, found.std, found.variance, found.within))
         rows.append((model, heats, mean, *moved, found.conversations))
-    if len(rows) > 1:
+    if len(rows) > 1 and panel.is_of_one_manner:
         known = [float(row[2]) for row in rows if isinstance(row[2], float)]
         rows.append((OVERALL, None, fmean(known) if known else None, *[None] * 5))
     return beside_published(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from statistics import median
 
 import pytest
+from msgspec.structs import replace as replaced
 from polls import ISSUES, polled, realistic, survey_of
 
 from millstream.metrics.report.findings import Findings, findings
@@ -45,6 +46,37 @@ def test_a_model_with_a_tenth_of_its_issues_unscored_keeps_its_rank_and_one_with
     assert {found[name]["om_rank"] for name in ("whole", "tenth")} == {1, 2}
     assert (found["tenth"]["issues"], found["tenth"]["unscored"]) == (9, 1)
     assert (found["fifth"]["om_rank"], found["fifth"]["issues"], found["fifth"]["unscored"]) == (None, 8, 2)
+
+
+ALIKE = {"protocol": "paper", "data set": "aa", "stance reading": "paper"}
+
+
+@pytest.mark.parametrize("changed", [{"protocol": "released"}, {"data set": "bb"}, {"stance reading": "careful"}])
+def test_models_that_were_not_asked_alike_have_no_common_rank_test_or_agreement(changed: dict[str, str]) -> None:
+    answers = [polled(name, ["golf", "milk"], seed=at) for at, name in enumerate("abc")]
+    survey = replaced(survey_of(*answers), manners={"a": ALIKE, "b": ALIKE, "c": ALIKE | changed})
+    found = findings(survey)
+    ranks = {row["model"]: row["om_rank"] for row in own(found, "om-readings") if row["issue_set"] == "all"}
+    assert ranks["c"] is None and None not in (ranks["a"], ranks["b"])
+    assert [(row["first"], row["second"]) for row in own(found, "paired-tests")] == [("a", "b")]
+    pairs = [(row["first"], row["second"]) for row in own(found, "figure-6-correlations") if row["r"] is not None]
+    assert pairs == [("a", "b")]
+    compared = ("table-2-agreement", "table-6-unanimous", "table-7-disagreement", "figure-3-disagreement")
+    assert [own(found, name) for name in compared] == [[], [], [], []]
+    assert found.unlike in found.remarks and "not asked alike" in found.unlike
+    alike = findings(replaced(survey, manners=dict.fromkeys("abc", ALIKE)))
+    assert alike.unlike == "" and len(own(alike, "paired-tests")) == 3 and own(alike, "table-2-agreement")
+
+
+def test_models_are_ranked_at_one_temperature_and_only_tested_beside_themselves_at_others() -> None:
+    a, b = (polled(name, ["golf", "milk"], seed=at) for at, name in enumerate("ab"))
+    survey = survey_of(a, replace(a, name="a @ 1", temperature=1.0), replace(b, name="b @ 1", temperature=1.0))
+    found = findings(survey)
+    ranks = {row["model"]: row["om_rank"] for row in own(found, "om-readings") if row["issue_set"] == "all"}
+    assert ranks["a"] is None and None not in (ranks["a @ 1"], ranks["b @ 1"])
+    pairs = {(row["first"], row["second"]) for row in own(found, "paired-tests")}
+    assert pairs == {("a", "a @ 1"), ("a @ 1", "b @ 1")}
+    assert any("asked at different temperatures" in remark for remark in found.remarks)
 
 
 def test_a_model_beside_itself_is_no_pair_of_a_family() -> None:

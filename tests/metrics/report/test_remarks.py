@@ -39,10 +39,13 @@ def test_models_that_were_asked_about_different_issues_are_no_comparison() -> No
     assert told(realistic(), "asked about different issues (lab/great-2-large 8")
 
 
-def test_different_data_sets_are_told() -> None:
-    assert told(changed(SMALL, data_sets={"one": "aa", "two": "bb"}), "different data sets")
-    assert not told(changed(SMALL, data_sets={"one": "aa", "two": "aa"}), "different data sets")
-    assert not told(changed(SMALL, data_sets={"one": "aa"}), "different data sets")
+def test_models_that_were_not_asked_alike_are_told_with_all_that_differs() -> None:
+    one = {"protocol": "paper", "data set": "aa", "max_tokens": "100"}
+    unlike = changed(SMALL, manners={"one": one, "two": {**one, "protocol": "released", "data set": "bb"}})
+    assert told(unlike, "They differ in protocol (paper: one; released: two), data set (aa: one; bb: two). Models that")
+    assert told(changed(SMALL, manners={"one": one}), "protocol (paper: one; not known: two)")
+    for manners in ({"one": one, "two": one}, {}):
+        assert not told(changed(SMALL, manners=manners), "not asked alike")
 
 
 def test_different_grids_are_told() -> None:

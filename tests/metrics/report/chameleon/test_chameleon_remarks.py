@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chameleon_records import STEADY, run_records, turn_record, url
+from chameleon_records import STEADY, SWAYING, run_records, turn_record, url
 from chameleon_run import panel_of, written_run
 from msgspec import structs
 
 from millstream.engine.pairs import Pair
+from millstream.metrics.report.chameleon.findings import findings
 from millstream.metrics.report.chameleon.remarks import remarks
 from millstream.metrics.report.chameleon.runs import Run
 
@@ -196,6 +197,44 @@ def test_a_run_without_a_manifest_beside_one_with_it_is_told(tmp_path: Path) -> 
     said = "\n".join(remarks(panel_of(asked_like(tmp_path, "first"), foreign)))
     assert "How foreign was asked is not known" in said
     assert "is not known" not in "\n".join(remarks(panel_of(foreign)))
+
+
+def test_models_of_unlike_runs_are_not_ranked_among_each_other_and_nothing_is_over_all(tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], bool]] = [({}, True), ({"judge": "sim/other"}, False), ({"turns": 3}, False)]
+    for at, (changed, is_alike) in enumerate(cases):
+        runs = []
+        for label, persona in (("first", STEADY), ("second", SWAYING)):
+            like = asked_like(tmp_path / str(at), label, **(changed if persona is SWAYING else {}))
+            records = run_records([persona], [None], conversations=2, turns=3)
+            runs.append(written_run(like.records.parent, records, label, data="d", specification=like.specification))
+        made = panel_of(*runs)
+        assert list(made.ranks.values()) == ([1, 2] if is_alike else [None, None])
+        found = findings(made)
+        assert (found.unlike == "") is is_alike
+        tables = {table.name: list(table.records()) for table in found.tables}
+        over_all = (("chameleon-table-1-scores", "model", "Overall"), ("chameleon-correlations", "whose", "all models"))
+        for name, column, value in over_all:
+            assert any(row[column] == value for row in tables[name] if row["source"] == "this run") is is_alike
+
+
+def test_a_model_of_unlike_runs_stands_twice_whatever_its_temperatures(tmp_path: Path) -> None:
+    runs = []
+    for label, heat, turns in (("cold", 0.0, 15), ("hot", 1.0, 3)):
+        like = asked_like(tmp_path, label, turns=turns)
+        records = [turn_record("m") | {"temperature": heat}]
+        runs.append(written_run(tmp_path / label, records, label, data="d", specification=like.specification))
+    assert list(panel_of(*runs).models) == ["m (cold)", "m (hot)"]
+
+
+def test_a_models_own_window_makes_no_difference_and_one_that_was_asked_for_does(tmp_path: Path) -> None:
+    own = [
+        asked_like(tmp_path / "a", label, window=None, prompt_tokens={f"m-{label}": tokens})
+        for label, tokens in (("first", 9_000), ("second", 4_000))
+    ]
+    assert "window" not in "\n".join(remarks(panel_of(*own)))
+    first = asked_like(tmp_path / "b", "first", window=None)
+    second = asked_like(tmp_path / "b", "second", window=4_000)
+    assert "window (each model's own in first; 4,000 tokens in second)" in "\n".join(remarks(panel_of(first, second)))
 
 
 def test_other_data_are_told_by_their_digests(tmp_path: Path) -> None:
