@@ -36,10 +36,18 @@ def manner_of(
     labels = (manifest.get("dataset") or {}).get("labels") or {}
     if labels.get("differ") and digest is None:
         found["orientation labels"] = str(labels.get("used"))
-    limit = (specification.get("max_tokens") or {}).get(model)
-    found["max_tokens"] = (
-        "the protocol's" if limit == default_max_tokens(model) else "not sent" if limit is None else f"{limit:,}"
-    )
+    found["max_tokens"] = _max_tokens(manifest, model)
     if is_recorded:
         found["stance reading"] = str(specification.get("stance", "not known"))
     return found
+
+
+def _max_tokens(manifest: Mapping[str, Any], model: str) -> str:
+    """The protocol has other limits for other models, which makes them no less comparable."""
+    limit = (manifest["specification"].get("max_tokens") or {}).get(model)
+    kept = (manifest.get("options") or {}).get("millstone") or {}
+    # To a model that thinks the protocol sends none, whatever its name.
+    is_default = limit is None and "model" in kept and kept.get("max_tokens") is None
+    if is_default or limit == default_max_tokens(model):
+        return "the protocol's"
+    return "not sent" if limit is None else f"{limit:,}"

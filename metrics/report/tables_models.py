@@ -47,9 +47,9 @@ def paired_table(panel: Panel) -> Table:
         "paired-tests",
         "Are two models differently open-minded?",
         "The difference of two models' mean OM, first minus second, over the issues that both were scored on: of "
-        "models that were asked alike at one temperature, and of one model at two. Interval and p are of one method, the "
-        "paired t test over issues; without an interval p is the exact sign-flip test's. The adjusted p is Holm's, for "
-        "the number of pairs. Low and high are always over issues.",
+        "models that were asked alike at one temperature, and of one model at two. Interval and p are of one method, "
+        "the paired t test over issues; without an interval p is the exact sign-flip test's. The adjusted p is Holm's, "
+        "for the number of pairs. Low and high are always over issues.",
         (
             Column("first", "First"),
             Column("second", "Second"),
