@@ -203,6 +203,8 @@ def tell(model: str, found: Mapping[str, Any]) -> str:
         if share["of"]:
             low, high = share["ci95"]
             lines.append(f"  {told:13}  {share['calls']:,} of {share['of']:,} ({low:.1%} to {high:.1%})")
+    if any(2 * found[name]["calls"] >= found[name]["of"] > 0 for name in ("refused", "truncated")):
+        lines.append("  no score       a run of which half is refused or cut short has none")
     for kind, failure in found["failures"].items():
         lines.append(f"  {kind:13}  {failure['calls']:,}, the first: {failure['detail']}")
     if found["maybe_billed"]:

@@ -194,6 +194,13 @@ def test_failures_refusals_and_answers_cut_short_are_counted_each_with_its_inter
     assert "  rejected       1, the first: 400: no such model" in lines
 
 
+@pytest.mark.parametrize(("cut", "is_warned"), [(1, False), (2, True), (4, True)])
+def test_a_pilot_of_which_half_is_cut_short_says_that_such_a_run_has_no_score(cut: int, is_warned: bool) -> None:
+    outcomes = [answer(40, 10, 100, finish="length" if at < cut else "stop") for at in range(4)]
+    warning = "  no score       a run of which half is refused or cut short has none"
+    assert (warning in tell(MODEL, told(pilot_of(outcomes))).splitlines()) is is_warned
+
+
 def test_where_every_call_failed_there_is_no_estimate_but_the_reasons() -> None:
     found = told(pilot_of([failure()] * 5))
     assert [found[name] for name in ("input_tokens", "cost", "latency_ms", "tokens_per_character")] == [None] * 4
