@@ -135,3 +135,41 @@ def test_a_plan_reckons_with_the_longest_thoughts_and_says_so(cli: CommandLine, 
     (tmp_path / "own.toml").write_text('[models."xai/grok-5"]\nthinks = true\n[prices."xai/grok-5"]\ninput=1\noutput=1')
     told = cli("plan", "millstone", "--model", "xai/grok-5", "--config", "own.toml", *more[:-1]).out
     assert "11 or more" in told and "not known" in told and 'give max_output under [models."xai/grok-5"]' in told
+
+
+def test_a_load_test_cuts_answers_on_purpose_and_is_not_stopped(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    sending = ("--base-url", provider.base_url, "--calls", "60", "--in-flight", "4", "--max-tokens", "16", "--json")
+    found = json.loads(cli("load", "sim/thinking", *sending, "--out", "test").out)
+    assert (found["ending"], provider.calls()) == ("calls", 60)
+
+
+def rows(path: Path, model: str, count: int, **more: Any) -> None:
+    body = {"model": model, **more}
+    asked = [
+        {"custom_id": f"{n}", "method": "POST", "url": "/v1/chat/completions", "body": body | {"messages": [turn]}}
+        for n, turn in enumerate({"role": "user", "content": f"Question {n}?"} for n in range(count))
+    ]
+    path.write_text("".join(json.dumps(each) + "\n" for each in asked))
+
+
+def test_a_batch_of_cut_and_empty_answers_stops_too(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
+    rows(tmp_path / "in.jsonl", "sim/thinking", 60, max_tokens=100)
+    sending = ("--base-url", provider.base_url, "--concurrency", "2", "--cache", "cache", "--no-progress")
+    done = cli("batch", "in.jsonl", "out.jsonl", *sending)
+    assert done.code == 4 and 20 <= provider.calls() <= 21
+    assert "requests are pending: sim/thinking: its first" in done.out
+
+
+def test_a_row_of_a_batch_whose_cost_has_no_bound_is_a_row_that_says_so(
+    cli: CommandLine, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "lab.toml").write_text(CONFIG.format(url=provider.base_url))
+    rows(tmp_path / "in.jsonl", "lab/steady", 2)
+    more = ("--config", "lab.toml", "--max-cost", "1", "--cache", "cache", "--no-progress")
+    done = cli("batch", "in.jsonl", "out.jsonl", *more)
+    assert (done.code, provider.calls()) == (3, 0)
+    told = [(line["response"]["status_code"], json.dumps(line)) for line in lines_of(tmp_path / "out.jsonl")]
+    assert len(told) == 2
+    assert all(status == 400 and "how long an answer can be is not known" in said for status, said in told)

@@ -200,3 +200,41 @@ def test_metrics_tell_callers_by_name_and_no_token(tmp_path: Path) -> None:
         assert ANN not in told and BOB not in told and "sk-lab" not in told
 
     run(tmp_path, scenario, ann(max_cost=1.0), BOTH)
+
+
+def test_tiny_max_tokens_of_one_client_stop_no_model(tmp_path: Path) -> None:
+    """Thirty answers in a row that are cut off and empty, the first of all, then one that is not."""
+
+    async def scenario(both: Both) -> None:
+        asked = {"model": "lab/thinking", "max_tokens": 5}
+        for number in range(30):
+            cut = await post(both.port, question(f"q {number}", **asked))
+            assert (cut.status, cut.json["choices"][0]["finish_reason"]) == (200, "length")
+        answer = await post(both.port, question("And now?", model="lab/thinking", max_tokens=1_000))
+        assert answer.status == 200 and answer.json["choices"][0]["message"]["content"]
+
+    async def whole() -> None:
+        async with gateway(tmp_path) as both:
+            await scenario(both)
+
+    asyncio.run(asyncio.wait_for(whole(), 60))
+
+
+def test_a_call_without_a_bound_is_refused_to_whoever_has_a_budget_and_to_nobody_else(tmp_path: Path) -> None:
+    async def scenario(both: Both) -> None:
+        asked = {name: value for name, value in question().items() if name != "max_tokens"}
+        refused = await post(both.port, asked, **AS_ANN)
+        assert (refused.status, refused.json["error"]["param"], both.calls) == (400, "max_tokens", 0)
+        assert f'max_output under [models."{MODEL}"]' in refused.json["error"]["message"]
+        assert (await post(both.port, asked, **AS_BOB)).status == 200
+
+    run(tmp_path, scenario, ann(max_cost=1.0), BOTH)
+
+
+def test_a_call_without_a_bound_is_refused_to_all_under_a_limit_for_all(tmp_path: Path) -> None:
+    async def scenario(both: Both) -> None:
+        asked = {name: value for name, value in question().items() if name != "max_tokens"}
+        assert ((await post(both.port, asked, **AS_BOB)).status, both.calls) == (400, 0)
+        assert (await post(both.port, question(), **AS_BOB)).status == 200
+
+    run(tmp_path, scenario, BOTH, max_cost=1.0)
