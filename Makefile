@@ -43,8 +43,9 @@ bench: tools ## our speed beside the peers', measured in one run
 	@sh bench/speed/install-servers.sh
 	@$(PY) -m millstream.bench.speed
 
-gateway: tools ## the gateway's speed: stored answers a second, and what it adds to a call (some 2 minutes)
+gateway: tools ## the gateway's speed: stored answers a second, what it adds to a call, and ten heavy bodies at once (some 4 minutes)
 	@$(PY) -m millstream.bench.speed.gateway
+	@MILLSTREAM_BODY_MIB=15.9 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s tests/interfaces/gateway/test_heavy_bodies.py
 
 load: tools ## whether a load test tells the truth: laws, nginx, arrivals, stalls, our own part (some 40 minutes)
 	@sh bench/speed/install-servers.sh

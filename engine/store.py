@@ -93,8 +93,9 @@ def store_fault(folder: Path, error: Exception) -> LocalFault:
     """What an error met while a cache is in use means, and what to do."""
     if is_damage(error):
         return damaged_store(folder, str(error), "used")
-    number = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or number in _FULL or _is_full(folder):
+    # LMDB tells most errors of the system by their words alone.
+    is_told = any(os.strerror(number) in str(error) for number in _FULL)
+    if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or is_told or _is_full(folder):
         return LocalFault(f"cache {folder} can't be written ({error}): free disk space, then resume")
     return LocalFault(f"cache {folder} can't be used ({error}): check its disk and its permissions, then resume")
 

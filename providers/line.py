@@ -112,8 +112,9 @@ class Line(asyncio.Protocol):
         """Something may be asked on it."""
         return not self.should_close and self.is_connected()
 
-    def ask(self, request: bytes, tap: Tap | None = None) -> asyncio.Future[Answer]:
-        """Send a request; its answer comes whole, or an ExchangeError. Whoever leaves before must close."""
+    def ask(self, request: bytes, tap: Tap | None = None, body: bytes = b"") -> asyncio.Future[Answer]:
+        """Send a request; its answer comes whole, or an ExchangeError. Whoever leaves before must close. `body`: the
+        rest of the request, where it is so long that it should not be copied."""
         asked: asyncio.Future[Answer] = self._loop.create_future()
         if self.transport is None or self.transport.is_closing():
             asked.set_exception(NeverSent("the connection closed before anything was sent"))
@@ -121,6 +122,8 @@ class Line(asyncio.Protocol):
         self._asked = asked
         self._tap = tap
         self.transport.write(request)
+        if body:
+            self.transport.write(body)
         return asked
 
     def close(self) -> None:

@@ -33,6 +33,7 @@ FICKLE_S = 60.0
 # How often a sound answer's headers are looked at for what they tell of quotas: a look costs a hundredth of a call.
 LOOK_EVERY_S = 0.1
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
+_COPIED_MAX = 1 << 18
 _NO_HEADERS: Mapping[str, str] = {}
 # OpenSSL's numbers for a certificate that signs itself, and for a signature of somebody who is not known.
 _NOBODY_KNOWN = (18, 19, 20, 21)
@@ -174,13 +175,15 @@ class Channel:
         began = time.perf_counter()
         head = self._head_of(request)
         body = request.wire
-        wire = b"%b%d\r\n%b\r\n%b" % (head.data, len(body), _lines(headers) if headers else b"", body)
+        # In one piece with its head, but for a body that would take long to copy.
+        first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
+        wire = b"%b%d\r\n%b\r\n%b" % (head.data, len(body), _lines(headers) if headers else b"", first)
         try:
             held = head.pool.take()
             if held is None:
-                held, answer = await self._over_new_line(head.pool, wire, tap)
+                held, answer = await self._over_new_line(head.pool, wire, tap, rest)
             else:
-                asked = held.line.ask(wire, tap)
+                asked = held.line.ask(wire, tap, rest)
                 self._deadlines.watch(asked)
                 try:
                     answer = await asked
@@ -209,10 +212,10 @@ class Channel:
             {} if answer.status == 200 and began < self._look_at else self._headers_of(answer, began),
         )
 
-    async def _over_new_line(self, pool: Pool, wire: bytes, tap: Tap | None) -> tuple[Held, Answer]:
+    async def _over_new_line(self, pool: Pool, wire: bytes, tap: Tap | None, rest: bytes) -> tuple[Held, Answer]:
         async with asyncio.timeout(self._timeout_s):
             held = await pool.connect()
-            asked = held.line.ask(wire, tap)
+            asked = held.line.ask(wire, tap, rest)
             try:
                 return held, await asked
             except BaseException:

@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 
 from ...engine.call import Call
 from ..dialects import anthropic_messages, gemini_generate, openai_chat, openai_responses
+from ..dialects.bounds import check_values
 from ..dialects.dialect import Asked, Dialect, Refused
 from ..dialects.naming import as_said_to
 from ..output import cut
@@ -79,7 +80,10 @@ def envelope_of(line: Line) -> Envelope | Broken:
     if data is None:
         return Broken(number, None, "line_too_long", f"expected at most {LINE_MAX >> 20} MiB, came more")
     try:
+        check_values(data)
         row = orjson.loads(data)
+    except Refused as refused:
+        return Broken(number, None, "line_too_long", refused.problem.message.replace("the body", "it", 1))
     except orjson.JSONDecodeError as error:
         return Broken(number, None, "invalid_json_line", _told_of_json(data, error))
     if not isinstance(row, dict):

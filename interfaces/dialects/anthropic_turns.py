@@ -12,6 +12,7 @@ from typing import Any
 from ...engine.call import Message
 from ...engine.content import Content, Image, Native, Part, Tool, ToolCall, ToolResult
 from .anthropic_fields import flag, holds_only, items, mapping, refuse, refuse_type, required, text, written
+from .bounds import check_messages
 
 FAMILY = "anthropic"
 _ROLES = ("user", "assistant", "system")
@@ -31,6 +32,7 @@ def turns_of(body: Mapping[str, Any]) -> tuple[Message, ...]:
     given = items(required(body, "messages"), "messages")
     if not given:
         refuse("messages", "at least one message is required")
+    check_messages(given, "messages")
     turns = _system(body.get("system"))
     names: dict[str, str] = {}
     for place, each in enumerate(given):

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...engine.call import Message
 from ...engine.content import Content, Image, Native, Part, Tool, ToolCall, ToolResult
+from .bounds import check_messages
 from .gemini_fields import fields, flag, items, refuse, refuse_value, text, written
 from .gemini_schema import json_schema
 
@@ -29,6 +30,7 @@ def turns_of(body: Mapping[str, Any]) -> tuple[Message, ...]:
     given = items(body.get("contents", []), "contents")
     if not given:
         refuse("contents", "contents is not specified")
+    check_messages(given, "contents")
     turns = []
     system = _system(body.get("systemInstruction"))
     if system:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from msgspec import structs
 
 from ...engine.call import WEB
+from .bounds import MODEL_NAME_MAX
 from .dialect import Asked, Refused
 
 # Protocol family in which a client speaks -> the provider that a bare name is of.
@@ -29,6 +30,8 @@ def model_named(word: str, family: str, names: Mapping[str, str], is_provider: C
     own = OWN_PROVIDERS[family]
     if word in names:
         return names[word]
+    if len(word) > MODEL_NAME_MAX:
+        raise _unknown(word, f"a model's name has at most {MODEL_NAME_MAX} characters, this one {len(word):,}")
     if not word or not word.isprintable() or " " in word or not _is_writable(word):
         raise _unknown(word, "expected a model as provider/model, or a name without spaces")
     if family == "gemini":

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from ...engine.call import Message
 from ...engine.content import Image, Native, Part, ToolCall, ToolResult
+from .bounds import check_messages
 from .dialect import Refused
 from .openai_turns import MARKS, as_content, beside, placed
 from .openai_values import field, missing, rows, some, table, text, text_in, writable, wrong_type, wrong_value
@@ -35,6 +36,7 @@ def turns(value: Any, instructions: Any) -> tuple[Message, ...]:
     if not isinstance(value, list | tuple):
         wrong_type("input", "one of a string or array of objects", value)
     gathered = _Gathered(first)
+    check_messages(value, "input")
     for one, where in placed(some(value, "input"), "input"):
         gathered.take(table(one, where), where)
     return gathered.turns()

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...engine.call import Message
 from ...engine.content import Content, Image, Native, Part, ToolCall, ToolResult
+from .bounds import check_messages
 from .dialect import Refused
 from .openai_values import field, rows, some, table, text, text_in, writable, wrong_value
 
@@ -32,7 +33,9 @@ _CONTENT = "one of a string or array of objects"
 def turns(value: Any) -> tuple[Message, ...]:
     # Results of tools don't say which tool gave them, the calls before them do.
     names: dict[str, str] = {}
-    return tuple(_turn(table(one, where), where, names) for one, where in placed(some(value, "messages"), "messages"))
+    given = some(value, "messages")
+    check_messages(given, "messages")
+    return tuple(_turn(table(one, where), where, names) for one, where in placed(given, "messages"))
 
 
 def placed(values: Any, where: str) -> Iterator[tuple[Any, str]]:

@@ -18,6 +18,7 @@ from ...engine.call import Call, Outcome
 from ...engine.endpoint import EncodeError, Hear
 from ...engine.events import Event
 from ...engine.fault import LocalFault
+from ...engine.key import question_of
 from ...engine.limits import Tokens
 from ...engine.money import over_budget, why_unbounded
 from ...engine.scheduler import Encoded, Wanted
@@ -136,6 +137,19 @@ class Asking:
             return self._engine.scheduler.encoded(call)
         except EncodeError:
             return None
+
+    def encoder_of(self, call: Call) -> Callable[[], Encoded | None]:
+        """The same in two steps, of which the second may be made in another thread."""
+        route = self._engine.scheduler.route_of(call.lane)
+
+        def encoded() -> Encoded | None:
+            try:
+                request = route.endpoint.encode(call)
+            except EncodeError:
+                return None
+            return Encoded(route, request, question_of(request))
+
+        return encoded
 
     def look_up(self, call: Call, encoded: Encoded | None = None) -> Outcome | Wanted:
         """What needs no sending, or what does. `encoded`: what was made of it just now."""

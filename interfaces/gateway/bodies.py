@@ -12,8 +12,10 @@ from typing import Any
 import orjson
 
 from ...providers.unpacking import Unpacking
+from ..dialects.bounds import check_values
 from ..dialects.dialect import Refused
 from .request import BODY_BYTES_MAX, Back, Request, too_large
+from .room import LONG_BYTES
 
 BODY_S = 60.0
 _PACKED = ("", "identity", "gzip", "deflate")
@@ -23,8 +25,8 @@ _UNPACKED_HERE_MAX = 16 << 10
 
 
 def is_plain(request: Request) -> bool:
-    """All of it is there, as it is."""
-    return request.body.is_whole and "content-encoding" not in request.seen.headers
+    """All of it is there, as it is, and short."""
+    return request.body.is_whole and not request.is_long
 
 
 async def body_of(request: Request, back: Back, *, within_s: float) -> bytes:
@@ -34,6 +36,8 @@ async def body_of(request: Request, back: Back, *, within_s: float) -> bytes:
         raise Refused(_PACKED_OTHERWISE, status=415)
     if request.length > BODY_BYTES_MAX:
         raise too_large()
+    # However long there is no room for it, it may still take its time.
+    await request.admitted()
     body = request.body
     if not body.is_whole and not body.size and _waits(request):
         back.invite()
@@ -42,14 +46,17 @@ async def body_of(request: Request, back: Back, *, within_s: float) -> bytes:
             came = await body.whole()
     except TimeoutError as error:
         raise Refused(f"the body did not come whole within {within_s:g} s: send it again", status=408) from error
-    if packed in ("", "identity"):
-        return came
-    if len(came) > _UNPACKED_HERE_MAX:
-        return await asyncio.to_thread(_unpacked, came, packed)
-    return _unpacked(came, packed)
+    body.forget()
+    if packed not in ("", "identity"):
+        is_short = len(came) <= _UNPACKED_HERE_MAX
+        came = _unpacked(came, packed) if is_short else await asyncio.to_thread(_unpacked, came, packed)
+    if request.share is not None:
+        request.share.shrink(len(came) if len(came) > LONG_BYTES else 0)
+    return came
 
 
 def object_of(body: bytes) -> dict[str, Any]:
+    check_values(body)
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:

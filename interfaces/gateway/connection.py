@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 from .framing import Framing
 from .request import Request, Work
+from .room import Room
 from .whole import CONTINUE, LAST_CHUNK, Whole, chunk, stream_head
 
 # Of requests that came before the one before them was answered; reading stops above.
@@ -28,6 +29,7 @@ class Served(Protocol):
 
     idle_s: float
     taking_s: float
+    room: Room
     begin: Callable[[Request], Whole | Work]
 
     def opened(self, connection: Connection) -> None: ...
@@ -81,7 +83,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_ending = True
-        self._waiting.clear()
+        self._forget_waiting()
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
@@ -97,13 +99,25 @@ class Connection(asyncio.Protocol):
         if self._is_ending:
             return
         came = self._framing.feed(data)
+        coming = self._framing.coming
+        for request in came if coming is None or coming in came else (*came, coming):
+            if request.share is None and request.is_long and not request.body.is_broken:
+                request.enter(self._served.room, self._regulate)
         if came:
             self._waiting.extend(came)
             if self._request is None:
                 self._go_on()
-        if self._waiting and self._holds_too_much() and not self._is_read_paused:
-            self._is_read_paused = True
-            self._transport.pause_reading()
+        self._regulate()
+
+    def _regulate(self) -> None:
+        """Read on, or not: while too much waits here, or while there is no room for a long body."""
+        if self._is_ending:
+            return
+        coming = self._framing.coming
+        should_pause = (coming is not None and coming.is_waiting) or (bool(self._waiting) and self._holds_too_much())
+        if should_pause != self._is_read_paused:
+            self._is_read_paused = should_pause
+            self._transport.pause_reading() if should_pause else self._transport.resume_reading()
 
     def pause_writing(self) -> None:
         self._is_write_paused = True
@@ -120,9 +134,8 @@ class Connection(asyncio.Protocol):
     def _go_on(self) -> None:
         while self._waiting and self._request is None and not self._is_write_paused and not self._is_ending:
             request = self._waiting.popleft()
-            if self._is_read_paused and not self._holds_too_much():
-                self._is_read_paused = False
-                self._transport.resume_reading()
+            if self._is_read_paused:
+                self._regulate()
             self._begin(request)
 
     def _holds_too_much(self) -> bool:
@@ -139,10 +152,12 @@ class Connection(asyncio.Protocol):
             begun = self._served.failed(error)
         if isinstance(begun, Whole):
             self._tell(request, begun)
+            request.leave()
             self._request = None
         elif begun.whole is not None:
             self._tell(request, begun.whole)
             begun.end()
+            request.leave()
             self._request = None
         else:
             self._work = begun
@@ -191,7 +206,9 @@ class Connection(asyncio.Protocol):
         self._ended()
 
     def _ended(self) -> None:
-        work, self._work, self._request = self._work, None, None
+        work, self._work, request, self._request = self._work, None, self._request, None
+        if request is not None:
+            request.leave()
         if work is not None:
             work.end()
             self._go_on()
@@ -255,7 +272,7 @@ class Connection(asyncio.Protocol):
     def _leave(self) -> None:
         """Nothing more is answered here. What is written still goes out."""
         self._is_ending = True
-        self._waiting.clear()
+        self._forget_waiting()
         if self._framing.is_between and not self._is_read_paused:
             self._transport.close()
             return
@@ -266,6 +283,11 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(LINGER_S, self.abort)
+
+    def _forget_waiting(self) -> None:
+        for request in self._waiting:
+            request.leave()
+        self._waiting.clear()
 
     def _look(self) -> None:
         """Whether anything came or went of late."""

@@ -52,6 +52,11 @@ class Framing:
         self._fault: str | None = None
 
     @property
+    def coming(self) -> Request | None:
+        """The request whose body is coming."""
+        return self._request
+
+    @property
     def is_between(self) -> bool:
         """No part of a request has come that is not whole."""
         return not self._is_in_message

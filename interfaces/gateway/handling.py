@@ -32,6 +32,7 @@ from .metrics import Metrics
 from .paths import OFFERED, Way, dialect_of, way_of
 from .reading import DIALECTS, Question, Reading, not_allowed, refused
 from .request import Back, Request
+from .room import LONG_BYTES
 from .settings import GatewaySettings
 from .streaming import PING_S, Saying, stream_out
 from .trials import Trials
@@ -176,21 +177,24 @@ class Handling:
     def _begin_asking(self, exchange: Exchange, body: bytes) -> None:
         """All that has to wait for nothing: what is stored is answered, and one plain call is on its way."""
         try:
-            question = self._reading.question(exchange.request, exchange.way, exchange.caller, body)
-            exchange.question = question
-            numbers, look_up = question.taken.numbers, self.asking.look_up
-            found = exchange.found = [look_up(call, question.encoded) for call in question.calls]
-            known = [one for one in found if isinstance(one, Outcome)]
-            if len(known) == len(found):
-                self._tell(exchange, known)
-                return
-            first = found[0]
-            # What a stream's head can say, before the answer is there.
-            exchange.said = Told(False, numbers, first.key.hex() if isinstance(first, Wanted) else first.key)
-            if len(found) == 1 and isinstance(first, Wanted) and not question.asked.is_streamed:
-                exchange.booking = self.asking.begin(exchange.caller, first, exchange.heard)
+            self._ask(exchange, self._reading.question(exchange.request, exchange.way, exchange.caller, body))
         except (Refused, ConfigurationError, LocalFault) as error:
             self._refuse(exchange, error)
+
+    def _ask(self, exchange: Exchange, question: Question) -> None:
+        """Raises Refused, ConfigurationError, LocalFault."""
+        exchange.question = question
+        numbers, look_up = question.taken.numbers, self.asking.look_up
+        found = exchange.found = [look_up(call, question.encoded) for call in question.calls]
+        known = [one for one in found if isinstance(one, Outcome)]
+        if len(known) == len(found):
+            self._tell(exchange, known)
+            return
+        first = found[0]
+        # What a stream's head can say, before the answer is there.
+        exchange.said = Told(False, numbers, first.key.hex() if isinstance(first, Wanted) else first.key)
+        if len(found) == 1 and isinstance(first, Wanted) and not question.asked.is_streamed:
+            exchange.booking = self.asking.begin(exchange.caller, first, exchange.heard)
 
     def finish(self, exchange: Exchange) -> Whole | None:
         """None: it brought no outcome."""
@@ -209,7 +213,13 @@ class Handling:
         try:
             if exchange.question is None:
                 await self.asking.resume()
-                self._begin_asking(exchange, await body_of(exchange.request, back, within_s=self.body_s))
+                body = await body_of(exchange.request, back, within_s=self.body_s)
+                if len(body) > LONG_BYTES:
+                    read = self._reading.long_question(exchange.request, exchange.way, exchange.caller, body)
+                    del body  # it may be long before this one is answered
+                    self._ask(exchange, await read)
+                else:
+                    self._begin_asking(exchange, body)
             question = exchange.question
             if exchange.whole is None and question is not None:
                 if question.asked.is_streamed:
@@ -220,6 +230,10 @@ class Handling:
             self._refuse(exchange, error)
         return exchange.whole
 
+    async def close(self) -> None:
+        await self.asking.close()
+        self._reading.close()
+
     def end(self, exchange: Exchange) -> None:
         """It is answered, or its client has gone."""
         if exchange.booking is not None:
@@ -228,6 +242,8 @@ class Handling:
             self._trials.end(exchange.question.taken, is_answered=bool(exchange.outcomes))
         seconds = time.perf_counter() - exchange.began
         self._metrics.answered(exchange.way.dialect, exchange.caller, exchange.status, exchange.outcomes, seconds)
+        # Its seat knows it and it knows its seat: a long body must not wait for the collector.
+        exchange.question, exchange.found, exchange.booking, exchange.outcomes = None, (), None, ()
         self.under_way -= 1
         if not self.under_way:
             self.is_idle.set()

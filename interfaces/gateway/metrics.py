@@ -25,6 +25,9 @@ from .callers import Caller
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _Labels: TypeAlias = tuple[str, ...]
+# Models that nobody declared and that have no price: so many of them have series of their own, once they have answered.
+UNDECLARED_SHOWN = 64
+OTHER = "other"
 
 
 class _Durations:
@@ -57,6 +60,9 @@ class Metrics(Collector):
         self._cost: dict[_Labels, float] = {}
         self._calls: Counter[_Labels] = Counter()
         self._waits: dict[_Labels, float] = {}
+        settings = engine.settings
+        self._shown = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
+        self._shown_max = len(self._shown) + UNDECLARED_SHOWN
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
@@ -92,10 +98,15 @@ class Metrics(Collector):
         yield _counter("wait_seconds", "How long a lane's first call waited", ("model", "reason"), self._waits)
         yield _gauge("requests_in_flight", "Requests that wait for their answer", (), {(): self.under_way()})
         routes = self._engine.scheduler.routes.items()
-        in_flight: dict[_Labels, float] = {(model,): route.lane.in_flight for model, route in routes}
+        in_flight: Counter[_Labels] = Counter()
+        stopped: Counter[_Labels] = Counter()
+        for model, route in routes:
+            in_flight[(self._name(model),)] += route.lane.in_flight
+            stopped[(self._name(model),)] += route.lane.stopped is not None
         yield _gauge("lane_in_flight", "Calls in flight to a model", ("model",), in_flight)
-        stopped: dict[_Labels, float] = {(model,): float(route.lane.stopped is not None) for model, route in routes}
-        yield _gauge("lane_stopped", "1: nothing more is sent to this model", ("model",), stopped)
+        yield _gauge(
+            "lane_stopped", "1: nothing more is sent to this model; of other: to how many", ("model",), stopped
+        )
         bound: dict[_Labels, float] = {
             (name,): caller.in_flight for name, caller in self._callers.items() if caller.is_limited
         }
@@ -123,12 +134,18 @@ class Metrics(Collector):
             self._tokens["output", name] += outcome.reply.usage.output
 
     def _hear(self, event: Event) -> None:
+        if event.kind == "answered" and len(self._shown) < self._shown_max:
+            self._shown.add(event.lane)
         if event.kind == "waited":
-            labels = (event.lane, event.detail)
+            labels = (self._name(event.lane), event.detail)
             self._waits[labels] = self._waits.get(labels, 0.0) + event.value
         elif event.kind not in ("spent", "cached"):
             self.sent += event.kind == "sent"
-            self._calls[event.lane, event.kind] += 1
+            self._calls[self._name(event.lane), event.kind] += 1
+
+    def _name(self, model: str) -> str:
+        """A name costs whoever asks nothing, and a series would stay for good."""
+        return model if model in self._shown else OTHER
 
 
 def _counter(name: str, told: str, labels: _Labels, amounts: Mapping[_Labels, float]) -> CounterMetricFamily:

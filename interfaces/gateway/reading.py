@@ -5,8 +5,11 @@ Owns which headers and parts of a path say what about a call. Sends nothing and 
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 from types import MappingProxyType
 
 from msgspec import Struct, structs
@@ -61,35 +64,59 @@ class Reading:
         self._engine = engine
         self._asking = asking
         self._trials = trials
+        self._turn = asyncio.Lock()
+        # One thread: several would share one interpreter, and each would hold up the loop in its turn.
+        self._reader = ThreadPoolExecutor(1, "long bodies")
         # Who knows which model a word means, by the way it came.
         self._named = {name: self._names_of(family, settings.models) for name, family in _FAMILIES.items()}
 
     def question(self, request: Request, way: Way, caller: Caller, body: bytes) -> Question:
         """Raises Refused, ConfigurationError."""
+        asked = self._allowed(self._read(way, body), way, caller)
+        return self._numbered(request, way, caller, asked, self._asking.encoded(asked.call), _digest_of(request, body))
+
+    async def long_question(self, request: Request, way: Way, caller: Caller, body: bytes) -> Question:
+        """The same of a long body: in a thread, one at a time, whatever only this body needs."""
+        async with self._turn:
+            run = partial(asyncio.get_running_loop().run_in_executor, self._reader)
+            asked = self._allowed(await run(self._read, way, body), way, caller)
+            encoded = await run(self._asking.encoder_of(asked.call))
+            digest = await run(_digest_of, request, body)
+            return self._numbered(request, way, caller, asked, encoded, digest)
+
+    def _read(self, way: Way, body: bytes) -> Asked:
         given = object_of(body)
         if way.dialect == GENERATE:
             given = {**given, "model": way.model, "stream": way.is_streamed}
         elif way.model:
             given = {**given, "model": way.model}
-        asked = DIALECTS[way.dialect].read(given, self._named[way.dialect])
+        return DIALECTS[way.dialect].read(given, self._named[way.dialect])
+
+    def _allowed(self, asked: Asked, way: Way, caller: Caller) -> Asked:
         call = asked.call
         if not caller.may_ask(call.model):
             raise refused(not_allowed(call.model))
         self._asking.refuse_one_model_too_many(call.model)
         if call.extra:
             asked = as_said_to(asked, _FAMILIES[way.dialect], self._engine.family_of(call.model))
-            call = asked.call
-        encoded = self._asking.encoded(call)
-        taken = self._take(request, way, caller, encoded, asked.count, body)
+        return asked
+
+    def _numbered(
+        self, request: Request, way: Way, caller: Caller, asked: Asked, encoded: Encoded | None, digest: bytes
+    ) -> Question:
+        call, taken = asked.call, self._take(request, way, caller, encoded, asked.count, digest)
         calls = tuple([structs.replace(call, trial=number) if number else call for number in taken.numbers])
         return Question(asked, calls, taken, encoded)
+
+    def close(self) -> None:
+        self._reader.shutdown(wait=False)
 
     def model(self, way: Way) -> str:
         """The one that a path names. Raises Refused."""
         return self._named[way.dialect](way.model)
 
     def _take(
-        self, request: Request, way: Way, caller: Caller, encoded: Encoded | None, count: int, body: bytes
+        self, request: Request, way: Way, caller: Caller, encoded: Encoded | None, count: int, digest: bytes
     ) -> Taken:
         said = request.header("x-millstream-trial")
         if said is not None:
@@ -99,7 +126,7 @@ class Reading:
         run = _run_of(request, way) if "x-millstream-run" in request.seen.headers else way.run
         scope = f"{caller.settings.name}\0{run}"
         key = b"" if encoded is None else encoded.question.digest()
-        return self._trials.take(scope, key, count, body, request.header("idempotency-key") or "")
+        return self._trials.take(scope, key, count, digest, request.header("idempotency-key") or "")
 
     def _names_of(self, family: str, names: Mapping[str, str]) -> Callable[[str], str]:
         def found(word: str) -> str:
@@ -117,6 +144,11 @@ class Reading:
     def _is_provider(self, name: str) -> bool:
         settings = self._engine.settings
         return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
+
+
+def _digest_of(request: Request, body: bytes) -> bytes:
+    """Tells one body from another, where a client names its requests."""
+    return hashlib.sha256(body).digest() if "idempotency-key" in request.seen.headers else b""
 
 
 def not_allowed(model: str) -> Problem:

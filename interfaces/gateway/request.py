@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ..dialects.dialect import Problem, Refused
 from .guard import Seen
+from .room import LONG_BYTES, Room, Share
 from .whole import Whole
 
 BODY_BYTES_MAX = 16 << 20
@@ -53,13 +54,17 @@ class Body:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
+    def forget(self) -> None:
+        """Nobody needs the bytes any more."""
+        self._came = b""
+
     @property
     def is_broken(self) -> bool:
         return self._fault is not None
 
     @property
     def data(self) -> bytes:
-        return bytes(self._came)
+        return self._came if isinstance(self._came, bytes) else bytes(self._came)
 
     async def whole(self) -> bytes:
         """All of it, waited for by one at a time. Raises Refused where it can't be had."""
@@ -73,9 +78,9 @@ class Body:
 
 class Request:
     """`seen`: what the guard looks at. `is_new`: HTTP/1.1; `is_last`: none follows it on its connection; `length`: its
-    body's as declared; `fault`: why it can't be read at all."""
+    body's as declared; `fault`: why it can't be read at all; `share`: a long body's part of the room."""
 
-    __slots__ = ("body", "fault", "is_last", "is_new", "length", "seen")
+    __slots__ = ("_admitted", "body", "fault", "is_last", "is_new", "length", "seen", "share")
 
     def __init__(
         self, seen: Seen, *, is_new: bool = True, is_last: bool = False, length: int = 0, fault: Problem | None = None
@@ -86,6 +91,42 @@ class Request:
         self.length = length
         self.fault = fault
         self.body = Body()
+        self.share: Share | None = None
+        self._admitted: asyncio.Future[None] | None = None
+
+    @property
+    def is_long(self) -> bool:
+        """Its body is long, or may become so when it is unpacked."""
+        return max(self.length, self.body.size) > LONG_BYTES or "content-encoding" in self.seen.headers
+
+    @property
+    def is_waiting(self) -> bool:
+        """There is no room for its body yet."""
+        return self.share is not None and not self.share.is_granted
+
+    def enter(self, room: Room, granted: Callable[[], None]) -> None:
+        """Take a part of the room, or wait for one."""
+
+        def admitted() -> None:
+            if self._admitted is not None and not self._admitted.done():
+                self._admitted.set_result(None)
+            granted()
+
+        size = self.length
+        if "content-encoding" in self.seen.headers or not size:
+            size = BODY_BYTES_MAX  # nobody knows before it is there
+        self.share = room.enter(min(size, BODY_BYTES_MAX), admitted)
+
+    async def admitted(self) -> None:
+        """There is room for the body. Waited for by one."""
+        if self.is_waiting:
+            self._admitted = asyncio.get_running_loop().create_future()
+            await self._admitted
+
+    def leave(self) -> None:
+        if self.share is not None:
+            share, self.share = self.share, None
+            share.release()
 
     @property
     def is_soon_whole(self) -> bool:

@@ -22,6 +22,7 @@ from .handling import Handling
 from .paths import CHAT
 from .reading import DIALECTS
 from .request import Request, Work
+from .room import Room
 from .whole import Whole
 
 # A connection on which nothing comes is closed after so long, one that never brought a whole head too.
@@ -41,6 +42,7 @@ class Connections:
         self.begin = begin
         self.idle_s = IDLE_S
         self.taking_s = TAKING_S
+        self.room = Room()
         self._open: set[Connection] = set()
         self._is_empty = asyncio.Event()
         self._is_empty.set()
@@ -130,7 +132,7 @@ class Listener:
         """What is under way is cut off."""
         assert self._server is not None
         self._server.close()
-        await self._handling.asking.close()
+        await self._handling.close()
         await self.connections.cut()
 
     async def drain(self) -> None:

@@ -50,7 +50,7 @@ class Trials:
         return f"<Trials [{len(self._next):,} questions, {len(self._repeated):,} named requests]>"
 
     def take(self, scope: str, key: bytes, count: int, body: bytes, idempotency: str = "") -> Taken:
-        """Numbers for one request. `scope`: caller and run; `key`: the question's; `body`: what came. Nothing awaits
+        """Numbers for one request. `scope`: caller and run; `key`: the question's; `body`: its digest. Nothing awaits
         here, so no two requests are counted as one."""
         name = _digest(scope, idempotency.encode("utf-8", "surrogateescape"), b"name") if idempotency else b""
         # Some clients name the model in the path: the same body may be another question.

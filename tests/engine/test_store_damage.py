@@ -184,6 +184,7 @@ def test_damage_met_by_every_way_to_read_is_told_with_the_file(tmp_path: Path) -
         (lmdb.MapFullError("x"), "free disk space, then resume"),
         (lmdb.DiskError("x"), "free disk space, then resume"),
         (OSError(28, "No space left on device"), "free disk space, then resume"),
+        (lmdb.Error("mdb_txn_commit: File too large"), "free disk space, then resume"),
         (lmdb.Error("x: Input/output error"), "check its disk and its permissions"),
     ],
     ids=lambda value: type(value).__name__,

@@ -7,13 +7,28 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from command_line import COMMAND, Provider, environment
 
 
+class Served(NamedTuple):
+    """A gateway that listens on `port` in the process `pid`."""
+
+    port: int
+    pid: int
+
+
 @contextmanager
 def served_gateway(home: Path, provider: Provider) -> Iterator[str]:
-    """Its address, while the block lasts. It listens on a free port, and its models are the simulated provider's."""
+    """Its address, while the block lasts."""
+    with gateway_process(home, provider) as served:
+        yield f"http://127.0.0.1:{served.port}"
+
+
+@contextmanager
+def gateway_process(home: Path, provider: Provider) -> Iterator[Served]:
+    """It listens on a free port while the block lasts, and its models are the simulated provider's."""
     port = home / "gateway-port"
     command = [*COMMAND, "serve", "--port", "0", "--port-file", str(port), "--base-url", provider.base_url]
     variables = environment(home, OPENAI_API_KEY="sk-sim")
@@ -23,7 +38,7 @@ def served_gateway(home: Path, provider: Provider) -> Iterator[str]:
             assert process.poll() is None and time.monotonic() < deadline, "the gateway did not start"
             time.sleep(0.02)
         try:
-            yield f"http://127.0.0.1:{int(port.read_text())}"
+            yield Served(int(port.read_text()), process.pid)
         finally:
             process.terminate()
             process.wait(40)
