@@ -67,24 +67,27 @@ def coverage(counts: ModelCounts, found: Heard) -> Coverage:
 
 def unmeasured(name: str, found: Coverage) -> str | None:
     """The sentence on a model that has answers and no score worth reading; None for any other."""
-    return silent(name, found) if found.silence == "unscored" else None
+    if found.silence == "literal" or not found.answers:
+        return None
+    if found.is_worthless:
+        return f"{name} has no score: {_lost(found)}.{_advice(found)}"
+    return None if found.scored else _nothing_scored(name, found)
 
 
 def silent(name: str, found: Coverage) -> str | None:
     """The sentence on a model that hardly says anything, whether it has a score for that or not."""
-    if not found.is_worthless:
-        return None
-    if found.silence == "literal":
+    if found.silence == "literal" and found.is_worthless:
         return f"{name}: {_lost(found)}; --silence literal scores it all the same."
-    return f"{name} has no score: {_lost(found)}.{_advice(found)}"
+    return unmeasured(name, found)
 
 
 def remarks(name: str, found: Coverage) -> Iterator[str]:
     """What else a reader must know before the model's score."""
-    if found.silence == "literal" and (sentence := silent(name, found)):
-        yield sentence
-    if not (found.scored or found.is_worthless):
-        yield f"{name} has no score: none of its {_issues(len(found.unscored))} has one ({_listed(found.unscored)})."
+    if found.silence == "literal":
+        if sentence := silent(name, found):
+            yield sentence
+        if not (found.scored or found.is_worthless):
+            yield _nothing_scored(name, found)
     if found.scored and found.unscored:
         yield (
             f"{name} is scored on {found.scored:,} of {_issues(found.scored + len(found.unscored))}; without a score: "
@@ -93,11 +96,15 @@ def remarks(name: str, found: Coverage) -> Iterator[str]:
     if found.cut is not None and 100 * found.cut > _CUT_PERCENT * found.answers and not found.is_worthless:
         share = _share(found.cut, found.answers)
         yield f"{name}: {share} are cut off at max_tokens, above {_CUT_PERCENT}%.{_advice(found)}"
-    if 100 * found.baseline_other > _OTHER_PERCENT * found.baseline and not found.is_worthless:
+    if found.scored and 100 * found.baseline_other > _OTHER_PERCENT * found.baseline and not found.is_worthless:
         yield (
             f"{name}: {_share(found.baseline_other, found.baseline, 'baseline answers')} are Other, above "
             f"{_OTHER_PERCENT}%: read its OM beside the part of it by silence."
         )
+
+
+def _nothing_scored(name: str, found: Coverage) -> str:
+    return f"{name} has no score: none of its {_issues(len(found.unscored))} has one ({_listed(found.unscored)})."
 
 
 def _lost(found: Coverage) -> str:

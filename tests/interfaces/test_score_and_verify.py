@@ -158,6 +158,16 @@ def test_scores_of_an_earlier_part_are_no_tampering_while_a_run_has_not_ended(cl
     assert "scores.json: the run has not ended" in done.out
 
 
+def test_scores_of_an_earlier_version_are_not_compared_and_the_remedy_is_named(cli: CommandLine, folder: Path) -> None:
+    scores = json.loads((folder / "scores.json").read_bytes())
+    for name in ("silence", "unmeasured"):
+        del scores["millstone"][name]
+    (folder / "scores.json").write_text(json.dumps(scores))
+    done = cli("verify", "run")
+    assert done.code == 0, done.out
+    assert "scores.json: written by an earlier version" in done.out and "`millstream score run`" in done.out
+
+
 def sealed(line: bytes) -> bytes:
     """A line with the checksum that its bytes ask for."""
     body = re.sub(rb',"crc":\d+}$', b"", line)

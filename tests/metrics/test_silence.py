@@ -10,6 +10,7 @@ from hypothesis import given
 from surveys import Cell, Row, answers_of, counts_from, pooled_counts
 
 from millstream.metrics.counts import ModelCounts, counts_of
+from millstream.metrics.coverage import coverage, remarks, unmeasured
 from millstream.metrics.gaps import Shape, gaps
 from millstream.metrics.millstone import CASES, openness
 from millstream.metrics.silence import (
@@ -135,3 +136,12 @@ def test_units_are_emptied_with_their_cases() -> None:
     found: ModelCounts = heard(counts_of(answers_of(rows))).counts
     assert found.units is not None
     assert found.units.sum(axis=(1, 2)).tolist() == found.pooled.tolist()
+
+
+def test_a_model_without_a_single_scored_issue_measured_nothing() -> None:
+    counts = counts_from("m", {"a": [MUTE, *whole()[1:]]})
+    found = coverage(counts, heard(counts))
+    sentence = f"m has no score: none of its 1 issue has one (a ({CASES[0]}: 0 of 90 answers are pro or con))."
+    assert (found.is_worthless, unmeasured("m", found), list(remarks("m", found))) == (False, sentence, [])
+    literal = coverage(counts, heard(counts, "literal"))
+    assert unmeasured("m", literal) is None
