@@ -43,9 +43,10 @@ async def body_of(request: Request, back: Back, *, within_s: float) -> bytes:
         back.invite()
     try:
         async with asyncio.timeout(within_s):
-            came = await body.whole()
+            await body.whole()
     except TimeoutError as error:
         raise Refused(f"the body did not come whole within {within_s:g} s: send it again", status=408) from error
+    came = body.data if body.size <= LONG_BYTES else await asyncio.to_thread(lambda: body.data)
     body.forget()
     if packed not in ("", "identity"):
         is_short = len(came) <= _UNPACKED_HERE_MAX

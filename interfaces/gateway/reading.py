@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import lru_cache, partial
 from types import MappingProxyType
 
@@ -43,6 +45,7 @@ _FAMILIES: Mapping[str, str] = MappingProxyType(
 )
 # Words for models, of each family, whose meaning is kept; a longer one is looked at anew every time.
 _NAMES_KEPT = 256
+_SWITCH_S = 0.0005
 _NAME_KEPT_CHARS = 200
 
 
@@ -77,7 +80,7 @@ class Reading:
 
     async def long_question(self, request: Request, way: Way, caller: Caller, body: bytes) -> Question:
         """The same of a long body: in a thread, one at a time, whatever only this body needs."""
-        async with self._turn:
+        async with self._turn, _frequent_switches():
             run = partial(asyncio.get_running_loop().run_in_executor, self._reader)
             asked = self._allowed(await run(self._read, way, body), way, caller)
             encoded = await run(self._asking.encoder_of(asked.call))
@@ -144,6 +147,17 @@ class Reading:
     def _is_provider(self, name: str) -> bool:
         settings = self._engine.settings
         return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
+
+
+@asynccontextmanager
+async def _frequent_switches() -> AsyncIterator[None]:
+    """Each socket that is ready has to win the interpreter's lock from the reader: after 0.5 ms instead of 5."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _digest_of(request: Request, body: bytes) -> bytes:

@@ -17,6 +17,7 @@ from .whole import Whole
 BODY_BYTES_MAX = 16 << 20
 # The rest of so short a body is on its way, and not worth a connection.
 _SOON_BYTES = 64 << 10
+_PIECE_BYTES = 256 << 10
 
 
 def too_large() -> Refused:
@@ -26,37 +27,37 @@ def too_large() -> Refused:
 class Body:
     """What came of a request's body, packed as it came."""
 
-    __slots__ = ("_came", "_fault", "_waiter", "is_whole", "size")
+    __slots__ = ("_fault", "_pieces", "_waiter", "is_whole", "size")
 
     def __init__(self) -> None:
         self.size = 0
         self.is_whole = False
-        # In one piece it is taken as it is; many small ones would each cost many times their length.
-        self._came: bytes | bytearray = b""
+        # Small ones grow together, since each would cost many times its length; none grows so that it would take long
+        # to move.
+        self._pieces: list[bytes | bytearray] = []
         self._fault: Refused | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     def take(self, data: bytes) -> None:
         self.size += len(data)
-        if not self._came:
-            self._came = data
-            return
-        if isinstance(self._came, bytes):
-            self._came = bytearray(self._came)
-        self._came += data
+        last = self._pieces[-1] if self._pieces else b""
+        if isinstance(last, bytearray) and len(last) < _PIECE_BYTES:
+            last += data
+        else:
+            self._pieces.append(data if not last or len(data) >= _PIECE_BYTES else bytearray(data))
 
     def end(self, fault: Refused | None = None) -> None:
         """All of it has come; `fault`: why it never will."""
         self.is_whole = fault is None
         self._fault = fault
         if fault is not None:
-            self._came = b""
+            self._pieces.clear()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def forget(self) -> None:
         """Nobody needs the bytes any more."""
-        self._came = b""
+        self._pieces.clear()
 
     @property
     def is_broken(self) -> bool:
@@ -64,16 +65,16 @@ class Body:
 
     @property
     def data(self) -> bytes:
-        return self._came if isinstance(self._came, bytes) else bytes(self._came)
+        """The bytes in one piece: made anew where they came in several."""
+        return b"".join(self._pieces)
 
-    async def whole(self) -> bytes:
-        """All of it, waited for by one at a time. Raises Refused where it can't be had."""
+    async def whole(self) -> None:
+        """Wait until all of it is there, one at a time. Raises Refused where it can't be had."""
         if not self.is_whole and self._fault is None:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         if self._fault is not None:
             raise self._fault
-        return self.data
 
 
 class Request:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 # A shorter body has no share, and is read at once.
 LONG_BYTES = 64 << 10
-ROOM_BYTES = 40 << 20
+ROOM_BYTES = 24 << 20
 
 
 class Share:

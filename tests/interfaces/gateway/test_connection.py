@@ -128,7 +128,8 @@ def test_who_sends_more_than_is_answered_has_to_wait(size: int) -> None:
         def begin(request: Request) -> Slow:
             async def sized(_: Back) -> Whole:
                 await goes_on.wait()
-                return said(b"%d" % len(await request.body.whole()))
+                await request.body.whole()
+                return said(b"%d" % len(request.body.data))
 
             return Slow(sized)
 
