@@ -334,6 +334,6 @@ def test_a_server_that_gives_geminis_key_back_does_not_bring_it_to_light(place: 
                     return "".join(traceback.format_exception(error)) + repr(error.stops)
 
     said = asyncio.run(scenario())
-    assert "[key]" in said
+    assert ("***" if place == "in a redirect" else "[key]") in said
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 0 and not [form for form in FORMS for data in (*files, said.encode()) if form.encode() in data]

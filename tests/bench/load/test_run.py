@@ -211,7 +211,8 @@ def test_a_trace_ends_its_test() -> None:
 def test_no_test_spends_or_could_have_spent_more_than_its_cap() -> None:
     """500 caps at random: whatever each call costs up to its worst, killed at any instant the cap holds."""
     chance = Random(9)
-    worst = (16 + max(0.5 * 64, 1.5 * 64 * 0.25)) * 1e-6 + 8 * 4e-6
+    # A prompt of 64 bytes, what a provider may add to it and to its one turn, and 8 tokens of answer.
+    worst = (64 + 16 + 16) * 1e-6 + 8 * 4e-6
 
     async def scenario(cap: float, latency_s: float) -> tuple[Result, int, int]:
         spent_by_server = 0.0
