@@ -12,6 +12,7 @@ _PORTS = {"http": 80, "https": 443}
 _CAMPAIGN = "utm_"
 _STRUCK = "***"
 NO_ADDRESS = "(no address: not shown)"
+_PATH_PARAMETER = re.compile(r";([^;=/]*)=[^;/]*")
 _ADDRESS_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s\"'<>`]+")
 
 
@@ -28,15 +29,17 @@ def normalised_url(url: str) -> str:
 
 
 def shown_address(url: str) -> str:
-    """An address as messages, tables and files may show it: user and password, the values of the query and the fragment
-    are struck. A password may hold any character, so all before the last @ counts as user and password."""
+    """An address as messages, tables and files may show it: user and password, the values of the query and of the
+    path's own parameters (`;name=value`) and the fragment are struck. A password may hold any character, so all before
+    the last @ counts as user and password."""
     scheme, separator, rest = url.strip().partition("://")
     if not separator or not rest or not scheme.isalnum():
         return NO_ADDRESS
     user, at, rest = rest.rpartition("@")
     rest, hash_mark, _ = rest.partition("#")
     rest, question_mark, query = rest.partition("?")
-    shown = f"{scheme}://{_STRUCK if user else ''}{at}{rest}"
+    path = _PATH_PARAMETER.sub(rf";\1={_STRUCK}", rest)
+    shown = f"{scheme}://{_STRUCK if user else ''}{at}{path}"
     if question_mark:
         shown += "?" + "&".join(map(_without_value, query.split("&")))
     return f"{shown}#{_STRUCK}" if hash_mark else shown

@@ -34,15 +34,17 @@ def read(kind: Kind[_T], value: object) -> _T:
     try:
         return kind.read(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"expected {kind.expected}, got {_shown(value)}") from None
+        raise ValueError(f"expected {kind.expected}, got {_shown(kind, value)}") from None
 
 
-def _shown(value: object) -> str:
+def _shown(kind: Kind[Any], value: object) -> str:
     """The value, short enough for one line, and no secret of an address in it."""
-    if isinstance(value, str) and "://" in value:
+    if isinstance(value, str) and ("://" in value or isinstance(kind, BaseUrl)):
         from ..engine.addresses import shown_address
 
-        value = shown_address(value)
+        # An address whose scheme was forgotten may hold a password too.
+        scheme = "" if "://" in value else "http://"
+        value = shown_address(scheme + value).removeprefix(scheme)
     text = f'"{value}"' if isinstance(value, str) else repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
 

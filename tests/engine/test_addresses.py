@@ -24,6 +24,7 @@ SECRET = "canary9d2e1b8c4e5f"
         ("http://u:SEC#RET@h/v1", "http://***@h/v1"),
         ("http://h/?a=SECRET=SECRET", "http://h/?a=***"),
         ("http://h/#SECRET?SECRET", "http://h/#***"),
+        ("http://h/v1;token=SECRET=SECRET;x/a;b=SECRET", "http://h/v1;token=***;x/a;b=***"),
         ("redis://:SECRET@h/0", "redis://***@h/0"),
         ("u:SECRET@h/v1", NO_ADDRESS),
         ("SECRET", NO_ADDRESS),

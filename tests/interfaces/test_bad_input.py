@@ -90,8 +90,9 @@ def test_bad_input_gets_one_line_and_leaves_no_trace(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_password_in_an_address_is_refused_and_not_shown(cli: CommandLine) -> None:
-    line = refused(cli(*OPEN, "--base-url", "http://me:secret@127.0.0.1/v1"))
+@pytest.mark.parametrize("lead", ["http://", "", "http:\\\\", "http:/", "//"])
+def test_a_password_in_an_address_is_refused_and_not_shown(cli: CommandLine, lead: str) -> None:
+    line = refused(cli(*OPEN, "--base-url", f"{lead}me:secret@127.0.0.1/v1?key=secret"))
     assert "without a user, password or query" in line and "secret" not in line
 
 
