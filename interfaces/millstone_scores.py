@@ -28,7 +28,7 @@ from .millstone_work import (
     score_cells,
     score_columns,
 )
-from .orientation_labels import sides_by_wording
+from .orientation_labels import mislabelled, sides_by_wording
 from .output import note, table
 from .record_lines import record_lines
 from .refusal import UsageError
@@ -61,6 +61,8 @@ def score_folder(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     )
     if not found["millstone"]["models"]:
         raise UsageError(f"{path}: expected records, got none: nothing to score")
+    if labels := mislabelled(manifest, options.fix_orientation):
+        note(f"millstream: {folder}: {labels}")
     is_own = (options.silence or own) == own and (options.intervals or own_over) == own_over
     if options.stance or options.issue_set == "104" or options.fix_orientation or not is_own:
         note(f"millstream: {folder}/scores.json keeps the run's own reading of all issues; these scores are only shown")

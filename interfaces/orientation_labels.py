@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from ..bench.millstone.dataset import Dataset, DatasetError
 from ..bench.millstone.labels import Labels, Sides, compared, corrected, labels_of, wordings_of
 from ..engine.run_folder import MANIFEST, read_manifest
@@ -58,6 +60,17 @@ def labels_used(manifest: Mapping[str, Any] | None, recorded: Sides) -> Labels |
         return labels_of(kept)
     dataset = asked_dataset(manifest)
     return dataset if isinstance(dataset, str) else compared(dataset, range(1, 7), recorded)
+
+
+def mislabelled(manifest: Mapping[str, Any] | None, is_corrected: bool) -> str | None:
+    """Which labels a run's scores go by, where its manifest tells of any that differ from their wording or can't be
+    compared with it. `is_corrected`: its answers are read by the wordings now."""
+    kept = ((manifest or {}).get("dataset") or {}).get("labels")
+    if not kept:
+        return None
+    found = labels_of(kept)
+    used = structs.replace(found, is_corrected=True) if is_corrected else found
+    return used.used if found.mismatches or found.unread else None
 
 
 def digest_by_wording(manifest: Mapping[str, Any] | None) -> str | None:

@@ -66,6 +66,13 @@ def test_labels_that_agree_are_told_by_no_line(cli: CommandLine) -> None:
     assert (done.code, done.err) == (0, "") and "labels as given" not in done.out
 
 
+def test_scores_of_a_mislabelled_run_say_which_labels_they_go_by(cli: CommandLine, provider: Provider) -> None:
+    assert cli(*run(provider, "given", "--no-report")).code == 0
+    assert f"given: {AS_GIVEN}" in cli("score", "given").err
+    fixed = cli("score", "given", FIX, "--json").err
+    assert f"given: {CORRECTED}" in fixed and AS_GIVEN not in fixed
+
+
 def test_a_corrected_run_sends_nothing_again_and_scores_otherwise(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
