@@ -290,7 +290,7 @@ class Reply(Struct, frozen=True):
     @property
     def is_cut_empty(self) -> bool:
         """Cut off before the first word: the model thought for longer, or there was no room for one."""
-        return self.truncated and not self.text.strip() and not self.tool_calls and self.logprobs is None
+        return not self.text.strip() and self.truncated and not self.tool_calls and self.logprobs is None
 
 
 class Failure(Struct, frozen=True):

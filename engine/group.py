@@ -125,7 +125,8 @@ class LaneGroup:
 
     def release(self, permit: Permit, now: float) -> None:
         permit.lane.release(permit, now)
-        self._stop_if_useless()
+        if self._early.is_doubted:
+            self._stop_if_useless()
         if self._is_slot_wanted:
             self._serve()
 

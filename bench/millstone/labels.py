@@ -66,15 +66,12 @@ class Labels(Struct, frozen=True):
     def lines(self, place: Path) -> list[str]:
         """For a terminal: a line for each mismatch, of many their number and the first few."""
         many = len(self.mismatches)
-        what = (
-            f"corrected by the wording ({FIX})"
-            if self.is_corrected
-            else f"used as labelled; {FIX} reads it by its wording"
-        )
+        as_given = f"used as labelled; {FIX} reads it by its wording"
+        what = f"corrected by the wording ({FIX})" if self.is_corrected else as_given
         lines = []
         if many > SHOWN:
             lines.append(
-                f"{many:,} of {self.checked:,} orientation labels differ from their wording and are {what}; the first "
+                f"{many:,} of {self.checked:,} orientation labels differ from their wording; each is {what}; the first "
                 f"{SHOWN}:"
             )
         lines += [

@@ -35,6 +35,8 @@ class LoadReport(Struct, frozen=True):
     """Each folder, its models, and whether the client was the bottleneck."""
     not_compared: str = ""
     """Why no differences of the tests are given; empty where they are."""
+    unmeasured: tuple[str, ...] = ()
+    """A sentence for each model of which no answer was measured."""
 
 
 def are_load_tests(folders: Sequence[str]) -> bool:
@@ -91,7 +93,11 @@ def write(folders: Sequence[Path], out: Path) -> LoadReport:
     told = tuple(
         (path, tuple(test.load.models), test.load.client.is_bottleneck) for path, test in zip(paths, tests, strict=True)
     )
-    return LoadReport(out / PAGE, len(made.page), written, told, not_compared(tests))
+    several = len(tests) > 1
+    unmeasured = tuple(
+        f"{test.name}: {sentence}" if several else sentence for test in tests for sentence in test.load.unmeasured
+    )
+    return LoadReport(out / PAGE, len(made.page), written, told, not_compared(tests), unmeasured)
 
 
 def read(folder: Path) -> Load:
@@ -134,6 +140,7 @@ def as_json(report: LoadReport) -> dict[str, Any]:
             for path, models, is_bottleneck in report.tests
         ],
         "not_compared": report.not_compared or None,
+        "unmeasured": list(report.unmeasured),
     }
 
 
@@ -150,4 +157,5 @@ def told(report: LoadReport) -> str:
     ]
     if report.not_compared:
         lines.append(f"not compared: {report.not_compared}")
+    lines += report.unmeasured
     return "\n".join(lines)

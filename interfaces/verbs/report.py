@@ -105,7 +105,7 @@ def _run_on_load_tests(options: argparse.Namespace) -> int:
         say_json(as_json(written))
     else:
         say(told(written))
-    return DONE
+    return WITH_FAILURES if written.unmeasured else DONE
 
 
 def _refuse_what_reads_none(paths: Sequence[Path], options: argparse.Namespace) -> None:

@@ -22,6 +22,8 @@ Bounds = tuple[float, float]
 LEVEL = 0.95
 # Simulated (docs/intervals.md): below 10 clusters too many intervals miss, from 30 on few enough.
 LEAST_CLUSTERS, ENOUGH_CLUSTERS = 10, 30
+# Squares of larger values, and their sums, have no room in a float.
+_LARGEST = 1e150
 # Figures that differ by less than this part of their size differ by rounding alone.
 _ROUNDING = 1e-12
 
@@ -233,12 +235,14 @@ def _r_of(sums: Values) -> Values:
 def _checked(values: Iterable[float], name: str) -> Values:
     try:
         every = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must be numbers ({error})") from error
     if every.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got {every.ndim}")
     if not every.size:
         raise ValueError(f"{name} must hold at least one number, got none")
+    if (large := np.abs(every) > _LARGEST).any() and np.isfinite(every).all():
+        raise ValueError(f"{name} must lie within {_LARGEST:g} of 0, got {every[large][0]:g}")
     if not np.isfinite(every).all():
         at = int(np.flatnonzero(~np.isfinite(every))[0])
         raise ValueError(f"{name} must be finite numbers, got {every[at]} at place {at}: leave out what has no value")

@@ -118,7 +118,7 @@ def test_of_many_mismatches_the_number_and_the_first_few_are_told() -> None:
     dataset = data_set(**{name: issue("pppppp", topic=f"{name} boats") for name in names})
     lines = compared(dataset, ALL).lines(Path("data.json"))
     assert len(lines) == 6
-    assert lines[0].startswith("8 of 24 orientation labels differ from their wording and are used as labelled; ")
+    assert lines[0].startswith("8 of 24 orientation labels differ from their wording; each is used as labelled; ")
     assert "“A if you agree with the first statement, which is the position against”" in lines[1]
     assert compared(dataset, ALL).used.endswith("; issue-2/5: labelled pro, worded con and 3 more")
 

@@ -149,6 +149,8 @@ def test_a_server_that_is_down_is_measured_as_one(tmp_path: Path) -> None:
     assert own["errors"] == {"connect": 20} and "no call was answered" in ended.out
     sentence = "sim/open: nothing was measured: none of 20 calls was answered (connect 20)"
     assert ended.code == 3 and load_of(tmp_path / "out")["unmeasured"] == [sentence] and sentence in ended.out
+    reported = finish(start(tmp_path, "report", "out"))
+    assert reported.code == 3 and sentence in reported.out
 
 
 def test_an_unwritable_folder_is_refused_before_anything_is_sent(provider: Provider, tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ def test_an_interval_is_clipped_to_what_is_possible_and_to_nothing_else() -> Non
         ([1, None], {}, "values must be"),
         ([math.inf], {}, "values must be finite numbers, got inf at place 0"),
         (["a"], {}, "values must be numbers"),
+        ([10**400], {}, "values must be numbers"),
+        ([1e308, -1e308], {}, r"values must lie within 1e\+150 of 0, got 1e\+308"),
         ([[1, 2], [3, 4]], {}, "values must have one dimension, got 2"),
         ([1, 2], {"clusters": ["a"]}, r"clusters \(1\) must be as many as values \(2\)"),
         ([0.5, 1.2], {"within": (0, 1)}, r"values must lie within \(0, 1\), got 1.2"),
