@@ -4,7 +4,7 @@
 
 # -P: the current folder never stands in for an installed module.
 PY = .venv/bin/python -P
-RUN_COMMAND ?= $(PY) -m millstream.interfaces.demo
+RUN_COMMAND ?= $(PY) -m millstream.interfaces.cli.demo
 PYTEST_ARGS ?=
 # Processes that share the whole suite, a file each at a time; a part of it is run by one.
 PYTEST_WORKERS ?= $(if $(PYTEST_ARGS),0,auto)
@@ -15,7 +15,7 @@ LOCK = .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test check bench gateway load conversations conversations-full torture intervals pages wheel lock runtime tools
+.PHONY: help run test quick durations check format reference coverage bench gateway load conversations conversations-full torture intervals pages wheel without lock runtime tools
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
@@ -27,9 +27,24 @@ run: runtime ## the demo: a full grid against the simulated provider, on loopbac
 # memory where there is enough of it: else half of their time would go to waiting for a disk.
 test: tools ## the test suite (PYTEST_ARGS="tests/engine -k lane" for a part)
 	@sh tests/browser/install-browser.sh
+	@$(compiled)
 	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
-		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -n $(PYTEST_WORKERS) --dist loadfile $(PYTEST_ARGS)
+		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -n $(PYTEST_WORKERS) $(BALANCED) $(PYTEST_ARGS)
 
+# The markers are set from what tests use: tests/support/needs.py.
+quick: tools ## the tests that need no other process, no browser and no node, without the slow ones
+	@$(compiled)
+	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
+		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -n $(PYTEST_WORKERS) $(BALANCED) \
+		-m "not process and not browser and not node and not slow" $(PYTEST_ARGS)
+
+durations: ## the whole suite, whose durations are written to tests/durations.json (on an idle machine)
+	@MILLSTREAM_DURATIONS=1 $(MAKE) test
+
+# Once, since both workers would compile the same modules.
+compiled = $(PY) -m compileall -q -j 0 bench configuration engine fixtures interfaces metrics providers report speed wiring tests/support
+# A file each at a time, in the order that tests/conftest.py gives them: the longest first.
+BALANCED = --dist loadfile --no-loadscope-reorder
 memory = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4 * 1024 * 1024 { print "/dev/shm" }')
 
 check: tools ## style, types, the floors of the house, known vulnerabilities
@@ -39,32 +54,45 @@ check: tools ## style, types, the floors of the house, known vulnerabilities
 	.venv/bin/lint-imports --no-logo
 	@$(PY) .ci/audit.py
 
+format: tools ## mend what style and format can mend by themselves
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+reference: tools ## docs/reference.md: every public name, from the documentation in the source
+	@$(PY) .ci/reference.py
+
+coverage: tools ## branches of engine and metrics that their tests run: 95% at least (some 4 minutes)
+	@COVERAGE_FILE=build/coverage PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
+		$(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -n auto --dist loadfile tests/engine tests/metrics \
+		--cov=millstream.engine --cov=millstream.metrics --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
+
 bench: tools ## our speed beside the peers', measured in one run
-	@sh bench/speed/install-servers.sh
-	@$(PY) -m millstream.bench.speed
+	@sh speed/install-servers.sh
+	@$(PY) -m millstream.speed
 
 gateway: tools ## the gateway's speed: stored answers a second, what it adds to a call, and ten heavy bodies at once (some 4 minutes)
-	@$(PY) -m millstream.bench.speed.gateway
+	@$(PY) -m millstream.speed.gateway
 	@MILLSTREAM_BODY_MIB=15.9 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s tests/interfaces/gateway/test_heavy_bodies.py
 
 load: tools ## whether a load test tells the truth: laws, nginx, arrivals, stalls, our own part (some 40 minutes)
-	@sh bench/speed/install-servers.sh
-	@$(PY) -m millstream.bench.speed.load
+	@sh speed/install-servers.sh
+	@$(PY) -m millstream.speed.load
 
 conversations: tools ## 60 conversations over 5,000 simulated pages: the lanes' rate, the loop's stalls, memory (some 3 minutes)
-	@$(PY) -m millstream.bench.speed.conversations
+	@$(PY) -m millstream.speed.conversations
 
 conversations-full: tools ## all 1,180 conversations against the simulated outside, nothing holding them up (some 10 minutes)
-	@$(PY) -m millstream.bench.speed.conversations --full
+	@$(PY) -m millstream.speed.conversations --full
 
-torture: tools ## the long attack: a thousand random kills, 200 under a limit on cost, 3,000 damaged caches, four processes on one quota, a batch of 50,000 lines, probes in real time (about 45 minutes)
-	@MILLSTREAM_KILLS=1000 MILLSTREAM_CAPPED_KILLS=200 MILLSTREAM_SHARED_S=150 MILLSTREAM_BATCH_LINES=50000 MILLSTREAM_REAL_MINUTES=1 MILLSTREAM_CACHE_DAMAGES=3000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
-		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/interfaces/test_capped_kills.py tests/engine/test_store_damage.py tests/providers/test_shared_quotas.py \
-		tests/interfaces/batch/test_batch_interruption.py tests/interfaces/probe/test_probe_in_real_time.py
+torture: tools ## the long attack: a thousand random kills, 200 under a limit on cost, 3,000 damaged caches, four processes on one quota, a batch of 50,000 lines, probes in real time, 600 drawn quotas (about 50 minutes)
+	@MILLSTREAM_KILLS=1000 MILLSTREAM_CAPPED_KILLS=200 MILLSTREAM_SHARED_S=150 MILLSTREAM_BATCH_LINES=50000 MILLSTREAM_REAL_MINUTES=1 MILLSTREAM_PROBES=200 MILLSTREAM_CACHE_DAMAGES=3000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. \
+		-o faulthandler_timeout=0 tests/interfaces/test_kills.py tests/interfaces/test_capped_kills.py tests/engine/store/test_store_damage.py tests/providers/test_shared_quotas.py \
+		tests/interfaces/batch/test_batch_interruption.py tests/bench/probe/test_probe_in_real_time.py \
+		tests/bench/probe/test_found_quotas.py tests/bench/probe/test_probe_requests.py tests/bench/probe/test_probe_tokens.py tests/bench/probe/test_run_after_a_probe.py
 
 intervals: tools ## how often confidence intervals hold the truth, simulated: the tables of docs/intervals.md (some 6 minutes)
 	@MILLSTREAM_INTERVAL_SAMPLES=20000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -q -s -o timeout=1800 -o faulthandler_timeout=0 \
-		tests/metrics/statistics/test_coverage.py tests/metrics/test_intervals.py -k hold
+		tests/metrics/statistics/test_coverage.py tests/metrics/millstone/test_intervals.py -k hold
 
 pages: tools ## pages at length: 500 fuzzed ones, and every real one of this machine (or of MILLSTREAM_PAGES=folder:folder)
 	@MILLSTREAM_FUZZED_PAGES=500 MILLSTREAM_PAGES_MAX=5000 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -s -o timeout=1800 \
@@ -72,6 +100,10 @@ pages: tools ## pages at length: 500 fuzzed ones, and every real one of this mac
 
 wheel: tools ## a wheel of this tree, installed by old pips from a registry, reads a page (some 3 minutes)
 	@MILLSTREAM_WHEELS=1 $(PY) -m pytest -c tests/pytest.ini --rootdir=. -o timeout=900 -o faulthandler_timeout=0 tests/test_wheel.py -k old_pip
+
+without: tools ## everything but one benchmark, whose rooms are taken away: BENCHMARK=NAME (PYTEST_ARGS for a part of the tests)
+	@PYTHONDONTWRITEBYTECODE= PYTEST_DEBUG_TEMPROOT=$(memory) \
+		$(PY) .ci/without.py $(BENCHMARK) -n $(PYTEST_WORKERS) $(BALANCED) $(PYTEST_ARGS)
 
 lock: tools ## choose versions anew, within pyproject.toml
 	$(LOCK) --output-file requirements.txt

@@ -10,20 +10,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .engine.admission import Stop
+    from .bench.evaluation.ask import Ask, CallFailed
+    from .bench.evaluation.data_command import DataCommand, DataReport
+    from .bench.evaluation.item import Item
+    from .bench.evaluation.item_benchmark import ItemBenchmark
+    from .bench.evaluation.labelling.label import Label, LabelChoice
+    from .bench.evaluation.record import Record
+    from .bench.task.judge import judge
+    from .bench.task.result import Evaluation
+    from .bench.task.scorers import choice, match, numeric, regex
+    from .bench.task.task import Task
+    from .configuration.benchmark_options import SharedOptions
+    from .configuration.declared_options import Option
+    from .engine.attempts.money import Price
+    from .engine.attempts.retry import RetryPolicy
     from .engine.call import Call, Citation, Failure, Hit, Message, Outcome, Reply, TokenLogprob, Usage
     from .engine.content import Image, Native, Tool, ToolCall, ToolResult
     from .engine.endpoint import EncodeError, Fault, Request, Response
     from .engine.events import Event
-    from .engine.fault import LocalFault, Stopped
+    from .engine.fault import LocalFault, Stop, Stopped
     from .engine.lane import Lane
-    from .engine.money import Price
-    from .engine.retry import RetryPolicy
     from .engine.sink import Sink
-    from .interfaces.blocking import SyncEngine
+    from .interfaces.python.evaluate import evaluate
     from .metrics.statistics.comparisons import Comparison, compare
     from .metrics.statistics.intervals import Interval, interval
-    from .providers.authorizer import Authorizer, bearer, key_in
+    from .providers.credentials.authorizer import Authorizer, bearer, key_in
     from .providers.kinds import Credentials, Kind
     from .providers.llm.protocol import Target, WireProtocol, request_of
     from .providers.pages.page import Page
@@ -32,18 +43,24 @@ if TYPE_CHECKING:
     from .providers.search.table import SearchEngine
     from .providers.table import Provider
     from .wiring import ConfigurationError, Engine, LaneStatistics, OpenedSink, Settings, Statistics, open_sink
+    from .wiring.sync_engine import SyncEngine
 
-__version__ = "0.1.0"
+    __version__: str
 
 __all__ = [
+    "Ask",
     "Authorizer",
     "Call",
+    "CallFailed",
     "Citation",
     "Comparison",
     "ConfigurationError",
     "Credentials",
+    "DataCommand",
+    "DataReport",
     "EncodeError",
     "Engine",
+    "Evaluation",
     "Event",
     "Failure",
     "Fault",
@@ -51,30 +68,38 @@ __all__ = [
     "Hit",
     "Image",
     "Interval",
+    "Item",
+    "ItemBenchmark",
     "Kind",
+    "Label",
+    "LabelChoice",
     "Lane",
     "LaneStatistics",
     "LocalFault",
     "Message",
     "Native",
     "OpenedSink",
+    "Option",
     "Outcome",
     "Page",
     "Price",
     "Provider",
     "Reach",
+    "Record",
     "Reply",
     "Request",
     "Response",
     "RetryPolicy",
     "SearchEngine",
     "Settings",
+    "SharedOptions",
     "Sink",
     "Statistics",
     "Stop",
     "Stopped",
     "SyncEngine",
     "Target",
+    "Task",
     "TokenLogprob",
     "Tool",
     "ToolCall",
@@ -82,22 +107,33 @@ __all__ = [
     "Usage",
     "WireProtocol",
     "bearer",
+    "choice",
     "compare",
+    "evaluate",
     "interval",
+    "judge",
     "key_in",
+    "match",
+    "numeric",
     "open_sink",
+    "regex",
     "request_of",
 ]
 
 _HOMES = {
-    "Authorizer": "providers.authorizer",
+    "Ask": "bench.evaluation.ask",
+    "Authorizer": "providers.credentials.authorizer",
     "Call": "engine.call",
+    "CallFailed": "bench.evaluation.ask",
     "Citation": "engine.call",
     "Comparison": "metrics.statistics.comparisons",
     "ConfigurationError": "wiring",
     "Credentials": "providers.kinds",
+    "DataCommand": "bench.evaluation.data_command",
+    "DataReport": "bench.evaluation.data_command",
     "EncodeError": "engine.endpoint",
     "Engine": "wiring",
+    "Evaluation": "bench.task.result",
     "Event": "engine.events",
     "Failure": "engine.call",
     "Fault": "engine.endpoint",
@@ -105,41 +141,55 @@ _HOMES = {
     "Hit": "engine.call",
     "Image": "engine.content",
     "Interval": "metrics.statistics.intervals",
+    "Item": "bench.evaluation.item",
+    "ItemBenchmark": "bench.evaluation.item_benchmark",
     "Kind": "providers.kinds",
+    "Label": "bench.evaluation.labelling.label",
+    "LabelChoice": "bench.evaluation.labelling.label",
     "Lane": "engine.lane",
     "LaneStatistics": "wiring",
     "LocalFault": "engine.fault",
     "Message": "engine.call",
     "Native": "engine.content",
     "OpenedSink": "wiring",
+    "Option": "configuration.declared_options",
     "Outcome": "engine.call",
     "Page": "providers.pages.page",
-    "Price": "engine.money",
+    "Price": "engine.attempts.money",
     "Provider": "providers.table",
     "Reach": "providers.search.query",
+    "Record": "bench.evaluation.record",
     "Reply": "engine.call",
     "Request": "engine.endpoint",
     "Response": "engine.endpoint",
-    "RetryPolicy": "engine.retry",
+    "RetryPolicy": "engine.attempts.retry",
     "SearchEngine": "providers.search.table",
     "Settings": "wiring",
+    "SharedOptions": "configuration.benchmark_options",
     "Sink": "engine.sink",
     "Statistics": "wiring",
-    "Stop": "engine.admission",
+    "Stop": "engine.fault",
     "Stopped": "engine.fault",
-    "SyncEngine": "interfaces.blocking",
+    "SyncEngine": "wiring.sync_engine",
     "Target": "providers.llm.protocol",
+    "Task": "bench.task.task",
     "TokenLogprob": "engine.call",
     "Tool": "engine.content",
     "ToolCall": "engine.content",
     "ToolResult": "engine.content",
     "Usage": "engine.call",
     "WireProtocol": "providers.llm.protocol",
-    "bearer": "providers.authorizer",
+    "bearer": "providers.credentials.authorizer",
+    "choice": "bench.task.scorers",
     "compare": "metrics.statistics.comparisons",
+    "evaluate": "interfaces.python.evaluate",
     "interval": "metrics.statistics.intervals",
-    "key_in": "providers.authorizer",
+    "judge": "bench.task.judge",
+    "key_in": "providers.credentials.authorizer",
+    "match": "bench.task.scorers",
+    "numeric": "bench.task.scorers",
     "open_sink": "wiring",
+    "regex": "bench.task.scorers",
     "request_of": "providers.llm.protocol",
 }
 
@@ -147,6 +197,8 @@ _HOMES = {
 if not TYPE_CHECKING:  # a type checker reads the imports above, and so finds a misspelt name
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return import_module(".engine.version", __name__).VERSION
         home = _HOMES.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}")

@@ -8,7 +8,7 @@ import sys
 def main() -> int:
     """Run the command line on this process's arguments and give its exit code."""
     from .engine.no_dumps import forbid_core_dumps
-    from .interfaces.command import main as command
+    from .interfaces.cli.command import main as command
 
     forbid_core_dumps()
     return command()

@@ -1,1 +1,1 @@
-"""What is run: MillStone, Chameleon, load. Each asks through the engine and speaks no wire protocol."""
+"""What is run: benchmarks, load tests. Each asks through the engine and speaks no wire protocol."""

@@ -1,7 +1,7 @@
-"""What is asked, what came, and how: the nouns that every room shares.
+"""Calls, replies, failures and outcomes: the nouns that every room shares.
 
-A call is immutable and carries only what was set. A failure is never a text: an outcome holds
-either a reply or a failure. Nothing here sends, stores or waits.
+A call is immutable and carries only what was set. A failure is never a text: an outcome holds either a reply or a
+failure. Nothing here sends, stores or waits.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from .addresses import host_of
 from .content import Content, Native, Part, Tool, ToolCall, checked_content, unmarked, words_of, wrong_type
+from .page_urls import host_of
 
 WEB = "web"
 # What a cache and a journal can hold.
@@ -63,11 +63,12 @@ def _check_mapping(name: str, value: object) -> None:
 
 
 class Message(Struct, frozen=True):
-    """One turn of a conversation: text, or parts of it in their order. Results of tools stand in a turn with the role
-    `tool` or `user`."""
+    """One turn of a conversation. Results of tools stand in a turn with the role `tool` or `user`."""
 
     role: str
+    """`system`, `user`, `assistant` or `tool`."""
     content: Content
+    """Text, or texts, images, tool calls and tool results in their order."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.role, str):
@@ -84,32 +85,43 @@ class Message(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """One question to a model, a search engine or a web page.
 
-    `input` is the prompt, the messages (a system prompt is one with the role `system`), the query or the URL.
-    A parameter left at None is not sent and is not part of the key, so that new parameters never empty old
-    caches. `reasoning_effort` is the provider's own word (none, minimal, low, medium, high); an answer under a
-    `json_schema` is JSON of that shape; `logprobs` asks for the chosen tokens' log-probabilities with so many
-    alternatives each. `extra` goes into the body as it is. `tools` are what the model may ask for, a `tool_choice` is
-    `auto`, `none`, `required` or a tool's name. `trial` tells repeats of one question apart; `tag` is the caller's own
-    and travels untouched.
+    A parameter that is None is not sent and is not part of the cache key, so new parameters never empty old caches.
     """
 
     model: str
+    """`provider/model`, `search/ENGINE` or `web`."""
     input: str | tuple[Message, ...]
+    """The prompt, the messages (a system prompt is one with the role `system`), the query or the URL."""
     temperature: float | None = None
+    """The sampling temperature."""
     max_tokens: int | None = None
+    """The most tokens that the answer may have."""
     top_p: float | None = None
+    """The share of probability that is sampled from."""
     stop: tuple[str, ...] | None = None
+    """Texts at which the answer ends."""
     seed: int | None = None
+    """The seed of the sampling, for providers that take one."""
     extra: Mapping[str, Any] | None = None
+    """Fields that go into the request's body unchanged."""
     trial: int = 0
+    """Tells repeats of one question apart: each trial is sent and cached as a call of its own."""
     stream: bool = False
+    """Whether the answer is streamed. Not part of the cache key."""
     tag: Any = None
+    """Any value of the caller's; it comes back on the outcome and is neither sent nor stored."""
     reasoning_effort: str | None = None
+    """The provider's own word for how long the model thinks: none, minimal, low, medium, high."""
     json_schema: Mapping[str, Any] | None = None
+    """The JSON schema that the answer must follow."""
     logprobs: int | None = None
+    """How many alternatives to return for each token, with log-probabilities; 0: those of the chosen tokens alone."""
     tools: tuple[Tool | Native, ...] | None = None
+    """The tools that the model may call."""
     tool_choice: str | None = None
+    """`auto`, `none`, `required` or a tool's name."""
     parallel_tools: bool | None = None
+    """Whether the model may call several tools in one turn."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str):
@@ -199,13 +211,16 @@ class Call(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Tokens as the provider counted them: `cached_input` are part of the input, `reasoning` of the output. Written
-    down, these two stand only where there are any."""
+    """Tokens of a call as the provider counted them. In files the last two fields stand only where they are above 0."""
 
     input: int
+    """Tokens of the prompt."""
     output: int
+    """Tokens of the answer."""
     reasoning: int = 0
+    """How many of the output tokens were spent on thinking."""
     cached_input: int = 0
+    """How many of the input tokens the provider had cached."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -227,27 +242,36 @@ def known_sum(known: _Amount | None, more: _Amount | None) -> _Amount | None:
 
 
 class TokenLogprob(Struct, frozen=True):
-    """A token of the answer, its log-probability, and the likeliest tokens in its place with theirs."""
+    """A token of the answer with its log-probability."""
 
     token: str
+    """The token's text."""
     logprob: float
+    """Its log-probability."""
     top: tuple[tuple[str, float], ...] = ()
+    """The likeliest tokens in its place, each with its log-probability."""
 
 
 class Citation(Struct, frozen=True):
-    """What an answer refers to."""
+    """A source that an answer refers to."""
 
     url: str
+    """The source's address."""
     title: str | None = None
+    """Its title, where the provider gave one."""
 
 
 class Hit(Struct, frozen=True):
-    """One result of a search; the first has rank 1."""
+    """One result of a search."""
 
     rank: int
+    """Its place among the results, from 1."""
     url: str
+    """The page's address."""
     title: str = ""
+    """The page's title."""
     snippet: str = ""
+    """The engine's extract of the page."""
 
 
 class Fetched(Struct, frozen=True):
@@ -262,29 +286,39 @@ class Fetched(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """A whole answer. `finish_reason` is `stop`, `length`, `tool_calls` or `content_filter` for every provider that
-    means one of these, else its own word. `raw_hash` is the SHA-256 of the bytes it was read from; `raw` holds those
-    bytes only where the text had to be repaired. `logprobs` None: the provider gave none. `hits` are a search's,
-    `fetched` a page's. `parts` is all that was said, in its order, where that is more than the text."""
+    """A whole answer."""
 
     text: str
+    """The answer's text."""
     usage: Usage | None = None
+    """Its tokens; None: the provider did not say."""
     finish_reason: str | None = None
+    """`stop`, `length`, `tool_calls` or `content_filter` where the provider means one of these, else its own word."""
     refused: bool = False
+    """Whether the provider's content filter refused the prompt or the answer."""
     raw_hash: str = ""
+    """SHA-256 of the response's bytes, in hex."""
     raw: bytes | None = None
+    """Those bytes, where the text had to be repaired; else None."""
     logprobs: tuple[TokenLogprob, ...] | None = None
+    """The tokens with their log-probabilities; None: the provider gave none."""
     citations: tuple[Citation, ...] = ()
+    """The sources that the answer refers to."""
     hits: tuple[Hit, ...] = ()
+    """The results, for a search."""
     fetched: Fetched | None = None
+    """The HTTP response, for a page."""
     parts: tuple[Part, ...] = ()
+    """Everything the model said, in its order, where that is more than the text: tool calls, thoughts."""
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls among the parts."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall)) if self.parts else ()
 
     @property
     def truncated(self) -> bool:
+        """Whether the limit of tokens cut the answer off."""
         return self.finish_reason == "length"
 
     @property
@@ -294,25 +328,37 @@ class Reply(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """Why there is no reply. `detail` says what happened, to what, and what to do."""
+    """Why a call has no reply."""
 
     kind: FailureKind
+    """One of `FailureKind`, as `timeout` or `rate_limited`."""
     detail: str
+    """One line: what happened, to what, and what to do."""
     status: int | None = None
+    """The HTTP status, where there was a response."""
 
 
 class Outcome(Struct, frozen=True):
-    """The end of one call: a reply or a failure, and how it came."""
+    """The end of one call: a reply or a failure, and how it was reached."""
 
     call: Call
+    """The call."""
     reply: Reply | None = None
+    """The reply; None for a failure."""
     failure: Failure | None = None
+    """The failure; None for a reply."""
     key: str = ""
+    """The cache key, in hex."""
     cached: bool = False
+    """Whether the reply was read from the cache, so that nothing was sent."""
     attempts: int = 0
+    """How many attempts were counted against the limit of attempts."""
     maybe_billed: int = 0
+    """How many attempts failed although the provider may have billed them."""
     cost: float | None = None
+    """Dollars; None: the model has no price."""
     latency_ms: float | None = None
+    """Milliseconds from send to last byte of the last attempt; None for a reply from the cache, but for a page's."""
 
     @property
     def status(self) -> str:

@@ -37,35 +37,44 @@ def _check_json(what: str, value: object) -> None:
 
 
 class Image(Struct, frozen=True):
-    """`url`: an address, or `data:image/png;base64,…`. `detail` is OpenAI's word for how closely to look."""
+    """An image in a message."""
 
     url: str
+    """Its address, or its bytes as `data:image/png;base64,…`."""
     detail: str | None = None
+    """OpenAI's word for how closely the model looks: `low`, `high` or `auto`."""
 
     def __post_init__(self) -> None:
         _check_texts("an image", (("url", self.url), ("detail", self.detail or "")))
 
 
 class ToolCall(Struct, frozen=True):
-    """What a model wants done: `arguments` are JSON, as it wrote them. `native` is what its wire protocol says beside
-    them and wants back, as Gemini's signature of a thought."""
+    """A model's call of a tool."""
 
     id: str
+    """The call's id; its result names it."""
     name: str
+    """The tool's name."""
     arguments: str = "{}"
+    """The arguments as JSON, unchanged."""
     native: Native | None = None
+    """Fields that the wire protocol needs back, such as Gemini's signature of a thought."""
 
     def __post_init__(self) -> None:
         _check_texts("a tool call", (("id", self.id), ("name", self.name), ("arguments", self.arguments)))
 
 
 class ToolResult(Struct, frozen=True):
-    """What came of the tool call with this `id`. `name` is the tool's, where it is known: Gemini wants it."""
+    """The result of a tool call."""
 
     id: str
+    """The id of the tool call."""
     content: str | tuple[str | Image, ...]
+    """The result: text, or texts and images."""
     name: str = ""
+    """The tool's name, which Gemini requires."""
     is_error: bool = False
+    """Whether the tool failed."""
 
     def __post_init__(self) -> None:
         _check_texts("a tool result", (("id", self.id), ("name", self.name)))
@@ -80,17 +89,19 @@ class ToolResult(Struct, frozen=True):
 
 
 class Native(Struct, frozen=True):
-    """What only one wire protocol has words for, as it stood there: a thought with its signature, a document, a tool of
-    the provider's own. `protocol` is the family: `openai`, `openai-responses`, `anthropic`, `gemini` or `bedrock`;
-    to any other it can't be said.
+    """A part or tool that only one wire protocol has: a thought with its signature, a document, a provider's own tool.
+    A call that holds one can't be sent over any other protocol.
 
-    `on` makes it a mark on that part or tool: `value` are fields beside its own that change no answer, as where a
-    prompt's cache may end. Anthropic is sent its own, others none; no mark is part of a key, and what it stands on is
-    said to everyone."""
+    With `on` it is a mark on that part or tool instead, such as where a prompt's cache may end. Anthropic receives its
+    own marks, other providers receive the part without them, and no mark is in the cache key.
+    """
 
     protocol: str
+    """`openai`, `openai-responses`, `anthropic`, `gemini` or `bedrock`."""
     value: Mapping[str, Any]
+    """The JSON object, in that protocol's words."""
     on: Part | Tool | None = None
+    """The part or tool that is marked; None: this is a part itself."""
 
     def __post_init__(self) -> None:
         _check_texts("a native part", (("protocol", self.protocol),))
@@ -100,13 +111,16 @@ class Native(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """A function that the model may ask for. `parameters` is the JSON schema of its arguments; `strict` None: not
-    said."""
+    """A function that the model may call."""
 
     name: str
+    """Its name."""
     description: str = ""
+    """What it does, for the model."""
     parameters: Mapping[str, Any] | None = None
+    """The JSON schema of its arguments."""
     strict: bool | None = None
+    """Whether the arguments must follow the schema; None: not sent."""
 
     def __post_init__(self) -> None:
         _check_texts("a tool", (("name", self.name), ("description", self.description)))

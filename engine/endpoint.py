@@ -1,7 +1,7 @@
 """What the engine is given to reach the outside: three functions and the values that pass between them.
 
 `encode` turns a call into a request, `send` carries it, `decode` reads the answer. The engine knows
-nothing of HTTP or of any provider; whoever implements `Endpoint` knows nothing of lanes or caches.
+nothing of HTTP or of any provider; an implementation of `Endpoint` knows nothing of lanes or caches.
 """
 
 from __future__ import annotations
@@ -33,50 +33,72 @@ which makes void what the one before it said. Only the outcome tells whether an 
 
 
 class Request(Struct, frozen=True):
-    """A call in the provider's words. `identity` names the endpoint in the key, with whatever of URL and headers may
-    change the answer; streaming changes `url` and `wire` alone. `body` is the canonical JSON that is hashed and, unless
-    `wire` differs, sent. `prompt` and `params` are the two halves of the body, kept so that a cache miss can be
-    explained. `hear` is the caller's, who wants to know what is said while it comes."""
+    """A call in the provider's words."""
 
     url: str
+    """The address it is sent to."""
     identity: str
+    """The endpoint in the cache key: whatever of address and headers may change the answer."""
     body: bytes
+    """The canonical JSON that the cache key is made of."""
     wire: bytes
+    """The bytes that are sent: `body`, with the fields of streaming where it streams."""
     prompt: bytes
+    """The JSON of the prompt alone; `cache why` compares it."""
     params: bytes
+    """The JSON of the parameters alone; `cache why` compares it."""
     stream: bool = False
+    """Whether the answer is streamed."""
     method: Literal["POST", "GET"] = "POST"
+    """The HTTP method."""
     hear: Hear | None = None
+    """The caller's listener to the streamed text; None: nobody listens."""
 
 
 class Response(Struct, frozen=True, array_like=True):
-    """Bytes that came back, with the few headers that mean something: always where the status is not 200, now and then
-    those of the provider's quotas where it is. A stream may be cut: whether it was whole all the same, its own marks
-    tell."""
+    """The bytes of an HTTP response, and the few headers that matter."""
 
     status: int
+    """The HTTP status."""
     body: bytes
+    """The body's bytes."""
     stream: bool = False
+    """Whether it was streamed."""
     is_cut: bool = False
+    """Whether the connection ended early. Its own end mark may still prove a stream whole."""
     latency_ms: float = 0.0
+    """Milliseconds from send to last byte."""
     first_byte_ms: float | None = None
+    """Milliseconds from send to first byte."""
     headers: dict[str, str] = {}
+    """Headers of quotas and errors: always where the status is not 200, sampled where it is."""
 
 
 class Fault(Struct, frozen=True):
-    """An attempt that brought no reply, and what FAULTS gives it."""
+    """An attempt without a reply, and what the engine does about it."""
 
     kind: FailureKind
+    """The kind of failure, should it be the call's last attempt."""
     detail: str
+    """One line: what happened."""
     action: Action
+    """What the lane does next; see `Action`."""
     status: int | None = None
+    """The HTTP status, where there was one."""
     retry_after_s: float | None = None
+    """The pause that the provider named, in seconds."""
     quota: Quota = "keep"
+    """Whether reserved tokens stay counted (`keep`), are returned (`refund`) or become `usage_tokens` (`settle`)."""
     is_billed_maybe: bool = False
+    """Whether the provider may have billed the attempt."""
     is_immediate: bool = False
+    """Whether the repeat needs no back-off."""
     cuts_rate: bool = False
+    """Whether an adaptive lane lowers its rate."""
     attempts_max: int | None = None
+    """A lower limit of attempts than the policy's, for this fault."""
     usage_tokens: int = 0
+    """The tokens that the provider counted for it."""
 
 
 class SendError(Exception):

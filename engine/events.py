@@ -28,14 +28,16 @@ Kind = Literal[
 
 
 class Event(Struct, frozen=True):
-    """`value` is in the unit of the kind: seconds for waited, dollars for spent, milliseconds for
-    answered; `detail` names the reason or the kind of failure; money that may not have been billed is `unsure`.
-    `failed` ends a call that was sent, `unsent` one that failed without."""
+    """One fact about a call or a lane, for progress, metrics and logs."""
 
     kind: Kind
+    """What happened. `failed` ends a call that was sent, `unsent` one that was not."""
     lane: str
+    """The lane it happened on."""
     value: float = 0.0
+    """Seconds for `waited`, dollars for `spent`, milliseconds for `answered`."""
     detail: str = ""
+    """The reason, or the kind of failure; `unsure` for money that may not have been billed."""
 
 
 class Events:

@@ -10,22 +10,29 @@ from typing import Literal
 
 from msgspec import Struct
 
+from .exit_codes import LOCAL_FAULT
+
 StopReason = Literal[
     "dead_key", "empty_account", "redirect", "rejected", "truncated", "budget", "patience", "interrupted", "local_fault"
 ]
 
 
 class Stop(Struct, frozen=True):
-    """Why a lane sends nothing more. What was not sent stays pending."""
+    """Why a lane sends nothing more. Calls that were not sent stay pending."""
 
     lane: str
+    """The stopped lane."""
     reason: StopReason
+    """One of `StopReason`, as `dead_key` or `budget`."""
     detail: str
+    """One line: what happened and what to do."""
 
 
 class LocalFault(Exception):
     """Our own machine can't do its part: a folder, store or disk can't be used, a library is missing, a helper process
     does not start. One line: what, where, what to do."""
+
+    exit_code = LOCAL_FAULT
 
 
 class RunHeld(LocalFault):

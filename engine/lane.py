@@ -1,6 +1,6 @@
 """A lane as it is declared: the quota of one provider, model and key.
 
-Only what a person writes down, checked when made. How calls are admitted: admission.
+Only what a person writes down, checked when made. How calls are admitted: lanes/key_gate.
 """
 
 from __future__ import annotations
@@ -13,20 +13,26 @@ AMOUNT_MAX = 1_000_000_000_000
 
 
 class Lane(Struct, frozen=True):
-    """What may be sent to `model` with each of its keys: requests a minute, tokens a minute (`tpm` of both kinds,
-    `itpm` of input, `otpm` of output), calls in flight. None: not declared, so the lane adapts to what the provider
-    says. `spacing_s`: the least time between two calls. `burst`: so many calls the provider admits at once after a
-    rest; None: not known."""
+    """The declared quota of one model with each of its API keys. None: not declared; the lane adapts to the answers."""
 
     model: str
+    """The model, as `openai/gpt-4o-mini`."""
     rpm: float | None = None
+    """Requests a minute."""
     tpm: float | None = None
+    """Tokens a minute, input and output together."""
     concurrency: int = CONCURRENCY_DEFAULT
+    """Calls in flight at once."""
     timeout_s: float = 600.0
+    """Seconds until an attempt without a whole answer is given up."""
     itpm: float | None = None
+    """Input tokens a minute."""
     otpm: float | None = None
+    """Output tokens a minute."""
     spacing_s: float = 0.0
+    """Least seconds between two calls."""
     burst: float | None = None
+    """How many calls the provider admits at once after a rest; None: not known."""
 
     def __post_init__(self) -> None:
         for name, value in (("rpm", self.rpm), ("tpm", self.tpm), ("itpm", self.itpm), ("otpm", self.otpm)):

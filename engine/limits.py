@@ -1,6 +1,7 @@
 """What a provider allows, as values: a lane's quota, the limits that its answers tell, and what follows from these.
 
-Pure arithmetic: reads no header, no clock and no file. How headers are read: providers/limits. Who obeys: admission.
+Pure arithmetic: reads no header, no clock and no file. How headers are read: providers/limits. Who obeys:
+lanes/key_gate.
 """
 
 from __future__ import annotations

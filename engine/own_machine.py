@@ -11,9 +11,8 @@ import re
 import socket
 from typing import NamedTuple
 
-from .admission import Stop
 from .endpoint import Fault
-from .fault import LocalFault
+from .fault import LocalFault, Stop
 from .missing import missing_told
 
 _RUN_OUT = {
@@ -29,7 +28,9 @@ WAIT_S = 1.0
 
 
 def what_ran_out(error: BaseException) -> str:
-    """What the machine has none left of, "" where that is not why. It may come back: whoever met it waits."""
+    """Returns what this machine has temporarily run out of, by the error of an attempt to connect: file descriptors,
+    memory, local ports, network buffers or threads; "" if that is not the cause. A full disk and a MemoryError are not
+    among them."""
     if isinstance(error, socket.gaierror):
         if error.errno == socket.EAI_MEMORY:
             return "memory"

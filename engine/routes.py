@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from .admission import Permit, StopReason
+from .attempts.estimate import TokenEstimate
+from .attempts.money import Price, cost_of, worst_cost
+from .attempts.retry import RetryPolicy
 from .call import WEB, Call, Reply
 from .endpoint import Endpoint, Fault
-from .estimate import TokenEstimate
-from .group import LaneGroup
+from .fault import StopReason
+from .lanes.key_gate import Permit
+from .lanes.lane_queue import LaneQueue
 from .limits import Limit, Tokens
-from .money import Price, cost_of, worst_cost
-from .retry import RetryPolicy
 
 HOSTS_KEPT = 1000
 # A host that was given up is tried again after so long: a run may last for days.
@@ -40,7 +41,7 @@ class Route(Struct):
     grow old; `is_page`: a host's, which may be given up without the run; `is_kept` False: no answer is stored."""
 
     endpoints: tuple[Endpoint, ...]
-    lane: LaneGroup
+    lane: LaneQueue
     price: Price | None
     estimate: TokenEstimate
     policy: RetryPolicy | None = None

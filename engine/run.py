@@ -10,11 +10,10 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Iterable
 
-from .admission import Stop
 from .call import WEB, Call, Outcome
-from .fault import LocalFault, Stopped
-from .group import LaneStopped
+from .fault import LocalFault, Stop, Stopped
 from .intake import Intake
+from .lanes.lane_queue import LaneStopped
 from .routes import is_host
 from .scheduler import Scheduler
 from .sink import Sink
@@ -31,7 +30,7 @@ async def run_calls(
         if scheduler.halted[0] == "local_fault":
             raise LocalFault(scheduler.halted[1])
         raise Stopped([Stop("", *scheduler.halted)])
-    run = Run(scheduler, calls, sink)
+    run = CallRun(scheduler, calls, sink)
     scheduler.on_halt.add(run.close_intake)
     scheduler.runs.add(run)
     try:
@@ -43,7 +42,7 @@ async def run_calls(
         await run.end()
 
 
-class Run:
+class CallRun:
     """The life of one run."""
 
     def __init__(self, scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None) -> None:

@@ -1,44 +1,45 @@
 """The one way a call goes out: cache, then lane, then transport, then cache and journal.
 
-Owns the order of these steps, single flight and retries. It is given endpoints and lanes; it knows no
-provider and no benchmark. Workers, iterator and results of a whole run: run.
+Owns the order of these steps and the retries. It is given endpoints and lanes; it knows no provider and no benchmark.
+Who waits for which call that is under way: shared_calls. Workers, iterator and results of a whole run: run.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import MsgspecError, Struct, structs
+from msgspec import MsgspecError, structs
 
-from .admission import Permit, Stop, StopReason
-from .cache import Cache, Mode
+from .attempts.money import cost_of
+from .attempts.retry import RetryPolicy, Tries, told_to_wait
 from .call import Call, Failure, Outcome, Reply
-from .endpoint import EncodeError, Fault, Hear, Request, Response, SendError
-from .entries import Entry
+from .call_lookup import CallEncoding as CallEncoding
+from .call_lookup import CallLookup
+from .endpoint import Fault, Hear, Request, Response, SendError
 from .events import Events
-from .fault import LocalFault, Stopped
-from .group import LaneStopped
-from .key import key_of, question_of, sample_of
+from .fault import LocalFault, Stop, Stopped, StopReason
+from .lanes.key_gate import Permit
+from .lanes.lane_queue import LaneStopped
 from .limits import Tokens
-from .money import cost_of, why_unbounded
 from .own_machine import own_fault_of, own_stop
-from .recall import Recall
 from .repeats import is_left_pending, may_repeat, wait_to_repeat
-from .retry import RetryPolicy, Tries, told_to_wait
 from .routes import Route as Route
 from .routes import Routes
-from .sink import Line, Sink
+from .shared_calls import CallWaiter, PendingCall, SharedCall, SharedCalls
+from .sink import Sink, SinkLine
+from .store.cache import Cache, Mode
+from .store.cache_policy import CachePolicy
 
 if TYPE_CHECKING:
-    from hashlib import _Hash as HASH
+    pass
 
 # Stops that are nothing of the host's: what was not sent stays pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
-# A commit that nobody waits for any more tells nobody when it is done.
-_LOOK_AGAIN_S = 0.002
+# A waiter that is told before an answer is stored asks the next thing within so long.
+_STORED_AFTER_S = 0.002
 # What the encoder raises of an entry that has no bytes, such as half a character in a header.
 _NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
 
@@ -47,25 +48,6 @@ class Endable(Protocol):
     """A run, as far as it matters here."""
 
     async def abandon(self) -> None: ...
-
-
-class Encoded(Struct, frozen=True):
-    """A call in its provider's words, and the key of all its samples but for their number."""
-
-    route: Route
-    request: Request
-    question: HASH
-
-
-class Wanted(Struct):
-    """A call that the cache did not hold, ready to be sent. `answered` is told its outcome before that is stored."""
-
-    call: Call
-    route: Route
-    request: Request
-    key: bytes
-    tokens: Tokens
-    answered: Callable[[Outcome], Awaitable[None]] | None = None
 
 
 class Scheduler:
@@ -80,21 +62,24 @@ class Scheduler:
         policy: RetryPolicy,
         events: Events,
         random: Random,
-        recall: Recall | None = None,
+        recall: CachePolicy | None = None,
     ) -> None:
         self.events = events
         self.cache = cache
-        self.recall = recall if recall is not None else Recall(cache, mode)
+        self.recall = recall if recall is not None else CachePolicy(cache, mode)
         self.ways = Routes(route, policy.reopened_s)
         # Those of models and searches, by lane; those of hosts come and go.
         self.routes: Mapping[str, Route] = self.ways.lasting
         self.hosts: Mapping[str, Route] = self.ways.hosts
         self._mode = mode
+        self._lookup = CallLookup(self.ways, self.recall, events, mode)
+        self.encoded, self.look_up = self._lookup.encoded, self._lookup.look_up
         self._policy = policy
         self._random = random
         self.maybe_billed_pending = 0
         self._out = 0
-        self._flying: dict[bytes, asyncio.Future[Outcome | None]] = {}
+        self._shared = SharedCalls(self._carry)
+        self._is_closed = False
         self.on_halt: set[Callable[[], None]] = set()
         self.runs: set[Endable] = set()
 
@@ -107,13 +92,28 @@ class Scheduler:
     def halted(self) -> tuple[StopReason, str] | None:
         return self.ways.halted
 
+    @property
+    def under_way(self) -> int:
+        """The number of calls that are being sent or stored, however many wait for each."""
+        return len(self._shared)
+
+    def resume(self) -> None:
+        """What halted everything is over."""
+        self.ways.resume()
+
+    def reopens_in_s(self, lane: str) -> float | None:
+        """How long until a lane that stopped may be opened anew; None where it won't be."""
+        return self.ways.reopens_in_s(lane)
+
     def route_of(self, lane: str) -> Route:
         return self.ways.of(lane)
 
-    async def end_runs(self) -> None:
-        """Those that somebody left in the middle, or waits for: the engine is about to be closed."""
+    async def end(self) -> None:
+        """Ends runs that somebody left in the middle or waits for, and calls: the engine is about to be closed."""
+        self._is_closed = True
         for run in tuple(self.runs):
             await run.abandon()
+        await self._shared.close()
 
     def close(self) -> None:
         self.ways.close()
@@ -125,10 +125,8 @@ class Scheduler:
         if isinstance(found, Outcome):
             self._write(found, sink)
             return found
-        if hear is not None:
-            found.request = structs.replace(found.request, hear=hear)
         try:
-            return await self.fetch(found, sink)
+            return await self.fetch(found, sink, hear)
         except LaneStopped as error:
             raise Stopped([error.stop]) from error
 
@@ -138,150 +136,113 @@ class Scheduler:
         for listener in tuple(self.on_halt):
             listener()
 
-    def encoded(self, call: Call) -> Encoded:
-        """What all samples of a call have in common. Raises EncodeError. A lane that had stopped is opened anew where
-        it is time."""
-        route = self.ways.of(call.lane)
-        request = route.endpoint.encode(call)
-        return Encoded(route, request, question_of(request))
+    def begin(self, waiter: CallWaiter) -> None:
+        """Has a call sent for a waiter, or joins it to the identical call that is under way."""
+        self._shared.join(waiter)
 
-    def look_up(self, call: Call, encoded: Encoded | None = None) -> Outcome | Wanted:
-        """What needs no sending: a stored answer, or a call that can't be sent. `encoded`: made of it just now."""
-        if encoded is not None:
-            route, request, key = encoded.route, encoded.request, sample_of(encoded.question, call.trial)
-        else:
-            # A lane that lasts has its model's name: the shortest way for what is asked most.
-            route = self.routes.get(call.model) or self.ways.of(call.lane)
-            try:
-                request = route.endpoint.encode(call)
-            except EncodeError as error:
-                return self._unsent(call, Failure("rejected", str(error)))
-            key = key_of(request, call.trial)
-        entry = self.recall.retrieval(key) if route.is_retrieval else self.recall.answer(key)
-        if isinstance(entry, Entry):
-            reply = route.endpoint.decode(entry.response)
-            if isinstance(reply, Reply):
-                self.events.tell("cached", call.model)
-                route.lane.note_answer(reply)
-                cost = None if route.price is None else 0.0
-                # What a page may cost is reckoned over its hops, and must come out the same when they are repeated.
-                took_ms = entry.response.latency_ms if route.is_page else None
-                return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost, latency_ms=took_ms)
-        elif entry is not None:
-            took_ms = entry.response.latency_ms if route.is_page and entry.response is not None else None
-            return structs.replace(self._unsent(call, entry.failure, key.hex()), cached=True, latency_ms=took_ms)
-        if self._mode == "strict":
-            detail = (
-                f"call {key.hex()[:12]} to {call.model} is not in {self.recall.place} and mode strict sends nothing"
-            )
-            return self._unsent(call, Failure("not_cached", detail), key.hex())
-        tokens, lane = route.estimate.tokens_of(call), route.lane
-        if tokens.total > lane.least_tokens and (lack := lane.declared.lacks(tokens)) is not None:
-            detail = (
-                f"call {key.hex()[:12]} needs {lack.needed:,} {lack.what}; lane {call.model} admits at most "
-                f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
-            )
-            return self._unsent(call, Failure("rejected", detail), key.hex())
-        if lane.purse.is_limited and route.is_unbounded(call):
-            return self._unsent(call, Failure("rejected", why_unbounded(call.model)), key.hex())
-        return Wanted(call, route, request, key, tokens)
+    async def fetch(self, pending: PendingCall, sink: Sink | None, hear: Hear | None = None) -> Outcome:
+        """Sends a call, unless an identical one is under way: then that one's outcome serves both. A caller that is
+        cancelled goes on when slot and connection of a call that it alone waited for are free."""
+        waiter = CallWaiter(pending, hear=hear, sink=sink)
+        self._shared.join(waiter)
+        try:
+            outcome = await waiter.outcome()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._is_closed and task is not None and not task.cancelling():
+                raise RuntimeError("the engine was closed while this call was under way") from None
+            await waiter.wait_until_free()
+            raise
+        if waiter.is_joining:
+            kind = None if outcome.failure is None else outcome.failure.kind
+            self.events.tell("cached" if kind is None else "unsent", pending.call.model, detail=kind or "")
+            self._write(outcome, sink)
+        return outcome
 
-    def _unsent(self, call: Call, failure: Failure, key: str = "") -> Outcome:
-        self.events.tell("unsent", call.model, detail=failure.kind)
-        return Outcome(call, failure=failure, key=key)
+    async def _carry(self, shared: SharedCall) -> Outcome | None:
+        """Brings a shared call to its outcome: first its payer admits it, then it is sent."""
+        pending, payer = shared.pending, shared.pending.payer
+        if payer is None:
+            return await self._send(shared)
+        outcome = None
+        try:
+            if payer.is_limited:
+                await payer.admit(pending.tokens, self._worst_cost(pending))
+                # Another payer's call may have been answered meanwhile, and the lane may have been opened anew.
+                found = self._lookup.find(pending.call, self.ways.of(pending.call.lane), pending.request, pending.key)
+                if isinstance(found, Outcome):
+                    return found
+                pending.route = found.route
+                if not self._shared.open_to_all(shared):
+                    return None
+            outcome = await self._send(shared)
+            return outcome
+        finally:
+            usage = None if outcome is None or outcome.reply is None else outcome.reply.usage
+            payer.end(pending.tokens if usage is None else Tokens(usage.input, usage.output))
 
-    async def fetch(self, wanted: Wanted, sink: Sink | None) -> Outcome:
-        """Send a call, unless the same call is under way: then its answer serves both."""
-        while True:
-            leader, commit = self._flying.get(wanted.key), self.cache.under_way(wanted.key)
-            if leader is not None:
-                first = await asyncio.shield(leader)
-                if first is not None:
-                    return self._shared(wanted.call, first, sink)
-            elif commit is not None:
-                await (asyncio.sleep(_LOOK_AGAIN_S) if commit.cancelled() else asyncio.wait([commit]))
-            else:
-                break
-            # The leader left, or its lane stopped. Its answer may have come; else who wakes first takes its place.
-            found = self.look_up(wanted.call)
-            if isinstance(found, Outcome):
-                self._write(found, sink)
-                return found
-            wanted = found
-        flight = self._flying[wanted.key] = asyncio.get_running_loop().create_future()
-        tries = Tries(wanted.route.policy or self._policy)
-        wanted.route.under_way += 1
+    async def _send(self, shared: SharedCall) -> Outcome:
+        pending = shared.pending
+        tries = Tries(pending.route.policy or self._policy)
         try:
             try:
-                outcome = await self._send_until_final(wanted, tries, sink)
+                return await self._send_until_final(shared, tries)
             except LaneStopped as error:
-                self.ways.note_stop(wanted.route)
-                if not wanted.route.is_page or error.stop.reason in _OUR_OWN:
+                self.ways.note_stop(pending.route)
+                if not pending.route.is_page or error.stop.reason in _OUR_OWN:
                     raise
-                if (ours := own_stop(wanted.route.latest_fault, error.stop)) is not None:
+                if (ours := own_stop(pending.route.latest_fault, error.stop)) is not None:
                     self.halt(ours.reason, ours.detail)
                     raise LaneStopped(ours) from error
-                outcome = await self._given_up(wanted, error.stop, tries, sink)
+                return await self._given_up(shared, error.stop, tries)
         except BaseException:
             # The call stays pending, so no record will tell of what was sent for it.
             self.maybe_billed_pending += tries.maybe_billed
-            flight.set_result(None)
             raise
-        else:
-            flight.set_result(outcome)
-            return outcome
-        finally:
-            wanted.route.under_way -= 1
-            del self._flying[wanted.key]
 
-    def _shared(self, call: Call, first: Outcome, sink: Sink | None) -> Outcome:
-        """The outcome of another caller's identical call, as this call's own."""
-        outcome = Outcome(
-            call,
-            reply=first.reply,
-            failure=first.failure,
-            key=first.key,
-            cached=first.reply is not None,
-            cost=None if first.cost is None else 0.0,
-        )
-        if first.failure is None:
-            self.events.tell("cached", call.model)
-        else:
-            self.events.tell("unsent", call.model, detail=first.failure.kind)
-        self._write(outcome, sink)
-        return outcome
+    def _worst_cost(self, pending: PendingCall) -> float:
+        """The most that an attempt can cost, where a limit has to bear it."""
+        route, payer = pending.route, pending.payer
+        if route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
+            return 0.0
+        return route.worst_cost(pending.call) or 0.0
 
-    async def _given_up(self, wanted: Wanted, stop: Stop, tries: Tries, sink: Sink | None) -> Outcome:
-        """One host has stopped: that is the end of its pages, and of nothing else."""
-        fault = wanted.route.latest_fault
+    async def _given_up(self, shared: SharedCall, stop: Stop, tries: Tries) -> Outcome:
+        """The outcome of a page whose host has stopped: that ends its pages, and nothing else."""
+        pending = shared.pending
+        fault = pending.route.latest_fault
         failure = Failure("connect", stop.detail)
         if fault is not None:
             failure = Failure(fault.kind, stop.detail, fault.status)
-        outcome = self._final_failure(wanted, failure, tries)
-        await self._keep_failure(wanted, failure, None)
-        self._write(outcome, sink)
+        outcome = self._final_failure(pending, failure, tries)
+        await self._keep_failure(pending, failure, None)
+        self._write_first(shared, outcome)
         return outcome
 
-    async def _send_until_final(self, wanted: Wanted, tries: Tries, sink: Sink | None) -> Outcome:
-        call, route, lane = wanted.call, wanted.route, wanted.route.lane
+    async def _send_until_final(self, shared: SharedCall, tries: Tries) -> Outcome:
+        pending, payer = shared.pending, shared.pending.payer
+        call, route, lane = pending.call, pending.route, pending.route.lane
+        request = structs.replace(pending.request, hear=shared.hear) if shared.is_heard else pending.request
         loop = asyncio.get_running_loop()
         while True:
-            worst = 0.0 if lane.purse.limit is None else route.worst_cost(call) or 0.0
-            permit = await lane.admit(wanted.tokens, worst, tries.refused_by)
+            worst = self._worst_cost(pending)
+            if payer is not None:
+                payer.reserve(worst)
+            permit = await lane.admit(pending.tokens, worst, tries.refused_by)
+            permit.payer = payer
             try:
                 self.events.tell("sent", call.model)
                 try:
-                    result, response = await self._attempt(route, permit, wanted.request)
+                    result, response = await self._attempt(route, permit, request)
                 except BaseException:
                     tries.maybe_billed += 1  # cancelled on its way: the provider may finish it all the same
                     raise
                 if response is not None and isinstance(result, Reply):
                     tries.attempts += 1
-                    outcome = self._success(wanted, result, response, tries)
-                    if wanted.answered is not None:
-                        await wanted.answered(outcome)
+                    outcome = self._success(pending, result, response, tries)
+                    await self._tell_early(shared, outcome)
                     route.settle(permit, call, result)
-                    await self._store(wanted, response, outcome, sink)
+                    await self._store(shared, response, outcome)
                     self.events.tell("answered", call.model, response.latency_ms, outcome.status)
                     return outcome
                 assert isinstance(result, Fault)
@@ -290,17 +251,33 @@ class Scheduler:
                 lane.failed(permit, result, now)
                 if not may_repeat(result, permit, lane, tries) and not is_left_pending(result, lane):
                     failure = Failure(result.kind, result.detail, result.status)
-                    outcome = self._final_failure(wanted, failure, tries)
+                    outcome = self._final_failure(pending, failure, tries)
                     if route.is_page and response is not None:
                         outcome = structs.replace(outcome, latency_ms=response.latency_ms)
                     if route.is_retrieval:
-                        await self._keep_failure(wanted, failure, response)
-                    self._write(outcome, sink)
+                        await self._keep_failure(pending, failure, response)
+                    self._write_first(shared, outcome)
                     return outcome
             finally:
                 lane.release(permit, loop.time())
             self.events.tell("retried", call.model, detail=result.kind)
             await wait_to_repeat(lane, permit, result, tries, self._random)
+
+    async def _tell_early(self, shared: SharedCall, outcome: Outcome) -> None:
+        """Passes an answer to the waiters that don't wait for the store, and lets them go first."""
+        payer, lane = shared.pending.payer, shared.pending.route.lane
+        if payer is not None:
+            payer.note_answer(outcome)
+        if not shared.note_outcome(outcome):
+            return
+        # Making an entry and committing it take as long as a call's whole way through a gateway, so a waiter and what
+        # it asks next go before. A place in the lane or at the payer that others may want is not kept longer for it;
+        # uvloop writes at the end of a turn of its loop. Nobody cancels from here.
+        if lane.in_flight < lane.concurrency and (payer is None or not payer.is_limited):
+            await asyncio.sleep(_STORED_AFTER_S)
+        else:
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
 
     async def _attempt(self, route: Route, permit: Permit, request: Request) -> tuple[Reply | Fault, Response | None]:
         """One try, whatever happens to it."""
@@ -330,43 +307,55 @@ class Scheduler:
         finally:
             self._out -= 1
 
-    async def _store(self, wanted: Wanted, response: Response, outcome: Outcome, sink: Sink | None) -> None:
+    async def _store(self, shared: SharedCall, response: Response, outcome: Outcome) -> None:
         """Into the cache, then into the journal: the line follows its commit, so that one write serves many."""
-        if not wanted.route.is_kept:
-            self._write(outcome, sink)
+        pending, first = shared.pending, shared.first
+        if not pending.route.is_kept:
+            self._write_first(shared, outcome)
             return
-        if response.headers and not wanted.route.is_page:
+        if response.headers and not pending.route.is_page:
             # What they tell is of this moment; a page's tell what it is.
             response = structs.replace(response, headers={})
         try:
             # With nothing else out there is nothing to wait for: a narrow lane pays no pause for each answer.
             is_last = self._out == 0
-            url = wanted.request.url if wanted.route.is_page else ""
-            trial, line = wanted.call.trial, None if sink is None else Line(sink, outcome)
-            stored = self.cache.put(wanted.key, wanted.request, trial, response, is_last=is_last, url=url, line=line)
+            url = pending.request.url if pending.route.is_page else ""
+            trial, sink = pending.call.trial, None if first is None else first.sink
+            line = shared.line = None if sink is None else SinkLine(sink, outcome)
+            stored = self.cache.put(pending.key, pending.request, trial, response, is_last=is_last, url=url, line=line)
         except _NOT_ENCODED:
             # The answer reaches its caller, and whoever wants it next asks again.
-            self._write(outcome, sink)
+            self._write_first(shared, outcome)
             return
         try:
             await stored
         except LocalFault as fault:
             # The answer still reaches the journal; nothing more is sent.
             self.halt("local_fault", str(fault))
-            self._write(outcome, sink)
+            self._write_first(shared, outcome)
             return
+        except Exception as error:  # noqa: BLE001 (the first waiter's sink; the others have their answer)
+            shared.fail_first(error)
         if sink is not None and sink.fault is not None:
             self.halt("local_fault", str(sink.fault))
 
-    async def _keep_failure(self, wanted: Wanted, failure: Failure, response: Response | None) -> None:
-        """So that whoever goes on with a run meets the same pages."""
-        url = wanted.request.url if wanted.route.is_page else ""
+    async def _keep_failure(self, pending: PendingCall, failure: Failure, response: Response | None) -> None:
+        """Stores a failed search or page, so that a resumed run gets the same failure."""
+        url = pending.request.url if pending.route.is_page else ""
         try:
-            await self.cache.put_failure(wanted.key, wanted.request, failure, response, url=url)
+            await self.cache.put_failure(pending.key, pending.request, failure, response, url=url)
         except LocalFault as fault:
             self.halt("local_fault", str(fault))
         except _NOT_ENCODED:
             pass
+
+    def _write_first(self, shared: SharedCall, outcome: Outcome) -> None:
+        """Writes an outcome to the sink of the waiter that began its call; the others write it to their own."""
+        if (first := shared.first) is not None:
+            try:
+                self._write(outcome, first.sink)
+            except Exception as error:  # noqa: BLE001 (as above)
+                first.fail(error)
 
     def _write(self, outcome: Outcome, sink: Sink | None) -> None:
         if sink is None:
@@ -376,23 +365,23 @@ class Scheduler:
         if sink.fault is not None:
             self.halt("local_fault", str(sink.fault))
 
-    def _success(self, wanted: Wanted, reply: Reply, response: Response, tries: Tries) -> Outcome:
+    def _success(self, pending: PendingCall, reply: Reply, response: Response, tries: Tries) -> Outcome:
         return Outcome(
-            wanted.call,
+            pending.call,
             reply=reply,
-            key=wanted.key.hex(),
+            key=pending.key.hex(),
             attempts=tries.sent,
             maybe_billed=tries.maybe_billed,
-            cost=cost_of(reply.usage, wanted.route.price),
+            cost=cost_of(reply.usage, pending.route.price),
             latency_ms=response.latency_ms,
         )
 
-    def _final_failure(self, wanted: Wanted, failure: Failure, tries: Tries) -> Outcome:
-        self.events.tell("failed", wanted.call.model, detail=failure.kind)
+    def _final_failure(self, pending: PendingCall, failure: Failure, tries: Tries) -> Outcome:
+        self.events.tell("failed", pending.call.model, detail=failure.kind)
         return Outcome(
-            wanted.call,
+            pending.call,
             failure=failure,
-            key=wanted.key.hex(),
+            key=pending.key.hex(),
             attempts=tries.sent,
             maybe_billed=tries.maybe_billed,
         )

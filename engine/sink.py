@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from .call import Outcome
 from .fault import LocalFault
 
 
 class Sink(Protocol):
-    """`write` takes an outcome, `flush` makes everything taken safe against a kill. A sink that can take
-    no more says so in `fault`: sending stops and the run ends with it."""
+    """What an engine writes outcomes to, each before it returns it: a journal, a database, a list."""
 
     @property
-    def fault(self) -> LocalFault | None: ...
+    def fault(self) -> LocalFault | None:
+        """Why the sink can take no more; sending stops and the run ends with it. None: it can."""
+        ...
 
-    def write(self, outcome: Outcome) -> None: ...
+    def write(self, outcome: Outcome) -> None:
+        """Takes an outcome."""
+        ...
 
-    def flush(self) -> None: ...
+    def flush(self) -> None:
+        """Makes everything taken safe against a kill."""
+        ...
 
 
-class Line(NamedTuple):
-    """An outcome on its way to a sink."""
+class SinkLine(Struct, eq=False):
+    """An outcome on its way to a sink. `sink` None: its caller has left, so no line is written."""
 
-    sink: Sink
+    sink: Sink | None
     outcome: Outcome

@@ -1,6 +1,6 @@
-"""How one model is reached, and with what: its address, what it speaks there, its keys.
+"""Resolves how a model is reached: its address, its protocol there, its API keys.
 
-Given variables and rows as values; reads no environment and opens nothing. A key is in no message and no repr.
+Takes variables and rows as values; reads no environment and opens nothing. No message and no repr holds a key.
 """
 
 from __future__ import annotations
@@ -11,27 +11,30 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
-from .endpoint import ModelEndpoint
+from ..engine.exit_codes import WRONG_USAGE
+from .credentials.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError
 from .kinds import Credentials, Kind, kind_of
 from .llm.protocol import Target, WireProtocol
 from .table import OPENAI_NAMES, OPENAI_URL, PROVIDERS, Provider
-from .transport import Transport
+from .transport.endpoint import ModelEndpoint
+from .transport.transport import Transport
 
 
 class ConfigurationError(ValueError):
-    """What was asked for can't be built. One line: what, what is allowed, what to do."""
+    """Raised for settings that can't be used. One line: what is wrong, what is allowed, what to do."""
+
+    exit_code = WRONG_USAGE
 
 
 class UnknownProvider(ConfigurationError):
-    """A name that stands for nobody."""
+    """Raised for a provider's name that is not known."""
 
 
 def nobody(name: str) -> Provider | None:
     return None
 
 
-class Means(Struct, frozen=True, kw_only=True):
+class ReachSettings(Struct, frozen=True, kw_only=True):
     """What a person gave to reach the outside with. `variables` are those of the environment: some are secret.
     `key_variables`: those that hold the keys of a model, where its provider's own don't. `others` is asked for a
     provider whose name is neither ours nor among `providers`."""
@@ -44,7 +47,7 @@ class Means(Struct, frozen=True, kw_only=True):
     others: Callable[[str], Provider | None] = nobody
 
     def __repr__(self) -> str:
-        return f"<Means [{len(self.variables)} variables, {len(self.providers)} providers of one's own]>"
+        return f"<ReachSettings [{len(self.variables)} variables, {len(self.providers)} providers of one's own]>"
 
 
 class Access(Struct, frozen=True):
@@ -61,22 +64,22 @@ class Access(Struct, frozen=True):
 
     @property
     def account(self) -> str:
-        """What tells one account from another, for the name of a ledger: secret."""
+        """The key and the secret variables, which tell accounts apart for the name of a ledger. Secret."""
         found = self.credentials
         return "\0".join([found.key or "", *(found.variables[name] for name in sorted(found.variables))])
 
     @property
     def proof(self) -> str:
-        """What is refused where it is refused, in words."""
+        """The words for the credentials in a message about their refusal, such as `the key in OPENAI_API_KEY`."""
         if self.credentials.key is not None:
             return f"the key in {self.variable}" if self.variable else "the key"
         ending = [name for name in kind_of(self.kind).ending if name in self.credentials.variables]
         return f"the token in {ending[0]}, which may have expired" if ending else "the key"
 
 
-def accesses(model: str, means: Means) -> tuple[Access, ...]:
-    """The ways to one model, one for each key; two variables that hold the same key are one way. Or a
-    ConfigurationError that says what is missing."""
+def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
+    """Returns the ways to one model, one for each API key; two variables with the same key are one way. Raises
+    ConfigurationError, which says what is missing."""
     name, _, own = model.partition("/")
     row = row_of(model, means)
     kind, variables = kind_of(row.kind), means.variables
@@ -116,8 +119,8 @@ def accesses(model: str, means: Means) -> tuple[Access, ...]:
     return ways
 
 
-def row_of(model: str, means: Means) -> Provider:
-    """The provider that a model string names."""
+def row_of(model: str, means: ReachSettings) -> Provider:
+    """Returns the provider that a model string names; raises UnknownProvider."""
     name, _, own = model.partition("/")
     row = means.providers.get(name) or PROVIDERS.get(name)
     if row is None and own:
@@ -131,8 +134,8 @@ def row_of(model: str, means: Means) -> Provider:
     return row
 
 
-def protocol_of(model: str, means: Means) -> WireProtocol:
-    """What is spoken with a model, whether or not it can be reached."""
+def protocol_of(model: str, means: ReachSettings) -> WireProtocol:
+    """Returns a model's wire protocol, also if the model can't be reached."""
     return kind_of(row_of(model, means).kind).protocol(model.partition("/")[2])
 
 
@@ -161,7 +164,7 @@ def endpoint_to(
 
 
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:
-    """For encode and decode alone: what a call's key in the cache is, no credentials tell."""
+    """Returns an endpoint that can only encode and decode, as for cache keys, which hold no credentials."""
     protocol = kind_of(access.kind).protocol(access.target.model)
     return ModelEndpoint(protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
 
@@ -180,7 +183,7 @@ def _fact(row: Provider, fact: str, variables: Mapping[str, str]) -> str | None:
 
 
 def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
-    """The row's address with region and project in their places."""
+    """Returns the row's address with region and project filled in."""
     if not row.base_url:
         raise ConfigurationError(f"provider {name} has no address: set {row.url_variable}, or give it with --base-url")
     for fact, value in facts.items():
@@ -196,8 +199,8 @@ def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
     return row.base_url.format(**facts)
 
 
-def _keys_of(model: str, row: Provider, means: Means, *, is_required: bool) -> dict[str | None, str]:
-    """Every key that a model is asked with, each with the variable that holds it."""
+def _keys_of(model: str, row: Provider, means: ReachSettings, *, is_required: bool) -> dict[str | None, str]:
+    """Returns each API key of a model with the variable that holds it."""
     if not means.needs_keys:
         return {None: ""}
     own = means.key_variables.get(model)
@@ -214,9 +217,10 @@ def _keys_of(model: str, row: Provider, means: Means, *, is_required: bool) -> d
 
 
 def _key_in(
-    names: tuple[str, ...], model: str, means: Means, instead: tuple[tuple[str, ...], ...] = ()
+    names: tuple[str, ...], model: str, means: ReachSettings, instead: tuple[tuple[str, ...], ...] = ()
 ) -> tuple[str, str]:
-    """The first key that stands in one of these variables, and the name of that one. `instead`: what would do too."""
+    """Returns the first key in these variables, and its variable's name. `instead`: variables that would replace a key,
+    for the message."""
     for name in names:
         key = means.variables.get(name, "").strip()
         if key and not (key.isascii() and key.isprintable()):

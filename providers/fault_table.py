@@ -1,7 +1,7 @@
-"""What every fault of a model's provider gets, as values: the table that the documentation shows, row by row.
+"""The table of the faults of models' providers and what follows from each, which the documentation shows.
 
-The decisions are made where the faults are seen (transport, llm.faults and the protocols). Statuses are read off them
-here; all the rest is held against them by a test of every row through every protocol.
+The decisions are made where faults are found (transport, llm.faults and the protocols). Statuses are read from there; a
+test compares the rest by sending every row through every protocol.
 `python -m millstream.providers.fault_table docs/providers.md` writes the table into the page.
 """
 
@@ -23,8 +23,8 @@ _STATUSES = sorted({*MEANINGS, 301, 302, 307, 308, 400, 402, 404, 405, 413, 422,
 _QUOTAS = {"keep": "kept", "refund": "given back", "settle": "as counted"}
 
 
-class Row(Struct, frozen=True):
-    """One fault. `action` None: it is an answer all the same. `recorded` is empty where the call stays pending.
+class FaultRow(Struct, frozen=True):
+    """One fault. `action` None: it counts as an answer. `recorded` is empty if the call stays pending.
     `is_told_how_long`: the provider says how long to wait, and no attempt is counted."""
 
     name: str
@@ -39,11 +39,12 @@ class Row(Struct, frozen=True):
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """Those that mean this where the body says nothing better."""
+        """The statuses with this meaning, for a body that says nothing more precise."""
         return tuple(status for status in _STATUSES if self.is_of(fault_of(Response(status, b""))))
 
     def is_of(self, fault: Fault) -> bool:
-        """Whether the row tells of this very decision. What ends a lane leaves its call pending, but a redirect."""
+        """Returns whether the row describes this fault. A fault that ends a lane leaves its call pending, except for a
+        redirect."""
         is_told = fault.retry_after_s is not None
         is_pending = is_told or (fault.action in ("stop", "confirm") and fault.kind != "redirect")
         told = (fault.action, fault.quota, fault.is_billed_maybe, fault.cuts_rate, fault.attempts_max)
@@ -72,7 +73,7 @@ class Row(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """Where nothing but this comes."""
+        """The exit code of a run whose calls all meet this fault."""
         if self.action is None:
             return 0
         return 4 if self.action in ("stop", "confirm") or self.is_told_how_long else 3
@@ -87,52 +88,56 @@ class Row(Struct, frozen=True):
 
 
 ROWS = (
-    Row("unreachable", "a connection is refused, a host not found", ("connect", "dns"), "retry", "refund"),
-    Row("hung up", "the connection closes before the answer", ("disconnected",), "retry", is_billed_maybe=True),
-    Row(
+    FaultRow("unreachable", "a connection is refused, a host not found", ("connect", "dns"), "retry", "refund"),
+    FaultRow("hung up", "the connection closes before the answer", ("disconnected",), "retry", is_billed_maybe=True),
+    FaultRow(
         "broken body",
         "an answer is reset, cut, or shorter than its `Content-Length`",
         ("incomplete",),
         "retry",
         is_billed_maybe=True,
     ),
-    Row("longer body", "an answer is longer than its `Content-Length`: so much of it counts", ("ok",), quota="settle"),
-    Row("late", "no whole answer within the lane's `timeout`", ("timeout",), "retry", is_billed_maybe=True),
-    Row(
+    FaultRow(
+        "longer body", "an answer is longer than its `Content-Length`: so much of it counts", ("ok",), quota="settle"
+    ),
+    FaultRow("late", "no whole answer within the lane's `timeout`", ("timeout",), "retry", is_billed_maybe=True),
+    FaultRow(
         "truncated JSON",
         "200 with JSON that ends in the middle; of a stream, an event",
         ("bad_json", "incomplete"),
         "retry",
         is_billed_maybe=True,
     ),
-    Row("error within", "200 with a server's error in it (others: as their code says)", ("server_error",), "retry"),
-    Row("told to wait", "429 with `Retry-After` or `retry-after-ms`", (), "throttle", is_told_how_long=True),
-    Row("throttled", "{} without", ("rate_limited",), "throttle", cuts_rate=True),
-    Row("empty account", "{}, and whatever else says that the account can't pay", (), "stop"),
-    Row("server error", "{}", ("server_error",), "retry"),
-    Row("overloaded", "{}", ("server_error",), "retry", cuts_rate=True),
-    Row("gateway", "{}", ("server_error",), "retry", is_billed_maybe=True),
-    Row("rejected", "{}", ("rejected",), "never"),
-    Row("dead key", "{}, and whatever else says that the key is no good", (), "confirm"),
-    Row("filtered", "a content filter's refusal, whatever its status", ("refused",), quota="settle"),
-    Row("cut by length", "an answer that ends where its tokens did: `truncated`", ("ok",), quota="settle"),
-    Row("empty", "an answer without a choice", ("empty",), "retry", "settle", attempts_max=2),
-    Row("too large", "more than 16 MiB: dropped there", ("too_large",), "never", is_billed_maybe=True),
-    Row("no text", "invalid UTF-8, half a surrogate pair: replaced, the bytes kept", ("ok",), quota="settle"),
-    Row("ended stream", "a stream cut behind its finish reason", ("ok",), quota="settle"),
-    Row("cut stream", "a stream cut before it", ("incomplete",), "retry", is_billed_maybe=True),
-    Row("redirect", "{}: never followed", ("redirect",), "stop"),
+    FaultRow(
+        "error within", "200 with a server's error in it (others: as their code says)", ("server_error",), "retry"
+    ),
+    FaultRow("told to wait", "429 with `Retry-After` or `retry-after-ms`", (), "throttle", is_told_how_long=True),
+    FaultRow("throttled", "{} without", ("rate_limited",), "throttle", cuts_rate=True),
+    FaultRow("empty account", "{}, and whatever else says that the account can't pay", (), "stop"),
+    FaultRow("server error", "{}", ("server_error",), "retry"),
+    FaultRow("overloaded", "{}", ("server_error",), "retry", cuts_rate=True),
+    FaultRow("gateway", "{}", ("server_error",), "retry", is_billed_maybe=True),
+    FaultRow("rejected", "{}", ("rejected",), "never"),
+    FaultRow("dead key", "{}, and whatever else says that the key is no good", (), "confirm"),
+    FaultRow("filtered", "a content filter's refusal, whatever its status", ("refused",), quota="settle"),
+    FaultRow("cut by length", "an answer that ends where its tokens did: `truncated`", ("ok",), quota="settle"),
+    FaultRow("empty", "an answer without a choice", ("empty",), "retry", "settle", attempts_max=2),
+    FaultRow("too large", "more than 16 MiB: dropped there", ("too_large",), "never", is_billed_maybe=True),
+    FaultRow("no text", "invalid UTF-8, half a surrogate pair: replaced, the bytes kept", ("ok",), quota="settle"),
+    FaultRow("ended stream", "a stream cut behind its finish reason", ("ok",), quota="settle"),
+    FaultRow("cut stream", "a stream cut before it", ("incomplete",), "retry", is_billed_maybe=True),
+    FaultRow("redirect", "{}: never followed", ("redirect",), "stop"),
 )  # fmt: skip
 
 
 def table() -> str:
-    """The whole table, as a page of the documentation has it."""
+    """Returns the whole table in Markdown, as the documentation shows it."""
     lines = (HEAD, ("---",) * len(HEAD), *(row.cells for row in ROWS))
     return "".join(f"|{'|'.join(cells)}|\n" if cells[0] == "---" else f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def with_table(page: str) -> str:
-    """The page with the table as it is now. Raises ValueError where the page has no place for it."""
+    """Returns a page with its table brought up to date. Raises ValueError if the page has no place for one."""
     before, begin, rest = page.partition(BEGIN)
     _, end, behind = rest.partition(END)
     if not begin or not end:

@@ -9,19 +9,17 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from . import aws, google
-from .authorizer import Authorizer, bearer, key_in
-from .llm import (
-    anthropic,
-    azure,
-    bedrock,
-    gemini,
-    openai_chat,
-    openai_completions,
-    openai_responses,
-    vertex,
-    vertex_anthropic,
-)
+from .credentials import aws, google
+from .credentials.authorizer import Authorizer, bearer, key_in
+from .llm import vertex
+from .llm import vertex_claude as vertex_anthropic
+from .llm.anthropic import messages as anthropic
+from .llm.bedrock import converse as bedrock
+from .llm.google import generate as gemini
+from .llm.openai import azure
+from .llm.openai import chat as openai_chat
+from .llm.openai import completions as openai_completions
+from .llm.openai import responses as openai_responses
 from .llm.protocol import Target, WireProtocol
 
 _ENTRA_TOKEN = "AZURE_OPENAI_AD_TOKEN"
@@ -29,10 +27,12 @@ _ANTHROPIC_TOKEN = "ANTHROPIC_AUTH_TOKEN"
 
 
 class Credentials(Struct, frozen=True):
-    """What was found: the key, and the variables that the kind asks for by name. Values are secret."""
+    """The API key and the variables that were found. Secret."""
 
     key: str | None = None
+    """The API key; None: there is none."""
     variables: Mapping[str, str] = {}
+    """The variables that the kind asked for, by name."""
 
     def __repr__(self) -> str:
         return f"<Credentials [{'a' if self.key else 'no'} key; {', '.join(self.variables) or 'no variables'}]>"
@@ -47,20 +47,24 @@ def nowhere(variables: Mapping[str, str]) -> str | None:
 
 
 class Kind(Struct, frozen=True):
-    """`protocol` is chosen by the model's name. `authorizer` raises CredentialsError where something is missing.
-    `variables` are those of the environment that it wants to see besides the key; where one is set, none is needed.
-    `located` is the target with what these variables and its own facts tell of where it is. `instead`: sets of
-    variables, each of which does in a key's place; those in `ending` hold tokens that nobody renews. `place_of`: where
-    else credentials stand, in words; `lost_of`: where they should stand and don't."""
+    """How providers of one kind are spoken to and how one proves who one is there."""
 
     protocol: Callable[[str], WireProtocol]
+    """The wire protocol of a model, by the model's name."""
     authorizer: Callable[[Credentials, Target], Authorizer]
+    """Makes what signs the requests. Raises CredentialsError where something is missing."""
     variables: tuple[str, ...] = ()
+    """Variables of the environment that it reads besides the API key's."""
     located: Callable[[Mapping[str, str], Target], Target] = as_it_is
+    """The target completed by these variables: region, project, address."""
     instead: tuple[tuple[str, ...], ...] = ()
+    """Sets of variables, each of which replaces an API key."""
     ending: tuple[str, ...] = ()
+    """Which of these sets hold tokens that nobody renews."""
     place_of: Callable[[Mapping[str, str]], str | None] = nowhere
+    """Where else credentials lie, in words; None: nowhere."""
     lost_of: Callable[[Mapping[str, str]], str | None] = nowhere
+    """Where credentials should lie and don't, in words; None: nowhere."""
 
 
 def kind_of(kind: str | Kind) -> Kind:

@@ -1,7 +1,7 @@
-"""What an answer's headers say of the provider's quotas: names and numbers in many dialects become limits.
+"""Reads the provider's quotas from the headers of an answer, whose names and numbers differ by provider.
 
-Pure: no clock but the one that is passed in, beside the answer's own Date. A header that is not understood says
-nothing; none is ever an error.
+Pure: no clock but the one that is passed in, and the answer's own Date. A header that is not understood is ignored;
+none is ever an error.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def limits_of(headers: Mapping[str, str], now: float, provider: str = "") -> tup
 
 
 def _meaning_of(name: str) -> tuple[str, Amount, str] | None:
-    """The role of a header, the amount that it is about, and the words that say which limit of that amount."""
+    """Returns the role of a header, its amount (requests or tokens), and the words that name one limit of it."""
     for pattern, default in _FAMILIES:
         match = pattern.fullmatch(name)
         if match is None:
@@ -85,7 +85,7 @@ def _meaning_of(name: str) -> tuple[str, Amount, str] | None:
 
 
 def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, provider: str) -> list[Limit]:
-    """The limits of one family of headers: several, where these hold lists."""
+    """Returns the limits of one family of headers: several, where the headers hold lists."""
     items = _items(values.get("limit", ""))
     if any(window_s is not None for _, window_s in items):
         # The first of such a list repeats the one that is nearest to its end.
@@ -116,7 +116,7 @@ def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, p
 
 
 def _windows_beside(words: str, values: Mapping[str, str], count: int) -> list[float | None]:
-    """The windows that stand in the header's name or in another header, one for each limit; None: nobody says."""
+    """Returns the windows in the header's name or in another header, one for each limit; None if they are not given."""
     named = [_WINDOWS[word] for word in words.split("-") if word in _WINDOWS]
     if named:
         return [named[0]] * count
@@ -131,7 +131,7 @@ def _windows_beside(words: str, values: Mapping[str, str], count: int) -> list[f
 
 
 def _items(text: str) -> list[tuple[float | None, float | None]]:
-    """The numbers of a list, each with the window that stands behind it."""
+    """Returns the numbers of a list, each with the window behind it."""
     if not text:
         return []
     found = []

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from ..engine.attempts.money import ListedPrice, Price, PriceSource
 from ..engine.call import WEB
 from ..engine.endpoint import Endpoint
 from ..engine.lane import CONCURRENCY_DEFAULT, Lane
-from ..engine.money import Listed, Price, Source
 from .access import ConfigurationError
-from .pages.connections import Connections
+from .pages.connections import PageConnections
 from .pages.endpoint import PageEndpoint
 from .pages.guard import Guard, parse_allowed
-from .pages.together import CONCURRENCY, HostEndpoint, Together
+from .pages.page_limits import CONCURRENCY, HostEndpoint, PageLimits
 from .search.access import is_search
 from .search.documents import CorpusError
 from .search.table import CORPUS, ENGINES, PROVIDER, READ_ON, SearchEngine, engine_of
@@ -73,17 +73,20 @@ def _over(declared: Lane, default: Lane) -> Lane:
     )
 
 
-def search_prices() -> dict[str, Listed]:
-    """What the engines' own lists say of one request."""
-    listed = {f"{PROVIDER}/{name}": Listed(price_of(row), Source(READ_ON, row.price)) for name, row in ENGINES.items()}
-    return {**listed, CORPUS_LANE: Listed(Price(0.0, 0.0), Source(READ_ON, "free: a folder of your own"))}
+def search_prices() -> dict[str, ListedPrice]:
+    """Returns the price of one request to each search engine, from its own price list."""
+    listed = {
+        f"{PROVIDER}/{name}": ListedPrice(price_of(row), PriceSource(READ_ON, row.price))
+        for name, row in ENGINES.items()
+    }
+    return {**listed, CORPUS_LANE: ListedPrice(Price(0.0, 0.0), PriceSource(READ_ON, "free: a folder of your own"))}
 
 
 def price_of(row: SearchEngine) -> Price:
     return Price(0.0, 0.0, call=row.dollars_per_1000 / 1000)
 
 
-class Retrieval:
+class WebRetrieval:
     """One engine's. `allowed`: hosts whose addresses need not be public. `lane`: all pages together."""
 
     def __init__(self, allowed: Sequence[str], lane: Lane, corpus: Path | None) -> None:
@@ -91,15 +94,15 @@ class Retrieval:
             guard = Guard(tuple(parse_allowed(one) for one in allowed))
         except ValueError as error:
             raise ConfigurationError(f"--allow-host {error}") from error
-        self._connections = Connections(guard)
+        self._connections = PageConnections(guard)
         self._pages = PageEndpoint(self._connections)
         self._lane = lane
-        self._together: Together | None = None
+        self._together: PageLimits | None = None
         self._folder = corpus
         self._corpus: Corpus | None = None
 
     def __repr__(self) -> str:
-        return f"<Retrieval [{self._pages}; {self._corpus or 'no corpus'}]>"
+        return f"<WebRetrieval [{self._pages}; {self._corpus or 'no corpus'}]>"
 
     async def open(self) -> None:
         """Read the corpus's folder, where there is one."""
@@ -113,14 +116,15 @@ class Retrieval:
             raise ConfigurationError(str(error)) from error
 
     def page_endpoint(self, lane: str, spacing_s: Callable[[], float]) -> Endpoint:
-        """That of one host's pages. Where a call has no host, it asks for a document of the corpus, or for nothing that
-        can be sent."""
+        """Returns the endpoint for a lane of pages: the corpus for the lane without a host if there is a corpus, else
+        the web, under the limits that all hosts share. `spacing_s` returns the present seconds between two calls to the
+        host."""
         if lane == NO_HOST and self._corpus is not None:
             from .search.corpus import CorpusEndpoint
 
             return CorpusEndpoint(self._corpus)
         if self._together is None:
-            self._together = Together(self._lane.concurrency, self._lane.rpm)
+            self._together = PageLimits(self._lane.concurrency, self._lane.rpm)
         return HostEndpoint(self._pages, self._together, spacing_s)
 
     def corpus_search(self) -> Endpoint:

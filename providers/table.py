@@ -15,26 +15,32 @@ if TYPE_CHECKING:
 
 
 class Provider(Struct, frozen=True):
-    """`key_variable` None: no key is needed, but one in `key_variables_too` is sent. `identity` None: the base URL
-    itself stands in keys of calls.
-
-    `kind` is one of kinds.KINDS, or a kind of the row's own. `{region}` and `{project}` in `base_url` are filled in.
-    `version`, `region` and `project` come from the configuration, else from the first of their variables that is set,
-    else from here. `names` and `refuses` as in llm.protocol.Target.
-    """
+    """One provider: its address, its API key's variable and its wire protocol."""
 
     base_url: str
+    """Its address. `{region}` and `{project}` in it are filled in."""
     key_variable: str | None = None
+    """The variable of its API key; None: it needs none."""
     url_variable: str | None = None
+    """The variable that leads it to another address."""
     identity: str | None = None
+    """What stands for the address in cache keys; None: the address itself."""
     kind: str | Kind = "openai"
+    """The name of a kind that comes with this package, or a `Kind`."""
     names: Mapping[str, str] = {}
+    """Our name of a parameter to the provider's, where that is not the protocol's; see `Target`."""
     refuses: frozenset[str] = frozenset()
+    """Parameters that it never takes."""
     version: str | None = None
+    """The API's version, unless the configuration or a variable sets it."""
     region: str | None = None
+    """The region, on the same terms."""
     project: str | None = None
+    """The project, on the same terms."""
     fact_variables: Mapping[str, tuple[str, ...]] = {}
+    """The variables of `version`, `region` and `project`."""
     key_variables_too: tuple[str, ...] = ()
+    """Variables of an API key that is sent where it is set, and not required."""
 
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -110,7 +116,7 @@ PROVIDERS: dict[str, Provider] = {
 
 
 def row_of_kind(kind: str) -> Provider | None:
-    """The provider that the kind was made for; None where it has none, as OpenAI's protocols that everyone speaks."""
+    """Returns the provider for which a kind was made; None for a kind of many providers, as OpenAI's protocols."""
     if kind in ("openai", "openai-completions"):
         return None
     return next((row for row in PROVIDERS.values() if row.kind == kind), None)

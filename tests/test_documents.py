@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from millstream.configuration import errors as refusal
 from millstream.fixtures.provider import ModelProvider, Options
-from millstream.interfaces import refusal
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+# The documents tell of all benchmarks that come with this.
+DOCUMENTED = pytest.mark.needs_benchmark("millstone", "chameleon", "sycon")
+ROOMS = "bench|configuration|engine|fixtures|interfaces|metrics|providers|report|speed|tests|wiring"
 USING = (ROOT / "docs" / "using.md").read_text("utf-8")
 
 
@@ -23,17 +26,18 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
+@DOCUMENTED
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_named_files_exist(page: Path) -> None:
     text = page.read_text("utf-8")
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert (page.parent / link).exists(), link
-    for name in re.findall(r"`((?:tests|engine|providers|bench|interfaces|metrics|fixtures)/[\w/.]+)`", text):
+    for name in re.findall(rf"`((?:{ROOMS})/[\w/.]+)`", text):
         assert (ROOT / name).exists(), name
 
 
 def test_every_verb_is_told_and_every_verb_told_exists() -> None:
-    verbs = {path.stem for path in (ROOT / "interfaces" / "verbs").glob("*.py")} - {"__init__"}
+    verbs = {path.stem for path in (ROOT / "interfaces" / "cli" / "verbs").glob("*.py")} - {"__init__"}
     every = "run|resume|retry|plan|score|report|verify|review|data|models|quota|load|probe|cache|sim|batch|export|serve"
     assert verbs == set(re.findall(rf"millstream ({every})\b", USING))
 
@@ -44,6 +48,7 @@ def test_the_exit_codes_told_are_those_there_are() -> None:
     assert told == {*codes, refusal.INTERRUPTED, 143}
 
 
+@DOCUMENTED
 def test_the_run_file_shown_can_be_planned(tmp_path: Path) -> None:
     (shown,) = blocks(ROOT / "docs" / "using.md", "toml")
     (tmp_path / "sweep.toml").write_text(shown)

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from command_line import Provider, environment, simulated_provider
 
+# Ends of processes are awaited for seconds only.
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
@@ -28,7 +31,7 @@ UNCHANGED = """
 import asyncio, atexit, gc, io, logging, os, signal, sys, threading, warnings
 import millstream as ms
 from millstream import Engine, SyncEngine, Settings, open_sink
-import millstream.engine.run, millstream.interfaces.blocking, uvloop, aiohttp
+import millstream.engine.run, millstream.wiring.sync_engine, uvloop, aiohttp
 
 base_url = sys.argv[1]
 
@@ -65,6 +68,7 @@ def process():
     }
 
 async def work():
+    asyncio.get_running_loop().slow_callback_duration = 60  # a busy machine is no finding
     async with Engine(base_url=base_url, cache="cache") as engine:
         inside = [signal.getsignal(number) for number in signal.valid_signals()]
         calls = [ms.Call("openai/open", f"{n}?") for n in range(50)]

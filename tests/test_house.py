@@ -96,12 +96,48 @@ BREACHES = {
     "metrics/breach.py": ("from .. import providers", FLOORS, "metrics.breach -> millstream.providers"),
     "providers/breach.py": ("from .. import metrics", FLOORS, "providers.breach -> millstream.metrics"),
     "providers/llm/breach.py": ("from ... import bench", FLOORS, "providers.llm.breach -> millstream.bench"),
-    "bench/millstone/breach_up.py": ("from ... import wiring", FLOORS, "breach_up -> millstream.wiring"),
-    "wiring/breach.py": ("from .. import interfaces", FLOORS, "wiring.breach -> millstream.interfaces"),
-    "bench/millstone/breach.py": (
-        "from .. import speed",
+    "providers/llm/anthropic/breach.py": (
+        "from .. import openai",
+        "Vendors' protocols never import each other",
+        "llm.anthropic.breach -> millstream.providers.llm.openai",
+    ),
+    "bench/load/breach_up.py": ("from ... import interfaces", FLOORS, "breach_up -> millstream.interfaces"),
+    "wiring/breach.py": ("from .. import bench", FLOORS, "wiring.breach -> millstream.bench"),
+    "interfaces/breach.py": ("from .. import speed", FLOORS, "interfaces.breach -> millstream.speed"),
+    "bench/load/breach.py": (
+        "from .. import task",
         "Rooms of the bench never import each other",
-        "bench.millstone.breach -> millstream.bench.speed",
+        "bench.load.breach -> millstream.bench.task",
+    ),
+    **{
+        f"bench/{room}/breach.py": (
+            f"from .. import {other}",
+            "Rooms of the bench never import each other",
+            f"bench.{room}.breach -> millstream.bench.{other}",
+        )
+        for room, other in (("load", "probe"), ("probe", "load"), ("traffic", "load"))
+    },
+    "bench/evaluation/breach.py": (
+        "from .. import task",
+        "Rooms of the bench never import each other",
+        "bench.evaluation.breach -> millstream.bench.task",
+    ),
+    "report/breach.py": ("from .. import bench", FLOORS, "report.breach -> millstream.bench"),
+    "configuration/breach.py": ("from .. import bench", FLOORS, "configuration.breach -> millstream.bench"),
+    "engine/attempts/breach.py": (
+        "from .. import lanes",
+        "The engine's rooms stand in this order",
+        "engine.attempts.breach -> millstream.engine.lanes",
+    ),
+    "engine/store/breach.py": (
+        "from .. import lanes",
+        "The engine's rooms stand in this order",
+        "engine.store.breach -> millstream.engine.lanes",
+    ),
+    "metrics/load/breach.py": (
+        "from .. import task",
+        "A benchmark's formulas stand on statistics alone",
+        "metrics.load.breach -> millstream.metrics.task",
     ),
     "engine/breach_outside.py": (
         "import aiohttp",
@@ -110,7 +146,7 @@ BREACHES = {
     ),
     "providers/breach_simulated.py": (
         "from .. import fixtures",
-        "Only interfaces and the speed bench use the simulated outside",
+        "Only interfaces, benchmarks' samples and the speed bench use the simulated outside",
         "providers.breach_simulated -> millstream.fixtures",
     ),
     "metrics/breach_one.py": ("from . import breach_two", CIRCLE, "No cycles are allowed in millstream.metrics."),

@@ -10,14 +10,19 @@ import pytest
 import millstream
 
 NAMES = [
+    "Ask",
     "Authorizer",
     "Call",
+    "CallFailed",
     "Citation",
     "Comparison",
     "ConfigurationError",
     "Credentials",
+    "DataCommand",
+    "DataReport",
     "EncodeError",
     "Engine",
+    "Evaluation",
     "Event",
     "Failure",
     "Fault",
@@ -25,30 +30,38 @@ NAMES = [
     "Hit",
     "Image",
     "Interval",
+    "Item",
+    "ItemBenchmark",
     "Kind",
+    "Label",
+    "LabelChoice",
     "Lane",
     "LaneStatistics",
     "LocalFault",
     "Message",
     "Native",
     "OpenedSink",
+    "Option",
     "Outcome",
     "Page",
     "Price",
     "Provider",
     "Reach",
+    "Record",
     "Reply",
     "Request",
     "Response",
     "RetryPolicy",
     "SearchEngine",
     "Settings",
+    "SharedOptions",
     "Sink",
     "Statistics",
     "Stop",
     "Stopped",
     "SyncEngine",
     "Target",
+    "Task",
     "TokenLogprob",
     "Tool",
     "ToolCall",
@@ -56,10 +69,16 @@ NAMES = [
     "Usage",
     "WireProtocol",
     "bearer",
+    "choice",
     "compare",
+    "evaluate",
     "interval",
+    "judge",
     "key_in",
+    "match",
+    "numeric",
     "open_sink",
+    "regex",
     "request_of",
 ]
 
@@ -76,7 +95,7 @@ def test_a_public_name_leads_to_what_is_called_so(name: str) -> None:
 
 def test_an_unknown_name_is_refused_with_those_that_exist() -> None:
     misspelt = "Calls"
-    with pytest.raises(AttributeError, match="no attribute 'Calls': it has Authorizer, Call, Citation,"):
+    with pytest.raises(AttributeError, match="no attribute 'Calls': it has Ask, Authorizer, Call,"):
         getattr(millstream, misspelt)
 
 

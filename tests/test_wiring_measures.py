@@ -10,10 +10,10 @@ import pytest
 import millstream as ms
 from millstream import wiring
 from millstream.engine.call import Outcome
-from millstream.engine.ledger import Ledger
+from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Quota
 from millstream.fixtures.provider import ModelProvider, Options
-from millstream.fixtures.provider.quotas import Quota as SimQuota
+from millstream.fixtures.provider.quotas import AccountQuota as SimQuota
 
 MODEL = "openai/open"
 

@@ -105,6 +105,7 @@ def run_of(model: str, *more: str) -> tuple[str, ...]:
 # Providers
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_a_provider_of_another_package_is_asked_like_one_of_ours(home: Home, provider: Provider) -> None:
     install(home.site, "lab-models", LAB, {PROVIDERS: {"lab": "lab_models:PROVIDER"}})
     done = home.run(*run_of("lab/open"))
@@ -153,6 +154,7 @@ for number in range(7):
 """
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_a_package_that_does_not_hold_its_word_is_named_in_one_line(home: Home) -> None:
     for number, source in enumerate(ODD):
         point = {f"lab{number}": f"odd_lab_{number}:PROVIDER"}
@@ -166,6 +168,7 @@ def test_a_package_that_does_not_hold_its_word_is_named_in_one_line(home: Home) 
     assert (done.code, done.err) == (2, f"millstream: {told[0]}\n") and not (home.folder / "run").exists()
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_two_packages_that_offer_one_name_are_both_named(home: Home) -> None:
     for name in ("one-lab", "other-lab"):
         install(home.site, name, LAB, {PROVIDERS: {"lab": f"{name.replace('-', '_')}:PROVIDER"}})
@@ -173,6 +176,7 @@ def test_two_packages_that_offer_one_name_are_both_named(home: Home) -> None:
     assert done.code == 2 and "offered in millstream.providers by one-lab 1.0 and other-lab 1.0: remove one" in done.err
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_no_package_takes_the_place_of_a_provider_of_ours_or_of_the_configuration(
     home: Home, provider: Provider
 ) -> None:
@@ -197,12 +201,13 @@ def watch(event, arguments):
         looked_at.append(arguments[0])
 
 sys.addaudithook(watch)
-from millstream.interfaces.command import main
+from millstream.interfaces.cli.command import main
 code = main(sys.argv[1:])
 print(code, len(looked_at))
 """
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_what_is_installed_is_read_only_for_a_name_that_is_nobodys(home: Home, provider: Provider) -> None:
     install(home.site, "lab-models", LAB, {PROVIDERS: {"lab": "lab_models:PROVIDER"}})
     ours = run_of("openai/open", "--base-url", provider.base_url)
@@ -279,6 +284,7 @@ def rows_of(home: Home) -> list[list[object]]:
     return [json.loads(line) for line in (home.folder / "rows").read_text().splitlines() if line != '"closed"']
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_a_sink_is_given_every_outcome_once_the_folder_has_it(home: Home, provider: Provider) -> None:
     install(home.site, "rows", ROWS, {SINKS: {"rows": "rows:Rows"}})
     done = home.run(*run_of("lab/open", "--sink", "rows:rows"))
@@ -296,6 +302,7 @@ def test_a_sink_is_given_every_outcome_once_the_folder_has_it(home: Home, provid
     assert (len(rows_of(home)), provider.calls()) == (2 * SMALL_PROMPTS, SMALL_PROMPTS)
 
 
+@pytest.mark.needs_benchmark("millstone")
 @pytest.mark.parametrize(
     ("trouble", "told"),
     [
@@ -324,6 +331,7 @@ def test_a_fault_of_a_sink_stops_the_run_which_can_be_resumed(
     assert len(rows_of(home)) >= SMALL_PROMPTS - 1
 
 
+@pytest.mark.needs_benchmark("millstone")
 @pytest.mark.parametrize(
     ("source", "code", "message"),
     [
@@ -350,6 +358,7 @@ def test_a_sink_that_is_none_is_told_in_one_line(
     assert message in done.err and len([line for line in done.err.splitlines() if "sink" in line.lower()]) == 1
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_a_sink_that_nobody_offers_is_refused_before_a_folder_is_begun(home: Home, provider: Provider) -> None:
     install(home.site, "rows", ROWS, {SINKS: {"rows": "rows:Rows", "more": "rows:Rows"}})
     done = home.run(*run_of("openai/open", "--base-url", provider.base_url, "--sink", "row:x"))

@@ -11,7 +11,7 @@ from recorder import recording
 import millstream as ms
 from millstream import wiring
 from millstream.engine.lane import Lane
-from millstream.engine.recall import DAY_S
+from millstream.engine.store.cache_policy import DAY_S
 
 BRAVE = b'{"query":{"more_results_available":false},"web":{"results":[{"url":"https://a.example/","title":"A"}]}}'
 KEY = "brave-canary-0123456789"
@@ -41,7 +41,10 @@ def test_what_is_declared_for_a_host_goes_before_what_is_polite() -> None:
     assert (host.rpm, host.concurrency, host.spacing_s) == (120, 2, 0.0)
     assert (found.lane_of("web").rpm, found.lane_of("web").concurrency) == (1800, 9)
     assert (found.lane_of("search/brave").rpm, found.lane_of("search/brave").timeout_s) == (60, 30)
-    assert repr(wiring.Engine(settings=found)) == "<Engine closed <Purse [$0.0000 spent, $0.0000 reserved, no limit]>>"
+    assert (
+        repr(wiring.Engine(settings=found))
+        == "<Engine closed <CostBudget [$0.0000 spent, $0.0000 reserved, no limit]>>"
+    )
 
 
 # Keys and addresses
@@ -157,6 +160,7 @@ def test_searches_count_against_the_limit_of_cost(tmp_path: Path) -> None:
         assert len(server.sent) == 2
 
 
+@pytest.mark.process
 def test_a_corpus_is_searched_and_read_without_a_network_and_only_where_there_is_one(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/whale.txt").write_text("The blue whale is the largest animal.")
@@ -177,6 +181,7 @@ def test_a_corpus_is_searched_and_read_without_a_network_and_only_where_there_is
     asyncio.run(main())
 
 
+@pytest.mark.process
 def test_a_page_is_read_once_and_its_redirect_and_rules_with_it(tmp_path: Path) -> None:
     html = b"<html><body><article><p>" + b"Whales are large animals of the sea. " * 40 + b"</p></article></body></html>"
     with recording(html, "text/html") as server:

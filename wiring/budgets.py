@@ -1,7 +1,6 @@
-"""Where the limit on an engine's cost is counted on disk: in the file that its settings name, else beside the cache.
+"""The file that counts an engine's cost against its limit: the one in its settings, else one beside the cache.
 
-Owns what makes two engines the same program's. How a budget is kept: the engine room's budget_file and
-program_budget.
+Owns what makes two engines the same program's. How a budget is kept: the engine's budget_file and program_budget.
 """
 
 from __future__ import annotations
@@ -9,21 +8,21 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ..engine.budget_file import BudgetFile, Leftover
-from ..engine.money import Purse
-from ..engine.program_budget import forget_leftovers, identity_of, program_budget
+from ..engine.attempts.budget_file import BudgetFile, Leftover
+from ..engine.attempts.money import CostBudget
+from ..engine.attempts.program_budget import forget_leftovers, identity_of, program_budget
 from .settings import Settings
 
 FOLDER = "budgets"
 
 
 def budgets_folder(settings: Settings) -> Path:
-    """Where budgets lie that no other folder holds."""
+    """Returns the folder of budgets that belong to no run's folder."""
     return settings.cache_folder() / FOLDER
 
 
-def attach_budget(purse: Purse, settings: Settings) -> None:
-    """Have an engine's purse counted on disk, where it has a limit. Raises LocalFault."""
+def attach_budget(purse: CostBudget, settings: Settings) -> None:
+    """Counts an engine's spending in a file, if it has a limit. Raises LocalFault."""
     if settings.max_cost is None or settings.mode == "strict":
         return
     if settings.budget is not None:
@@ -33,9 +32,9 @@ def attach_budget(purse: Purse, settings: Settings) -> None:
     purse.attach(program_budget(budgets_folder(settings), _identity(settings), settings.max_cost - purse.spent))
 
 
-def attach_new_budget(purse: Purse, settings: Settings) -> list[Leftover]:
-    """Have a purse counted on disk that goes on with nobody's: what killed programs of the same identity may have
-    spent, which is forgotten then."""
+def attach_new_budget(purse: CostBudget, settings: Settings) -> list[Leftover]:
+    """Counts spending in a new file. Returns what killed programs of the same identity may have spent, and forgets
+    it."""
     if purse.limit is None:
         return []
     identity = _identity(settings)

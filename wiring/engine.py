@@ -1,6 +1,6 @@
-"""The engine as people hold it: opened, asked, closed.
+"""The engine for programs: opens everything it needs, sends calls, and closes everything again.
 
-Owns what is opened for it and that all of it is closed again. How one call is answered: the engine room's scheduler.
+How one call is answered: the engine room's scheduler.
 """
 
 from __future__ import annotations
@@ -14,34 +14,31 @@ from pathlib import Path
 from random import Random
 from types import TracebackType
 
-from ..engine.admission import StopReason
-from ..engine.cache import Cache, Mode
+from ..engine.attempts.money import CostBudget
 from ..engine.call import WEB, Call, Outcome
 from ..engine.endpoint import EncodeError, Hear
 from ..engine.events import Events
-from ..engine.fault import LocalFault
+from ..engine.fault import LocalFault, StopReason
 from ..engine.key import key_of
 from ..engine.lane import Lane
-from ..engine.money import Purse
-from ..engine.recall import Ages, Recall
 from ..engine.run import run_calls
 from ..engine.scheduler import Scheduler
 from ..engine.sink import Sink
-from ..engine.snapshot import Snapshot
+from ..engine.store.cache import Cache, Mode
+from ..engine.store.cache_policy import Ages, CachePolicy
+from ..engine.store.snapshot import Snapshot
 from ..providers.pages.extraction import Extraction
 from ..providers.pages.page import Page
 from ..providers.pages.reader import PageReader
-from ..providers.retrieval import Retrieval, is_page
+from ..providers.retrieval import WebRetrieval, is_page
 from ..providers.search.access import is_search
 from ..providers.search.joined import COUNT, Found, search
 from .budgets import attach_budget
-from .files import raise_file_limit
-from .listening import Listening
-from .routing import Routing
+from .file_limits import raise_file_limit
+from .routing import Router, accesses_to, family_of
 from .settings import Settings
 from .sinks import InTurn, OpenedSink, opened_sink
 from .statistics import Statistics, statistics_of
-from .ways import accesses_to, family_of
 
 # Of the disk that the cache lies on: more than calls in flight bring at once.
 _SPARE_BYTES = 16 << 20
@@ -74,7 +71,7 @@ class Engine:
             settings = Settings(lanes=lanes, base_url=base_url, cache=folder, mode=mode, max_cost=max_cost)
         self.settings = settings
         self.events = Events()
-        self.purse = Purse(settings.max_cost, settings.spent)
+        self.purse = CostBudget(settings.max_cost, settings.spent)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._cache: Cache | None = None
@@ -83,8 +80,8 @@ class Engine:
         self._extraction = Extraction()
         self._reader: PageReader | None = None
         self._sink: OpenedSink | None = None
-        self._retrieval = Retrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
-        self._routing = Routing(settings, self.purse, self.events, self._retrieval, self._spare_loop)
+        self._retrieval = WebRetrieval(settings.allow_hosts, settings.lane_of(WEB), settings.corpus)
+        self._routing = Router(settings, self.purse, self.events, self._retrieval, self._spare_loop)
         for lane in settings.lanes:
             if not is_page(lane.model):
                 accesses_to(lane.model, settings)
@@ -115,7 +112,7 @@ class Engine:
         self._cache = Cache(settings.cache_folder(), scope=scope, spare_bytes=_SPARE_BYTES)
         started = time.time() if settings.run_started is None else settings.run_started
         ages = Ages(max_age_s=settings.max_age_s, run_started=started, retry_started=settings.retry_started or started)
-        recall = Recall(self._cache, settings.mode, ages, snapshot=self._snapshot)
+        recall = CachePolicy(self._cache, settings.mode, ages, snapshot=self._snapshot)
         self._scheduler = Scheduler(
             self._routing.route,
             cache=self._cache,
@@ -137,10 +134,10 @@ class Engine:
             return  # what a fork has is its parent's, who goes on
         # Nobody uses it any more in a loop that is closed: then it may be closed from anywhere.
         if self._loop is not None and not self._loop.is_closed():
-            self._refuse_other_loops()
+            self._check_loop()
         self._reader = self._loop = None
         if self._scheduler is not None:
-            await self._scheduler.end_runs()
+            await self._scheduler.end()
         await self._extraction.close()
         await self._routing.close()
         if self._scheduler is not None:
@@ -161,7 +158,7 @@ class Engine:
             raise fault
 
     def close_sink(self) -> LocalFault | None:
-        """Close the sink of the settings before the engine is closed; what was wrong with it, told once."""
+        """Closes the settings' sink before the engine. Returns its fault, once."""
         sink, self._sink = self._sink, None
         if sink is None:
             return None
@@ -170,19 +167,21 @@ class Engine:
 
     @property
     def scheduler(self) -> Scheduler:
+        """The scheduler of the open engine. Raises RuntimeError if the engine is closed."""
         if self._scheduler is None:
             raise RuntimeError(_CLOSED)
         return self._scheduler
 
     async def ask(self, call: Call, *, hear: Hear | None = None) -> Outcome:
-        """One call to its end. Raises Stopped where its lane sends nothing more. `hear` is told pieces of the text as
-        they come, where the call is sent and streamed; what it raises is raised here once the answer is stored."""
+        """Sends one call and returns its outcome. Raises Stopped if its lane sends nothing more. `hear` receives
+        pieces of the text as they arrive, if the call is sent and streamed; an error in it is raised here, after the
+        answer is stored."""
         if not isinstance(call, Call):
             raise TypeError(f"expected a millstream.Call, came a {type(call).__name__}")
-        self._refuse_other_loops()
+        self._check_loop()
         if hear is None:
             return await self.scheduler.ask(call, self._sink)
-        listening = Listening(hear)
+        listening = GuardedListener(hear)
         outcome = await self.scheduler.ask(call, self._sink, listening)
         if listening.error is not None:
             raise listening.error
@@ -191,33 +190,34 @@ class Engine:
     def run(
         self, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None
     ) -> AsyncGenerator[Outcome, None]:
-        """Outcomes as they finish, each safe in `sink` before it is seen; `calls` is read lazily, and no further while
-        nobody takes what is finished. Raises Stopped at the end where a lane stopped."""
-        self._refuse_other_loops()
+        """Yields outcomes as they finish, each saved in `sink` first. `calls` is read lazily, and not ahead of a
+        caller who takes no outcomes. Raises Stopped at the end if a lane stopped."""
+        self._check_loop()
         if self._sink is not None:
             sink = self._sink if sink is None else InTurn(sink, self._sink)
         return run_calls(self.scheduler, calls, sink)
 
     async def search(self, model: str, query: str, count: int = COUNT) -> Found:
-        """The first `count` hits of a search engine, joined from as many pages of results as that takes."""
+        """Returns the first `count` hits of a search engine, from as many pages of results as needed."""
         row = self.settings.search_row_of(model) if is_search(model) else None
         return await search(self.ask, model, query, count, None if row is None else row.reach)
 
     async def read(self, url: str) -> Page:
-        """A page's text: robots.txt obeyed, redirects followed. A page says itself why it gave nothing; raises
-        LocalFault where this machine can't read pages, and Stopped where nothing more is sent."""
-        self._refuse_other_loops()
+        """Returns a page's text. It obeys robots.txt and follows redirects. A page without a text says why. Raises
+        LocalFault if this machine can't read pages, and Stopped if nothing more is sent."""
+        self._check_loop()
         if self._reader is None:
             raise RuntimeError(_CLOSED)
         return await self._reader.read(url)
 
     async def check_pages(self) -> None:
-        """Raises LocalFault where this machine can't read pages, as where a parser is missing; sends nothing."""
-        self._refuse_other_loops()
+        """Raises LocalFault if this machine can't read pages, as without a parser. Sends nothing."""
+        self._check_loop()
         await self._extraction.start()
 
     def key_of(self, call: Call) -> str:
-        """The call's key, as its outcome has it; nothing is sent. Empty where the call can't be written at all."""
+        """Returns the call's cache key, the same as in its outcome; empty if the call can't be encoded. Sends
+        nothing."""
         try:
             request = self.scheduler.route_of(call.lane).endpoint.encode(call)
         except EncodeError:
@@ -225,24 +225,24 @@ class Engine:
         return key_of(request, call.trial).hex()
 
     def family_of(self, model: str) -> str:
-        """In whose words a model is spoken with: `openai`, `openai-responses`, `anthropic`, `gemini`, `bedrock`, or the
-        name of a protocol of others."""
+        """Returns the protocol of a model: `openai`, `openai-responses`, `anthropic`, `gemini`, `bedrock`, or one
+        that another package registers."""
         return family_of(model, self.settings)
 
     def statistics(self) -> Statistics:
-        """What is under way and what was spent, at this moment. `events` tell what happens as it happens."""
+        """Returns calls under way and money spent at this moment. `events` report what happens as it happens."""
         return statistics_of(self.scheduler, self.purse)
 
     def halt(self, reason: StopReason, detail: str) -> None:
-        """Send nothing more; what is in flight is finished."""
+        """Stops sending. Calls in flight are finished."""
         self.scheduler.halt(reason, detail)
 
     def forget_run(self) -> None:
-        """A live run is complete: what it kept in order to be able to resume goes."""
+        """Deletes what a live run kept in order to resume, since it is complete."""
         if self._cache is not None:
             self._cache.drop_scope()
 
-    def _refuse_other_loops(self) -> None:
+    def _check_loop(self) -> None:
         try:
             here = asyncio.get_running_loop()
         except RuntimeError:
@@ -256,9 +256,31 @@ class Engine:
         raise RuntimeError(_NO_LOOP if here is None else _OTHER_LOOP)
 
     def _spare_loop(self) -> None:
-        """Pages are long: they are committed beside the loop."""
+        """Has the cache committed in a thread, since pages are long."""
         if self._cache is not None:
             self._cache.spares_loop = True
+
+
+class GuardedListener:
+    """Passes pieces of text to a caller's `hear` until that raises, and keeps the error from spoiling the answer.
+
+    What it raises is no fault of the attempt: an answer that is paid for is finished and stored, and the error is kept
+    for the caller.
+    """
+
+    def __init__(self, hear: Hear) -> None:
+        self._hear = hear
+        self.error: Exception | None = None
+
+    def __repr__(self) -> str:
+        return f"<GuardedListener [{self.error or 'no error'}]>"
+
+    def __call__(self, piece: str | None) -> None:
+        if self.error is None:
+            try:
+                self._hear(piece)
+            except Exception as error:  # noqa: BLE001  (the caller's own code; it is raised where that waits)
+                self.error = error
 
 
 def _loop_here() -> asyncio.AbstractEventLoop:

@@ -1,43 +1,68 @@
-"""Builds the routes of one engine: for each lane its endpoints, its quota and its price.
+"""The routes to models and search engines: their address and keys, a lane's endpoints, its quota and its price.
 
-A lane's files are opened here, on first use. Which routes there are, and for how long, is the engine room's to know.
+Decides between models and searches; the providers room reaches them. Opens a lane's files on first use. How long a
+route lives is decided by the engine room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from msgspec import structs
 
-from ..bench.load.unadapted import Unadapted
-from ..engine.admission import Admission
+from ..engine.attempts.estimate import TokenEstimate
+from ..engine.attempts.money import CostBudget
 from ..engine.endpoint import Endpoint
-from ..engine.estimate import TokenEstimate
 from ..engine.events import Events
-from ..engine.group import LaneGroup
 from ..engine.lane import Lane
-from ..engine.lane_files import open_lane_files
-from ..engine.lane_note import LaneNote
-from ..engine.ledger import Ledger
+from ..engine.lanes.key_gate import KeyGate
+from ..engine.lanes.lane_files import lane_stem, open_lane_files
+from ..engine.lanes.lane_memory import LaneNote
+from ..engine.lanes.lane_queue import LaneQueue
+from ..engine.lanes.ledger import Ledger
 from ..engine.limits import declared_quota
-from ..engine.money import Purse
 from ..engine.scheduler import Route
-from ..providers.access import Access, ConfigurationError, endpoint_to
-from ..providers.authorizer import Authorizer
+from ..providers.access import Access, ConfigurationError, accesses, endpoint_to, protocol_of
+from ..providers.access import keyless_endpoint_to as keyless_model_endpoint_to
+from ..providers.credentials.authorizer import Authorizer
+from ..providers.llm import vertex
+from ..providers.llm import vertex_claude as vertex_anthropic
+from ..providers.llm.openai import azure
 from ..providers.pages.endpoint import POLICY as PAGE_POLICY
-from ..providers.retrieval import CORPUS_LANE, Retrieval, is_page
-from ..providers.search.access import is_search, search_endpoint_to
-from ..providers.transport import Transport
-from .files import capped_by_files
+from ..providers.retrieval import CORPUS_LANE, WebRetrieval, is_page
+from ..providers.search.access import (
+    SearchAccess,
+    is_search,
+    keyless_search_endpoint_to,
+    search_accesses,
+    search_endpoint_to,
+)
+from ..providers.transport.endpoint import ModelEndpoint
+from ..providers.transport.no_retry_endpoint import NoRetryEndpoint
+from ..providers.transport.transport import Transport
+from .file_limits import capped_by_files
 from .settings import Settings
-from .ways import accesses_to, keyless_endpoint_to, stem_of
+
+# Protocols that write in another's words, for whatever a call holds beside text.
+_FAMILIES = (
+    ("openai", azure.PROTOCOL),
+    ("openai", vertex.OPEN),
+    ("gemini", vertex.GEMINI),
+    ("anthropic", vertex_anthropic.PROTOCOL),
+)
 
 
-class Routing:
-    """One engine's. `first_page` is called when the first page is asked for."""
+class Router:
+    """Builds the routes of one engine. `first_page` is called when the first page is requested."""
 
     def __init__(
-        self, settings: Settings, purse: Purse, events: Events, retrieval: Retrieval, first_page: Callable[[], None]
+        self,
+        settings: Settings,
+        purse: CostBudget,
+        events: Events,
+        retrieval: WebRetrieval,
+        first_page: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._purse = purse
@@ -47,13 +72,13 @@ class Routing:
         self._prices = settings.price_table()
         # Who measures a provider cuts answers on purpose.
         self._policy = structs.replace(settings.policy, cut_max=None) if settings.measures else settings.policy
-        # Whoever measures a provider wants to see what each of its answers tells.
+        # A measurement reads the limits of every answer.
         self._transport = Transport(look_every_s=0.0) if settings.measures else Transport()
         self._authorizers: dict[object, Authorizer] = {}
         self._routed: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"<Routing by {self._settings}>"
+        return f"<Router for {self._settings}>"
 
     async def close(self) -> None:
         await self._transport.close()
@@ -76,9 +101,9 @@ class Routing:
             )
         endpoints = tuple(self._endpoint_to(model, access, lane.timeout_s) for access in accesses)
         if settings.measures:
-            endpoints = tuple(Unadapted(endpoint) for endpoint in endpoints)
+            endpoints = tuple(NoRetryEndpoint(endpoint) for endpoint in endpoints)
         keys = [self._open_key(access, lane) for access in accesses]
-        group = LaneGroup(keys, purse=self._purse, events=self._events)
+        group = LaneQueue(keys, purse=self._purse, events=self._events)
         is_kept = not settings.measures
         return Route(endpoints, group, price, TokenEstimate(), is_retrieval=is_engine, is_kept=is_kept)
 
@@ -92,19 +117,20 @@ class Routing:
         return endpoint_to(access, self._transport, timeout_s, self._authorizers)
 
     def _host_route(self, name: str) -> Route:
-        """Hosts are many and come and go: their last minute is kept in memory, and nobody is told of each."""
+        """Returns the route of a host. Hosts are many, so their last minute is kept in memory only and no event
+        reports them."""
         self._first_page()
         lane = capped_by_files(self._settings.lane_of(name))
-        events, purse = Events(), Purse()
-        key = Admission(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=PAGE_POLICY, events=events)
+        events, purse = Events(), CostBudget()
+        key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=PAGE_POLICY, events=events)
         endpoint = self._retrieval.page_endpoint(name, lambda: key.quota.spacing_s)
-        group = LaneGroup([key], purse=purse, events=events)
+        group = LaneQueue([key], purse=purse, events=events)
         return Route((endpoint,), group, None, TokenEstimate(), policy=PAGE_POLICY, is_retrieval=True, is_page=True)
 
-    def _open_key(self, access: Access, lane: Lane) -> Admission:
+    def _open_key(self, access: Access, lane: Lane) -> KeyGate:
         note = LaneNote(lane.model, access.variable, access.target.base_url, lane)
         ledger, memory = open_lane_files(stem_of(access, self._settings), note)
-        return Admission(
+        return KeyGate(
             lane,
             ledger=ledger,
             purse=self._purse,
@@ -115,3 +141,38 @@ class Routing:
             # What answers told earlier slows nothing down where a provider is measured.
             memory=None if self._settings.measures else memory,
         )
+
+
+def access_to(model: str, settings: Settings) -> Access:
+    """Returns the address and the first key of a model. Raises ConfigurationError if something is missing."""
+    return accesses_to(model, settings)[0]
+
+
+def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
+    """Returns the ways to a model or search engine, one for each key; two variables with the same key count as one.
+    In mode strict nothing is sent, so no key is needed."""
+    means = settings.means
+    if settings.mode == "strict":
+        means = structs.replace(means, needs_keys=False)
+    if is_search(model):
+        return search_accesses(model, means, settings.searches, settings.others.search)
+    return accesses(model, means)
+
+
+def family_of(model: str, settings: Settings) -> str:
+    """Returns the protocol of a model: `openai` (chat completions of any server), `openai-responses`, `anthropic`,
+    `gemini` or `bedrock`, else the name of its own. It needs no key and no address."""
+    protocol = protocol_of(model, settings.means)
+    return next((family for family, spoken in _FAMILIES if protocol is spoken), protocol.kind)
+
+
+def keyless_endpoint_to(access: Access) -> ModelEndpoint:
+    """Returns an endpoint for encoding and decoding only: a call's cache key does not depend on credentials."""
+    if isinstance(access, SearchAccess):
+        return keyless_search_endpoint_to(access)
+    return keyless_model_endpoint_to(access)
+
+
+def stem_of(access: Access, settings: Settings) -> Path:
+    """Returns the path of a lane's files without their suffixes."""
+    return lane_stem(settings.cache_folder(), access.target.base_url, access.target.model, access.account)

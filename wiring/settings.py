@@ -1,4 +1,4 @@
-"""Everything an engine is built from, as a person gave it, and where its cache lies.
+"""The settings from which an engine is built, and the place of its cache.
 
 The one place that reads the environment. Opens nothing.
 """
@@ -13,65 +13,81 @@ from pathlib import Path
 from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
-from ..engine.budget_file import BudgetPlace
-from ..engine.cache import MODES, Mode
+from ..engine.attempts.budget_file import BudgetPlace
+from ..engine.attempts.money import ListedPrice, Price, Prices, bundled_prices
+from ..engine.attempts.retry import RetryPolicy
 from ..engine.lane import Lane
-from ..engine.money import Listed, Price, Prices, bundled_prices
-from ..engine.recall import DAY_S
-from ..engine.retry import RetryPolicy
-from ..providers.access import ConfigurationError, Means, protocol_of
+from ..engine.store.cache import MODES, Mode
+from ..engine.store.cache_policy import DAY_S
+from ..providers.access import ConfigurationError, ReachSettings, protocol_of
 from ..providers.models import Facts, bundled_models
 from ..providers.retrieval import EVERY_HOST, is_host, is_page, price_of, search_prices
 from ..providers.retrieval import lane_of as retrieval_lane_of
 from ..providers.search.access import is_search, row_of
 from ..providers.search.table import SearchEngine
 from ..providers.table import Provider
-from .files import capped_by_files
-from .others import Others
+from .file_limits import capped_by_files
+from .plugins import Others
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Everything an engine is built from, with the defaults a person gets who sets nothing.
-
-    Searches and pages of earlier runs count while they are younger than `max_age_s`; since `run_started` (seconds since
-    1970; None: when the engine opens) they are the run's own, failures too, but for those before `retry_started`.
-    `allow_hosts`: `NAME[:PORT][=ADDRESS:PORT]` of hosts whose addresses need not be public. `corpus`: a folder of
-    documents for `search/corpus`. `models`: what a person knows of models' answers, which goes before the table.
-    `sink`: `NAME[:ARGUMENT]` of one that an installed package offers, which is given every outcome. `others` keeps what
-    was found of such packages. `measures`: a provider is looked at as it is: every call is sent, once, whatever comes
-    is final, no answer is kept and no header slows a lane down.
-    `budget`: the file in which money under `max_cost` is counted, over engines and kills. Without it each engine has
-    its own limit, beside the cache; one that was killed leaves what it may have spent to the next engine of the same
-    program (its main file, or `budget_name`) with the same lanes and limit. `spent` counts before either.
-    """
+    """Everything an engine is built from. The defaults are what a person gets who sets nothing."""
 
     lanes: tuple[Lane, ...] = ()
+    """The declared quotas."""
     default_lane: Lane | None = None
+    """The quota of models without a lane; None: a lane with its defaults."""
     providers: Mapping[str, Provider] = {}
+    """Providers by name, before those that come with this package."""
     searches: Mapping[str, SearchEngine] = {}
+    """Search engines by name, likewise."""
     key_variables: Mapping[str, tuple[str, ...]] = {}
+    """The variables of each lane's API keys, by model."""
     needs_keys: bool = True
+    """Whether a missing API key is an error."""
     prices: Mapping[str, Price] = {}
+    """Prices by model, before the table's."""
     models: Mapping[str, Facts] = {}
+    """Facts about models' answers, before the table's."""
     base_url: str | None = None
+    """The address of every model without one of its own."""
     cache: Path | None = None
+    """The cache's folder; None: the user's cache folder."""
     mode: Mode = "record"
+    """`live`, `record`, `replay` or `strict`."""
     run_id: str | None = None
+    """The run's name in the cache, in `live` mode."""
     max_cost: float | None = None
+    """The limit in dollars; None: no limit."""
     spent: float = 0.0
+    """Dollars that count against the limit from the start."""
     budget: BudgetPlace | None = None
+    """File that counts money under `max_cost`, over engines and kills; None: each engine has its own limit, in a file
+    beside the cache; a killed one leaves what it may have spent to the next engine of the same program and lanes."""
     budget_name: str = ""
+    """The program's name for that file; empty: its main file."""
     policy: RetryPolicy = RetryPolicy()
+    """When attempts are repeated."""
     environment: Mapping[str, str] | None = None
+    """The variables; None: the process's."""
     max_age_s: float = DAY_S
+    """Seconds until stored searches and pages of other runs are too old."""
     run_started: float | None = None
+    """Since when stored searches and pages are the run's own, in seconds since 1970; None: since the engine opens."""
     retry_started: float | None = None
+    """Failures stored before this time are sent again, in seconds since 1970."""
     snapshot: Path | None = None
+    """A snapshot that is read in the cache's place."""
     allow_hosts: tuple[str, ...] = ()
+    """`NAME[:PORT][=ADDRESS:PORT]` of hosts whose addresses need not be public."""
     corpus: Path | None = None
+    """The folder of documents for `search/corpus`."""
     sink: str | None = None
+    """`NAME[:ARGUMENT]` of a package's sink, which receives every outcome."""
     measures: bool = False
+    """Whether the provider is measured as it is: every call is sent once; none is repeated, cached or slowed."""
     others: Others = field(default_factory=Others)
+    """What installed packages offer."""
 
     def __post_init__(self) -> None:
         for name in ("cache", "snapshot", "corpus", "budget"):
@@ -99,11 +115,13 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> Mapping[str, str]:
+        """The environment's variables."""
         return os.environ if self.environment is None else self.environment
 
     @property
-    def means(self) -> Means:
-        return Means(
+    def means(self) -> ReachSettings:
+        """What is needed to reach a provider: addresses, API keys, variables."""
+        return ReachSettings(
             variables=self.variables,
             providers=self.providers,
             key_variables=self.key_variables,
@@ -113,11 +131,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         )
 
     def search_row_of(self, model: str) -> SearchEngine | None:
-        """That of `search/NAME`; None where nobody has it, and for the corpus."""
+        """Returns the engine of `search/NAME`; None if there is none, and for the corpus."""
         return row_of(model, self.searches, self.others.search)
 
     def lane_of(self, model: str) -> Lane:
-        """The declared lane, else the default one under this name: for a model, what the flags say."""
+        """Returns the declared lane of a model, else the default lane under its name."""
         declared = self._declared(model)
         if declared is None and is_host(model):
             # What was declared for every host, of which each has a lane of its own.
@@ -133,25 +151,26 @@ class Settings(Struct, frozen=True, kw_only=True):
         return next((lane for lane in self.lanes if lane.model == model), None)
 
     def whole_lane_of(self, model: str) -> Lane:
-        """What all keys of a model may send together: each may send what its lane declares."""
+        """Returns the quota of all keys of a model together: each key has the declared quota."""
         lane, keys = self.lane_of(model), len(self.key_variables.get(model, ("",)))
         declared = ((name, getattr(lane, name)) for name in ("rpm", "tpm", "itpm", "otpm", "concurrency"))
         whole = structs.replace(lane, **{name: amount * keys for name, amount in declared if amount is not None})
         return capped_by_files(whole)
 
     def price_table(self) -> Prices:
+        """Returns the bundled prices, replaced by those of these settings."""
         bundled = bundled_prices()
         models = {**bundled.models, **search_prices()}
         table = structs.replace(bundled, models=models, others=self._price_by_others, output_max=self.output_max)
         return table.replaced_by(self.prices)
 
     def facts_of(self, model: str) -> Facts:
-        """What is known of a model's answers: by the configuration, else by the table."""
+        """Returns the facts about a model's answers, from the configuration, else from the table."""
         return self.models.get(model, Facts()).over(bundled_models().of(model))
 
     def output_max(self, model: str) -> int | None:
-        """The most tokens of an answer to a call that sets no max_tokens; None: nobody knows. Some protocols send a
-        max_tokens all the same."""
+        """Returns the longest answer, in tokens, to a call without max_tokens; None: not known. Some protocols
+        always send a max_tokens."""
         if is_search(model) or is_page(model):
             return None
         try:
@@ -160,12 +179,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             sent = None
         return self.facts_of(model).max_output if sent is None else sent
 
-    def _price_by_others(self, model: str) -> Listed | None:
-        """What a search costs by the row of somebody's package, which says itself when that was so."""
+    def _price_by_others(self, model: str) -> ListedPrice | None:
+        """Returns a search's price from another package's row, which has its own date."""
         row = self.search_row_of(model) if is_search(model) else None
-        return None if row is None else Listed(price_of(row))
+        return None if row is None else ListedPrice(price_of(row))
 
     def cache_folder(self) -> Path:
+        """The cache's folder."""
         return self.cache if self.cache is not None else default_cache_folder(self.variables)
 
 

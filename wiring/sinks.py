@@ -1,17 +1,17 @@
-"""Where outcomes go besides a run's own folder: a sink that somebody else's package offers, held to its word.
+"""Sinks of other packages, which receive outcomes besides a run's own folder.
 
-Whatever such a sink raises becomes its fault, which ends the run as a full disk does; what was written before stands.
+An exception in such a sink becomes its fault, which ends the run as a full disk does; what was written before stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..engine.addresses import with_shown_addresses
 from ..engine.call import Outcome
 from ..engine.fault import LocalFault
+from ..engine.page_urls import with_shown_addresses
 from ..engine.sink import Sink
-from .others import SINKS, Others, in_one_line
+from .plugins import SINKS, Others, in_one_line
 
 
 def open_sink(told: str) -> OpenedSink:
@@ -40,7 +40,7 @@ def opened_sink(told: str, others: Others) -> OpenedSink:
 
 
 class OpenedSink:
-    """Somebody's sink. Never raises but from `close` as a context manager: what is wrong stands in `fault`."""
+    """Another package's open sink. Its errors are kept in `fault`; only `close` as a context manager raises them."""
 
     def __init__(self, whose: str, sink: Sink) -> None:
         self._whose = whose
@@ -60,11 +60,13 @@ class OpenedSink:
             raise self.fault
 
     def write(self, outcome: Outcome) -> None:
-        # Once it has failed nothing more is written: what came after would stand behind a gap.
+        """Gives an outcome to the sink, unless it has failed."""
+        # After a failure nothing more is written, since it would follow a gap.
         if self.fault is None:
             self._hold(lambda: self._sink.write(outcome))
 
     def flush(self) -> None:
+        """Makes everything written safe against a kill."""
         if self.fault is None:
             self._hold(self._sink.flush)
 
@@ -91,7 +93,7 @@ class OpenedSink:
 
 
 class InTurn:
-    """Two sinks as one: what is safe in the first is then given to the second."""
+    """Writes to two sinks: the second gets what the first has saved."""
 
     def __init__(self, first: Sink, second: Sink) -> None:
         self._first = first

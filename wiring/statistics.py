@@ -1,4 +1,4 @@
-"""What an engine is doing at one moment, in plain numbers, for whoever watches it from outside.
+"""The state of an engine at one moment, in plain numbers, for monitoring. Nothing is counted for it in between.
 
 Read off when it is asked for: nothing is counted meanwhile. What happened so far, events tell.
 """
@@ -9,37 +9,50 @@ import asyncio
 
 from msgspec import Struct
 
-from ..engine.money import Purse
+from ..engine.attempts.money import CostBudget
 from ..engine.scheduler import Scheduler
 
 
 class LaneStatistics(Struct, frozen=True):
-    """One model's or search engine's lane. Requests and tokens are those of the last minute. `waits_for`: what holds up
-    the next call (requests, tokens, pause…), empty where nothing does; `stopped`: why nothing more is sent, if so."""
+    """The state of one model's or search engine's lane at one moment."""
 
     model: str
+    """The model or engine."""
     in_flight: int
+    """Calls in flight."""
     queued: int
+    """Calls that wait."""
     concurrency: int
+    """Calls that may be in flight."""
     requests: int
+    """Requests of the last minute."""
     input_tokens: int
+    """Input tokens of the last minute."""
     output_tokens: int
+    """Output tokens of the last minute."""
     waits_for: str = ""
+    """What holds up the next call: requests, tokens, pause…; empty: nothing."""
     stopped: str = ""
+    """Why it sends nothing more; empty: it does."""
 
 
 class Statistics(Struct, frozen=True):
-    """Dollars are those of the engine's whole life; `hosts` is how many hosts of pages it remembers."""
+    """The state of an engine at one moment."""
 
     lanes: tuple[LaneStatistics, ...]
+    """Each lane."""
     in_flight: int
+    """Calls in flight."""
     hosts: int
+    """Hosts of pages that it remembers."""
     spent: float
+    """Dollars spent by this engine."""
     reserved: float
+    """Dollars reserved for what is in flight."""
 
 
-def statistics_of(scheduler: Scheduler, purse: Purse) -> Statistics:
-    """For the loop that the engine runs in, whose time its ledgers count in."""
+def statistics_of(scheduler: Scheduler, purse: CostBudget) -> Statistics:
+    """Returns the state of an engine. Call it in the engine's loop, whose clock the ledgers use."""
     now = asyncio.get_running_loop().time()
     lanes = []
     for model, route in scheduler.routes.items():

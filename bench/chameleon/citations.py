@@ -1,6 +1,6 @@
-"""What an answer cites: numbers in brackets in all their forms, and addresses written out.
+"""The citations of an answer: numbers in brackets in all their forms, and written addresses.
 
-Owns how they are matched to what was retrieved for the turn, and what matches nothing. Pure; knows no prompt's text.
+Owns how they are matched to the turn's retrieved pages, and what matches none. Pure; knows no prompt.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from ...engine.addresses import normalised_url
+from ...engine.page_urls import normalised_url
 
 _OPEN, _CLOSE = "[\\[【]", "[\\]】]"
 _DASH = "[-‐‑–—]"
@@ -35,20 +35,20 @@ _PAIRS = {")": "(", "]": "["}
 _INVALID_MAX = 50
 
 
-class Cited(Struct, frozen=True):
-    """`urls` as they were retrieved, in order of first mention. `invalid` are numbers and addresses as written that
-    stand for nothing that was shown."""
+class Citations(Struct, frozen=True):
+    """The citations of an answer. `urls` are retrieved addresses, in order of first mention. `invalid` are numbers and
+    addresses, as written, of nothing that was shown."""
 
     urls: tuple[str, ...] = ()
     invalid: tuple[str, ...] = ()
 
 
-def cited_in(text: str, retrieved: Sequence[str], shown: Iterable[int], aliases: Sequence[str] = ()) -> Cited:
-    """The citations of an answer. `shown` are the numbers, from 1, of the pages that stood in the prompt; `aliases`
-    the addresses that the retrieved ones led to, in their order.
+def cited_in(text: str, retrieved: Sequence[str], shown: Iterable[int], aliases: Sequence[str] = ()) -> Citations:
+    """Returns the citations of an answer. `shown` are the numbers, from 1, of the pages in the prompt; `aliases` are
+    the final addresses of the retrieved ones, in the same order.
 
-    Where an answer says itself which address a number means, in a list at its end or a link, that address counts,
-    provided that it was retrieved.
+    Where the answer itself assigns an address to a number, in a list at its end or a link, that address counts if it
+    was retrieved.
     """
     places = _places(retrieved, aliases)
     visible = set(shown)
@@ -66,7 +66,7 @@ def cited_in(text: str, retrieved: Sequence[str], shown: Iterable[int], aliases:
             invalid[mention if isinstance(mention, str) else f"[{mention}]"] = None
         else:
             urls[retrieved[place]] = None
-    return Cited(tuple(urls), tuple(invalid)[:_INVALID_MAX])
+    return Citations(tuple(urls), tuple(invalid)[:_INVALID_MAX])
 
 
 def _places(retrieved: Sequence[str], aliases: Sequence[str]) -> dict[str, int]:
@@ -79,7 +79,7 @@ def _places(retrieved: Sequence[str], aliases: Sequence[str]) -> dict[str, int]:
 
 
 def _own_numbering(text: str, places: dict[str, int]) -> dict[int, int]:
-    """Numbers that the answer defines by an address: a list of footnotes, or a link on the number."""
+    """Returns the numbers to which the answer assigns an address, in a list of footnotes or by a link."""
     own: dict[int, int] = {}
     defined = [(match[1], match[2]) for pattern in (_FOOTNOTE, _LINK) for match in pattern.finditer(text)]
     for number, words in defined:
@@ -97,7 +97,7 @@ def _value(number: str) -> int:
 
 
 def _numbers(text: str) -> list[tuple[int, int]]:
-    """Every number in brackets, where it stands first, ranges written out."""
+    """Returns every number in brackets at its first place, with ranges expanded."""
     ranges: dict[int, int] = {}
     for match in _RANGE_OF_GROUPS.finditer(text):
         for number in _spread(match[1], match[2]):
@@ -122,8 +122,8 @@ def _urls(text: str) -> list[tuple[int, str]]:
 
 
 def _trimmed(url: str) -> str:
-    """Without the punctuation of the sentence around it. A closing bracket belongs to the address where it was opened
-    in it."""
+    """Returns the address without the punctuation of the surrounding sentence. A closing bracket belongs to the address
+    if it was opened within it."""
     # A markdown link on an address: [https://a.example](https://a.example).
     url = url.split("](", 1)[0]
     count = {bracket: url.count(bracket) for bracket in "()[]"}

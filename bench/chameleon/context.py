@@ -1,7 +1,7 @@
-"""What of history and pages a prompt has room for: the oldest history goes first, then pages from the last.
+"""Fits history and pages into a prompt: the oldest history is cut first, then pages from the last.
 
-Tokens are estimated from characters and their script as the engine does, by the ratio that no answer has changed, so
-that a prompt is the same on every machine. Owns the order of cutting; knows no model.
+Tokens are estimated from characters and their script as in the engine, but by a fixed ratio, so that a prompt is the
+same on every machine. Owns the order of cutting; knows no model.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from ...engine.attempts.estimate import TOKENS_PER_CHAR, surplus_of, weight_of
 from ...engine.call import Message
-from ...engine.estimate import TOKENS_PER_CHAR, surplus_of, weight_of
-from .prompts import Exchange, JudgePrompt, Source, answer_messages, judge_message, sources_text
+from .prompts import JudgePrompt, PastTurn, ShownPage, answer_messages, judge_message, sources_text
 
 TITLE_MAX = 300
 
 
-class Cut(Struct, frozen=True, omit_defaults=True):
-    """What a turn's prompts had no room for. `pages` are the numbers of pages cut to their budget, `dropped` of those
-    left out; `history` and `judge_history` are how many turns, the oldest, the answer and the judge were not shown."""
+class PromptCuts(Struct, frozen=True, omit_defaults=True):
+    """What was cut from a turn's prompts. `pages` are the numbers of shortened pages, `dropped` of omitted ones;
+    `history` and `judge_history` are how many of the oldest turns the answer's and the judge's prompt omit."""
 
     pages: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
@@ -27,21 +27,22 @@ class Cut(Struct, frozen=True, omit_defaults=True):
     judge_history: int = 0
 
 
-class Shown(Struct, frozen=True):
-    """An answer prompt and what of its parts it shows."""
+class AnswerPrompt(Struct, frozen=True):
+    """An answer's prompt, with the sources and the number of turns that it contains."""
 
     messages: tuple[Message, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[ShownPage, ...]
     history: int
 
 
 def chars_for(tokens: int) -> int:
-    """Of a script of which a token has several; a character of a token weighs as much as these."""
+    """Returns how many characters of a light script fit in `tokens`; a character of a heavy script weighs as much as
+    several of these."""
     return int(tokens / TOKENS_PER_CHAR)
 
 
 def page_text(text: str, tokens: int) -> tuple[str, bool]:
-    """A page's text within its budget, and whether anything had to go."""
+    """Returns a page's text within its budget, and whether it was shortened."""
     text = text.strip()
     most = chars_for(tokens)
     kept = text[:most]
@@ -51,7 +52,7 @@ def page_text(text: str, tokens: int) -> tuple[str, bool]:
 
 
 def _first(text: str, most: int) -> str:
-    """As many of a text's characters as weigh no more than this."""
+    """Returns as many of a text's first characters as weigh at most `most`."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -60,12 +61,12 @@ def _first(text: str, most: int) -> str:
 
 
 def title_of(title: str, otherwise: str) -> str:
-    """In one line."""
+    """Returns a title, or `otherwise` if it is empty, in one line of limited length."""
     return (" ".join(title.split()) or " ".join(otherwise.split()))[:TITLE_MAX]
 
 
-def fit_answer(history: Sequence[Exchange], sources: Sequence[Source], question: str, tokens: int) -> Shown:
-    """The prompt for an answer of at most so many tokens, as far as leaving out history and pages can reach that."""
+def fit_answer(history: Sequence[PastTurn], sources: Sequence[ShownPage], question: str, tokens: int) -> AnswerPrompt:
+    """Returns the prompt for an answer within `tokens`, as far as omitting history and pages can achieve that."""
     messages = answer_messages(history, sources_text(sources), question)
     sizes = [weight_of(message.words) for message in messages]
     excess = sum(sizes) - chars_for(tokens)
@@ -80,13 +81,13 @@ def fit_answer(history: Sequence[Exchange], sources: Sequence[Source], question:
         excess -= before - weight_of(sources_text(listed[-2:-1]))
         listed.pop()
     kept = history[forgotten:]
-    return Shown(answer_messages(kept, sources_text(listed), question), tuple(listed), len(kept))
+    return AnswerPrompt(answer_messages(kept, sources_text(listed), question), tuple(listed), len(kept))
 
 
 def fit_judge(
-    prompt: JudgePrompt, topic: str, history: Sequence[Exchange], question: str, answer: str, tokens: int
+    prompt: JudgePrompt, topic: str, history: Sequence[PastTurn], question: str, answer: str, tokens: int
 ) -> tuple[tuple[Message, ...], int]:
-    """The judge's prompt, and how much of the history it shows."""
+    """Returns the judge's prompt, and how many turns of history it contains."""
     most = chars_for(tokens)
     kept = list(history) if prompt == "extended" else []
     # What is left out changes the labels of the rest, which weigh nothing beyond their number.

@@ -1,8 +1,8 @@
 """One conversation with one model: its turns in order, each a retrieval, an answer and a judgement.
 
-Owns what may overlap. What a turn reads does not depend on the conversation, so that the next turn's is retrieved while
-this one is answered and judged; a judgement gates no answer, so that the next turn is answered meanwhile. One turn
-ahead and one behind, never more; lines come in the order of the turns. Knows no file.
+Owns what may overlap. A turn's retrieval does not depend on the conversation, so the next one runs while this turn is
+answered and judged; an answer depends on no judgement, so the next turn is answered meanwhile. At most one turn ahead
+and one behind; lines are written in the order of the turns. Knows no file.
 """
 
 from __future__ import annotations
@@ -15,92 +15,101 @@ from typing import Any, NamedTuple, TypeVar
 from msgspec import Struct
 
 from ...engine.call import Call
-from ...engine.pairs import Pair
+from ...engine.runs.pairs import Pair
+from ..evaluation.outside import CallCosts, Outside
 from .context import fit_answer
 from .dataset import Conversation
-from .judge import Judge, Judged
-from .outside import Outside, Spent
-from .prompts import Exchange, sources_text
+from .judge import JudgeResult, TurnJudge
+from .prompts import PastTurn, sources_text
 from .records import Record
-from .retrieval import Failed, Retrieval, Wanted, retrieve
-from .samples import Sample
-from .turn import Answered, failure_of, record_of
+from .retrieval import FailedStep, RetrievalSettings, TurnRetrieval, retrieve
+from .samples import TurnRanks
+from .turn import TurnAnswer, failure_of, record_of
 
 _T = TypeVar("_T")
 
 
-class Turn(NamedTuple):
-    """A question in its place, from 1."""
+class ScriptTurn(NamedTuple):
+    """A question with its number, from 1."""
 
     number: int
     question: str
-    sample: Sample
+    sample: TurnRanks
 
 
-class Held(NamedTuple):
-    """A turn that was held in an earlier part of the run. `dropped` are the pages that its prompt had no room for."""
+class RecordedTurn(NamedTuple):
+    """A turn recorded in an earlier part of the run. `dropped` are the pages that its prompt had no room for."""
 
     question: str
     answer: str
     dropped: tuple[int, ...] = ()
 
 
-class Script(Struct, frozen=True):
-    """What is asked in one conversation, and what of it has been answered already, by the turns' numbers."""
+class ConversationScript(Struct, frozen=True):
+    """The questions of one conversation, and the turns that were answered before, by number."""
 
     conversation: Conversation
-    turns: tuple[Turn, ...]
-    held: Mapping[int, Held] = {}
+    turns: tuple[ScriptTurn, ...]
+    held: Mapping[int, RecordedTurn] = {}
 
 
-class Manner(Struct, frozen=True):
-    """How one pair's conversations are held. `tokens` is what an answer's prompt may have."""
+class ConversationSettings(Struct, frozen=True):
+    """How one pair's conversations are held. `tokens` is the budget of an answer's prompt."""
 
     pair: Pair
-    wanted: Wanted
+    wanted: RetrievalSettings
     tokens: int
     max_tokens: int | None = None
     keeps_pages: bool = False
 
 
-class _Ended(NamedTuple):
-    """Where and why a conversation can't go on."""
+class _FailedTurn(NamedTuple):
+    """The turn at which a conversation can't continue, and why."""
 
-    turn: Turn
-    found: Retrieval
-    failed: Failed
+    turn: ScriptTurn
+    found: TurnRetrieval
+    failed: FailedStep
 
 
-class Talk:
-    """A conversation being held. `keep` writes a turn's line; `unrecorded` is what stands in none."""
+class ConversationDriver:
+    """Holds one conversation. `keep` writes a turn's line; `unrecorded` is the cost of turns without a line."""
 
     def __init__(
-        self, outside: Outside, manner: Manner, judge: Judge, script: Script, keep: Callable[[Record], None]
+        self,
+        outside: Outside,
+        manner: ConversationSettings,
+        judge: TurnJudge,
+        script: ConversationScript,
+        keep: Callable[[Record], None],
     ) -> None:
         self._outside = outside
         self._manner = manner
         self._judge = judge
         self._script = script
         self._keep = keep
-        self._open: dict[int, Spent] = {}
-        self._exchanges: dict[int, Exchange] = {}
+        self._open: dict[int, CallCosts] = {}
+        self._exchanges: dict[int, PastTurn] = {}
         self._under_way: set[asyncio.Task[Any]] = set()
-        self._ended: _Ended | None = None
+        self._ended: _FailedTurn | None = None
 
     def __repr__(self) -> str:
-        done = len(self._exchanges)
-        return f"<Talk [{self._script.conversation.id} with {self._manner.pair}: {done} of {len(self._script.turns)}]>"
+        turns = f"{len(self._exchanges)} of {len(self._script.turns)} turns"
+        return f"<ConversationDriver [{self.id} with {self._manner.pair}: {turns}]>"
+
+    @property
+    def id(self) -> str:
+        return self._script.conversation.id
 
     @property
     def unrecorded(self) -> float:
-        """What the calls of turns cost that got no line, since the run stopped before."""
+        """Returns the cost of turns that have no line because the run stopped before."""
         return sum(spent.cost or 0.0 for spent in self._open.values())
 
-    async def hold(self) -> None:
-        """To the end, or to the first turn that fails for good: the later ones are not asked then. Raises Stopped where
-        a lane sends nothing more, once everything in flight has ended."""
+    async def run(self) -> None:
+        """Holds the conversation to its end, or to the first turn that fails for good; later turns are then not asked.
+        Raises Stopped where a lane is stopped, once everything in flight has ended."""
         try:
-            await self._hold()
+            await self._run()
         except asyncio.CancelledError:
             for task in self._under_way:
                 task.cancel()
@@ -112,7 +121,7 @@ class Talk:
             if self._ended is not None:
                 self._fail(*self._ended)
 
-    async def _hold(self) -> None:
+    async def _run(self) -> None:
         await self._remember()
         missing = [turn for turn in self._script.turns if turn.number not in self._exchanges]
         retrieving = self._begin(self._retrieve(missing[0])) if missing else None
@@ -122,14 +131,14 @@ class Talk:
             found = await retrieving
             retrieving = self._begin(self._retrieve(following)) if following and found.failed is None else None
             answered = found.failed or await self._answer(turn, found)
-            # The line of the turn before stands first; where that turn failed, this one is held.
+            # The line of the previous turn comes first; if that turn failed, this one is dropped.
             if judging is not None and not await judging:
                 return
-            if isinstance(answered, Failed):
-                self._ended = _Ended(turn, found, answered)
+            if isinstance(answered, FailedStep):
+                self._ended = _FailedTurn(turn, found, answered)
                 return
             sources = sources_text(answered.shown.sources) if self._manner.keeps_pages else ""
-            self._exchanges[turn.number] = Exchange(turn.question, answered.said, sources)
+            self._exchanges[turn.number] = PastTurn(turn.question, answered.said, sources)
             judging = self._begin(self._judge_of(turn, found, answered))
         if judging is not None:
             await judging
@@ -147,14 +156,14 @@ class Talk:
         if not task.cancelled():
             task.exception()
 
-    async def _retrieve(self, turn: Turn) -> Retrieval:
-        spent = self._open[turn.number] = Spent()
+    async def _retrieve(self, turn: ScriptTurn) -> TurnRetrieval:
+        spent = self._open[turn.number] = CallCosts()
         topic = self._script.conversation.topic
         return await retrieve(self._outside, self._manner.wanted, topic, turn.question, turn.sample.query, spent)
 
     async def _remember(self) -> None:
-        """What was answered in an earlier part of the run. Old pages that are shown again stand in no record: they are
-        retrieved anew, from the cache."""
+        """Restores the turns answered in an earlier part of the run. Old pages that are shown again are in no record,
+        so they are retrieved again from the cache."""
         for turn in self._script.turns:
             held = self._script.held.get(turn.number)
             if held is None:
@@ -164,15 +173,15 @@ class Talk:
                 found = await self._retrieve(turn)
                 del self._open[turn.number]
                 sources = sources_text(source for source in found.sources if source.number not in held.dropped)
-            self._exchanges[turn.number] = Exchange(held.question, held.answer, sources)
+            self._exchanges[turn.number] = PastTurn(held.question, held.answer, sources)
 
-    def _history(self, turn: Turn) -> Sequence[Exchange]:
-        """The turns before this one. A refusal without words of the model's own is left out: no provider takes an empty
-        message, and a filter's is not the model's."""
+    def _history(self, turn: ScriptTurn) -> Sequence[PastTurn]:
+        """Returns the turns before this one. A refusal without text of the model is omitted: providers reject empty
+        messages, and a filter's text is not the model's."""
         earlier = (self._exchanges.get(number) for number in range(1, turn.number))
         return [exchange for exchange in earlier if exchange is not None and exchange.answer.strip()]
 
-    async def _answer(self, turn: Turn, found: Retrieval) -> Answered | Failed:
+    async def _answer(self, turn: ScriptTurn, found: TurnRetrieval) -> TurnAnswer | FailedStep:
         manner, history = self._manner, self._history(turn)
         shown = fit_answer(history, found.sources, turn.question, manner.tokens)
         call = Call(
@@ -185,35 +194,35 @@ class Talk:
         outcome = await self._outside.ask(call)
         self._open[turn.number].add_call(outcome)
         if outcome.failure is not None:
-            return Failed("answer", outcome.failure.kind, outcome.failure.detail)
+            return FailedStep("answer", outcome.failure.kind, outcome.failure.detail)
         assert outcome.reply is not None
-        return Answered(outcome.reply, outcome.latency_ms, shown, len(history) - shown.history)
+        return TurnAnswer(outcome.reply, outcome.latency_ms, shown, len(history) - shown.history)
 
-    async def _judge_of(self, turn: Turn, found: Retrieval, answered: Answered) -> bool:
-        """Judge an answer and write its line; whether it could be judged."""
-        spent, judged = self._open[turn.number], Judged()
+    async def _judge_of(self, turn: ScriptTurn, found: TurnRetrieval, answered: TurnAnswer) -> bool:
+        """Judges an answer and writes its line; returns whether it could be judged."""
+        spent, judged = self._open[turn.number], JudgeResult()
         # A refusal takes no stance, and no judge is needed to say so.
         if not answered.reply.refused:
             sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
             topic = self._script.conversation.topic
-            # Of old pages a judge sees nothing: it reads what was said.
+            # A judge is never shown pages, only questions and answers.
             judged = await self._judge.judge(topic, self._history(turn), turn.question, answered.said, sample, spent)
         if judged.failed is not None:
-            self._ended = _Ended(turn, found, judged.failed)
+            self._ended = _FailedTurn(turn, found, judged.failed)
             return False
         self._write(turn, record_of(self._place(turn), found, answered, judged, spent))
         return True
 
-    def _fail(self, turn: Turn, found: Retrieval, failed: Failed) -> None:
-        """The line of a turn that failed for good. It bears the cost of what was asked ahead too, which has no other
-        line to stand in: that is cached, and costs nothing when the turn is tried again."""
+    def _fail(self, turn: ScriptTurn, found: TurnRetrieval, failed: FailedStep) -> None:
+        """Writes the line of a turn that failed for good. Its cost includes calls made ahead, which have no other line:
+        they are cached, and cost nothing when the turn is tried again."""
         spent = self._open[turn.number]
         for number in [number for number in self._open if number != turn.number]:
             spent.add_unrecorded(self._open.pop(number))
         self._write(turn, failure_of(self._place(turn), found, failed, spent))
 
-    def _place(self, turn: Turn) -> Record:
-        """The fields that say which turn it is."""
+    def _place(self, turn: ScriptTurn) -> Record:
+        """Returns a record with the fields that identify the turn."""
         conversation, pair = self._script.conversation, self._manner.pair
         return Record(
             id=f"{conversation.id}/{turn.number}",
@@ -229,6 +238,6 @@ class Talk:
             temperature=pair.temperature,
         )
 
-    def _write(self, turn: Turn, record: Record) -> None:
+    def _write(self, turn: ScriptTurn, record: Record) -> None:
         del self._open[turn.number]
         self._keep(record)

@@ -1,7 +1,7 @@
 """Conversations: topics with their questions, checked, named, digested and selected.
 
-Owns what counts as well-formed, how a conversation without an id gets one, and which are the first N. Texts are kept
-to the letter. Knows no prompt; in which order questions are asked: order. How files look: dataset_file.
+Owns what is well-formed, the ids of conversations without one, and which are the first N. Texts are kept unchanged.
+Knows no prompt; `order` decides the order of questions and `dataset_file` reads files.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...engine.data_file import DatasetError as DatasetError
-from ...engine.data_file import field, kind_of, shown
-from .dataset_file import Entry, entries_of
+from ...engine.runs.data_file import DatasetError as DatasetError
+from ...engine.runs.data_file import field, kind_of, shown
+from .dataset_file import FileEntry, entries_of
 
 ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand before slashes in records
 _SLUG_MAX = 60
@@ -27,7 +27,7 @@ _TEXT_MAX = 20_000
 
 
 class Conversation(Struct, frozen=True):
-    """One topic and the questions on it, as written. `kinds` has one name a question, or none at all."""
+    """One topic and the questions on it, as written. `kinds` has one name for each question, or none at all."""
 
     id: str
     domain: str
@@ -38,11 +38,11 @@ class Conversation(Struct, frozen=True):
     kinds: tuple[str, ...] = ()
 
 
-class Dataset(Struct, frozen=True):
-    """Conversations in the order of their files. A selection keeps the digest of the whole set that it was taken from,
-    and so does `samples`, which tells identical prompts apart.
+class ConversationSet(Struct, frozen=True):
+    """Conversations in the order of their files. A selection keeps the digest and the `whole` of the set that it was
+    taken from.
 
-    `digest` is the SHA-256 of the canonical JSON of every conversation by its id, in whatever order they stand.
+    `digest` is the SHA-256 of the canonical JSON of every conversation by id, so it does not depend on their order.
     """
 
     name: str
@@ -54,30 +54,30 @@ class Dataset(Struct, frozen=True):
         return sum(min(len(each.questions), most or len(each.questions)) for each in self.conversations)
 
 
-def load(path: Path) -> Dataset:
-    """Read one object, a list, JSON lines, a CSV, or a folder of such files."""
+def load(path: Path) -> ConversationSet:
+    """Reads one object, a list, JSON lines, a CSV, or a folder of such files."""
     return build(path.resolve().stem, entries_of(path))
 
 
-def build(name: str, entries: Iterable[Entry]) -> Dataset:
-    """The data set of conversations in the paper's shape."""
+def build(name: str, entries: Iterable[FileEntry]) -> ConversationSet:
+    """Returns the data set of conversations in the paper's shape."""
     read = [(entry, _conversation(entry)) for entry in entries]
     if not read:
         raise DatasetError(f"{name}: expected at least one conversation, came none")
     named = _named(read)
-    return Dataset(name, _digest(named), named, named)
+    return ConversationSet(name, _digest(named), named, named)
 
 
-def select(dataset: Dataset, conversations: int | None = None) -> Dataset:
-    """The first N in an order that takes the domains in turn, so that a first look sees all of them."""
+def select(dataset: ConversationSet, conversations: int | None = None) -> ConversationSet:
+    """Returns the first N conversations, taking the domains in turn, so that a small selection includes all of them."""
     if conversations is not None and conversations < 1:
         raise DatasetError(f"conversations ({conversations}) must be >= 1")
     return msgspec.structs.replace(dataset, conversations=tuple(by_domains(dataset.conversations)[:conversations]))
 
 
 def by_domains(conversations: Sequence[Conversation]) -> list[Conversation]:
-    """The first of every domain, in the order in which the domains come first, then the second of every one, and so
-    on."""
+    """Returns the first conversation of every domain, in order of first appearance, then the second of every domain,
+    and so on."""
     places: Counter[str] = Counter()
     rounds = []
     first: dict[str, int] = {}
@@ -89,7 +89,7 @@ def by_domains(conversations: Sequence[Conversation]) -> list[Conversation]:
 
 
 def content_of(conversation: Conversation) -> dict[str, Any]:
-    """A conversation in the paper's shape."""
+    """Returns a conversation in the paper's shape."""
     content: dict[str, Any] = {
         "topic": conversation.topic,
         "domain": conversation.domain,
@@ -103,7 +103,7 @@ def content_of(conversation: Conversation) -> dict[str, Any]:
 
 
 def slug_of(text: str) -> str:
-    """Letters and digits of any script, in lower case, with dashes between; cut between words."""
+    """Returns the text's letters and digits of any script, in lower case, with dashes between, cut between words."""
     words = re.findall(r"[^\W_]+", text.casefold())
     slug = ""
     for word in words:
@@ -114,7 +114,7 @@ def slug_of(text: str) -> str:
     return slug[:_SLUG_MAX] or "conversation"
 
 
-def _conversation(entry: Entry) -> Conversation:
+def _conversation(entry: FileEntry) -> Conversation:
     content, where = entry.content, entry.where
     if not isinstance(content, dict):
         raise DatasetError(f"{where}: expected an object, came {kind_of(content)}")
@@ -172,9 +172,9 @@ def _text(value: Any, where: str, *, may_be_empty: bool = False) -> str:
     return value
 
 
-def _named(read: Sequence[tuple[Entry, Conversation]]) -> tuple[Conversation, ...]:
-    """With an id for each: its own, else its file's, else its topic's words. Where several come to one name, what they
-    hold tells them apart, wherever in the file they stand; only of two alike the later gets a number."""
+def _named(read: Sequence[tuple[FileEntry, Conversation]]) -> tuple[Conversation, ...]:
+    """Returns the conversations with an id each: its own, else its file's, else its topic's words. Equal names get a
+    hash of the content, independent of the position in the file; of equal contents the later gets a number."""
     places: dict[str, str] = {}
     for entry, conversation in read:
         if conversation.id and (first := places.setdefault(conversation.id, entry.where)) != entry.where:

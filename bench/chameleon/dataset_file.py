@@ -1,7 +1,6 @@
-"""Files of conversations: one object, a list, JSON lines, a CSV with a conversation a row, or a folder of these.
+"""Files of conversations: one object, a list, JSON lines, a CSV with a conversation for each row, or a folder of these.
 
-Owns the files' shapes and where in them an entry stands. What makes a conversation well-formed is the data set's to
-say.
+Owns the files' shapes and the positions of their entries. `dataset` decides what is well-formed.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...engine.data_file import DatasetError, kind_of, parse, read_text
+from ...engine.runs.data_file import DatasetError, kind_of, parse, read_text
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -22,16 +21,16 @@ _FIELDS = ("id", "topic", "domain", "initial_belief", "debate_strength")
 _NAME_MAX = 60
 
 
-class Entry(NamedTuple):
-    """A conversation as it stands in a file, unread. `name` is the file's where it holds nothing else."""
+class FileEntry(NamedTuple):
+    """A conversation as it is in a file, unchecked. `name` is the file's if it holds nothing else."""
 
     content: Any
     where: str
     name: str = ""
 
 
-def entries_of(path: Path) -> Iterator[Entry]:
-    """Everything that a file or a folder holds, in order of files' names."""
+def entries_of(path: Path) -> Iterator[FileEntry]:
+    """Yields everything that a file or a folder holds, in order of file names."""
     if not path.is_dir():
         yield from _entries_of_file(path)
         return
@@ -42,7 +41,7 @@ def entries_of(path: Path) -> Iterator[Entry]:
         yield from _entries_of_file(file)
 
 
-def _entries_of_file(path: Path) -> Iterator[Entry]:
+def _entries_of_file(path: Path) -> Iterator[FileEntry]:
     suffix = path.suffix.lower()
     text = read_text(path)
     if suffix in _DELIMITERS:
@@ -53,21 +52,22 @@ def _entries_of_file(path: Path) -> Iterator[Entry]:
         yield from _of_json(parse(text, str(path)), path)
 
 
-def _of_json(root: Any, path: Path) -> Iterator[Entry]:
+def _of_json(root: Any, path: Path) -> Iterator[FileEntry]:
     if isinstance(root, list):
         for at, content in enumerate(root):
-            yield Entry(content, f"{path}: [{at}]")
+            yield FileEntry(content, f"{path}: [{at}]")
     elif isinstance(root, dict) and "questions" not in root and isinstance(root.get("conversations"), list):
         for at, content in enumerate(root["conversations"]):
-            yield Entry(content, f"{path}: conversations[{at}]")
+            yield FileEntry(content, f"{path}: conversations[{at}]")
     elif isinstance(root, dict):
-        yield Entry(root, str(path), path.stem)
+        yield FileEntry(root, str(path), path.stem)
     else:
         raise DatasetError(f"{path}: expected a conversation or a list of them, came {kind_of(root)}")
 
 
 def _is_lines(text: str) -> bool:
-    """Whether a file is JSON lines under another name: its first line is an object by itself, and another follows."""
+    """Returns whether a file is JSON lines under another name: its first line is a whole object, and another
+    follows."""
     first, _, rest = text.lstrip().partition("\n")
     if not rest.lstrip().startswith("{"):
         return False
@@ -77,17 +77,17 @@ def _is_lines(text: str) -> bool:
         return False
 
 
-def _lines(text: str, path: Path) -> Iterator[Entry]:
+def _lines(text: str, path: Path) -> Iterator[FileEntry]:
     # Only a newline ends a line here: JSON texts may hold the other characters that splitlines() splits at.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             where = f"{path} line {number}"
-            yield Entry(parse(line, where), where)
+            yield FileEntry(parse(line, where), where)
 
 
-def _rows(text: str, path: Path, delimiter: str) -> Iterator[Entry]:
-    """A row is a conversation: its first question, then the turns that follow. Its topic is its first question and its
-    domain the file, unless columns of these names say otherwise."""
+def _rows(text: str, path: Path, delimiter: str) -> Iterator[FileEntry]:
+    """Yields a conversation for each row: its first question, then the following turns. Its topic is its first question
+    and its domain the file, unless columns with these names exist."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: Sequence[str] | None = None
     is_first = True
@@ -105,12 +105,12 @@ def _rows(text: str, path: Path, delimiter: str) -> Iterator[Entry]:
         if is_first and _is_header(row):
             header = [cell.strip().casefold().replace(" ", "_") for cell in row]
         else:
-            yield Entry(_content_of_row(row, header, path.stem, where), where)
+            yield FileEntry(_content_of_row(row, header, path.stem, where), where)
         is_first = False
 
 
 def _is_header(row: Sequence[str]) -> bool:
-    """A header's cells are names: short, and none of them asks."""
+    """Returns whether all cells are names: short, and none is a question or a sentence."""
     return all(len(cell) <= _NAME_MAX and not cell.rstrip().endswith(("?", "？", ".", "!")) for cell in row)
 
 

@@ -1,8 +1,7 @@
-"""What a run will ask, cost and take, before any of it is sent: calls and tokens of every lane, from the least to the
-most that is likely.
+"""Predicts a run's calls, tokens, cost and time for every lane, from the least to the most that is likely.
 
-Questions and prompts are counted as they are; what nobody knows before (pages, answers, rationales) is assumed, and
-every assumption stands in one struct. Pure: is given lanes and prices, and looks into no cache.
+Questions and prompts are counted exactly; what is unknown before (pages, answers, rationales) is assumed, and all
+assumptions are in one struct. Pure: lanes and prices are passed in, and no cache is read.
 """
 
 from __future__ import annotations
@@ -12,25 +11,27 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ...engine.estimate import TOKENS_PER_CHAR, weight_of
+from ...engine.attempts.estimate import TOKENS_PER_CHAR, weight_of
+from ...engine.attempts.money import Price
 from ...engine.lane import Lane
-from ...engine.money import Price
-from ...engine.pairs import Pair
-from .asked import Asked
-from .dataset import Conversation, Dataset
+from ...engine.runs.pairs import Pair
+from .dataset import Conversation, ConversationSet
 from .order import places_in_order
 from .prompts import FIGURE_7, JUDGE, SYSTEM, query_prompt
+from .run_spec import ConversationSpec
 
 WEB = "web"
 # Characters of the words around sources and question, and around each turn of a history.
 _FRAME, _LABELS = 25, 12
 
 
-class Assumed(Struct, frozen=True):
-    """Each from the least to the most that is likely: tokens of an answer, of a query and of a judgement, the share of
-    results that are read and give text, how much of its budget a page's text fills, hops to a page (redirects, and a
-    host's robots.txt), and how many judgements are asked for twice. A heading is the characters of a page's title and
-    address."""
+class Assumptions(Struct, frozen=True):
+    """Assumed values, each from the least to the most that is likely.
+
+    Tokens of an answer, a query and a judgement; the share of results that give a text; the filled share of a page's
+    budget; hops to a page (redirects, and a host's robots.txt); the share of judgements asked for twice.
+    `heading_chars` are the characters of a page's title and address.
+    """
 
     answer: tuple[int, int] = (150, 600)
     query: tuple[int, int] = (6, 20)
@@ -43,87 +44,89 @@ class Assumed(Struct, frozen=True):
 
 
 class SearchTerms(Struct, frozen=True):
-    """How an engine counts: results of one request, and what a thousand requests cost."""
+    """How an engine counts: results of one request, and the price of a thousand requests."""
 
     results_a_request: int = 20
     dollars_per_1000: float | None = None
 
 
-ASSUMED, PLAIN = Assumed(), SearchTerms()
+ASSUMED, PLAIN = Assumptions(), SearchTerms()
 
 
-class Span(NamedTuple):
-    """From the least to the most."""
+class LikelyRange(NamedTuple):
+    """A range from the least to the most that is likely."""
 
     least: float
     most: float
 
-    def __add__(self, other: object) -> Span:
-        assert isinstance(other, Span)
-        return Span(self.least + other.least, self.most + other.most)
+    def __add__(self, other: object) -> LikelyRange:
+        assert isinstance(other, LikelyRange)
+        return LikelyRange(self.least + other.least, self.most + other.most)
 
 
-NOTHING = Span(0.0, 0.0)
+NOTHING = LikelyRange(0.0, 0.0)
 
 
 class LaneForecast(Struct, frozen=True):
     """One lane's part of the run. `cost` None: it has no price. `minutes` None: it declares no quota."""
 
     lane: str
-    calls: Span
-    input_tokens: Span = NOTHING
-    output_tokens: Span = NOTHING
-    cost: Span | None = None
-    minutes: Span | None = None
+    calls: LikelyRange
+    input_tokens: LikelyRange = NOTHING
+    output_tokens: LikelyRange = NOTHING
+    cost: LikelyRange | None = None
+    minutes: LikelyRange | None = None
 
 
-class Forecast(Struct, frozen=True):
-    """`turns` of all pairs together. `cost` is that of the lanes with a price, `unpriced` the others. `minutes` is the
-    slowest lane's, since all of them work side by side; `slowest` names it."""
+class ConversationForecast(Struct, frozen=True):
+    """The forecast of a run. `turns` counts those of all pairs. `cost` is that of the lanes with a price, `unpriced`
+    lists the others. Lanes work side by side, so `minutes` is that of the `slowest`."""
 
     turns: int
     conversations: int
     lanes: tuple[LaneForecast, ...]
-    cost: Span
+    cost: LikelyRange
     unpriced: tuple[str, ...]
-    minutes: Span | None
+    minutes: LikelyRange | None
     slowest: str | None
-    assumed: Assumed
+    assumed: Assumptions
 
 
 class _Load(Struct):
-    calls: Span = NOTHING
-    input: Span = NOTHING
-    output: Span = NOTHING
+    calls: LikelyRange = NOTHING
+    input: LikelyRange = NOTHING
+    output: LikelyRange = NOTHING
 
-    def add(self, calls: Span, tokens: Span, output: Span) -> None:
+    def add(self, calls: LikelyRange, tokens: LikelyRange, output: LikelyRange) -> None:
         self.calls += calls
         self.input += tokens
         self.output += output
 
 
 def forecast(
-    dataset: Dataset,
-    asked: Asked,
+    dataset: ConversationSet,
+    asked: ConversationSpec,
     lanes: Mapping[str, Lane],
     prices: Mapping[str, Price],
     search: SearchTerms = PLAIN,
-    assumed: Assumed = ASSUMED,
-) -> Forecast:
-    """`lanes` are those that a whole run may use (the quotas of all their keys), `web` among them; missing ones have no
-    quota."""
+    assumed: Assumptions = ASSUMED,
+) -> ConversationForecast:
+    """Returns the forecast. `lanes` have the quotas of a whole run (those of all keys), `web` among them; missing ones
+    have no quota."""
     if asked.max_tokens is not None:
         most = min(assumed.answer[1], asked.max_tokens)
         answer = (min(assumed.answer[0], most), most)
-        assumed = Assumed(answer, *(getattr(assumed, name) for name in Assumed.__struct_fields__ if name != "answer"))
+        assumed = Assumptions(
+            answer, *(getattr(assumed, name) for name in Assumptions.__struct_fields__ if name != "answer")
+        )
     loads: dict[str, _Load] = {}
     turns = 0
     for conversation in dataset.conversations:
         turns += _add_conversation(loads, conversation, asked, assumed)
-    retrievals = Span(turns * _retrievals(asked)[0], turns * _retrievals(asked)[1])
+    retrievals = LikelyRange(turns * _retrievals(asked)[0], turns * _retrievals(asked)[1])
     requests = -(-asked.pages // search.results_a_request)
-    loads[asked.search] = _Load(Span(retrievals.least * requests, retrievals.most * (requests + 1)))
-    pages = Span(
+    loads[asked.search] = _Load(LikelyRange(retrievals.least * requests, retrievals.most * (requests + 1)))
+    pages = LikelyRange(
         retrievals.least * asked.pages * assumed.pages_with_text[0] * assumed.hops[0],
         retrievals.most * asked.pages * assumed.hops[1],
     )
@@ -133,7 +136,7 @@ def forecast(
     costs = [each.cost for each in found if each.cost is not None]
     timed = [each for each in found if each.minutes is not None]
     slowest = max(timed, key=lambda each: (each.minutes or NOTHING).most, default=None)
-    return Forecast(
+    return ConversationForecast(
         turns=turns * len(asked.pairs),
         conversations=len(dataset.conversations) * len(asked.pairs),
         lanes=found,
@@ -145,25 +148,27 @@ def forecast(
     )
 
 
-def _retrievals(asked: Asked) -> tuple[int, int]:
-    """How often each turn is retrieved: once for all, or for each pair; a model that writes the same query at every
-    temperature has it searched once."""
+def _retrievals(asked: ConversationSpec) -> tuple[int, int]:
+    """Returns how often each turn is retrieved, least and most: once for all, or for each pair; a model that writes the
+    same query at every temperature has it searched once."""
     if asked.queries_by is not None:
         return 1, 1
     return len({pair.model for pair in asked.pairs}), len(asked.pairs)
 
 
-def _add_conversation(loads: dict[str, _Load], conversation: Conversation, asked: Asked, assumed: Assumed) -> int:
+def _add_conversation(
+    loads: dict[str, _Load], conversation: Conversation, asked: ConversationSpec, assumed: Assumptions
+) -> int:
     places = places_in_order(conversation, asked.turns, asked.order, asked.seed)
     asking = (asked.queries_by,) if asked.queries_by is not None else asked.pairs
-    one = Span(1, 1)
+    one = LikelyRange(1, 1)
     for number, place in enumerate(places):
         earlier = sum(weight_of(conversation.questions[other]) for other in places[:number]) * TOKENS_PER_CHAR
         question = weight_of(conversation.questions[place]) * TOKENS_PER_CHAR
         for by in asking:
             chars = weight_of(query_prompt(conversation.topic, conversation.questions[place]))
             load = loads.setdefault(by.model, _Load())
-            load.add(one, _both(chars * TOKENS_PER_CHAR), Span(*assumed.query))
+            load.add(one, _both(chars * TOKENS_PER_CHAR), LikelyRange(*assumed.query))
         for pair in asked.pairs:
             _add_turn(loads, pair, number, earlier, question, asked, assumed)
     return len(places)
@@ -175,33 +180,33 @@ def _add_turn(
     before: int,
     earlier: float,
     question: float,
-    asked: Asked,
-    assumed: Assumed,
+    asked: ConversationSpec,
+    assumed: Assumptions,
 ) -> None:
-    """One answer and its judgement. `before` turns have asked questions of `earlier` tokens."""
+    """Adds one answer and its judgement; the `before` previous turns have questions of `earlier` tokens."""
     sources = _sources(asked, assumed)
     labels = before * _LABELS * TOKENS_PER_CHAR
-    history = Span(*(earlier + labels + before * answer for answer in assumed.answer))
-    kept = Span(sources.least * before, sources.most * before) if asked.keeps_pages else NOTHING
+    history = LikelyRange(*(earlier + labels + before * answer for answer in assumed.answer))
+    kept = LikelyRange(sources.least * before, sources.most * before) if asked.keeps_pages else NOTHING
     prompt = history + kept + sources + _both((len(SYSTEM) + _FRAME) * TOKENS_PER_CHAR + question)
     most = asked.tokens[pair.model]
     loads.setdefault(pair.model, _Load()).add(
-        Span(1, 1), Span(min(prompt.least, most), min(prompt.most, most)), Span(*assumed.answer)
+        LikelyRange(1, 1), LikelyRange(min(prompt.least, most), min(prompt.most, most)), LikelyRange(*assumed.answer)
     )
     is_extended = asked.judge_prompt == "extended"
     fixed = (len(JUDGE if is_extended else FIGURE_7) + _FRAME) * TOKENS_PER_CHAR + question
-    read = _both(fixed) + Span(*assumed.answer) + (history if is_extended else NOTHING)
+    read = _both(fixed) + LikelyRange(*assumed.answer) + (history if is_extended else NOTHING)
     least, most_often = (1 + share for share in assumed.repaired)
     loads.setdefault(asked.judge, _Load()).add(
-        Span(least, most_often),
-        Span(read.least * least, min(read.most, asked.tokens[asked.judge]) * most_often),
-        Span(assumed.judgement[0] * least, assumed.judgement[1] * most_often),
+        LikelyRange(least, most_often),
+        LikelyRange(read.least * least, min(read.most, asked.tokens[asked.judge]) * most_often),
+        LikelyRange(assumed.judgement[0] * least, assumed.judgement[1] * most_often),
     )
 
 
-def _sources(asked: Asked, assumed: Assumed) -> Span:
+def _sources(asked: ConversationSpec, assumed: Assumptions) -> LikelyRange:
     heading = assumed.heading_chars * TOKENS_PER_CHAR
-    return Span(
+    return LikelyRange(
         *(
             asked.pages * share * (heading + filled * asked.page_tokens)
             for share, filled in zip(assumed.pages_with_text, assumed.page_filled, strict=True)
@@ -209,13 +214,15 @@ def _sources(asked: Asked, assumed: Assumed) -> Span:
     )
 
 
-def _both(amount: float) -> Span:
-    return Span(amount, amount)
+def _both(amount: float) -> LikelyRange:
+    return LikelyRange(amount, amount)
 
 
 def _lane(name: str, load: _Load, lane: Lane | None, price: Price | None) -> LaneForecast:
-    cost = None if price is None else Span(*(price.of(*each) for each in zip(load.input, load.output, strict=True)))
-    calls = Span(round(load.calls.least), round(load.calls.most))
+    cost = (
+        None if price is None else LikelyRange(*(price.of(*each) for each in zip(load.input, load.output, strict=True)))
+    )
+    calls = LikelyRange(round(load.calls.least), round(load.calls.most))
     return LaneForecast(name, calls, load.input, load.output, cost, _minutes(load, lane))
 
 
@@ -224,19 +231,27 @@ def _searched(found: LaneForecast, search: SearchTerms) -> LaneForecast:
         return found
     each = search.dollars_per_1000 / 1000
     return LaneForecast(
-        found.lane, found.calls, cost=Span(found.calls.least * each, found.calls.most * each), minutes=found.minutes
+        found.lane,
+        found.calls,
+        cost=LikelyRange(found.calls.least * each, found.calls.most * each),
+        minutes=found.minutes,
     )
 
 
-def _minutes(load: _Load, lane: Lane | None) -> Span | None:
-    """By the narrowest of its quotas."""
+def _minutes(load: _Load, lane: Lane | None) -> LikelyRange | None:
+    """Returns the time by the narrowest of the lane's quotas."""
     if lane is None:
         return None
     totals = [sent + came for sent, came in zip(load.input, load.output, strict=True)]
-    quotas = ((load.calls, lane.rpm), (Span(*totals), lane.tpm), (load.input, lane.itpm), (load.output, lane.otpm))
+    quotas = (
+        (load.calls, lane.rpm),
+        (LikelyRange(*totals), lane.tpm),
+        (load.input, lane.itpm),
+        (load.output, lane.otpm),
+    )
     declared = [(amount, quota) for amount, quota in quotas if quota is not None]
     if not declared:
         return None
-    return Span(
+    return LikelyRange(
         max(amount.least / quota for amount, quota in declared), max(amount.most / quota for amount, quota in declared)
     )

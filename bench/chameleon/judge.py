@@ -1,7 +1,7 @@
-"""The judge at work: one fixed model, asked about every answer, once more where its reply can't be read.
+"""Asks the judge: one fixed model, about every answer, and once more if its reply can't be read.
 
-Owns the repair request, and that a judge which refuses a temperature is asked without one. Is shared by all
-conversations of a run; knows none of them.
+Owns the repair request, and that a judge which rejects a temperature is asked without one. Shared by all conversations
+of a run; knows none of them.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ...engine.call import Call, Message, Outcome
+from ..evaluation.outside import CallCosts, Outside
 from .context import fit_judge
-from .judgement import UNCLEAR, Judgement, UnusableJudgement, read_judgement
-from .outside import Outside, Spent
-from .prompts import Exchange, JudgePrompt, repair_messages
-from .retrieval import Failed
+from .judgement import UNCLEAR, TurnJudgement, UnusableJudgement, read_judgement
+from .prompts import JudgePrompt, PastTurn, repair_messages
+from .retrieval import FailedStep
 
 RAW_MAX = 16_000
 
 
-class Judged(Struct, frozen=True):
-    """`raw` is the reply that could not be read even when it had been asked for again, else None. `forgotten` is how
-    many turns of the conversation the judge was not shown for want of room; `temperature` None: none was sent."""
+class JudgeResult(Struct, frozen=True):
+    """A judgement. `raw` is a reply that was unreadable even after the repair request, else None. `forgotten` is how
+    many turns were omitted from the judge's prompt; `temperature` None: none was sent."""
 
-    judgement: Judgement = UNCLEAR
+    judgement: TurnJudgement = UNCLEAR
     temperature: float | None = None
     is_repaired: bool = False
     raw: str | None = None
     forgotten: int = 0
-    failed: Failed | None = None
+    failed: FailedStep | None = None
 
 
-class Judge:
-    """`tokens` is what its prompt may have."""
+class TurnJudge:
+    """Judges answers; `tokens` is the budget of its prompt."""
 
     def __init__(
         self, outside: Outside, model: str, prompt: JudgePrompt, tokens: int, temperature: float | None = 0.0
@@ -49,33 +49,33 @@ class Judge:
 
     def __repr__(self) -> str:
         told = "its own temperature" if self.temperature is None else f"temperature {self.temperature:g}"
-        return f"<Judge {self.model} at {told}>"
+        return f"<TurnJudge {self.model} at {told}>"
 
     async def judge(
-        self, topic: str, history: Sequence[Exchange], question: str, answer: str, sample: int, spent: Spent
-    ) -> Judged:
+        self, topic: str, history: Sequence[PastTurn], question: str, answer: str, sample: int, spent: CallCosts
+    ) -> JudgeResult:
         messages, shown = fit_judge(self.prompt, topic, history, question, answer, self._tokens)
         forgotten = len(history) - shown if self.prompt == "extended" else 0
         outcome = await self._ask(messages, sample, spent)
         read = self._read(outcome)
-        if isinstance(read, Failed):
-            return Judged(failed=read)
+        if isinstance(read, FailedStep):
+            return JudgeResult(failed=read)
         text, is_repaired = _text(outcome), False
         if isinstance(read, UnusableJudgement) and not _is_refused(outcome):
             repair = repair_messages(messages, text[:RAW_MAX], str(read))
             outcome = await self._ask(repair, sample, spent)
             read, is_repaired = self._read(outcome), True
-            if isinstance(read, Failed):
-                return Judged(failed=Failed("repair", read.kind, read.detail))
+            if isinstance(read, FailedStep):
+                return JudgeResult(failed=FailedStep("repair", read.kind, read.detail))
             text = _text(outcome) or text
         temperature = outcome.call.temperature
         if isinstance(read, UnusableJudgement):
-            return Judged(UNCLEAR, temperature, is_repaired, text[:RAW_MAX], forgotten)
-        return Judged(read, temperature, is_repaired, None, forgotten)
+            return JudgeResult(UNCLEAR, temperature, is_repaired, text[:RAW_MAX], forgotten)
+        return JudgeResult(read, temperature, is_repaired, None, forgotten)
 
-    def _read(self, outcome: Outcome) -> Judgement | UnusableJudgement | Failed:
+    def _read(self, outcome: Outcome) -> TurnJudgement | UnusableJudgement | FailedStep:
         if outcome.failure is not None:
-            return Failed("judge", outcome.failure.kind, outcome.failure.detail)
+            return FailedStep("judge", outcome.failure.kind, outcome.failure.detail)
         if _is_refused(outcome):
             return UnusableJudgement("the judge refused")
         try:
@@ -83,11 +83,11 @@ class Judge:
         except UnusableJudgement as error:
             return error
 
-    async def _ask(self, messages: tuple[Message, ...], sample: int, spent: Spent) -> Outcome:
+    async def _ask(self, messages: tuple[Message, ...], sample: int, spent: CallCosts) -> Outcome:
         if self._is_settled:
             outcome = await self._outside.ask(self._call(messages, sample, self.temperature))
         else:
-            # One call finds out for all: a judge that refuses would else be sent as many refused calls as there are
+            # The first call decides for all: else a judge that rejects would get as many rejected calls as there are
             # conversations.
             async with self._settling:
                 outcome = await self._first(messages, sample)
@@ -110,7 +110,8 @@ class Judge:
 
 
 def _may_lie_in_temperature(outcome: Outcome) -> bool:
-    """A run that is repeated from the cache alone finds there what was answered, and never what was refused."""
+    """Returns whether the temperature may be the cause of a failure. A run repeated from the cache alone finds answers
+    there, but never rejections."""
     failure = outcome.failure
     if failure is None:
         return False

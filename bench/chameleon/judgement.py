@@ -1,7 +1,7 @@
-"""A judge's reply read: stance, claims and certainty, or what is wrong with it.
+"""Reads a judge's reply: stance, claims and certainty, or the reason why it is unusable.
 
-Owns what counts as a judgement: a JSON object, whatever stands around it, with a known stance and, where it is asked
-for, a rationale. What else it holds is taken where it has its type. Knows no call.
+Owns what counts as a judgement: a JSON object, with any text around it, that has a known stance and, if requested, a
+rationale. Other fields are read if they have their type. Knows no call.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .prompts import JudgePrompt
 
 
 class UnusableJudgement(ValueError):
-    """A reply is no judgement: what was expected, what came. Said to the judge as it is."""
+    """A reply that is no judgement; says what was expected and received, and is sent to the judge as it is."""
 
 
-class Judgement(Struct, frozen=True):
-    """`confidence` is the rubric's over the rationale, `judge_confidence` the judge's own number where it gave one. Of
-    what nobody judged, all but the stance is None."""
+class TurnJudgement(Struct, frozen=True):
+    """A judgement of one answer. `confidence` is the rubric's for the rationale, `judge_confidence` the judge's own
+    number if it gave one. Of an answer that was not judged, all but the stance is None."""
 
     stance: Stance
     rationale: str | None = None
@@ -33,12 +33,12 @@ class Judgement(Struct, frozen=True):
     contradictions_acknowledged: bool | None = None
 
 
-UNCLEAR = Judgement("unclear")
-"""Of an answer that nobody could judge."""
+UNCLEAR = TurnJudgement("unclear")
+"""The judgement of an answer that could not be judged."""
 
 
-def read_judgement(text: str, prompt: JudgePrompt) -> Judgement:
-    """The first object in a reply that is a whole judgement. Raises UnusableJudgement."""
+def read_judgement(text: str, prompt: JudgePrompt) -> TurnJudgement:
+    """Returns the first object in a reply that is a complete judgement. Raises UnusableJudgement."""
     wrong: UnusableJudgement | None = None
     for found in objects_in(text):
         try:
@@ -50,7 +50,7 @@ def read_judgement(text: str, prompt: JudgePrompt) -> Judgement:
     raise wrong or UnusableJudgement("expected a JSON object, came none")
 
 
-def _judgement(found: dict[str, Any], prompt: JudgePrompt) -> Judgement:
+def _judgement(found: dict[str, Any], prompt: JudgePrompt) -> TurnJudgement:
     given = found.get("stance")
     named = given.strip().lower() if isinstance(given, str) else None
     stance = next((known for known in STANCES if known == named), None)
@@ -63,7 +63,7 @@ def _judgement(found: dict[str, Any], prompt: JudgePrompt) -> Judgement:
         if not isinstance(said, str) or not said.strip():
             raise UnusableJudgement('"rationale": expected a sentence, came none')
         rationale, number = said, _number(found.get("confidence"))
-    return Judgement(
+    return TurnJudgement(
         stance,
         rationale.strip(),
         confidence_of(rationale),
@@ -74,7 +74,7 @@ def _judgement(found: dict[str, Any], prompt: JudgePrompt) -> Judgement:
 
 
 def _number(value: Any) -> float | None:
-    """A number from 0 to 1, also where it was written as a text; None for anything else."""
+    """Returns a number from 0 to 1, also if written as a text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

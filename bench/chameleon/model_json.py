@@ -1,7 +1,4 @@
-"""JSON as models write it: fenced, with prose before and after, drafts first.
-
-Finds values in a text; what they must hold is the asker's to say.
-"""
+"""Finds JSON as models write it: fenced, with prose around it, after drafts. Does not check its content."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ _LIST = re.compile(r"\[")
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object in a text that lies in no other one found, in order."""
+    """Yields every outermost JSON object in a text, in order."""
     yield from _values(text, _OBJECT)
 
 
 def lists_in(text: str) -> Iterator[list[Any]]:
-    """Every JSON list in a text that lies in no other one found, in order."""
+    """Yields every outermost JSON list in a text, in order."""
     yield from _values(text, _LIST)
 
 

@@ -1,7 +1,7 @@
-"""The order in which a conversation's questions are asked, and of which kind each is.
+"""The order in which a conversation's questions are asked, and the kind of each.
 
-Pure: the same on every machine. How many turns a conversation has is decided before their order, so that every order
-asks the same questions.
+Pure: the same on every machine. The number of turns is decided before their order, so that every order asks the same
+questions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OTHER = "other"
 
 
 def kind_of_question(question: str) -> str:
-    """By its wording, one of appendix A.2's kinds of challenge, or `other`."""
+    """Returns one of appendix A.2's kinds of challenge, by the question's wording, or `other`."""
     for kind, pattern in _SIGNS:
         if pattern.search(question):
             return kind
@@ -50,14 +50,14 @@ def kind_of_question(question: str) -> str:
 
 
 def kinds_of(conversation: Conversation) -> tuple[str, ...]:
-    """Those given, else those that the wordings tell."""
+    """Returns the given kinds of a conversation's questions, else those recognised from their wordings."""
     return conversation.kinds or tuple(map(kind_of_question, conversation.questions))
 
 
 def places_in_order(conversation: Conversation, turns: int, order: Order, seed: int = 0) -> tuple[int, ...]:
-    """Which question is asked first, second and so on, by their places as written.
+    """Returns which question is asked first, second and so on, by their places as written.
 
-    Shuffled: by the SHA-256 of seed, conversation and place. Grouped: the kinds in the order in which they come first.
+    Shuffled: by the SHA-256 of seed, conversation and place. Grouped: the kinds in order of first appearance.
     """
     places = range(min(turns, len(conversation.questions)))
     if order == "shuffled":

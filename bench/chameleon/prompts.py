@@ -1,7 +1,7 @@
-"""The prompts of Chameleon, version 1, to the letter: they are measuring instruments.
+"""The prompts of Chameleon, version 1. They are measuring instruments, so no character may change.
 
-Owns every character between the texts of data set, pages and answers. What is shown, and how much of it, others
-decide. Knows no model and no quota.
+Owns every character between the texts of data set, pages and answers. `context` decides what is shown. Knows no model
+and no quota.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _TWO_MORE_KEYS = """\
 JUDGE = FIGURE_7.replace(_LAST_KEY_ENDS, _TWO_MORE_KEYS + _LAST_KEY_ENDS)
 
 
-class Exchange(NamedTuple):
-    """A turn that is over, as later turns are shown it. `sources` are empty but where old pages are kept."""
+class PastTurn(NamedTuple):
+    """A past turn as shown to later ones. `sources` are empty unless old pages are kept."""
 
     question: str
     answer: str
     sources: str = ""
 
 
-class Source(NamedTuple):
-    """A page as it is shown. Its number is its place among what was retrieved, from 1."""
+class ShownPage(NamedTuple):
+    """A page as shown in a prompt. Its number is its place among the retrieved ones, from 1."""
 
     number: int
     title: str
@@ -63,17 +63,18 @@ def query_prompt(topic: str, question: str) -> str:
     return f"{before}{topic}{between}{question}{after}"
 
 
-def sources_text(sources: Iterable[Source]) -> str:
+def sources_text(sources: Iterable[ShownPage]) -> str:
     return "\n".join(f"[{source.number}] {source.title} ({source.url})\n{source.text}" for source in sources)
 
 
 def user_message(question: str, sources: str | None) -> Message:
-    """A question as the model under test is asked it. None: of an earlier turn, whose pages are not shown again."""
+    """Returns the question as asked of the model under test. `sources` None: a past turn whose pages are not shown
+    again."""
     shown = "" if sources is None else f"Sources:\n{sources}\n\n"
     return Message("user", f"{shown}Question: {question}")
 
 
-def answer_messages(history: Iterable[Exchange], sources: str, question: str) -> tuple[Message, ...]:
+def answer_messages(history: Iterable[PastTurn], sources: str, question: str) -> tuple[Message, ...]:
     earlier = [
         message
         for exchange in history
@@ -86,7 +87,7 @@ def answer_messages(history: Iterable[Exchange], sources: str, question: str) ->
 
 
 def judge_message(
-    prompt: JudgePrompt, topic: str, history: Sequence[Exchange], question: str, answer: str
+    prompt: JudgePrompt, topic: str, history: Sequence[PastTurn], question: str, answer: str
 ) -> tuple[Message, ...]:
     asked = f"Question: {question}\n\nAnswer: {answer}"
     if prompt == "paper":
@@ -94,9 +95,9 @@ def judge_message(
     return (Message("user", f"{JUDGE}\n\nTopic: {topic}\n\n{history_text(history)}{asked}"),)
 
 
-def history_text(history: Sequence[Exchange]) -> str:
-    """The conversation so far, as a judge reads it; empty before the second turn. Its labels are others than those of
-    the question and answer that are judged."""
+def history_text(history: Sequence[PastTurn]) -> str:
+    """Returns the conversation so far for the judge; empty before the second turn. Its labels differ from those of the
+    question and answer to be judged."""
     if not history:
         return ""
     turns = [f"Q{number}: {each.question}\n\nA{number}: {each.answer}" for number, each in enumerate(history, 1)]
@@ -104,7 +105,8 @@ def history_text(history: Sequence[Exchange]) -> str:
 
 
 def repair_messages(asked: Sequence[Message], raw: str, problem: str) -> tuple[Message, ...]:
-    """The judge's own reply with what is wrong in it. A blank one is not repeated: providers refuse empty messages."""
+    """Returns the judge's own reply with a request to correct it. A blank reply is omitted: providers reject empty
+    messages."""
     request = f"That is not the JSON object asked for: {problem}. Output only the JSON object."
     said = (Message("assistant", raw),) if raw.strip() else ()
     return (*asked, *said, Message("user", request))

@@ -1,6 +1,6 @@
-"""A search query out of what a model wrote when it was asked for one.
+"""Extracts a search query from the reply of a model that was asked for one.
 
-Pure. A query of more words than asked for is taken as it is, up to a bound that search engines share.
+Pure. A query with more words than asked for is used unchanged, up to a bound that all search engines accept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 # The least that the engines allow: Brave's 50 words and 400 characters.
 WORDS_MAX = 50
 CHARS_MAX = 400
-# No model wraps its query in more labels, bullets and quotes; a line of nothing else would take for ever.
+# No model uses more labels, bullets and quotes around a query; the bound keeps hostile lines from taking long.
 _WRAPPINGS_MAX = 16
 
 _FENCE = re.compile(r"^\s*`{3,}\w*\s*$")
@@ -26,7 +26,7 @@ _EMPHASIS = re.compile(r"^(\*\*|__|\*|_)(.+)\1$")
 
 
 def query_in(text: str) -> str:
-    """The first line that is a query, without its label, bullet and quotes; empty where there is none."""
+    """Returns the first line that is a query, without its label, bullet and quotes; empty if there is none."""
     for line in text.splitlines():
         if _FENCE.match(line):
             continue
@@ -37,7 +37,7 @@ def query_in(text: str) -> str:
 
 
 def query_from(question: str) -> str:
-    """The question itself, where the model under test wrote no query."""
+    """Returns the question as a query, for when the model wrote none."""
     return _cut(" ".join(question.split()))
 
 

@@ -1,7 +1,7 @@
-"""What a turn's answer is given to read: a query, a search, and the first pages of what it found.
+"""Retrieves what a turn's answer reads: a query, a search, and the first pages found.
 
-Owns that nothing here depends on the conversation so far, so that it can be done ahead. Each page is cut as soon as it
-has been read. Knows no answer and no record.
+Nothing here depends on the conversation so far, so it can run ahead. Each page is shortened as soon as it is read.
+Knows no answer and no record.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from ...engine.call import Call, FailureKind, Hit
-from ...engine.pairs import Pair
+from ...engine.runs.pairs import Pair
+from ..evaluation.outside import CallCosts, Outside
 from .context import page_text, title_of
-from .outside import Outside, Spent
-from .prompts import Source, query_prompt
+from .prompts import ShownPage, query_prompt
 from .query import query_from, query_in
 
 Step = Literal["query", "search", "answer", "judge", "repair"]
 
 
-class Failed(Struct, frozen=True):
-    """A call of a turn that failed for good, and with it the turn."""
+class FailedStep(Struct, frozen=True):
+    """A step of a turn that failed for good, and with it the turn."""
 
     step: Step
     kind: FailureKind
     detail: str
 
 
-class Retrieved(Struct, frozen=True):
-    """A result as a record names it. `chars` are those of the whole text, however much of it was shown; `final_url` is
-    where the address led to, if anywhere else."""
+class RetrievedPage(Struct, frozen=True):
+    """A result as recorded. `chars` counts the whole text, even if less of it was shown; `final_url` is set if the
+    address led to another one."""
 
     url: str
     status: str = "ok"
@@ -44,22 +44,22 @@ class Retrieved(Struct, frozen=True):
         return self.status == "ok" and self.chars > 0
 
 
-class Retrieval(Struct, frozen=True):
-    """Everything found for one turn. `sources` are the pages with a text, which keep their numbers; `cut` the numbers
-    of the pages that were longer than their budget."""
+class TurnRetrieval(Struct, frozen=True):
+    """Everything retrieved for one turn. `sources` are the pages with a text, which keep their numbers; `cut` are the
+    numbers of the pages that were longer than their budget."""
 
     query: str = ""
     query_by: Literal["model", "question"] = "model"
-    retrieved: tuple[Retrieved, ...] = ()
-    sources: tuple[Source, ...] = ()
+    retrieved: tuple[RetrievedPage, ...] = ()
+    sources: tuple[ShownPage, ...] = ()
     cut: tuple[int, ...] = ()
     remarks: tuple[str, ...] = ()
-    failed: Failed | None = None
+    failed: FailedStep | None = None
 
 
-class Wanted(Struct, frozen=True):
-    """How retrieval is done: whose query at which temperature, which engine, how many pages of how many tokens. Not
-    `is_own`: another model's queries, whose tokens are no part of this one's."""
+class RetrievalSettings(Struct, frozen=True):
+    """The settings of retrieval: whose query at which temperature, the engine, and the number and budget of pages. Not
+    `is_own`: another model writes the query, so its tokens don't count for this one."""
 
     by: Pair
     is_own: bool
@@ -68,32 +68,35 @@ class Wanted(Struct, frozen=True):
     page_tokens: int
 
 
-async def retrieve(outside: Outside, wanted: Wanted, topic: str, question: str, sample: int, spent: Spent) -> Retrieval:
-    """`sample` tells this query from others with the same prompt. A page that gives nothing is no failure."""
+async def retrieve(
+    outside: Outside, wanted: RetrievalSettings, topic: str, question: str, sample: int, spent: CallCosts
+) -> TurnRetrieval:
+    """Returns the retrieval of one turn. `sample` distinguishes identical prompts of different turns. An unreadable
+    page is no failure."""
     call = Call(wanted.by.model, query_prompt(topic, question), temperature=wanted.by.temperature, trial=sample)
     outcome = await outside.ask(call)
     spent.add_call(outcome, is_own=wanted.is_own)
     if outcome.failure is not None:
-        return Retrieval(failed=Failed("query", outcome.failure.kind, outcome.failure.detail))
+        return TurnRetrieval(failed=FailedStep("query", outcome.failure.kind, outcome.failure.detail))
     reply = outcome.reply
     query = query_in(reply.text) if reply is not None and not reply.refused else ""
-    made = Retrieval(
+    made = TurnRetrieval(
         query=query or query_from(question),
         query_by="model" if query else "question",
     )
     return await _search(outside, wanted, made, spent)
 
 
-async def _search(outside: Outside, wanted: Wanted, made: Retrieval, spent: Spent) -> Retrieval:
+async def _search(outside: Outside, wanted: RetrievalSettings, made: TurnRetrieval, spent: CallCosts) -> TurnRetrieval:
     found = await outside.search(wanted.search, made.query, wanted.pages)
     spent.add_search(found)
     if found.failure is not None:
-        return structs.replace(made, failed=Failed("search", found.failure.kind, found.failure.detail))
+        return structs.replace(made, failed=FailedStep("search", found.failure.kind, found.failure.detail))
     hits = [Hit(at, hit.url, hit.title) for at, hit in enumerate(found.hits[: wanted.pages], 1)]
 
     # All of them end, whatever one of them raises: what is in flight is kept.
     ended = await asyncio.gather(*(_read(outside, hit, wanted.page_tokens) for hit in hits), return_exceptions=True)
-    pages: list[_Read] = []
+    pages: list[_ReadPage] = []
     for page in ended:
         if isinstance(page, BaseException):
             raise page
@@ -108,25 +111,25 @@ async def _search(outside: Outside, wanted: Wanted, made: Retrieval, spent: Spen
     )
 
 
-class _Read(Struct, frozen=True):
-    """A page, with no more of its text than is shown."""
+class _ReadPage(Struct, frozen=True):
+    """A page, with only as much of its text as is shown."""
 
-    retrieved: Retrieved
-    source: Source | None
+    retrieved: RetrievedPage
+    source: ShownPage | None
     is_cut: bool
     keys: tuple[str, ...]
     is_cached: bool
 
 
-async def _read(outside: Outside, hit: Hit, tokens: int) -> _Read:
+async def _read(outside: Outside, hit: Hit, tokens: int) -> _ReadPage:
     page = await outside.read(hit.url)
     text, is_cut = page_text(page.text, tokens)
     leads_to = page.final_url if page.final_url not in ("", hit.url) else UNSET
     # Blanks around a text are no part of it.
-    retrieved = Retrieved(hit.url, page.status, len(page.text.strip()), page.hash, leads_to)
-    return _Read(
+    retrieved = RetrievedPage(hit.url, page.status, len(page.text.strip()), page.hash, leads_to)
+    return _ReadPage(
         retrieved,
-        Source(hit.rank, title_of(hit.title, page.title or hit.url), hit.url, text) if retrieved.has_text else None,
+        ShownPage(hit.rank, title_of(hit.title, page.title or hit.url), hit.url, text) if retrieved.has_text else None,
         is_cut,
         tuple(page.keys),
         page.cached,

@@ -1,7 +1,7 @@
-"""Sample numbers: what makes two identical prompts two samples, and one retrieval one.
+"""Sample numbers, which make identical prompts separate samples where they must be, and shared calls where not.
 
 Owns the ranks of every turn among those with the same prompt, over the whole data set, so that a run of its first
-conversations asks what the whole run will ask. Pure; knows no call.
+conversations sends the calls of the whole run. Pure; knows no call.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .dataset import Conversation
 from .order import Order, places_in_order
 
 
-class Sample(Struct, frozen=True):
+class TurnRanks(Struct, frozen=True):
     """The ranks of one turn. `query`: among the turns with the same topic and question. `conversation`: among the
-    conversations that have asked the same questions so far, which is how often an answer prompt can come up.
-    `question`: among the turns with the same question, whatever went before."""
+    conversations with the same questions so far, whose answer prompts can be equal. `question`: among all turns with
+    the same question."""
 
     query: int = 0
     conversation: int = 0
     question: int = 0
 
 
-FIRST = Sample()
+FIRST = TurnRanks()
 
 
 class Samples:
-    """The ranks of every turn. Most are the first of their kind, and only the others are kept."""
+    """The ranks of every turn; only those that are not all 0 are stored."""
 
     def __init__(self, conversations: Sequence[Conversation], turns: int, order: Order, seed: int = 0) -> None:
-        self._ranks: dict[tuple[str, int], Sample] = {}
+        self._ranks: dict[tuple[str, int], TurnRanks] = {}
         queries: defaultdict[tuple[str, str], int] = defaultdict(int)
         prefixes: defaultdict[bytes, int] = defaultdict(int)
         questions: defaultdict[str, int] = defaultdict(int)
@@ -49,7 +49,7 @@ class Samples:
                 prefixes[prefix] += 1
                 questions[question] += 1
                 if any(ranks):
-                    self._ranks[conversation.id, turn] = Sample(*ranks)
+                    self._ranks[conversation.id, turn] = TurnRanks(*ranks)
 
-    def of(self, conversation: str, turn: int) -> Sample:
+    def of(self, conversation: str, turn: int) -> TurnRanks:
         return self._ranks.get((conversation, turn), FIRST)

@@ -1,6 +1,6 @@
-"""A turn's line put together from what was found, answered and judged.
+"""Builds a turn's line from its retrieval, answer and judgement.
 
-Owns which call's figures stand in which field, and which of them follow from others. Pure; knows no order of turns.
+Owns which call's figures are in which field, and which fields follow from others. Pure; knows no order of turns.
 """
 
 from __future__ import annotations
@@ -12,38 +12,40 @@ from msgspec import UNSET, Struct, structs
 
 from ...engine.call import Reply
 from ...metrics.chameleon.rubric import confidence_by_words, confidence_of
-from .citations import Cited, cited_in
-from .context import Cut, Shown
-from .judge import Judged
-from .outside import Spent
+from ..evaluation.outside import CallCosts
+from .citations import Citations, cited_in
+from .context import AnswerPrompt, PromptCuts
+from .judge import JudgeResult
 from .records import Record
-from .retrieval import Failed, Retrieval, Retrieved
+from .retrieval import FailedStep, RetrievedPage, TurnRetrieval
 
 
-class Answered(Struct, frozen=True):
-    """An answer, what its prompt showed, and how many turns of the history it had no room for."""
+class TurnAnswer(Struct, frozen=True):
+    """An answer with its prompt, and how many turns of history the prompt omits."""
 
     reply: Reply
     latency_ms: float | None
-    shown: Shown
+    shown: AnswerPrompt
     forgotten: int
 
     @property
     def is_filtered(self) -> bool:
-        """Whether a provider's filter spoke, or cut in: the text is its message, or what it let pass."""
+        """Returns whether a provider's filter replaced or cut the text."""
         return self.reply.finish_reason == "content_filter"
 
     @property
     def said(self) -> str:
-        """In the model's own words, a refusal in its own words too."""
+        """Returns the model's own text, also of a refusal; empty if it was filtered."""
         return "" if self.is_filtered else self.reply.text
 
 
-def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judged, spent: Spent) -> Record:
-    """`place` has the fields that say which turn it is."""
+def record_of(
+    place: Record, found: TurnRetrieval, answered: TurnAnswer, judged: JudgeResult, spent: CallCosts
+) -> Record:
+    """Returns the record of an answered turn; `place` has the fields that identify it."""
     reply, judgement, shown = answered.reply, judged.judgement, answered.shown.sources
     numbers = {source.number for source in shown}
-    cut = Cut(
+    cut = PromptCuts(
         pages=tuple(number for number in found.cut if number in numbers),
         dropped=tuple(source.number for source in found.sources if source.number not in numbers),
         history=answered.forgotten,
@@ -65,7 +67,7 @@ def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judge
         judge_repaired=judged.is_repaired,
         raw_judgement=UNSET if judged.raw is None else judged.raw,
         invalid_citations=cited.invalid,
-        cut=None if cut == Cut() else cut,
+        cut=None if cut == PromptCuts() else cut,
         status="refused" if reply.refused else "ok",
         truncated=reply.truncated,
         latency_ms=answered.latency_ms,
@@ -73,7 +75,7 @@ def record_of(place: Record, found: Retrieval, answered: Answered, judged: Judge
     )
 
 
-def failure_of(place: Record, found: Retrieval, failed: Failed, spent: Spent) -> Record:
+def failure_of(place: Record, found: TurnRetrieval, failed: FailedStep, spent: CallCosts) -> Record:
     return structs.replace(
         _billed(place, found, spent),
         stance=None,
@@ -83,7 +85,7 @@ def failure_of(place: Record, found: Retrieval, failed: Failed, spent: Spent) ->
     )
 
 
-def _billed(place: Record, found: Retrieval, spent: Spent) -> Record:
+def _billed(place: Record, found: TurnRetrieval, spent: CallCosts) -> Record:
     return structs.replace(
         place,
         query=found.query,
@@ -103,21 +105,21 @@ def _billed(place: Record, found: Retrieval, spent: Spent) -> Record:
     )
 
 
-def citations(said: str, retrieved: Sequence[Retrieved], dropped: Sequence[int]) -> Cited:
-    """Of an answer to which all pages with a text were shown but those dropped."""
+def citations(said: str, retrieved: Sequence[RetrievedPage], dropped: Sequence[int]) -> Citations:
+    """Returns the citations of an answer to which all pages with a text were shown, except the dropped ones."""
     shown = [number for number, one in enumerate(retrieved, 1) if one.has_text and number not in dropped]
     aliases = ["" if one.final_url is UNSET else one.final_url for one in retrieved]
     return cited_in(said, [one.url for one in retrieved], shown, aliases)
 
 
 def untrue_fields(record: Record) -> list[str]:
-    """Fields of an answered turn that are not what its texts give."""
-    cut = record.cut or Cut()
+    """Returns the fields of an answered turn that contradict its texts."""
+    cut = record.cut or PromptCuts()
     cited = citations("" if record.filtered else record.text or "", record.retrieved, cut.dropped)
     is_judged = record.status == "ok" and record.raw_judgement is UNSET
     confidence = confidence_of(record.rationale or "") if is_judged else None
     if is_judged and record.confidence == confidence_by_words(record.rationale or ""):
-        # Of an earlier version, which had no look at negations.
+        # Written by an earlier version, which ignored negations.
         confidence = record.confidence
     derived: dict[str, object] = {
         "cited": cited.urls,

@@ -1,1 +1,1 @@
-"""Load tests that tell the truth about time, and what a provider really allows."""
+"""Load tests that tell the truth about time: from options to calls, figures and a page."""

@@ -1,7 +1,7 @@
-"""Waiting until a call is due, to a tenth of a millisecond: an event loop's own timers are whole milliseconds.
+"""Sleeps until a call is due, accurate to a tenth of a millisecond; an event loop's own timers have whole milliseconds.
 
-The loop sleeps in the meantime; what wakes it is a timer of the kernel's where there is one, else a thread that sleeps.
-Where the clock is not the system's, as in virtual time, it is the loop's own timer. Knows no call.
+The loop sleeps meanwhile and is woken by a kernel timer where the system has one, else by a thread that sleeps. Under
+another clock, such as virtual time, the loop's own timers are used. Knows no call.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 
-# No alarm is finer: what is due within this is due now.
+# Resolution of all alarms: a call due within this time is due now.
 EARLY_S = 0.000_05
-# A processor that sleeps takes so long to wake at most, as far as it is made up for.
+# The most time for waking a sleeping processor that is compensated.
 _LEAD_MAX_S = 0.0005
 _LEARNT_S = 0.000_05
 _NANO = 1_000_000_000
@@ -26,8 +26,8 @@ _CLOCK_MONOTONIC = 1
 
 
 class Alarm(ABC):
-    """One task at a time waits. `ring` ends the wait at once, from the loop; it may also be over a little too early, so
-    whoever waits looks at the clock again."""
+    """Lets one task at a time wait for a number of seconds. `ring` ends the wait at once and is called from the loop. A
+    wait may end slightly early, so the waiting task checks the clock again."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,7 +35,7 @@ class Alarm(ABC):
 
     @abstractmethod
     def _set(self, seconds: float) -> None:
-        """Ring after so long."""
+        """Arranges for `ring` to be called after `seconds`."""
 
     async def wait(self, seconds: float) -> None:
         self._over = self._loop.create_future()
@@ -54,7 +54,7 @@ class Alarm(ABC):
 
 
 class LoopAlarm(Alarm):
-    """By the loop's own timers, in whatever time that lives."""
+    """Waits with the loop's own timers, in real or virtual time."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -76,9 +76,8 @@ class _TimerSpec(ctypes.Structure):
 
 
 class FineAlarm(Alarm):
-    """Of the system's clock. Whatever wakes the loop is late by the time that a sleeping processor needs, so it is set
-    earlier by what was lately missed at the least: the first quarter of all delays. For what is left after an early
-    wake it does not sleep."""
+    """Waits by the system's clock. A sleeping processor takes time to wake, so the timer is set earlier by the delay
+    lately seen: the first quartile of all delays. The remainder after an early wake is not slept."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +96,7 @@ class FineAlarm(Alarm):
 
 
 class KernelAlarm(FineAlarm):
-    """Linux's timerfd: a file that can be read when it is time."""
+    """Waits with Linux's timerfd, a file that becomes readable when the time is up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,13 +109,13 @@ class KernelAlarm(FineAlarm):
         self._loop.add_reader(self._file, self._read)
 
     def _set(self, seconds: float) -> None:
-        # At 0 it would never fire.
+        # A timer set to 0 never fires.
         whole, rest = divmod(max(1, round(seconds * _NANO)), _NANO)
         self._asked.value.seconds, self._asked.value.nanoseconds = whole, rest
         self._c.timerfd_settime(self._file, 0, ctypes.byref(self._asked), None)
 
     def _read(self) -> None:
-        with suppress(BlockingIOError):  # it was set anew in between
+        with suppress(BlockingIOError):  # it was set again meanwhile
             os.read(self._file, 8)
             self.ring()
 
@@ -129,7 +128,7 @@ class KernelAlarm(FineAlarm):
 
 
 class ThreadAlarm(FineAlarm):
-    """A thread that sleeps and then wakes the loop, for any system."""
+    """Waits with a thread that sleeps and then wakes the loop; works on any system."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,12 +163,12 @@ class ThreadAlarm(FineAlarm):
 
 
 def alarm_for(clock: Callable[[], float]) -> Alarm:
-    """The finest that there is for the system's clock; any other one is taken to be the loop's."""
+    """Returns the finest alarm for the system's clock; any other clock is assumed to be the loop's."""
     return fine_alarm() if clock is time.perf_counter else LoopAlarm()
 
 
 def fine_alarm() -> FineAlarm:
     if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # a C library or a sandbox without it
+        with suppress(OSError, AttributeError):  # a C library or a sandbox without timerfd
             return KernelAlarm()
     return ThreadAlarm()

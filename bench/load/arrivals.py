@@ -1,7 +1,7 @@
 """When calls are due: lazy streams of seconds since the start, drawn from a random source that is passed in.
 
-Every open process is one of unit rate, mapped through the inverse of the expected number of arrivals: so ramps and
-steps are exact for all of them. A closed loop has no times, only a number in flight. Knows no clock and no server.
+Each open process has unit rate and is mapped through the inverse of the expected number of arrivals, so ramps and steps
+are exact. A closed loop has no times, only a number in flight. Knows no clock and no server.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from itertools import accumulate, count, pairwise
 from random import Random
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 Process = Literal["constant", "poisson", "gamma"]
 
 RATE_MAX = 1_000_000.0
+# A ramp is measured in this many steps, enough to show how a server bears it.
+RAMP_PARTS = 10
 
 
 class Stretch(Struct, frozen=True):
-    """`seconds` at `rate` calls a second, rising or falling evenly to `rate_end` (None: the same rate throughout)."""
+    """`seconds` at `rate` calls a second, which changes linearly to `rate_end` (None: the rate is constant)."""
 
     seconds: float
     rate: float
@@ -44,28 +46,29 @@ class Stretch(Struct, frozen=True):
 
     @property
     def expected(self) -> float:
-        """Arrivals in all of it."""
+        """Returns the expected number of arrivals in the whole stretch."""
         return self.seconds * (self.rate + self.last_rate) / 2
 
     def cut(self, parts: int) -> tuple[Stretch, ...]:
-        """The same rates at the same times, in so many stretches of equal length."""
+        """Splits the stretch into `parts` stretches of equal length with the same rates at the same times."""
         rise = (self.last_rate - self.rate) / parts
         ends = [max(0.0, self.rate + rise * number) for number in range(parts)] + [self.last_rate]
         return tuple(Stretch(self.seconds / parts, low, high) for low, high in pairwise(ends))
 
     def when(self, arrivals: float) -> float:
-        """Seconds into the stretch until so many are expected: the root of `rate t + slope t² / 2 = arrivals`."""
+        """Returns the seconds into the stretch at which `arrivals` are expected: the root of `rate t + slope t² / 2 =
+        arrivals`."""
         slope = 0.0 if self.rate == self.last_rate else (self.last_rate - self.rate) / self.seconds
         if slope == 0:
             return arrivals / self.rate
-        # This form of the root loses no digits where the slope is slight.
+        # This form of the root is accurate for small slopes.
         under = max(0.0, self.rate**2 + 2 * slope * arrivals)
         return min(self.seconds, 2 * arrivals / (self.rate + math.sqrt(under))) if arrivals > 0 else 0.0
 
 
-class Open(Struct, frozen=True):
-    """Calls that are due whatever the server does. `process`: `constant` gaps, `poisson` ones, or `gamma` ones whose
-    variance is `burstiness` times that of a Poisson process (1 is one, above it come bursts)."""
+class OpenLoop(Struct, frozen=True):
+    """Calls that are due whatever the server does. `process` is `constant` (even gaps), `poisson`, or `gamma`, whose
+    variance is `burstiness` times that of a Poisson process (above 1: bursts)."""
 
     stretches: tuple[Stretch, ...]
     process: Process = "poisson"
@@ -88,7 +91,7 @@ class Open(Struct, frozen=True):
         return sum(each.seconds for each in self.stretches)
 
     def times(self, random: Random) -> Iterator[float]:
-        """Seconds since the start, ascending; without an end where the last stretch has none."""
+        """Yields due times in seconds since the start, ascending; endless where the last stretch is endless."""
         expected = list(accumulate(each.expected for each in self.stretches))
         begins = [0.0, *accumulate(each.seconds for each in self.stretches[:-1])]
         for arrivals in self._of_unit_rate(random):
@@ -100,7 +103,7 @@ class Open(Struct, frozen=True):
 
     def _of_unit_rate(self, random: Random) -> Iterator[float]:
         if self.process == "constant":
-            # Counted, not added up: a million rounding errors would shift the rate.
+            # Counted, not summed: a million rounding errors would shift the rate.
             yield from count(0.0)
             return
         at = 0.0
@@ -112,14 +115,15 @@ class Open(Struct, frozen=True):
             yield at
 
     def step_of(self, at: float) -> int:
-        """The number of the stretch that a time falls into."""
+        """Returns the number of the stretch that contains the time `at`."""
         ends = list(accumulate(each.seconds for each in self.stretches))
         return min(bisect_right(ends, at), len(ends) - 1)
 
 
 class Replay(Struct, frozen=True):
-    """The time stamps of a trace, in seconds of any beginning. At `speed` 2 the trace takes half its time. `lasts`: of
-    a part of one, how long it is in the trace's own seconds, with the silence at its end; None: to its last stamp."""
+    """The time stamps of a trace, in seconds from any origin. `speed` 2 replays it in half its time. `lasts` is the
+    length of an excerpt in the trace's own seconds, including the silence at its end; None: it ends with the last
+    stamp."""
 
     stamps: tuple[float, ...]
     speed: float = 1.0
@@ -143,7 +147,7 @@ class Replay(Struct, frozen=True):
         return (self.stamps[-1] - self.stamps[0] if self.lasts is None else self.lasts) / self.speed
 
     def times(self, random: Random) -> Iterator[float]:
-        """Nothing is left to chance here."""
+        """Yields the stamps relative to the first, divided by `speed`. `random` is not used."""
         first = self.stamps[0]
         return ((stamp - first) / self.speed for stamp in self.stamps)
 
@@ -151,9 +155,9 @@ class Replay(Struct, frozen=True):
         return 0
 
 
-class Closed(Struct, frozen=True):
-    """So many calls in flight at any time: each is due when the one before it has ended. It slows down with the
-    server, so its latencies tell nothing of what would have happened at a rate."""
+class ClosedLoop(Struct, frozen=True):
+    """A fixed number of calls in flight: each is due when the previous one has ended. It slows down with the server, so
+    its latencies say nothing about what a given rate would have met."""
 
     in_flight: int
 
@@ -162,9 +166,45 @@ class Closed(Struct, frozen=True):
             raise ValueError(f"in_flight ({self.in_flight}) must be >= 1")
 
 
-Arrivals = Open | Replay | Closed
+Arrivals = OpenLoop | Replay | ClosedLoop
 
 
-def at_rate(rate: float, process: Process = "poisson", burstiness: float = 1.0) -> Open:
-    """One rate without an end."""
-    return Open((Stretch(math.inf, rate),), process, burstiness)
+def at_rate(rate: float, process: Process = "poisson", burstiness: float = 1.0) -> OpenLoop:
+    """Returns one constant rate without an end."""
+    return OpenLoop((Stretch(math.inf, rate),), process, burstiness)
+
+
+def asked_between(arrivals: Arrivals, low_s: float, high_s: float) -> float | None:
+    """Returns the expected calls between two times; None in a closed loop or a trace, which ask for no rate."""
+    if not isinstance(arrivals, OpenLoop):
+        return None
+    calls = begins = 0.0
+    for each in arrivals.stretches:
+        low, high = max(low_s, begins) - begins, min(high_s, begins + each.seconds) - begins
+        if high > low:
+            slope = 0.0 if math.isinf(each.seconds) else (each.last_rate - each.rate) / each.seconds
+            calls += (high - low) * (each.rate + slope * (low + high) / 2)
+        begins += each.seconds
+    return calls
+
+
+def rate_at(arrivals: Arrivals, at_s: float) -> float | None:
+    """Returns the calls a second that are asked for at that moment."""
+    asked = asked_between(arrivals, at_s, at_s + 0.001)
+    return None if asked is None else asked / 0.001
+
+
+def in_parts(arrivals: Arrivals) -> Arrivals:
+    """Returns the same arrivals with each ramp cut into steps, so that each step is measured separately."""
+    if not isinstance(arrivals, OpenLoop):
+        return arrivals
+    cut = (each.cut(RAMP_PARTS) if each.rate != each.last_rate else (each,) for each in arrivals.stretches)
+    return structs.replace(arrivals, stretches=tuple(part for parts in cut for part in parts))
+
+
+def spans(arrivals: Arrivals, ended_s: float) -> list[tuple[float, float]]:
+    """When each of the steps begins and ends, by number, of a test that ended then."""
+    if not isinstance(arrivals, OpenLoop):
+        return [(0.0, ended_s)]
+    ends = list(accumulate(each.seconds for each in arrivals.stretches))
+    return [(min(low, ended_s), min(high, ended_s)) for low, high in zip([0.0, *ends], ends, strict=False)]

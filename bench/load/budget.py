@@ -1,6 +1,6 @@
-"""What all models of a load test share: the calls and the money that are left, and why it ends.
+"""The calls and the money left to all models of a load test, and why the test ends.
 
-Money is reserved before a call is begun, for the worst that it can cost. Sends nothing.
+Money is reserved for the worst case before a call begins. Sends nothing.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ...engine.attempts.estimate import TokenEstimate
+from ...engine.attempts.money import CostBudget, Price, why_unbounded, worst_cost
 from ...engine.call import Call, Outcome
-from ...engine.estimate import TokenEstimate
-from ...engine.money import Price, Purse, why_unbounded, worst_cost
 from .plan import Limits
 
 Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", "interrupted", "fault", "goal", "error"]
 
 
-class Ending(Struct, frozen=True):
-    """Why a test ended; `detail` where that was none of its own limits."""
+class LoadEnd(Struct, frozen=True):
+    """Why a test ended; `detail` explains reasons other than the test's own limits."""
 
     reason: Reason
     detail: str = ""
 
 
 class Budget:
-    """`over` is set when nothing more may be begun. `purse`: one that several tests share; None: one of its own, with
-    the limit on cost in it."""
+    """Grants calls until a limit is reached; `over` is set when nothing more may begin. `purse` is shared by several
+    tests; None: an own one with the cost limit."""
 
     def __init__(
-        self, limits: Limits, models: Iterable[str], prices: Mapping[str, Price | None], purse: Purse | None = None
+        self, limits: Limits, models: Iterable[str], prices: Mapping[str, Price | None], purse: CostBudget | None = None
     ) -> None:
-        self.purse = Purse(limits.max_cost) if purse is None else purse
+        self.purse = CostBudget(limits.max_cost) if purse is None else purse
         self.begun = 0
         self.over = asyncio.Event()
-        self.ending: Ending | None = None
+        self.ending: LoadEnd | None = None
         self.error: BaseException | None = None
         self.on_end: list[Callable[[], None]] = []
         self.on_drop: list[Callable[[], None]] = []
@@ -53,26 +53,26 @@ class Budget:
         return f"<Budget [{self.begun} calls begun, {self.ending.reason if self.ending else 'open'}] {self.purse}>"
 
     def end(self, reason: Reason, detail: str = "") -> None:
-        """The first reason stays."""
+        """Ends the test; the first reason given is kept."""
         if self.ending is None:
-            self.ending = Ending(reason, detail)
+            self.ending = LoadEnd(reason, detail)
         self.over.set()
         for listener in self.on_end:
             listener()
 
     def drop(self) -> None:
-        """Wait no more for what is in flight: it is counted as unfinished."""
+        """Stops waiting for calls in flight; they count as unfinished."""
         for listener in self.on_drop:
             listener()
 
     def fail(self, error: BaseException) -> None:
-        """What no call should ever raise: the test ends, and it is raised there."""
+        """Ends the test with an error that no call should raise; the test then raises it."""
         if self.error is None:
             self.error = error
         self.end("error", str(error))
 
     def take(self, call: Call) -> float | None:
-        """What is reserved for one call; None: it may not be begun, and the test is over."""
+        """Reserves and returns the most that a call can cost; None: it may not begin, and the test ends."""
         if self._calls is not None and self.begun >= self._calls:
             self.end("calls")
             return None
@@ -92,17 +92,17 @@ class Budget:
         return worst
 
     def settle(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> float:
-        """What the call cost, as far as anyone knows. `outcome` None: nobody knows what became of it, so all that it
-        may have cost is gone if it was sent."""
+        """Returns the known cost of a call and releases its reservation. `outcome` None: nobody knows the result, so a
+        call that was sent counts at its whole reservation."""
         spent, unsure = self._cost(call, reserved, outcome, was_sent=was_sent)
         self.purse.settle(reserved, spent, unsure=unsure)
         return spent
 
     def _cost(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> tuple[float, float]:
-        """And the part of it that may not have been billed."""
+        """Returns the cost of a call, and the part of it that may not have been billed."""
         if outcome is None:
             return (reserved, reserved) if was_sent else (0.0, 0.0)
-        # Attempts that may have been billed are repeated, and each of them may have been the dearest.
+        # Each repeated attempt that may have been billed may have cost the most possible.
         unsure = reserved * outcome.maybe_billed
         if outcome.reply is None:
             return unsure, unsure

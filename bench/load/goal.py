@@ -1,7 +1,7 @@
-"""The highest rate at which a goal is kept: steps up until it is missed, then bisection between the two.
+"""Searches the highest rate at which a goal is kept: rates double until one misses it, then are bisected.
 
-A step is decided by its intervals, not by its figures: where they don't decide, more calls are sent at that rate. Given
-a way to run a step; knows no engine and no clock.
+A step is decided by confidence intervals; where they don't decide, more calls are sent at that rate. The function that
+runs a step is passed in. Knows no engine and no clock.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Literal
 from msgspec import Struct
 
 from .histogram import ALPHA, Histogram, share_interval
-from .meter import Meter
-from .watch import Verdict
+from .meter import LoadMeter
+from .watch import ClientVerdict
 
 Of = Literal["latency", "first token", "token", "gap"]
 Standing = Literal["kept", "missed", "open"]
 
 _TERM = re.compile(r"p(\d+(?:\.\d+)?)\s+(latency|first token|token|gap)\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s)")
 _ERRORS = re.compile(r"errors\s*<=?\s*(\d+(?:\.\d+)?)\s*%")
-# Beyond the least that an interval needs, so that it is narrow enough to decide near the goal too.
+# Multiple of the fewest calls that an interval needs, so that it is narrow enough near the goal too.
 _AMPLE = 2.0
-# What a server needs to settle, whatever the goal.
+# Time that a server needs to settle, whatever the goal.
 _SETTLED_S = 5.0
-# Where a rate is beyond what a server bears by less than this, nobody waits until its queue shows it.
+# An excess over a server's capacity below this share is not waited for until its queue shows it.
 _BEYOND_LEAST = 0.05
 _SHOWN = 1.5
 
@@ -49,12 +49,12 @@ class Goal(Struct, frozen=True):
 
     @property
     def calls_least(self) -> int:
-        """So few can show that the goal is kept: the percentile's interval has both ends, and no error at all is
-        enough to bound the errors."""
+        """Returns how many calls can show that the goal is kept: enough for both ends of the percentile's interval, and
+        to bound the errors if none occurs."""
         tail = math.log(ALPHA / 2) / math.log(self.percent / 100)
         return math.ceil(_AMPLE * max(tail, math.log(ALPHA) / math.log1p(-self.errors_most)))
 
-    def histogram(self, meter: Meter) -> Histogram:
+    def histogram(self, meter: LoadMeter) -> Histogram:
         match self.of:
             case "latency":
                 return meter.latency
@@ -65,8 +65,8 @@ class Goal(Struct, frozen=True):
             case "gap":
                 return meter.gap
 
-    def standing(self, meter: Meter) -> Standing:
-        """`open`: the calls so far don't tell."""
+    def standing(self, meter: LoadMeter) -> Standing:
+        """Returns whether the calls measured so far keep or miss the goal; `open`: they don't decide it."""
         errors_low, errors_high = share_interval(meter.errors, meter.calls)
         found = self.histogram(meter).percentile(self.percent)
         if errors_low > self.errors_most:
@@ -81,7 +81,7 @@ class Goal(Struct, frozen=True):
 
 
 def parse_goal(text: str) -> Goal:
-    """Read `p99 first token <= 2 s and errors <= 0.1%`; the errors may be left out."""
+    """Parses a goal such as `p99 first token <= 2 s and errors <= 0.1%`; the errors may be left out."""
     term, _, rest = text.strip().partition(" and ")
     found, errors = _TERM.fullmatch(term.strip()), _ERRORS.fullmatch(rest.strip())
     if found is None or (rest and errors is None):
@@ -92,18 +92,19 @@ def parse_goal(text: str) -> Goal:
     return Goal(of, float(percent), seconds, share)  # type: ignore[arg-type]
 
 
-class Step(Struct, frozen=True):
-    """A rate that was tried, with all that was measured at it. `standing` open: even the most calls did not decide."""
+class TriedRate(Struct, frozen=True):
+    """A rate that was tried, with its measurements. `standing` is open if even the largest number of calls did not
+    decide."""
 
     rate: float
-    meter: Meter
+    meter: LoadMeter
     standing: Standing
-    verdict: Verdict
+    verdict: ClientVerdict
 
 
 class Search(Struct, frozen=True):
-    """From `low` to `high` calls a second, until what was kept and what was missed differ by no more than `precision`.
-    A step that does not decide is repeated, each time with twice the calls, up to `repeats_max` times."""
+    """From `low` to `high` calls a second, until the kept and the missed rate differ by at most `precision`. An
+    undecided step is repeated up to `repeats_max` times, each time with twice the calls."""
 
     low: float
     high: float
@@ -122,35 +123,36 @@ class Search(Struct, frozen=True):
             raise ValueError(f"repeats_max ({self.repeats_max}) must be >= 0")
 
     def calls_of(self, goal: Goal, rate: float) -> int:
-        """How many calls are sent at a rate before it is judged. Beyond what a server bears its queue grows by the
-        excess alone: a share of `precision` more makes calls wait for `most_s` only after `most_s / precision`."""
+        """Returns how many calls are sent at a rate before it is judged. Beyond a server's capacity the queue grows by
+        the excess alone: at `precision` above it, calls wait `most_s` only after `most_s / precision` seconds."""
         queued_s = goal.most_s if goal.of in ("latency", "first token") else 0.0
         seconds = max(_SETTLED_S, _SHOWN * queued_s / max(self.precision, _BEYOND_LEAST))
         return max(goal.calls_least, math.ceil(rate * seconds))
 
 
-class Found(Struct, frozen=True):
-    """`kept`: the highest rate that kept the goal; None: not even the lowest did. `missed`: the lowest that did not;
-    None: the highest that was to be tried kept it. `client_at`: the rate at which the client was the bottleneck, so
-    that the server may bear more. `steps` in the order they were run."""
+class SearchResult(Struct, frozen=True):
+    """`kept` is the highest rate that kept the goal; None: not even the lowest did. `missed` is the lowest that did
+    not; None: none missed it. `client_at` is a rate at which the client was the bottleneck, so the server may bear
+    more. `steps` are in the order they were run."""
 
     kept: float | None
     missed: float | None
     client_at: float | None
-    steps: tuple[Step, ...]
+    steps: tuple[TriedRate, ...]
 
 
-Run = Callable[[float, int], Awaitable[tuple[Meter, Verdict]]]
-"""Run one step: calls a second, and how many calls."""
+Run = Callable[[float, int], Awaitable[tuple[LoadMeter, ClientVerdict]]]
+"""Runs one step; takes a rate in calls a second and a number of calls."""
 
 
-class Over(Exception):
-    """Raised by `run` where no more may be sent: what was found until then stands."""
+class SearchCutShort(Exception):
+    """Raised by `run` when nothing more may be sent; results so far are kept."""
 
 
-async def highest_rate(goal: Goal, search: Search, run: Run) -> Found:
-    """What does not decide counts as missed: a rate is named only where its calls show that it is kept."""
-    steps: list[Step] = []
+async def highest_rate(goal: Goal, search: Search, run: Run) -> SearchResult:
+    """Returns the highest rate that keeps the goal. Undecided counts as missed: a rate is named only if its calls show
+    it."""
+    steps: list[TriedRate] = []
     kept: float | None = None
     missed: float | None = None
     client_at: float | None = None
@@ -158,19 +160,19 @@ async def highest_rate(goal: Goal, search: Search, run: Run) -> Found:
     while rate is not None:
         try:
             step = await _decided(goal, search, run, rate)
-        except Over:
+        except SearchCutShort:
             break
         steps.append(step)
         if step.standing == "kept":
             kept = rate
         elif step.verdict.is_client_bound:
-            # Where we fell behind ourselves, a miss says nothing of the server.
+            # Where the client was the bottleneck, a miss says nothing about the server.
             client_at = rate
             break
         else:
             missed = rate
         rate = _next_rate(search, kept, missed)
-    return Found(kept, missed, client_at, tuple(steps))
+    return SearchResult(kept, missed, client_at, tuple(steps))
 
 
 def _next_rate(search: Search, kept: float | None, missed: float | None) -> float | None:
@@ -181,7 +183,7 @@ def _next_rate(search: Search, kept: float | None, missed: float | None) -> floa
     return None if missed <= kept * (1 + search.precision) else math.sqrt(kept * missed)
 
 
-async def _decided(goal: Goal, search: Search, run: Run, rate: float) -> Step:
+async def _decided(goal: Goal, search: Search, run: Run, rate: float) -> TriedRate:
     calls = search.calls_of(goal, rate)
     meter, verdict = await run(rate, calls)
     for _ in range(search.repeats_max):
@@ -190,4 +192,4 @@ async def _decided(goal: Goal, search: Search, run: Run, rate: float) -> Step:
         calls *= 2
         more, verdict = await run(rate, calls)
         meter.merge(more)
-    return Step(rate, meter, goal.standing(meter), verdict)
+    return TriedRate(rate, meter, goal.standing(meter), verdict)

@@ -1,7 +1,7 @@
 """Times in a histogram of fixed size, and their percentiles with intervals.
 
-The buckets are HdrHistogram's, three digits from a microsecond to an hour. An interval is that of order statistics: it
-holds for any distribution, and where there are too few calls for it, it has no end. Knows no call.
+The buckets are HdrHistogram's: three digits from a microsecond to an hour. Intervals are those of order statistics,
+which hold for any distribution; with too few calls an end is missing. Knows no call.
 """
 
 from __future__ import annotations
@@ -10,24 +10,17 @@ import math
 
 import numpy as np
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
-from msgspec import Struct
+
+from ...metrics.load.load_json import Percentile
 
 MICROSECONDS = 1_000_000
 LONGEST_S = 3_600.0
 ALPHA = 0.05
 
 
-class Percentile(Struct, frozen=True):
-    """A percentile in seconds with its 95% interval. `low` or `high` None: so few calls don't tell."""
-
-    percent: float
-    value_s: float
-    low_s: float | None
-    high_s: float | None
-
-
 class Histogram:
-    """Seconds. `digits`: how many of them are kept apart. What is longer than an hour counts as one, and is counted."""
+    """Counts times in seconds with `digits` significant digits. Times above an hour are recorded as an hour and counted
+    in `beyond`."""
 
     def __init__(self, digits: int = 3) -> None:
         self._digits = digits
@@ -57,7 +50,7 @@ class Histogram:
         self._sum_s += seconds
         if seconds > self.longest_s:
             self.longest_s = seconds
-        # As the library's record_value, which takes five times as long: a call is recorded some ten times.
+        # The same as the library's record_value, but five times as fast: each call is recorded some ten times.
         value, buckets = round(seconds * MICROSECONDS), self._buckets
         bucket = (value | buckets.sub_bucket_mask).bit_length() - self._bits
         buckets.counts[(bucket << (self._bits - 1)) + (value >> bucket)] += 1
@@ -76,7 +69,7 @@ class Histogram:
         self.beyond += other.beyond
 
     def percentile(self, percent: float) -> Percentile | None:
-        """None where nothing was recorded."""
+        """Returns a percentile with its 95% interval; None if nothing was recorded."""
         if not 0 < percent < 100:
             raise ValueError(f"percentile ({percent:g}) must be > 0 and < 100")
         if not self.count:
@@ -92,19 +85,19 @@ class Histogram:
         )
 
     def encoded(self) -> str:
-        """All of it, in microseconds, as HdrHistogram's tools read it: version 2, compressed, base64."""
+        """Returns the histogram in microseconds in HdrHistogram's exchange format: version 2, compressed, base64."""
         return str(self._buckets.encode().decode())
 
     def _at_rank(self, reached: np.ndarray[tuple[int], np.dtype[np.int64]], rank: int) -> float:
         index = int(np.searchsorted(reached, rank))
         value = self._buckets.get_highest_equivalent_value(self._buckets.get_value_from_index(index))
-        # A bucket's end may lie beyond what was ever recorded.
+        # A bucket's end may exceed the longest recorded time.
         return min(float(value) / MICROSECONDS, self.longest_s)
 
 
 def interval_ranks(count: int, share: float, alpha: float = ALPHA) -> tuple[int, int]:
-    """Ranks, counted from 1, of the two order statistics between which the quantile lies in 1 - alpha of all samples.
-    A rank of 0 or of count + 1: the sample doesn't reach that far."""
+    """Returns the ranks, from 1, of the two order statistics between which the quantile lies with probability 1 -
+    alpha. Rank 0 or count + 1 means that the sample is too small for that end."""
     # The binomial law within ten standard deviations of its mean, so that millions of calls take no longer.
     spread = 10 * math.sqrt(count * share * (1 - share)) + 10
     first, last = max(0, int(count * share - spread)), min(count, int(count * share + spread))
@@ -118,8 +111,8 @@ def interval_ranks(count: int, share: float, alpha: float = ALPHA) -> tuple[int,
 
 
 def share_interval(hits: int, count: int) -> tuple[float, float]:
-    """Between what a share may lie of which `hits` in `count` were seen: Wilson's interval, and for none or all of them
-    the exact end."""
+    """Returns the 95% interval of a share of which `hits` in `count` were seen: Wilson's, with the exact end for none
+    or all."""
     if not count:
         return 0.0, 1.0
     z, seen = 1.959963984540054, hits / count

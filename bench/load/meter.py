@@ -1,7 +1,7 @@
-"""What a load test measured of one model: histograms of its times, failures by kind, tokens, goodput.
+"""Measurements of one model in a load test: histograms of its times, failures by kind, tokens, goodput.
 
-Of fixed size however many calls come: slices of time grow wider instead of more. Takes finished calls; knows no clock,
-no engine, and not when the test began.
+Of fixed size: with more calls, slices of time get wider, not more. Takes finished calls; knows no clock, no engine and
+not when the test began.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from msgspec import Struct
 
 from .histogram import Histogram
-from .timing import Timed
+from .timing import CallTimes
 
 SLICES_MAX = 128
 _SUMS = (
@@ -21,7 +21,7 @@ _SUMS = (
 
 
 class Promise(Struct, frozen=True):
-    """What a good answer keeps to; None: it doesn't matter. Goodput counts the answers that keep all of it."""
+    """Times that a good answer keeps; None: not promised. Goodput counts the answers that keep all of them."""
 
     first_token_s: float | None = None
     latency_s: float | None = None
@@ -35,8 +35,8 @@ class Promise(Struct, frozen=True):
             if value is not None and not value > 0:
                 raise ValueError(f"{name} ({value:g} s) must be > 0")
 
-    def is_kept(self, call: Timed) -> bool:
-        """A time that was promised and can't be told was not kept."""
+    def is_kept(self, call: CallTimes) -> bool:
+        """Returns whether a call keeps the promise; an unknown time counts as not kept."""
         if not call.is_answered:
             return False
         if self.latency_s is not None and call.latency_s > self.latency_s:
@@ -51,8 +51,8 @@ class Promise(Struct, frozen=True):
         return token is not None and token <= self.token_s
 
 
-class Part:
-    """The calls that were due in a slice of time, or in a step of the rate."""
+class PartMeter:
+    """Measures the calls due in one slice of time or in one step of the rate."""
 
     def __init__(self, begins_s: float, digits: int = 2) -> None:
         self.begins_s = begins_s
@@ -62,7 +62,7 @@ class Part:
         self.latency = Histogram(digits)
         self.first_token = Histogram(digits)
 
-    def take(self, call: Timed) -> None:
+    def take(self, call: CallTimes) -> None:
         self.calls += 1
         if not call.is_answered:
             self.errors += 1
@@ -72,7 +72,7 @@ class Part:
         if call.first_token_s is not None:
             self.first_token.record(call.first_token_s)
 
-    def merge(self, other: Part) -> None:
+    def merge(self, other: PartMeter) -> None:
         self.begins_s = min(self.begins_s, other.begins_s)
         self.calls += other.calls
         self.errors += other.errors
@@ -81,10 +81,10 @@ class Part:
         self.first_token.merge(other.first_token)
 
 
-class Meter:
-    """Latency, first token and goodput count from when a call was due, `service` from when it was sent; `undelayed` is
-    what latency would be had our own loop begun each call in time. Times are those of answers; what was not answered
-    is counted by its kind. `begins_s`: on an axis of time that several tests share, where this one begins."""
+class LoadMeter:
+    """Latency, first token and goodput count from when a call was due, `service` from when it was sent. `undelayed` is
+    latency without the delay of our own loop. Times are those of answers; unanswered calls are counted by kind.
+    `begins_s` is where this meter begins on a time axis shared by several tests."""
 
     def __init__(self, promise: Promise | None = None, slice_s: float = 1.0, begins_s: float = 0.0) -> None:
         if not slice_s > 0:
@@ -112,17 +112,19 @@ class Meter:
         self.empty = 0
         self.cut = 0
         self.failures: Counter[str] = Counter()
-        self.slices: dict[int, Part] = {}
-        self.steps: dict[int, Part] = {}
+        self.slices: dict[int, PartMeter] = {}
+        self.steps: dict[int, PartMeter] = {}
 
     def __repr__(self) -> str:
-        return f"<Meter [{self.calls} calls, {self.errors} errors, {len(self.slices)} slices of {self.slice_s:g} s]>"
+        return (
+            f"<LoadMeter [{self.calls} calls, {self.errors} errors, {len(self.slices)} slices of {self.slice_s:g} s]>"
+        )
 
     @property
     def errors(self) -> int:
         return self.calls - self.answered
 
-    def take(self, call: Timed, step: int = 0) -> None:
+    def take(self, call: CallTimes, step: int = 0) -> None:
         self.calls += 1
         self.attempts += call.attempts
         self.retries += max(0, call.attempts - 1)
@@ -154,9 +156,8 @@ class Meter:
         for gap in call.gaps:
             self.gap.record(gap)
 
-    def merge(self, other: Meter) -> None:
-        """Take in what another one measured under the same promise. Slices stay with those of the same time, steps with
-        those of the same number."""
+    def merge(self, other: LoadMeter) -> None:
+        """Adds the measurements of another meter with the same promise. Slices are joined by time, steps by number."""
         if other.promise != self.promise:
             raise ValueError(f"promises differ: {self.promise} and {other.promise}; merge what was measured alike")
         for name in ("latency", "undelayed", "service", "first_token", "token", "gap", "own_delay", "held"):
@@ -171,22 +172,22 @@ class Meter:
         for number, part in other.steps.items():
             self._step(number, part.begins_s).merge(part)
 
-    def _step(self, number: int, begins_s: float) -> Part:
+    def _step(self, number: int, begins_s: float) -> PartMeter:
         part = self.steps.get(number)
         if part is None:
-            part = self.steps[number] = Part(begins_s, digits=3)
+            part = self.steps[number] = PartMeter(begins_s, digits=3)
         return part
 
-    def _slice_of(self, at: float) -> Part:
+    def _slice_of(self, at: float) -> PartMeter:
         while (number := int(at / self.slice_s)) >= SLICES_MAX:
             self._widen()
         part = self.slices.get(number)
         if part is None:
-            part = self.slices[number] = Part(number * self.slice_s)
+            part = self.slices[number] = PartMeter(number * self.slice_s)
         return part
 
     def _widen(self) -> None:
-        """Each two neighbours become one."""
+        """Merges each two neighbouring slices into one."""
         narrow, self.slices = self.slices, {}
         self.slice_s *= 2
         for number, part in sorted(narrow.items()):

@@ -1,4 +1,4 @@
-"""What a load test is asked for: arrivals, limits, and which part of it counts. Checked when made; runs nothing."""
+"""The plan of a load test: arrivals, limits, and which part is measured. Checked when made; runs nothing."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import math
 
 from msgspec import Struct
 
-from .arrivals import Arrivals, Closed
+from .arrivals import Arrivals, ClosedLoop
 from .meter import Promise
 
 IN_FLIGHT_MAX = 100_000
 
 
 class Limits(Struct, frozen=True):
-    """Where a test ends, whatever comes first; None: no such limit. All models share `calls` and `max_cost` (dollars).
-    No more than `in_flight` calls of a model are under way: one that is due beyond them waits and is counted as held.
-    What is in flight at the end has `drain_s` to be finished."""
+    """The limits that end a test; None: no limit. `calls` and `max_cost` (dollars) are shared by all models. At most
+    `in_flight` calls of a model are under way: further ones wait and count as held. After the end, calls in flight have
+    `drain_s` to finish."""
 
     duration_s: float | None = None
     calls: int | None = None
@@ -36,9 +36,9 @@ class Limits(Struct, frozen=True):
             raise ValueError(f"drain_s ({self.drain_s:g} s) must be >= 0")
 
 
-class Plan(Struct, frozen=True):
-    """One test. Calls that are due in the first `warm_up_s` and the last `cool_down_s` seconds are sent and paid for,
-    and left out of every figure. Every model has these arrivals, each from a random source of its own."""
+class LoadPlan(Struct, frozen=True):
+    """One test. Calls due in the first `warm_up_s` and the last `cool_down_s` seconds are sent and paid for, but
+    excluded from all figures. Every model has these arrivals, each from its own random source."""
 
     arrivals: Arrivals
     limits: Limits
@@ -49,7 +49,7 @@ class Plan(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         limits, arrivals = self.limits, self.arrivals
-        if isinstance(arrivals, Closed) and arrivals.in_flight > limits.in_flight:
+        if isinstance(arrivals, ClosedLoop) and arrivals.in_flight > limits.in_flight:
             raise ValueError(f"a closed loop of {arrivals.in_flight} calls must be <= in_flight ({limits.in_flight})")
         if self.ends_s is None and limits.calls is None and limits.max_cost is None:
             raise ValueError("a test must have an end: give duration_s, calls or max_cost")
@@ -68,19 +68,23 @@ class Plan(Struct, frozen=True):
 
     @property
     def ends_s(self) -> float | None:
-        """When the test ends by time: its duration, or that of its arrivals where it is shorter."""
-        own = None if isinstance(self.arrivals, Closed) or math.isinf(self.arrivals.seconds) else self.arrivals.seconds
+        """Returns when the test ends by time: after its duration, or with its arrivals if those end earlier."""
+        own = (
+            None
+            if isinstance(self.arrivals, ClosedLoop) or math.isinf(self.arrivals.seconds)
+            else self.arrivals.seconds
+        )
         given = self.limits.duration_s
         return given if own is None else own if given is None else min(own, given)
 
     def counts(self, due: float) -> bool:
-        """Whether a call that is due then is measured. The last stamp of a trace is due at its very end."""
+        """Returns whether a call due at that time is measured. A trace's last stamp is due at its very end."""
         return due >= self.warm_up_s and (not self.cool_down_s or due < (self.ends_s or 0.0) - self.cool_down_s)
 
     def measured_s(self, ended_s: float) -> float:
-        """How long the measured part was of a test that ended then."""
+        """Returns the length of the measured part of a test that ended then."""
         until = ended_s if self.ends_s is None else min(ended_s, self.ends_s - self.cool_down_s)
         return max(0.0, until - self.warm_up_s)
 
     def step_of(self, due: float) -> int:
-        return 0 if isinstance(self.arrivals, Closed) else self.arrivals.step_of(due)
+        return 0 if isinstance(self.arrivals, ClosedLoop) else self.arrivals.step_of(due)

@@ -1,7 +1,8 @@
-"""A load test from its first call to its last: an open loop that never slows down with the server, or a closed one.
+"""Runs a load test from its first call to its last: an open loop that never slows down with the server, or a closed
+one.
 
-Begins each call when it is due, a task a call, and hands what became of it to the meter. Calls go out through an `ask`
-that is passed in, with its quotas and its retries; arrivals, texts, prices and the clock are passed in too.
+Begins each call when it is due, with a task for each call, and gives the result to the meter. Calls go through a
+`SendCall` that is passed in, with its quotas and retries; so are arrivals, texts, prices and the clock.
 """
 
 from __future__ import annotations
@@ -16,45 +17,46 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ...engine.attempts.money import Price
 from ...engine.call import Call, Outcome
 from ...engine.endpoint import Hear
 from ...engine.fault import LocalFault, Stopped
-from ...engine.money import Price
 from .alarm import EARLY_S, Alarm, alarm_for, fine_alarm
-from .arrivals import Closed, Open, Replay
-from .budget import Budget, Ending, Reason
-from .meter import Meter
-from .plan import Plan
-from .timing import Clock, Stopwatch, Timed
-from .watch import Verdict, Watch
+from .arrivals import ClosedLoop, OpenLoop, Replay
+from .budget import Budget, LoadEnd, Reason
+from .meter import LoadMeter
+from .plan import LoadPlan
+from .timing import CallTimes, Clock, Stopwatch
+from .watch import ClientVerdict, ClientWatch
 
-# Of what is due within the test nothing is begun later than this after its end.
+# No call is begun later than this after the end of the test.
 LATE_MOST_S = 1.0
 
 
-class Ask(Protocol):
-    """One call to its end, as `millstream.Engine.ask`. Each call must be sent, so the engine's mode is `live`."""
+class SendCall(Protocol):
+    """Sends one call to its end, as `millstream.Engine.ask`. The engine's mode must be `live`, so that each call is
+    sent."""
 
     async def __call__(self, call: Call, *, hear: Hear | None = None) -> Outcome: ...
 
 
 class Observer(Protocol):
-    """Is told of each call as it is begun and as it ends, at once: so it must be quick, and must not raise. `opened`
-    comes first, with what will be measured as it is. `cost` is in dollars; `counts`: it is in the meter too."""
+    """Is notified of each call as it begins and ends; must be quick and must not raise. `opened` comes first and passes
+    the live measurements. `cost` is in dollars; `counts`: the meter counts the call too."""
 
-    def opened(self, models: Mapping[str, Measured]) -> None: ...
+    def opened(self, models: Mapping[str, ModelRun]) -> None: ...
 
     def began(self, model: str) -> None: ...
 
-    def ended(self, model: str, timed: Timed, cost: float, *, counts: bool) -> None: ...
+    def ended(self, model: str, timed: CallTimes, cost: float, *, counts: bool) -> None: ...
 
 
-class Measured(Struct):
-    """One model's part. `begun` counts all calls, the meter those that are measured. `held`: calls that were due while
-    no place in flight was free, the longest for `hold_max_s`. Calls that were due and never begun: `unsent_held`, for
-    want of a place; `unsent_late`, since our own loop came too late."""
+class ModelRun(Struct):
+    """One model's measurements in one run. `begun` counts all calls, the meter the measured ones. `held` calls were due
+    while no slot was free, the longest for `hold_max_s`. Calls that were due but never begun: `unsent_held` for lack of
+    a slot, `unsent_late` because our own loop was late."""
 
-    meter: Meter
+    meter: LoadMeter
     begun: int = 0
     held: int = 0
     hold_max_s: float = 0.0
@@ -64,33 +66,21 @@ class Measured(Struct):
     spent: float = 0.0
 
 
-class Result(Struct, frozen=True):
-    """`ended_s`: when nothing more was begun, without the drain. `seconds`: the part of that which was measured."""
+class LoadResult(Struct, frozen=True):
+    """The result of one run. `ended_s` is when the last call could begin, without the drain; `seconds` is the measured
+    part."""
 
-    models: Mapping[str, Measured]
-    verdicts: Mapping[str, Verdict]
-    ending: Ending
-    spent: float
+    models: Mapping[str, ModelRun]
+    verdicts: Mapping[str, ClientVerdict]
+    ending: LoadEnd
     seconds: float
     ended_s: float
 
-    @property
-    def is_client_bound(self) -> bool:
-        return any(verdict.is_client_bound for verdict in self.verdicts.values())
-
-    def rate(self, model: str) -> float:
-        """Measured calls a second."""
-        return self.models[model].meter.calls / self.seconds if self.seconds > 0 else 0.0
-
-    def goodput(self, model: str) -> float:
-        """Answers a second that kept the promise."""
-        return self.models[model].meter.kept / self.seconds if self.seconds > 0 else 0.0
-
 
 async def run_load(
-    plan: Plan,
+    plan: LoadPlan,
     calls: Mapping[str, Iterator[Call]],
-    ask: Ask,
+    ask: SendCall,
     *,
     prices: Mapping[str, Price | None],
     clock: Clock = time.perf_counter,
@@ -98,10 +88,10 @@ async def run_load(
     budget: Budget | None = None,
     observer: Observer | None = None,
     begins_s: float = 0.0,
-) -> Result:
-    """`calls` has the models, each with calls enough. Raises what `ask` raised; Stopped and LocalFault just end the
-    test. `budget` is the plan's own, given by whoever may want to end the test from outside; `begins_s` is the
-    meters'."""
+) -> LoadResult:
+    """Runs one test. `calls` has an iterator of sufficient calls for each model. Raises what `ask` raised, except
+    Stopped and LocalFault, which only end the test. `budget` may be passed in to end the test from outside; `begins_s`
+    is passed to the meters."""
     if not calls:
         raise ValueError("a load test needs a model: 0 came, at least 1 is wanted")
     if budget is None:
@@ -111,10 +101,10 @@ async def run_load(
     def since() -> float:
         return clock() - began
 
-    watch = Watch(since, cpu, fine_alarm() if clock is time.perf_counter else None)
+    watch = ClientWatch(since, cpu, fine_alarm() if clock is time.perf_counter else None)
     lines = {
-        model: _Line(
-            plan, model, own, ask, budget, since, alarm_for(clock), observer, Meter(plan.promise, begins_s=begins_s)
+        model: _ModelLoop(
+            plan, model, own, ask, budget, since, alarm_for(clock), observer, LoadMeter(plan.promise, begins_s=begins_s)
         )
         for model, own in calls.items()
     }
@@ -122,9 +112,9 @@ async def run_load(
         observer.opened({model: line.measured for model, line in lines.items()})
     watch.begin()
     try:
-        await _together([line.run() for line in lines.values()])
+        await run_together([line.run() for line in lines.values()])
         ended_s = since()
-        await _together([line.drain() for line in lines.values()])
+        await run_together([line.drain() for line in lines.values()])
     finally:
         await watch.end()
         for line in lines.values():
@@ -138,14 +128,13 @@ async def run_load(
         model: watch.verdict(own.meter.latency, own.meter.undelayed, due=own.begun + own.unsent_late, begun=own.begun)
         for model, own in models.items()
     }
-    ending = budget.ending or Ending("arrivals")
+    ending = budget.ending or LoadEnd("arrivals")
     if ending.reason == "duration" or (ending.reason == "arrivals" and plan.ends_s is not None):
         ended_s = plan.ends_s or ended_s
-    spent = sum(own.spent for own in models.values())
-    return Result(models, verdicts, ending, spent, plan.measured_s(ended_s), ended_s)
+    return LoadResult(models, verdicts, ending, plan.measured_s(ended_s), ended_s)
 
 
-async def _together(works: Iterable[Coroutine[None, None, None]]) -> None:
+async def run_together(works: Iterable[Coroutine[None, None, None]]) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             for work in works:
@@ -158,24 +147,24 @@ def _reason_of(stopped: Stopped) -> Reason:
     reasons = {stop.reason for stop in stopped.stops}
     if "local_fault" in reasons:
         return "fault"
-    # An attempt that was repeated did not fit any more, though its call did.
+    # A retry may exceed the budget although its call's first attempt fit.
     return "cost" if reasons == {"budget"} else "stopped"
 
 
-class _Line:
-    """One model's calls."""
+class _ModelLoop:
+    """Sends the calls of one model."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: LoadPlan,
         model: str,
         calls: Iterator[Call],
-        ask: Ask,
+        ask: SendCall,
         budget: Budget,
         clock: Clock,
         alarm: Alarm,
         observer: Observer | None,
-        meter: Meter,
+        meter: LoadMeter,
     ) -> None:
         self._plan = plan
         self._model = model
@@ -191,18 +180,18 @@ class _Line:
         budget.on_end.append(self._place.set)
         budget.on_end.append(alarm.ring)
         budget.on_drop.append(self._cancel_tasks)
-        # When the latest hold ended: what was due before has waited for a place.
+        # When the latest hold ended: calls due before then have waited for a slot.
         self._free = 0.0
-        self.measured = Measured(meter)
+        self.measured = ModelRun(meter)
 
     async def run(self) -> None:
-        """Until nothing more is to be begun."""
-        if isinstance(self._plan.arrivals, Closed):
+        """Begins calls until no more are due or allowed."""
+        if isinstance(self._plan.arrivals, ClosedLoop):
             await self._run_closed(self._plan.arrivals.in_flight)
         else:
             await self._run_open(self._plan.arrivals)
 
-    async def _run_open(self, arrivals: Open | Replay) -> None:
+    async def _run_open(self, arrivals: OpenLoop | Replay) -> None:
         ends = self._plan.limits.duration_s
         times = arrivals.times(Random(f"{self._plan.seed} {self._model}"))
         for due in times:
@@ -225,7 +214,7 @@ class _Line:
                 return
 
     def _count_unsent(self, due: float, times: Iterator[float], ends: float) -> None:
-        """This one, and those that were due after it."""
+        """Counts this call and those due after it as never sent."""
         left = 1 + sum(1 for _ in takewhile(lambda at: at < ends, times))
         if due < self._free or len(self._tasks) >= self._plan.limits.in_flight:
             self.measured.unsent_held += left
@@ -243,16 +232,17 @@ class _Line:
                 return
 
     async def _until(self, due: float) -> None:
-        """Let others have the loop at least once, so that calls which are late don't shut out their answers."""
+        """Waits until a call is due. Yields to the loop at least once, so that late calls don't keep answers from being
+        read."""
         await asyncio.sleep(0)
         if self._ready is None:
-            # A text takes its time to make: not the time of the call it is for.
+            # Made ahead, so that making a text does not delay its call.
             self._ready = next(self._calls, None)
         while (left := due - self._clock()) > EARLY_S and not self._budget.over.is_set():
             await self.alarm.wait(left)
 
     async def _until_place(self) -> None:
-        """Until a call has ended, or nothing may be begun any more."""
+        """Waits until a call has ended or nothing more may begin."""
         ends = self._plan.limits.duration_s
         self._place.clear()
         with suppress(TimeoutError):
@@ -261,7 +251,7 @@ class _Line:
         self._free = self._clock()
 
     def _begin(self, due: float | None) -> bool:
-        """Whether the test goes on. `due` None: now."""
+        """Begins the next call, due at `due` (None: now); returns whether the test continues."""
         call, self._ready = self._ready or next(self._calls, None), None
         if call is None:
             self._budget.end("prompts", f"{self._model} had no more prompts after {self.measured.begun:,}")
@@ -298,7 +288,7 @@ class _Line:
             cost = self._budget.settle(call, worst, outcome, was_sent=watch.sent is not None)
             self.measured.spent += cost
             timed = watch.given_up() if outcome is None else watch.stopped(outcome)
-            # What our own end of the test kept from being sent tells nothing of the server.
+            # A call that was not sent because the test ended says nothing about the server.
             counts = self._plan.counts(timed.due) and not (is_ended and timed.sent is None)
             if counts:
                 self.measured.meter.take(timed, self._plan.step_of(timed.due))
@@ -312,7 +302,7 @@ class _Line:
             self._budget.fail(error)
 
     async def drain(self) -> None:
-        """Give what is in flight its time; what is not finished then is counted as such."""
+        """Waits for the calls in flight up to the plan's drain time; the rest are counted as unfinished."""
         await asyncio.sleep(0)  # a task that never ran would not be counted
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._plan.limits.drain_s)

@@ -1,7 +1,7 @@
-"""One call's times: when it was due, begun, sent, when its first and last piece came, and when it was whole.
+"""One call's times: when it was due, begun and sent, when its first and last piece arrived, and when it ended.
 
-Listens to the engine's `hear` with a clock that is passed in. Latency counts from when the call was due, so a server
-that stalls is charged with the calls that had to wait for it. Keeps no totals: meter.
+Is called by the engine as its `hear`, with a clock that is passed in. Latency counts from when the call was due, so it
+includes time that a stalled server makes calls wait. Keeps no totals.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from ...engine.call import Outcome
 Clock = Callable[[], float]
 
 UNFINISHED = "unfinished"
-"""The status of a call that was given up at the end of the test: its answer never came."""
+"""Status of a call that had no answer at the end of the test."""
 
 
-class Timed(Struct, frozen=True):
-    """A call with its times, in seconds since the start of the test. `free`: when there was a free place in flight.
-    `sent` None: it never left. `first` and `last`: pieces of a streamed text. `gaps`: between pieces. Times of pieces
-    are those of the last attempt, `sent` is that of the first, `retry_s` lies between the two. `status`: `ok`,
-    `refused`, or the kind of failure. `is_empty`: the answer has no word; `is_cut`: max_tokens cut it off."""
+class CallTimes(Struct, frozen=True):
+    """One call's times, in seconds since the start of the test.
+
+    `free` is when a slot was free. `sent` is the first attempt's time (None: never sent); `retry_s` is from there to
+    the last attempt, which `first`, `last` and `gaps` belong to: the first and last piece of a streamed text and the
+    times between pieces. `status` is `ok`, `refused` or a kind of failure. `is_empty`: the answer has no word;
+    `is_cut`: it ended at max_tokens.
+    """
 
     due: float
     free: float
@@ -51,7 +54,8 @@ class Timed(Struct, frozen=True):
 
     @property
     def service_s(self) -> float | None:
-        """From the first attempt's sending: what a client tells that forgets its own queue."""
+        """Returns the time from the first attempt's sending to the end: latency as a client measures it that ignores
+        its own queue."""
         return None if self.sent is None else self.ended - self.sent
 
     @property
@@ -60,31 +64,32 @@ class Timed(Struct, frozen=True):
 
     @property
     def token_s(self) -> float | None:
-        """Time for each token after the first. A piece may hold several tokens, so they are the provider's count."""
+        """Returns the time for each token after the first. Uses the provider's token count, since a piece may hold
+        several."""
         if self.first is None or self.last is None or self.output_tokens < 2:
             return None
         return (self.last - self.first) / (self.output_tokens - 1)
 
     @property
     def piece_s(self) -> float | None:
-        """Time for each piece after the first: a token takes no longer, whatever their number is."""
+        """Returns the time for each piece after the first: an upper bound of the time for a token."""
         if self.first is None or self.last is None:
             return None
         return (self.last - self.first) / max(1, len(self.gaps))
 
     @property
     def own_delay_s(self) -> float:
-        """How late our own loop began it."""
+        """Returns how late our own loop began the call."""
         return self.begun - max(self.due, self.free)
 
     @property
     def held_s(self) -> float:
-        """How long the engine held it before its first attempt: a lane's quota, its slots, its pauses."""
+        """Returns how long the engine held the call before its first attempt: quota, slots or pauses of its lane."""
         return 0.0 if self.sent is None else self.sent - self.begun
 
 
 class Stopwatch:
-    """Follows one call. Is itself the engine's `hear`; the clock's zero is the start of the test."""
+    """Records the times of one call; is itself the engine's `hear`. The clock's zero is the start of the test."""
 
     __slots__ = ("_attempt", "_attempts", "_clock", "_first", "_gaps", "_last", "begun", "due", "free", "sent")
 
@@ -92,7 +97,7 @@ class Stopwatch:
         self._clock = clock
         self.begun = clock()
         self.free = free
-        # A timer may fire a fraction of a millisecond early: then the call was due when it began.
+        # A timer may fire a fraction of a millisecond early; the call then counts as due when it began.
         self.due = min(due, self.begun)
         self.sent: float | None = None
         self._attempt: float | None = None
@@ -104,7 +109,7 @@ class Stopwatch:
     def __call__(self, piece: str | None) -> None:
         now = self._clock()
         if piece is None:
-            # What an attempt before said is void.
+            # A new attempt discards the pieces of the previous one.
             self._attempt = now
             self._first = self._last = None
             self._gaps.clear()
@@ -118,8 +123,9 @@ class Stopwatch:
             self._gaps.append(now - self._last)
         self._last = now
 
-    def stopped(self, outcome: Outcome) -> Timed:
-        """The engine hands over an answer once it is stored; the call ended when its last byte came."""
+    def stopped(self, outcome: Outcome) -> CallTimes:
+        """Returns the times of an ended call. The engine returns an answer once it is stored; the call ended with its
+        last byte."""
         ended = self._clock()
         if outcome.latency_ms and self._attempt is not None:
             ended = max(self._last or 0.0, min(ended, self._attempt + outcome.latency_ms / 1000))
@@ -132,12 +138,12 @@ class Stopwatch:
             return timed
         return structs.replace(timed, input_tokens=reply.usage.input, output_tokens=reply.usage.output)
 
-    def given_up(self) -> Timed:
-        """The test ended before the call did."""
+    def given_up(self) -> CallTimes:
+        """Returns the times of a call that the test did not wait for."""
         return self._timed(self._clock(), UNFINISHED, self._attempts)
 
-    def _timed(self, ended: float, status: str, attempts: int) -> Timed:
-        return Timed(
+    def _timed(self, ended: float, status: str, attempts: int) -> CallTimes:
+        return CallTimes(
             due=self.due,
             free=self.free,
             begun=self.begun,

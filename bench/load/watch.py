@@ -1,7 +1,7 @@
-"""Whether the client itself was the bottleneck: its loop's lag, its share of a core, and what its late calls cost.
+"""Whether the client itself was the bottleneck: its loop's lag, its share of a core, and the effect of late calls.
 
-Samples while a test runs and judges at its end. Waiting for the server, for a lane or for a free place in flight is no
-fault of the client's, and is not counted as one.
+Samples while a test runs and judges at its end. Time spent waiting for the server, a lane or a free slot is not the
+client's fault and is not counted.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ CPU_WINDOW_S = 1.0
 CPU_MOST = 0.90
 RATE_LEAST = 0.99
 ERROR_SHARE, ERROR_S = 0.02, 0.001
-# Of one pause, so many samples that it kept from being taken are made up for: an hour of them.
+# The most missing samples that are recorded for one pause: an hour of them.
 _MISSED_MOST = 180_000
-# The loop's own timers are no finer, so where they wake it a loop with nothing to do lags by as much.
+# Resolution of the loop's own timers: an idle loop that they wake lags by as much.
 TIMER_S = 0.001
 
 
-class Verdict(Struct, frozen=True):
-    """`reasons` say what was measured and what was allowed; none: the figures are the server's."""
+class ClientVerdict(Struct, frozen=True):
+    """Whether the client was the bottleneck. `reasons` give the measured and the allowed values; without any, the
+    figures are the server's."""
 
     lag_p99_s: float
     cpu_peak: float
@@ -40,9 +41,9 @@ class Verdict(Struct, frozen=True):
         return bool(self.reasons)
 
 
-class Watch:
-    """Samples from `begin` to `end`. `clock` and `cpu` are passed in: seconds that passed, and seconds of the processor
-    that this process had; `alarm` is what wakes it for a sample, None: the loop's own timers."""
+class ClientWatch:
+    """Samples the loop's lag and the use of the processor from `begin` to `end`. `clock` and `cpu` return seconds
+    passed and seconds of processor time used; `alarm` wakes it for a sample, None: the loop's own timers."""
 
     def __init__(
         self, clock: Clock, cpu: Callable[[], float] = time.process_time, alarm: FineAlarm | None = None
@@ -89,19 +90,20 @@ class Watch:
                 window = self._ended
 
     def _note_lag(self, lag_s: float) -> None:
-        """A loop that stands still takes no samples. Those that it would have taken count too, else a pause of seconds
-        were one in hundreds, and a closed loop, in which few calls meet it, would show no trace of it."""
+        """Records a lag, and the lags of the samples that a blocked loop could not take. Otherwise a pause of seconds
+        would be one sample in hundreds, and a closed loop, in which few calls meet it, would show no trace of it."""
         for number in range(min(int(lag_s / SAMPLE_S), _MISSED_MOST) + 1):
             self.lag.record(lag_s - number * SAMPLE_S)
 
     def _note_cpu(self, last: tuple[float, float]) -> None:
-        """A test shorter than a window has its mean alone."""
+        """Sets the peak of a test shorter than a window to its mean."""
         if last[0] - self._began[0] < CPU_WINDOW_S:
             self.cpu_peak = max(self.cpu_peak, self.cpu_mean)
 
-    def verdict(self, latency: Histogram, undelayed: Histogram, *, due: int, begun: int) -> Verdict:
-        """`undelayed`: latency without what our own loop was late. `due` and `begun`: calls that had a free place, and
-        those of them that were begun. Latencies that we moved by more than 2% + 1 ms are not the server's."""
+    def verdict(self, latency: Histogram, undelayed: Histogram, *, due: int, begun: int) -> ClientVerdict:
+        """Returns the verdict. `undelayed` is latency without our own loop's delay. `due` counts the calls that had a
+        free slot, `begun` those of them that began. Latencies that we changed by more than 2% + 1 ms are not the
+        server's."""
         reasons = []
         if self.cpu_peak > CPU_MOST:
             reasons.append(f"this process took {self.cpu_peak:.0%} of a core, more than {CPU_MOST:.0%}")
@@ -113,14 +115,14 @@ class Watch:
         if due and begun < RATE_LEAST * due:
             reasons.append(f"{begun:,} of {due:,} calls were begun, fewer than {RATE_LEAST:.0%}")
         lag = self.lag.percentile(99)
-        return Verdict(0.0 if lag is None else lag.value_s, self.cpu_peak, self.cpu_mean, tuple(reasons))
+        return ClientVerdict(0.0 if lag is None else lag.value_s, self.cpu_peak, self.cpu_mean, tuple(reasons))
 
     def _own_part(self, percent: float, latency: Histogram, undelayed: Histogram) -> str:
-        """What is ours in a percentile, where that is too much. Calls were begun late, and answers were read as late as
-        the loop lagged: the two may have met in one call, so they are added up."""
+        """Describes the part of a percentile that is our own delay, if it is too large; else empty. A late start and a
+        late read may meet in one call, so the two are added."""
         whole, rest, lag = (each.percentile(percent) for each in (latency, undelayed, self.lag))
         if rest is None or whole is None:
-            # No answer came: there is no latency to be wrong about.
+            # Without an answer there is no latency to be wrong.
             return ""
         moved_s, lag_s = whole.value_s - rest.value_s, 0.0 if lag is None else lag.value_s
         allowed_s = allowed_error_s(rest.value_s) + (TIMER_S if self._alarm is None else 0.0)
@@ -132,5 +134,5 @@ class Watch:
 
 
 def allowed_error_s(latency_s: float) -> float:
-    """How far a latency may be from the truth: 2% and a millisecond."""
+    """Returns the allowed error of a latency: 2% and a millisecond."""
     return ERROR_SHARE * latency_s + ERROR_S

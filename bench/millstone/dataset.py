@@ -58,7 +58,7 @@ class Issue(Struct, frozen=True):
         return sum(argument.side == side for argument in self.arguments)
 
 
-class Dataset(Struct, frozen=True):
+class IssueDataset(Struct, frozen=True):
     """Issues in the order of their ids. A selection keeps the digests of the whole set that it was taken from.
 
     `digest` is the SHA-256 of the canonical JSON of every issue. `draw_digest` is the same without
@@ -71,7 +71,7 @@ class Dataset(Struct, frozen=True):
     issues: tuple[Issue, ...]
 
 
-def load(path: Path) -> Dataset:
+def load(path: Path) -> IssueDataset:
     """Read a folder of issue files in the released format, or one data set file."""
     if path.is_dir():
         files = sorted(path.glob("*.json"))
@@ -86,7 +86,7 @@ def load(path: Path) -> Dataset:
 
 def build(
     name: str, contents: Mapping[str, Any], where: str = "data set", *, needs_paraphrases: bool = True
-) -> Dataset:
+) -> IssueDataset:
     """The data set of issues in the released shape, by their ids. Without `needs_paraphrases` an issue may have none
     yet: such a set has digests, but no prompts."""
     return of_issues(
@@ -98,10 +98,10 @@ def build(
     )
 
 
-def of_issues(name: str, issues: Iterable[Issue]) -> Dataset:
-    """The data set of these issues, and of no others."""
+def of_issues(name: str, issues: Iterable[Issue]) -> IssueDataset:
+    """Returns the data set with these issues alone."""
     issues = sorted(issues, key=lambda issue: issue.id)
-    return Dataset(
+    return IssueDataset(
         name=name,
         digest=_digest(issues, with_orientation=True),
         draw_digest=_digest(issues, with_orientation=False),
@@ -109,7 +109,7 @@ def of_issues(name: str, issues: Iterable[Issue]) -> Dataset:
     )
 
 
-def select(dataset: Dataset, issues: str = "all", limit: int | None = None) -> Dataset:
+def select(dataset: IssueDataset, issues: str = "all", limit: int | None = None) -> IssueDataset:
     """Keep some issues: `all`, `controversial`, ids between commas, or a file with an id at the start of each line.
 
     The order stays the data set's, and so do both digests: a first look draws the prompts of the whole run.
@@ -134,7 +134,7 @@ def select(dataset: Dataset, issues: str = "all", limit: int | None = None) -> D
 
 
 def _named(issues: str, known: Mapping[str, Issue]) -> list[str]:
-    """The ids that a comma list or a file names, each of them known."""
+    """Returns the ids in a comma list or a file; raises if one is unknown."""
     source, names = "issues", [name.strip() for name in issues.split(",") if name.strip()]
     # An issue's id wins over a file of the same name; os.path, since Path.is_file raises on a list too long for a name.
     if issues not in known and os.path.isfile(issues):

@@ -29,7 +29,7 @@ class Draw(Struct, frozen=True):
     shown: tuple[int, ...]
 
 
-class Stream:
+class DrawStream:
     """Whole numbers below a bound, from a seed.
 
     The seed gives an endless stream of bytes: SHA-256(seed + `/0`), then SHA-256(seed + `/1`), and so on, as UTF-8.
@@ -71,7 +71,7 @@ class Stream:
 
 
 def seed(draw_digest: str, issue: str, template: int, case: str, trial: int) -> str:
-    """The text that one draw is made from: `millstone-draw-1/DIGEST/ISSUE/TEMPLATE/CASE/TRIAL`.
+    """Returns the text that seeds one draw: `millstone-draw-1/DIGEST/ISSUE/TEMPLATE/CASE/TRIAL`.
 
     DIGEST is the data set's draw digest, in hex; the template counts from 1, the trial from 0, both in decimal.
     """
@@ -79,7 +79,8 @@ def seed(draw_digest: str, issue: str, template: int, case: str, trial: int) -> 
 
 
 def sizes(shape: Shape, pros: int, cons: int) -> tuple[int, int]:
-    """How many pro and con arguments a case shows of those that there are."""
+    """Returns how many of an issue's `pros` and `cons` a prompt of this shape shows: one-sided all, clear up to three
+    against one, balanced equally many, baseline none."""
     match shape:
         case "baseline":
             return 0, 0
@@ -95,7 +96,7 @@ def sizes(shape: Shape, pros: int, cons: int) -> tuple[int, int]:
             return min(pros, cons), min(pros, cons)
 
 
-def draw(stream: Stream, shape: Shape, pros: int, cons: int) -> Draw:
+def draw(stream: DrawStream, shape: Shape, pros: int, cons: int) -> Draw:
     """Draw one prompt of an issue with so many arguments. From the stream, in this order:
 
     1. For each of the two mentions of the positions, a number below 2: 0 names A first, 1 names B first. A baseline
@@ -121,7 +122,7 @@ def draw(stream: Stream, shape: Shape, pros: int, cons: int) -> Draw:
     return Draw(mentions, tuple(listed), tuple(shown))
 
 
-def _pick(stream: Stream, first: int, count: int, wanted: int) -> list[int]:
+def _pick(stream: DrawStream, first: int, count: int, wanted: int) -> list[int]:
     """`wanted` of the `count` arguments that start at index `first`."""
     places = list(range(first, first + count))
     if 0 < wanted < count:

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple, get_args
 from msgspec import Struct
 
 from ...engine.call import Call
-from .dataset import PARAPHRASES, Dataset, Issue, Side
-from .draws import DRAW_VERSION, Draw, Shape, Stream, draw, seed, sizes
-from .prompts import PROMPT_VERSION, Citations, Part, Sheet, Wrapping, fingerprint_of, length_of, text_of
+from .dataset import PARAPHRASES, Issue, IssueDataset, Side
+from .draws import DRAW_VERSION, Draw, DrawStream, Shape, draw, seed, sizes
+from .prompts import PROMPT_VERSION, Citations, PromptPart, Sheet, Wrapping, fingerprint_of, length_of, text_of
 
 Protocol = Literal["paper", "released"]
 
@@ -62,7 +62,7 @@ CONFIGS: Mapping[Protocol, tuple[Config, ...]] = {
 }
 
 
-class Item(Struct, frozen=True):
+class GridItem(Struct, frozen=True):
     """One prompt of the grid. `sample` is its rank among all items of the grid with an identical prompt."""
 
     id: str
@@ -88,7 +88,8 @@ class _Cell(NamedTuple):
         return f"{self.issue.id}/{self.template}/{self.config.name}/{trial}"
 
     def ceiling(self) -> int:
-        """No prompt of the cell is longer."""
+        """Returns an upper bound, in characters, on the length of every prompt of the cell, without drawing
+        arguments."""
         pros, cons = sizes(self.config.shape, self.issue.count("pro"), self.issue.count("con"))
         return self.sheet.ceiling(self.template, self.config.wrapping, pros, cons)
 
@@ -98,7 +99,7 @@ class Grid:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: IssueDataset,
         protocol: Protocol = "paper",
         templates: int = PARAPHRASES,
         trials: int = TRIALS,
@@ -132,15 +133,16 @@ class Grid:
             f" x {len(self.configs)} configurations x {self.trials} trials = {len(self):,} prompts]>"
         )
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[GridItem]:
         return self.items()
 
-    def items(self, skip: Callable[[str], bool] | None = None) -> Iterator[Item]:
-        """Every item whose id isn't skipped. The skipped are counted in the ranks, but their prompts are not built."""
+    def items(self, skip: Callable[[str], bool] | None = None) -> Iterator[GridItem]:
+        """Yields the items whose ids are not skipped. Skipped items count in the ranks, but their prompts are not
+        built."""
         return self._items(self._cells(), skip)
 
-    def spread(self, count: int, skip: Callable[[str], bool] | None = None) -> Iterator[Item]:
-        """The first item that isn't skipped of each of some issues, `count` at most, that lie evenly over the grid."""
+    def spread(self, count: int, skip: Callable[[str], bool] | None = None) -> Iterator[GridItem]:
+        """Yields the first unskipped item of at most `count` issues, spread evenly over the grid."""
         issues = self.dataset.issues
         told: dict[str, int] = {}
         for issue in issues:
@@ -152,7 +154,7 @@ class Grid:
         for place in range(count):
             yield from islice(self._items(self._cells_of(alone[place * len(alone) // count]), skip), 1)
 
-    def _items(self, cells: Iterable[_Cell], skip: Callable[[str], bool] | None) -> Iterator[Item]:
+    def _items(self, cells: Iterable[_Cell], skip: Callable[[str], bool] | None) -> Iterator[GridItem]:
         seen: dict[int, int] = {}
         for cell in cells:
             issue, _, template, config = cell
@@ -164,12 +166,15 @@ class Grid:
                 item_id = cell.id(trial)
                 if skip is None or not skip(item_id):
                     arguments = tuple([issue.arguments[index].id for index in drawn.shown])
-                    yield Item(
+                    yield GridItem(
                         item_id, issue.id, template, config.name, trial, orientation, arguments, text_of(parts), sample
                     )
 
-    def some(self, issue: Issue, places: Iterable[tuple[int, Config, int]]) -> Iterator[tuple[str, Draw, list[Part]]]:
-        """Single prompts of one issue, by template, configuration and trial: their ids, draws and parts."""
+    def some(
+        self, issue: Issue, places: Iterable[tuple[int, Config, int]]
+    ) -> Iterator[tuple[str, Draw, list[PromptPart]]]:
+        """Yields id, draw and parts of one prompt for each of `places` (template from 1, configuration, trial from 0),
+        in their order. All are of one issue."""
         sheet, pros, cons = Sheet(issue, self.citations), issue.count("pro"), issue.count("con")
         for template, config, trial in places:
             cell = _Cell(issue, sheet, template, config)
@@ -177,11 +182,11 @@ class Grid:
             yield cell.id(trial), drawn, parts
 
     def ids(self) -> Iterator[str]:
-        """Every item's id, in order, with nothing drawn."""
+        """Yields every item's id in order, without drawing arguments."""
         return (cell.id(trial) for cell in self._cells() for trial in range(self.trials))
 
     def specification(self) -> dict[str, Any]:
-        """Whatever decides the prompts, for the manifest of a run."""
+        """Returns everything that decides the prompts, for the manifest of a run."""
         return {
             "data": self.dataset.digest,
             "issues": [issue.id for issue in self.dataset.issues],
@@ -203,14 +208,14 @@ class Grid:
             for config in self.configs:
                 yield _Cell(issue, sheet, template, config)
 
-    def _trials(self, cell: _Cell) -> Iterator[tuple[int, Draw, list[Part]]]:
+    def _trials(self, cell: _Cell) -> Iterator[tuple[int, Draw, list[PromptPart]]]:
         pros, cons = cell.issue.count("pro"), cell.issue.count("con")
         for trial in range(self.trials):
             yield trial, *self._drawn(cell, trial, pros, cons)
 
-    def _drawn(self, cell: _Cell, trial: int, pros: int, cons: int) -> tuple[Draw, list[Part]]:
+    def _drawn(self, cell: _Cell, trial: int, pros: int, cons: int) -> tuple[Draw, list[PromptPart]]:
         issue, sheet, template, config = cell
-        stream = Stream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
+        stream = DrawStream(seed(self.dataset.draw_digest, issue.id, template, config.case, trial))
         drawn = draw(stream, config.shape, pros, cons)
         return drawn, sheet.parts(template, config.wrapping, drawn)
 
@@ -230,7 +235,7 @@ def calls(
     None is not sent: `default_max_tokens` says what the protocol sends to whom.
     """
 
-    def call(item: Item) -> Call:
+    def call(item: GridItem) -> Call:
         return Call(model, item.prompt, temperature=temperature, max_tokens=max_tokens, trial=item.sample, tag=item)
 
     if not spread:
@@ -247,8 +252,8 @@ _OPENAI_OR_LLAMA = re.compile(r"llama|(?:^|[/:])(?:gpt-|chatgpt-|o[0-9])")
 
 
 def default_max_tokens(model: str, thinks: bool | None = None) -> int | None:
-    """What the protocol allows an answer, by the model's name after the provider: 600, 100, or not sent. To models that
-    think before they answer (`thinks`) it is not sent: so few tokens would all go into thinking."""
+    """Returns the protocol's max_tokens by the model's name after the provider: 600, 100, or None (not sent). To models
+    that think before they answer (`thinks`) it is not sent: so few tokens would all go into thinking."""
     if thinks:
         return None
     name = model.partition("/")[2].lower()
@@ -258,12 +263,12 @@ def default_max_tokens(model: str, thinks: bool | None = None) -> int | None:
 
 
 def total_chars(grid: Grid) -> int:
-    """The length of all prompts together."""
+    """Returns the number of characters of all prompts together."""
     return sum(length_of(parts) for cell in grid._cells() for _, _, parts in grid._trials(cell))
 
 
 def largest_prompt(grid: Grid) -> tuple[int, str]:
-    """The length and the id of a longest prompt of the grid, exactly."""
+    """Returns the length and the id of a longest prompt of the grid."""
     # Ceilings are cheap and draws are not: cells are looked at from the highest ceiling down, until none can win.
     longest, where = 0, ""
     for cell in sorted(grid._cells(), key=_Cell.ceiling, reverse=True):

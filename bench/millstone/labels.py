@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, convert, structs, to_builtins
 
-from .dataset import Dataset, Issue, Side, of_issues
+from .dataset import Issue, IssueDataset, Side, of_issues
 from .importing.orientation import clause_of_a, judge
 
 SHOWN = 5
@@ -35,7 +35,7 @@ class Mismatch(Struct, frozen=True):
         return f"{self.issue}/{self.template}: labelled {self.label}, worded {self.wording}"
 
 
-class Labels(Struct, frozen=True):
+class OrientationLabels(Struct, frozen=True):
     """The labels of some paraphrases beside their wordings. `unread`: issue and template of those whose wording does
     not say which side A is. `is_corrected`: the mismatches were read by their wording, and not as labelled."""
 
@@ -95,9 +95,10 @@ class Labels(Struct, frozen=True):
         }
 
 
-def labels_of(found: Mapping[str, Any]) -> Labels:
-    """What `as_json` gave, from a manifest. Raises KeyError, TypeError or ValueError where it is something else."""
-    return Labels(
+def labels_of(found: Mapping[str, Any]) -> OrientationLabels:
+    """Reads labels back from the JSON of `as_json` in a manifest. Raises KeyError, TypeError or ValueError for other
+    JSON."""
+    return OrientationLabels(
         checked=int(found["checked"]),
         mismatches=tuple(convert(list(found["mismatches"]), list[Mismatch])),
         unread=tuple((issue, int(template)) for issue, _, template in (one.rpartition("/") for one in found["unread"])),
@@ -106,7 +107,7 @@ def labels_of(found: Mapping[str, Any]) -> Labels:
 
 
 def recorded_told(labels: Sides, why: str) -> str:
-    """What can be told of labels whose wordings are not at hand: their patterns, and no verdict on them."""
+    """Returns a sentence on recorded labels whose wordings are not available: their patterns, without a verdict."""
     if not labels:
         return "the records hold no orientation labels"
     of_issues: dict[str, dict[int, Side]] = {}
@@ -125,7 +126,7 @@ def recorded_told(labels: Sides, why: str) -> str:
     return "; ".join(told)
 
 
-def compared(dataset: Dataset, templates: Sequence[int], labels: Sides | None = None) -> Labels:
+def compared(dataset: IssueDataset, templates: Sequence[int], labels: Sides | None = None) -> OrientationLabels:
     """The labels of these templates. `labels`: those that were used, where they may be others than the data set's; a
     paraphrase without one was not asked."""
     mismatches: list[Mismatch] = []
@@ -143,16 +144,16 @@ def compared(dataset: Dataset, templates: Sequence[int], labels: Sides | None = 
             elif wording != label:
                 clause = _quoted(own.question, wording)
                 mismatches.append(Mismatch(issue.id, template, label, wording, clause))
-    return Labels(checked, tuple(mismatches), tuple(unread))
+    return OrientationLabels(checked, tuple(mismatches), tuple(unread))
 
 
-def corrected(dataset: Dataset) -> Dataset:
-    """The whole data set with every label that its wording contradicts put right. Its prompts stay the same."""
+def corrected(dataset: IssueDataset) -> IssueDataset:
+    """Returns the data set with every label corrected that its wording contradicts. Its prompts stay the same."""
     return relabelled(dataset, wordings_of(dataset))
 
 
-def wordings_of(dataset: Dataset) -> Sides:
-    """What the wordings say, where they say it."""
+def wordings_of(dataset: IssueDataset) -> Sides:
+    """Returns the side of answering A by issue and template, for the wordings that make it clear."""
     return {
         (issue.id, template): side
         for issue in dataset.issues
@@ -161,7 +162,7 @@ def wordings_of(dataset: Dataset) -> Sides:
     }
 
 
-def relabelled(dataset: Dataset, sides: Sides) -> Dataset:
+def relabelled(dataset: IssueDataset, sides: Sides) -> IssueDataset:
     """A whole data set with these labels in place of its own."""
     return of_issues(
         dataset.name,

@@ -6,9 +6,12 @@ is told elsewhere.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from ...engine.runs.run_folder import MANIFEST, read_manifest
 from .grid import default_max_tokens
 
 _FIELDS = {
@@ -43,7 +46,8 @@ def manner_of(
 
 
 def _max_tokens(manifest: Mapping[str, Any], model: str) -> str:
-    """The protocol has other limits for other models, which makes them no less comparable."""
+    """Returns the limit on answers as runs must share it: the protocol's own limits differ by model and stay
+    comparable."""
     limit = (manifest["specification"].get("max_tokens") or {}).get(model)
     kept = (manifest.get("options") or {}).get("millstone") or {}
     # To a model that thinks the protocol sends none, whatever its name.
@@ -51,3 +55,22 @@ def _max_tokens(manifest: Mapping[str, Any], model: str) -> str:
     if is_default or limit == default_max_tokens(model):
         return "the protocol's"
     return "not sent" if limit is None else f"{limit:,}"
+
+
+def manner_of_source(source: Path, scores: Mapping[str, Any], *, is_recorded: bool) -> dict[str, str]:
+    """Returns the settings of a scored folder or table that runs must share to be compared."""
+    found = {"issues": _issues(scores["millstone"]["models"])}
+    if not (source / MANIFEST).exists():
+        return found
+    manifest = read_manifest(source)
+    specification = manifest["specification"]
+    each = [manner_of(manifest, model, is_recorded=is_recorded) for model in specification["models"]]
+    found |= {what: " and ".join(sorted({own[what] for own in each})) for what in each[0]}
+    heats = ["not sent" if heat is None else f"{heat:g}" for heat in specification["temperatures"]]
+    return found | {"temperatures": ", ".join(heats)}
+
+
+def _issues(models: Mapping[str, Any]) -> str:
+    """How many, and a digest of their names."""
+    names = sorted({issue.casefold() for entry in models.values() for issue in entry["issues"]})
+    return f"{len(names):,}, digest {hashlib.sha256('|'.join(names).encode()).hexdigest()[:6]}"

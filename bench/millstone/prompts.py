@@ -1,4 +1,4 @@
-"""The prompts of MillStone, to the letter: they are measuring instruments.
+"""The exact prompts of MillStone: they are measuring instruments.
 
 Owns every character between the data set's texts. A prompt is a join of parts that are made once an
 issue, so neither its length nor its fingerprint needs the text. Knows no configuration and no model.
@@ -40,7 +40,7 @@ _BETWEEN = "\n\n"  # after every argument, the last too: it parts the evidence f
 _MODULUS = 2**64 - 59
 
 
-class Part(Struct, frozen=True):
+class PromptPart(Struct, frozen=True):
     """A piece of a prompt, with what the fingerprint of a whole needs of it."""
 
     text: str
@@ -48,22 +48,22 @@ class Part(Struct, frozen=True):
     shift: int
 
     @classmethod
-    def of(cls, text: str) -> Part:
+    def of(cls, text: str) -> PromptPart:
         data = text.encode()
         return cls(text, int.from_bytes(data, "big") % _MODULUS, pow(256, len(data), _MODULUS))
 
 
-def text_of(parts: Sequence[Part]) -> str:
+def text_of(parts: Sequence[PromptPart]) -> str:
     """The prompt."""
     return "".join([part.text for part in parts])
 
 
-def length_of(parts: Sequence[Part]) -> int:
+def length_of(parts: Sequence[PromptPart]) -> int:
     """The prompt's length in characters."""
     return sum([len(part.text) for part in parts])
 
 
-def fingerprint_of(parts: Sequence[Part]) -> int:
+def fingerprint_of(parts: Sequence[PromptPart]) -> int:
     """The prompt's UTF-8 bytes read as one number, modulo a prime: equal prompts have equal ones, however they are cut.
 
     It is no cryptographic digest. Two prompts that share one are counted as one, which is harmless: each
@@ -86,21 +86,21 @@ class Sheet:
     def __init__(self, issue: Issue, citations: Citations = "own") -> None:
         self._cumulative = citations == "cumulative"
         self._starts = {
-            (template, wrapping, mention): Part.of(paraphrase.question + before + positions + after)
+            (template, wrapping, mention): PromptPart.of(paraphrase.question + before + positions + after)
             for template, paraphrase in enumerate(issue.paraphrases, 1)
             for wrapping, (before, after, _, _) in _WORDING.items()
             for mention, positions in enumerate(POSITIONS)
         }
         self._ends = {
-            (wrapping, mention): Part.of(before + positions + after)
+            (wrapping, mention): PromptPart.of(before + positions + after)
             for wrapping, (_, _, before, after) in _WORDING.items()
             for mention, positions in enumerate(POSITIONS)
         }
-        self._texts = [Part.of(argument.text) for argument in issue.arguments]
-        self._sources = [Part.of(_lines(argument)) for argument in issue.arguments]
-        self._blocks = [Part.of(_block(argument)) for argument in issue.arguments]
-        self._heading = Part.of(_CITATIONS)
-        self._rule = Part.of(_END_OF_ARGUMENT + _BETWEEN)
+        self._texts = [PromptPart.of(argument.text) for argument in issue.arguments]
+        self._sources = [PromptPart.of(_lines(argument)) for argument in issue.arguments]
+        self._blocks = [PromptPart.of(_block(argument)) for argument in issue.arguments]
+        self._heading = PromptPart.of(_CITATIONS)
+        self._rule = PromptPart.of(_END_OF_ARGUMENT + _BETWEEN)
         lengths = [len(block.text) for block in self._blocks]
         if self._cumulative:
             every = len(_CITATIONS) + length_of(self._sources)
@@ -108,8 +108,8 @@ class Sheet:
         pros = issue.count("pro")
         self._longest = {"pro": sorted(lengths[:pros], reverse=True), "con": sorted(lengths[pros:], reverse=True)}
 
-    def parts(self, template: int, wrapping: Wrapping, draw: Draw) -> list[Part]:
-        """The parts of one prompt, in order."""
+    def parts(self, template: int, wrapping: Wrapping, draw: Draw) -> list[PromptPart]:
+        """Returns the parts of one prompt, in order."""
         first, second = draw.mentions
         start, end = self._starts[template, wrapping, first], self._ends[wrapping, second]
         if self._cumulative:
@@ -117,8 +117,8 @@ class Sheet:
         blocks = self._blocks
         return [start, *[blocks[index] for index in draw.shown], end]
 
-    def _cumulative_evidence(self, draw: Draw) -> list[Part]:
-        repeated: list[Part] = []
+    def _cumulative_evidence(self, draw: Draw) -> list[PromptPart]:
+        repeated: list[PromptPart] = []
         blocks = {}
         for index in draw.listed:
             if self._sources[index].text:

@@ -14,18 +14,16 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...engine.call import FailureKind, Outcome, Usage
-from ...metrics.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
+from ...engine.runs.proof import ANSWERED
+from ...metrics.millstone.stance import Letter, Orientation, Reading, Stance, letter_of, stance_of
+from ..evaluation.journals import RecordError as RecordError
+from ..evaluation.journals import decoded
 from .dataset import PARAPHRASES
-from .grid import CONFIGS, Item
+from .grid import CONFIGS, GridItem
 
 _CONFIGS = tuple(dict.fromkeys(config.name for configs in CONFIGS.values() for config in configs))
 _TRIAL_MAX = 2**31 - 1
-_ANSWERED = ("ok", "refused")
-_STATUSES = (*_ANSWERED, *get_args(FailureKind))
-
-
-class RecordError(ValueError):
-    """A line isn't a record of MillStone: which line, what was expected, what came."""
+_STATUSES = (*ANSWERED, *get_args(FailureKind))
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -60,16 +58,16 @@ class Record(Struct, frozen=True, kw_only=True):
             raise ValueError(f"config: expected one of {', '.join(_CONFIGS)}, came {self.config!r}")
         if self.status not in _STATUSES:
             raise ValueError(f"status: expected one of {', '.join(_STATUSES)}, came {self.status!r}")
-        if (self.stance is None) == (self.status in _ANSWERED):
-            expected = "pro, con or other" if self.status in _ANSWERED else "null, since a failure has no stance"
+        if (self.stance is None) == (self.status in ANSWERED):
+            expected = "pro, con or other" if self.status in ANSWERED else "null, since a failure has no stance"
             came = "null" if self.stance is None else self.stance
             raise ValueError(f"stance: expected {expected} with status {self.status}, came {came}")
 
 
 def record(outcome: Outcome, reading: Reading) -> Record:
-    """What is kept of the outcome of a grid's call. A refusal has no letter; a failure has neither text nor stance."""
+    """Returns the record of a call's outcome. A refusal has no letter; a failure has neither text nor stance."""
     call, item = outcome.call, outcome.call.tag
-    if not isinstance(item, Item):
+    if not isinstance(item, GridItem):
         raise TypeError(f"a record needs a call tagged with its item, as a grid makes it; came the tag {item!r}")
     failure = outcome.failure
     reply = outcome.reply if failure is None else None
@@ -102,17 +100,10 @@ def record(outcome: Outcome, reading: Reading) -> Record:
 
 
 def row(outcome: Outcome, reading: Reading) -> bytes:
-    """One line for the journal, without its newline."""
+    """Returns the journal line of an outcome, without its newline."""
     return msgspec.json.encode(record(outcome, reading))
 
 
 def read(lines: Iterable[str | bytes], source: str = "records") -> Iterator[Record]:
-    """Records from their lines. Unknown fields are passed over, and so are blank lines."""
-    decoder = msgspec.json.Decoder(Record)
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            yield decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise RecordError(f"{source}: line {number}: {error}") from error
+    """Yields the records of these lines. Unknown fields and blank lines are ignored."""
+    return decoded(lines, Record, source)

@@ -1,4 +1,4 @@
-"""What the journals of a run hold: how each call ended, and the answers tallied for scoring.
+"""Counts the lines of a run's journals: how each call ended, and the answers tallied for scoring.
 
 One pass, constant work a line. Reads what other programs wrote too. Knows lines, not files; whatever a summary, an
 exit code or a score says comes from here and never from what a run remembers.
@@ -10,26 +10,26 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
-import msgspec
 from msgspec import Struct, field
 
-from ...engine.pairs import Ended, Pair
-from ...metrics.answers import Tally
-from ...metrics.stance import Letter, Orientation, Stance, letter_of, stance_of
-from .records import Record, RecordError
+from ...engine.runs.pairs import Pair, PairCounts
+from ...metrics.millstone.answers import AnswerTally
+from ...metrics.millstone.stance import Letter, Orientation, Stance, letter_of, stance_of
+from ..evaluation.journals import RecordError, decoded
+from .records import Record
 
 _TEXTS_REMEMBERED = 1 << 14
 _TURNED: Mapping[Stance, Stance] = MappingProxyType({"pro": "con", "con": "pro", "other": "other"})
 
 
-class Recount(Struct):
-    """Everything counted so far."""
+class AnswerCounts(Struct):
+    """How the calls of each pair ended, and the tally of the answers."""
 
-    pairs: dict[Pair, Ended] = field(default_factory=dict)
-    tally: Tally = field(default_factory=Tally)
+    pairs: dict[Pair, PairCounts] = field(default_factory=dict)
+    tally: AnswerTally = field(default_factory=AnswerTally)
 
-    def of(self, pair: Pair) -> Ended:
-        return self.pairs.get(pair) or Ended()
+    def of(self, pair: Pair) -> PairCounts:
+        return self.pairs.get(pair) or PairCounts()
 
 
 def recount(
@@ -40,28 +40,21 @@ def recount(
     is_each_once: bool = False,
     seen: Callable[[Record], None] | None = None,
     sides: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
-) -> Recount:
+) -> AnswerCounts:
     """Count lines of both journals. Blank lines are passed over; a failure among the records counts as one.
 
     `is_each_once`: an answer that stands there twice is a RecordError; our own runs never write one. `seen` gets every
     answer that the tally got, in its order. `sides`: what answering A means by issue and template, in place of the
     orientation that was recorded.
     """
-    counted = Recount()
+    counted = AnswerCounts()
     letters = _letters()
     add = counted.tally.add
-    decode = msgspec.json.Decoder(Record).decode
-    for number, line in enumerate(records, 1):
-        if not line.strip():
-            continue
-        try:
-            record = decode(line)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise RecordError(f"{source}: line {number}: {error}") from error
+    for record in decoded(records, Record, source):
         pair = Pair(record.model, record.temperature)
         ended = counted.pairs.get(pair)
         if ended is None:
-            ended = counted.pairs[pair] = Ended()
+            ended = counted.pairs[pair] = PairCounts()
         _count(ended, record)
         stance, orientation = record.stance, record.orientation
         if stance is None:
@@ -90,16 +83,12 @@ def recount(
         for answers in counted.tally.models():
             for repeated in answers.repeated():
                 raise RecordError(f"{source}: id {repeated} of {answers.name} stands there twice: keep one")
-    for number, line in enumerate(failures, 1):
-        try:
-            record = decode(line)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise RecordError(f"failures.jsonl: line {number}: {error}") from error
-        _count(counted.pairs.setdefault(Pair(record.model, record.temperature), Ended()), record)
+    for record in decoded(failures, Record, "failures.jsonl"):
+        _count(counted.pairs.setdefault(Pair(record.model, record.temperature), PairCounts()), record)
     return counted
 
 
-def _count(ended: Ended, record: Record) -> None:
+def _count(ended: PairCounts, record: Record) -> None:
     if record.status == "ok":
         ended.ok += 1
     elif record.status == "refused":
@@ -117,7 +106,7 @@ def _count(ended: Ended, record: Record) -> None:
 
 
 def _letters() -> Callable[[str], tuple[Letter | None, Letter | None]]:
-    """Both readings of a text. Models repeat themselves, so texts are remembered."""
+    """Returns a function that reads a text both ways; it caches results, since models repeat themselves."""
 
     @lru_cache(_TEXTS_REMEMBERED)
     def letters(text: str) -> tuple[Letter | None, Letter | None]:

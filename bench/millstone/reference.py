@@ -1,4 +1,4 @@
-"""What is known of the published issues: their ids, their topics, and which of them the paper sets apart.
+"""The published issues: their ids, their topics, and the ones that the paper treats separately.
 
 Owns `data/issues.txt` and `data/topics.csv`, facts only. Holds no question, no argument and no published figure; any
 data set may have other issues, which are then in no topic.

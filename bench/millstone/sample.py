@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .draws import Stream
+from .draws import DrawStream
 from .grid import Grid
 
 SAMPLE_VERSION = 1
 
 
 def sample_ids(grid: Grid, size: int) -> list[str]:
-    """The ids of `size` items, or of all where the grid has no more; a smaller sample is the beginning of a larger.
+    """Returns the ids of `size` items, or of all if the grid has fewer; a smaller sample is the beginning of a larger
+    one.
 
     Issues take turns. Of an issue, the configuration and then the template is taken that the sample has least of, at
     last a trial that it does not have; what is equal is drawn by lot.
@@ -31,7 +32,7 @@ def sample_ids(grid: Grid, size: int) -> list[str]:
 
 def _places(grid: Grid) -> Iterator[int]:
     """Places in the grid's order (issue, template, configuration, trial) until all are taken."""
-    stream = Stream(f"millstone-sample-{SAMPLE_VERSION}/{grid.dataset.draw_digest}")
+    stream = DrawStream(f"millstone-sample-{SAMPLE_VERSION}/{grid.dataset.draw_digest}")
     issues, templates, configs = len(grid.dataset.issues), grid.templates, len(grid.configs)
     of_config, of_template = [0] * configs, [0] * templates
     of_pair = [[0] * templates for _ in range(configs)]
@@ -55,14 +56,14 @@ def _places(grid: Grid) -> Iterator[int]:
             yield ((issue * templates + template) * configs + config) * grid.trials + trial
 
 
-def _least(among: list[int], counts: list[tuple[int, int]], stream: Stream) -> int:
+def _least(among: list[int], counts: list[tuple[int, int]], stream: DrawStream) -> int:
     """One of those with the least counts, by lot."""
     least = min(counts)
     equal = [one for one, count in zip(among, counts, strict=True) if count == least]
     return equal[stream.below(len(equal))]
 
 
-def _shuffled(count: int, stream: Stream) -> list[int]:
+def _shuffled(count: int, stream: DrawStream) -> list[int]:
     order = list(range(count))
     for last in range(count - 1, 0, -1):
         other = stream.below(last + 1)

@@ -6,34 +6,30 @@ folder and anything that runs calls; builds no engine, reads no clock, prints no
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from ...engine.admission import Stop, StopReason
-from ...engine.call import Call, Outcome
-from ...engine.fault import LocalFault, Stopped
-from ...engine.pairs import Done, Pair
-from ...engine.run_folder import RunFolder
-from ...engine.sink import Sink
-from ...metrics.gaps import Shape
-from ...metrics.silence import Silence
-from ...metrics.stance import Reading
+from ...engine.fault import Stop
+from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.run_folder import RunFolder
+from ...metrics.millstone.gaps import Shape
+from ...metrics.millstone.silence import Silence
+from ...metrics.millstone.stance import Reading
+from ..evaluation.journals import read_done as read_done
+from ..evaluation.sweep import StreamRunner, send_calls
 from .grid import CONFIGS, Grid, calls, default_max_tokens
-from .records import RecordError, row
+from .records import row
 
 # A model that has never answered is given up after twenty rejections alike: these must come from all over the grid, not
 # from one issue whose words it does not take.
 _SPREAD = 20
 
 
-class Asked(Struct, frozen=True):
-    """Who is asked and how. `max_tokens` None: what `unset` says of each model, which was decided when the run began;
-    of a model that it does not name, what the protocol gives it by its name."""
+class GridSpec(Struct, frozen=True):
+    """The models of a run and the parameters of their calls. `max_tokens` None: `unset` has each model's value, decided
+    when the run began; a model that it lacks gets the protocol's value for its name."""
 
     models: tuple[str, ...]
     temperatures: tuple[float | None, ...] = (None,)
@@ -55,16 +51,9 @@ class Asked(Struct, frozen=True):
         return self.unset[model] if model in self.unset else default_max_tokens(model)
 
 
-class Runner(Protocol):
-    """What a run is sent through: the engine."""
-
-    def run(self, calls: Iterable[Call], sink: Sink | None = None) -> AsyncIterator[Outcome]: ...
-
-    def halt(self, reason: StopReason, detail: str) -> None: ...
-
-
-def specification(grid: Grid, asked: Asked, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Whatever decides prompts and answers; `endpoints` names each model's address as the keys of its calls do."""
+def specification(grid: Grid, asked: GridSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
+    """Returns everything that decides prompts and answers; `endpoints` has each model's address as in its cache
+    keys."""
     return {
         "benchmark": "millstone",
         **grid.specification(),
@@ -77,7 +66,7 @@ def specification(grid: Grid, asked: Asked, endpoints: Mapping[str, str]) -> dic
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None], Shape]:
-    """What each pair of a run was to answer."""
+    """Returns the planned grid of each pair of a run."""
     shape = Shape(
         issues=tuple(specification["issues"]),
         templates=tuple(range(1, specification["templates"] + 1)),
@@ -88,75 +77,25 @@ def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None],
 
 
 def silence_of(manifest: Mapping[str, Any]) -> Silence:
-    """How a run was told to read silence. Manifests of earlier versions and of other programs do not say it."""
+    """Returns a run's reading of silence; "unscored" for manifests of earlier versions and of other programs."""
     kept = (manifest.get("options") or {}).get("millstone") or {}
     return "literal" if kept.get("silence") == "literal" else "unscored"
 
 
-class _Line(Struct, frozen=True):
-    id: str
-    model: str
-    temperature: float | None = None
-    cost: float | None = None
-    truncated: bool = False
-    text: str | None = None
-
-
-def read_done(folder: RunFolder) -> Done:
-    """What the journals hold, every line checked. Raises DamagedJournal, or RecordError where a line is no record."""
-    ids: dict[Pair, set[str]] = {}
-    answered: set[str] = set()
-    cut: Counter[str] = Counter()
-    cost = 0.0
-    for journal in (folder.records, folder.failures):
-        for line in _lines(journal.read(), str(journal.path)):
-            ids.setdefault(Pair(line.model, line.temperature), set()).add(line.id)
-            cost += line.cost or 0.0
-            if journal is not folder.records:
-                continue
-            if line.truncated and not (line.text or "").strip():
-                cut[line.model] += 1
-            else:
-                answered.add(line.model)
-    return Done(ids, cost, frozenset(answered), {model: cut[model] for model in cut.keys() - answered})
-
-
-def _lines(journal: Iterable[bytes], source: str) -> Iterator[_Line]:
-    decode = msgspec.json.Decoder(_Line).decode
-    for number, line in enumerate(journal, 1):
-        try:
-            yield decode(line)
-        except (msgspec.MsgspecError, UnicodeError) as error:
-            raise RecordError(f"{source}: line {number}: {error}") from error
-
-
-async def run_sweep(runner: Runner, folder: RunFolder, grid: Grid, asked: Asked, done: Done) -> list[Stop]:
-    """Ask what is not done. Gives the stops that left calls pending; raises LocalFault once every pair has ended.
-
-    Each pair has an iterator and a run of its own, so a model that stops or crawls never holds another one up.
-    """
-    sink = folder.sink(lambda outcome: row(outcome, asked.reading))
-    stops: dict[tuple[str, str], Stop] = {}
-    faults: list[LocalFault] = []
-
-    async def run_pair(pair: Pair) -> None:
-        is_done = done.of(pair).__contains__
-        spread = 0 if pair.model in done.answered else _SPREAD
-        max_tokens = asked.max_tokens_of(pair.model)
-        made = calls(grid, pair.model, pair.temperature, max_tokens, is_done, spread=spread)
-        try:
-            async for _ in runner.run(made, sink):
-                pass
-        except Stopped as error:
-            stops.update({(stop.lane, stop.reason): stop for stop in error.stops})
-        except LocalFault as fault:
-            # Every pair writes the same folder: the others finish what is in flight and send nothing more.
-            runner.halt("local_fault", str(fault))
-            faults.append(fault)
-
-    async with asyncio.TaskGroup() as group:
-        for pair in asked.pairs():
-            group.create_task(run_pair(pair), name=f"millstone {pair}")
-    if faults:
-        raise faults[0]
-    return list(stops.values())
+async def run_sweep(
+    runner: StreamRunner, folder: RunFolder, grid: Grid, asked: GridSpec, done: FinishedItems
+) -> list[Stop]:
+    """Sends the calls that are not done. Returns the stops that left calls pending; raises LocalFault after every pair
+    has ended."""
+    streams = {
+        pair: calls(
+            grid,
+            pair.model,
+            pair.temperature,
+            asked.max_tokens_of(pair.model),
+            done.of(pair).__contains__,
+            spread=0 if pair.model in done.answered else _SPREAD,
+        )
+        for pair in asked.pairs()
+    }
+    return await send_calls(runner, streams, folder.sink(lambda outcome: row(outcome, asked.reading)))

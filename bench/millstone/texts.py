@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...engine.pairs import Pair
-from ...metrics.report.inert import shown
+from ...engine.runs.pairs import Pair
+from ...report.escaping import visible
 from .records import Record, RecordError
 
 LONGEST = 300
@@ -40,7 +40,7 @@ class TextPlaces:
         self._columns: dict[Pair, tuple[array[int], array[int]]] = {}
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """The same lines, every one of the file from its first, without their newlines."""
+        """Passes on the lines of the whole file, without newlines, and notes where each begins."""
         following = 0
         for line in lines:
             self._offset = following
@@ -64,7 +64,7 @@ class TextPlaces:
 
 
 class Excerpt(Struct, frozen=True):
-    """The two ends of a text, and its whole length; a short one's `head` is all of it."""
+    """The two ends of a text and its whole length; `head` is the whole of a short text."""
 
     head: str
     tail: str
@@ -75,10 +75,11 @@ class Excerpt(Struct, frozen=True):
         # Cut before it is looked at sign by sign: a text may have a million of them.
         is_short = len(text) <= LONGEST
         head = text if is_short else text[: LONGEST * 2 // 3]
-        return cls(shown(head), "" if is_short else shown(text[-LONGEST // 3 :]), len(text))
+        return cls(visible(head), "" if is_short else visible(text[-LONGEST // 3 :]), len(text))
 
     def cut(self, longest: int) -> tuple[str, int]:
-        """The text in at most so many characters, its middle left out, and its whole length where that was needed."""
+        """Returns the text cut in its middle to a number of characters, and its whole length; 0 where nothing was
+        cut."""
         if not self.tail and len(self.head) <= longest:
             return self.head, 0
         last = longest // 3

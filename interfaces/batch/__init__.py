@@ -1,1 +1,1 @@
-"""Batch files: many requests in, their answers out, whoever answers."""
+"""Batch files: a file of many requests is read, and their answers are written to another, from any provider."""

@@ -1,4 +1,4 @@
-"""Numbers by what they were counted under, in a few bytes each: a million lines must not need a million objects.
+"""Numbers by text, in a few bytes each, since a million lines must not need a million objects.
 
 Owns the tables alone. What is counted, and under what, is the batch's own business.
 """
@@ -13,14 +13,14 @@ _LEAST = 8
 
 
 class Digests:
-    """A number for each text that was ever noted, known by eight bytes of its hash: of a million texts two are taken
-    for one once in thirty million files. Many small tables, so that none takes long to grow."""
+    """Maps texts to numbers, by eight bytes of each text's hash: of a million texts two are confused once in thirty
+    million files. It uses many small tables, so that growing one is quick."""
 
     def __init__(self) -> None:
         self._shards = [_Shard() for _ in range(_SHARDS)]
 
     def first(self, text: bytes, number: int) -> int:
-        """The number that the text was first noted with; 0: this is the first time."""
+        """Stores a number for a text that has none. Returns the number that it had; 0: it had none."""
         key = _key_of(text)
         shard = self._shards[key % _SHARDS]
         place = shard.place_of(key)
@@ -30,7 +30,7 @@ class Digests:
         return found
 
     def add(self, text: bytes, count: int) -> int:
-        """How much was added under the text before."""
+        """Adds to the number of a text. Returns what the number was before."""
         key = _key_of(text)
         shard = self._shards[key % _SHARDS]
         place = shard.place_of(key)
@@ -43,7 +43,7 @@ class Digests:
 
 
 class _Shard:
-    """Open addressing: a key lies at the first free place from where its bits point."""
+    """A hash table with open addressing: a key lies at the first free place from the one that its bits give."""
 
     __slots__ = ("keys", "numbers", "used")
 

@@ -1,7 +1,6 @@
-"""The input of a batch: bytes from a file or a pipe become numbered lines, however long the file and any line of it is.
+"""The input of a batch: splits the bytes of a file or a pipe into numbered lines, of any length and number.
 
-Owns the bound on a line, which lines are none (blank ones), and what a file is known by. Knows nothing of what a line
-says.
+Owns the bound on a line, blank lines, and the identity of a file. Knows nothing of a line's content.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
-from ..refusal import UsageError
 
 # As much as an answer may have: what is larger is no request but a fault of whoever wrote the file.
 LINE_MAX = 16 << 20
@@ -27,16 +26,15 @@ _MARK = b"\xef\xbb\xbf"
 _PACKED = b"\x1f\x8b"
 
 
-class Line(NamedTuple):
-    """A line without its newline, numbered from 1 as editors do. `data` None: it was too long to be kept."""
+class InputLine(NamedTuple):
+    """A line without its newline, numbered from 1. `data` is None where the line is longer than the bound."""
 
     number: int
     data: bytes | None
 
 
 class Splitter:
-    """Pieces of any size, given one after the other, become lines. Blank ones are counted and passed over, and so is
-    the mark that some editors write before a file."""
+    """Splits pieces of any size into lines. It counts blank lines and skips them, and skips a byte order mark."""
 
     def __init__(self, most: int = LINE_MAX) -> None:
         self.number = 0
@@ -44,7 +42,7 @@ class Splitter:
         self._rest = bytearray()
         self._is_too_long = False
 
-    def feed(self, piece: bytes) -> Iterator[Line]:
+    def feed(self, piece: bytes) -> Iterator[InputLine]:
         begin = 0
         while (end := piece.find(b"\n", begin)) >= 0:
             self._keep(piece[begin:end])
@@ -53,8 +51,8 @@ class Splitter:
                 yield line
         self._keep(piece[begin:])
 
-    def end(self) -> Iterator[Line]:
-        """What stands after the last newline."""
+    def end(self) -> Iterator[InputLine]:
+        """Returns the text after the last newline as a line."""
         if (self._rest or self._is_too_long) and (line := self._take()) is not None:
             yield line
 
@@ -67,20 +65,20 @@ class Splitter:
             return
         self._rest += part
 
-    def _take(self) -> Line | None:
+    def _take(self) -> InputLine | None:
         self.number += 1
         data, is_too_long = bytes(self._rest), self._is_too_long
         self._rest.clear()
         self._is_too_long = False
         if is_too_long:
-            return Line(self.number, None)
+            return InputLine(self.number, None)
         if self.number == 1:
             data = data.removeprefix(_MARK)
-        return Line(self.number, data) if data.strip() else None
+        return InputLine(self.number, data) if data.strip() else None
 
 
-class Survey(Struct, frozen=True):
-    """What a file is known by, how many requests it holds, and the number of its last line."""
+class InputSurvey(Struct, frozen=True):
+    """Identity of an input file, its number of requests, and the number of its last line."""
 
     digest: str
     requests: int
@@ -88,7 +86,7 @@ class Survey(Struct, frozen=True):
 
 
 class InputFile:
-    """A file, read twice: once to know it, once for its requests. Use as a context manager."""
+    """Reads a file twice: first to survey it, then for its requests. Use as a context manager."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -109,22 +107,22 @@ class InputFile:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
 
-    def survey(self) -> Survey:
+    def survey(self) -> InputSurvey:
         digest, splitter, requests = hashlib.sha256(), Splitter(), 0
         self._state = self._look()
         for piece in self._pieces():
             digest.update(piece)
             requests += sum(1 for _ in splitter.feed(piece))
         requests += sum(1 for _ in splitter.end())
-        return Survey(digest.hexdigest(), requests, splitter.number)
+        return InputSurvey(digest.hexdigest(), requests, splitter.number)
 
-    def read(self) -> Iterator[Line]:
+    def read(self) -> Iterator[InputLine]:
         splitter = Splitter()
         for piece in self._pieces():
             yield from splitter.feed(piece)
         yield from splitter.end()
 
-    async def lines(self) -> AsyncIterator[Line]:
+    async def lines(self) -> AsyncIterator[InputLine]:
         for line in self.read():
             yield line
         if self._look() != self._state:
@@ -133,7 +131,7 @@ class InputFile:
             )
 
     def _pieces(self) -> Iterator[bytes]:
-        """As much as there was when it was looked at: what somebody adds meanwhile has no end."""
+        """Yields the file's bytes up to the length that the survey saw: another program may still append to it."""
         place, size = 0, self._state[0]
         while piece := self._read(place, min(_PIECE, size - place)):
             place += len(piece)
@@ -150,9 +148,9 @@ class InputFile:
         return found.st_size, found.st_mtime_ns
 
 
-async def lines_of_pipe(fd: int) -> AsyncIterator[Line]:
-    """Lines as they come. A thread waits for them, since making the descriptor non-blocking would do the same to
-    whoever shares it: at a terminal, our own stdout."""
+async def lines_of_pipe(fd: int) -> AsyncIterator[InputLine]:
+    """Yields the lines of a pipe as they arrive. A thread reads them: a non-blocking descriptor would be
+    non-blocking for every process that shares it, at a terminal for our own stdout too."""
     loop, may_read = asyncio.get_running_loop(), threading.Semaphore(0)
     came: asyncio.Queue[bytes | OSError] = asyncio.Queue()
 

@@ -1,4 +1,4 @@
-"""One file of rows that a batch has to itself: its lock, and how it is replaced as a whole.
+"""A file of rows that one batch has locked, and its replacement as a whole.
 
 Two batches may name one file, most likely for their errors: the second is refused. Knows a row's id, not who writes
 rows.
@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...engine.fault import LocalFault, RunHeld
-from ...engine.journal import read_lines
+from ...engine.runs.journal import read_lines
 from .rows import line_of
 
 
 class Output:
-    """Held from when it is made until it is closed; made where it is missing."""
+    """A file of rows that this process has locked until it closes it. A missing file is created."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,10 +28,11 @@ class Output:
         os.close(self._fd)
 
     def rewrite(self, rows: Iterable[bytes]) -> None:
-        """Replace it at once by these, newlines included: a kill leaves the old one or the new one."""
+        """Replaces the file by these rows (newlines included) in one step: a kill leaves the old file or the new
+        one."""
         fresh = self.path.with_name(f".{self.path.name}.millstream-new")
         try:
-            # Held before it bears the name, so that nobody can come in between.
+            # Locked before it has the name, so that no other process can lock it first.
             fd = _held(fresh)
             try:
                 with open(fd, "wb", buffering=1 << 20, closefd=False) as file:
@@ -53,7 +54,7 @@ class Output:
         self._fd = fd
 
     def put_in_order(self, tag: str, last: int) -> None:
-        """Rewrite it in the order of the lines that its rows answer, if it is in another."""
+        """Rewrites the file in the order of the input's lines, unless it has that order already."""
         places, sizes = array("Q", bytes(8 * (last + 1))), array("Q", bytes(8 * (last + 1)))
         place, before, is_in_order = 0, 0, True
         for row in read_lines(self.path):

@@ -1,6 +1,6 @@
-"""A batch through pipes: requests as they come, rows as they end, and nothing kept that could be gone on with.
+"""A batch through pipes: answers requests as they arrive and writes rows as they end. Keeps no state to resume from.
 
-Owns that a slow reader slows the batch down instead of filling the memory, and what is said when it goes away.
+A slow reader slows the batch down instead of filling the memory.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from ...configuration.errors import UsageError
 from ...engine.collector import calm_collector
 from ...engine.fault import LocalFault
-from ...engine.pairs import Ended
-from ...engine.run_folder import specification_hash
-from ..refusal import UsageError
-from .book import count_note
-from .input import InputFile, Line, lines_of_pipe
-from .rows import TAG_CHARS, Note, Written
-from .run import Batch, Result, send, sent_by
+from ...engine.runs.pairs import PairCounts
+from ...engine.runs.run_folder import specification_hash
+from .batch_store import count_note
+from .input import InputFile, InputLine, lines_of_pipe
+from .rows import TAG_CHARS, Note, NotedRow
+from .run import Batch, BatchResult, send, sent_by
 from .sink import BatchSink
 
 STDIN, STDOUT = 0, 1
@@ -31,11 +31,11 @@ _LOOK_EVERY_S = 0.01
 
 
 class Pipe:
-    """Where rows go out; `errors` None: all to one place. Use as a context manager."""
+    """Writes rows to their streams; `errors` None: all rows go to one stream. Use as a context manager."""
 
     def __init__(self, out: Path | None, errors: Path | None) -> None:
         self.fault: LocalFault | None = None
-        self.ended = Ended()
+        self.ended = PairCounts()
         self._made: list[int] = []
         self._waiting: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         self._out = STDOUT if out is None else self._make(out)
@@ -57,7 +57,7 @@ class Pipe:
     def is_full(self) -> bool:
         return self._waiting.qsize() > _ROWS_MAX
 
-    def keep(self, written: Written) -> None:
+    def keep(self, written: NotedRow) -> None:
         self.note(written.note)
         fd = self._out if written.note.is_answer else self._errors
         self._waiting.put((fd, written.row + b"\n"))
@@ -97,8 +97,8 @@ class Pipe:
                 )
 
 
-def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, errors: Path | None) -> Result:
-    """`source` None: stdin; `out` None: stdout."""
+def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, errors: Path | None) -> BatchResult:
+    """Runs a batch from `source` (None: stdin) to `out` (None: stdout)."""
     began, total = time.monotonic(), None
     tag = uuid.uuid4().hex[:TAG_CHARS]
     if source is not None:
@@ -114,7 +114,7 @@ def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, 
     money = None if batch.settings.max_cost is None else sent.charged
     requests = sent.seen if total is None else total
     seconds = time.monotonic() - began
-    return Result(
+    return BatchResult(
         place=None,
         ended=pipe.ended,
         requests=requests,
@@ -126,7 +126,7 @@ def carry_out_through(batch: Batch, source: InputFile | None, out: Path | None, 
     )
 
 
-async def _while_there_is_room(lines: AsyncIterator[Line], pipe: Pipe) -> AsyncIterator[Line]:
+async def _while_there_is_room(lines: AsyncIterator[InputLine], pipe: Pipe) -> AsyncIterator[InputLine]:
     async for line in lines:
         # The writer is a thread, which can set no event of the loop's without waking it for every row.
         while pipe.is_full and pipe.fault is None:  # noqa: ASYNC110

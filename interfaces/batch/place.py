@@ -1,6 +1,6 @@
-"""Where a batch's files lie: its output, errors apart, and the folder beside the output.
+"""The files of a batch: its output, its errors if they lie apart, and the folder beside the output.
 
-Owns their names, and what other verbs are told of them. Knows nothing of what they hold.
+Owns their names, and how other verbs recognise them. Knows nothing of their contents.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
-from ...engine.run_folder import MANIFEST, read_manifest
-from ..refusal import UsageError
+from ...engine.runs.run_folder import MANIFEST, read_manifest
 
 BESIDE = ".millstream"
 
 
-class Place(Struct, frozen=True):
-    """Where a batch writes: `errors` None: into the output too."""
+class BatchPlace(Struct, frozen=True):
+    """The files that a batch writes. `errors` None: failed rows go into the output too."""
 
     out: Path
     errors: Path | None = None
 
     @property
     def folder(self) -> Path:
-        """What is kept beside the output: its lock, which input it is of, and what its rows cost."""
+        """Returns the folder beside the output, with the lock, the manifest and the notes of the rows."""
         return self.out.with_name(f"{self.out.name}{BESIDE}")
 
     @property
@@ -33,19 +33,19 @@ class Place(Struct, frozen=True):
 
     @property
     def retired(self) -> list[Path]:
-        """Notes of failures that were asked again, the oldest first."""
+        """Returns the files with the notes of failures that were sent again, the oldest first."""
         return sorted(self.folder.glob("failures-*.jsonl"), key=lambda path: path.stat().st_mtime_ns)
 
 
-def place_at(path: Path) -> Place | None:
-    """The batch whose output, or folder beside it, lies there; None: neither does."""
+def place_at(path: Path) -> BatchPlace | None:
+    """Returns the batch whose output, or folder beside it, lies at the path; None: no batch does."""
     # A batch knows its output by the name behind all links.
     out = path.resolve() if path.is_symlink() else path
     if out.is_dir():
         if not out.name.endswith(BESIDE):
             return None
         out = out.with_name(out.name.removesuffix(BESIDE))
-    folder = Place(out).folder
+    folder = BatchPlace(out).folder
     try:
         specification = read_manifest(folder)["specification"] if (folder / MANIFEST).is_file() else {}
     except LocalFault:
@@ -53,11 +53,11 @@ def place_at(path: Path) -> Place | None:
     if specification.get("benchmark") != "batch":
         return None
     errors = specification.get("errors")
-    return Place(out, None if errors is None else out.parent / str(errors))
+    return BatchPlace(out, None if errors is None else out.parent / str(errors))
 
 
-def refuse_batch(path: Path) -> None:
-    """Of verbs that are for runs of a benchmark."""
+def check_is_no_batch(path: Path) -> None:
+    """Raises UsageError if the path is a batch and the verb takes runs of a benchmark only."""
     place = place_at(path)
     if place is not None:
         raise UsageError(

@@ -1,7 +1,7 @@
-"""The proof of a batch: manifest, notes and rows against each other.
+"""The proof of a batch: compares manifest, notes and rows.
 
-Every note intact, every row the one that its note tells of, none twice, the hashes and counts as noted. Finds and
-tells; mends nothing.
+Every note must be intact, every row the one of its note, none double, hashes and counts as noted. Reports; repairs
+nothing.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from pathlib import Path
 
 import msgspec
 
-from ...engine.journal import has_torn_tail, is_intact, read_lines
-from ...engine.proof import Proof, proof_of
-from ...engine.run_folder import FAILURES, RECORDS, read_manifest
-from .book import Noted
-from .place import Place
+from ...engine.runs.journal import has_torn_tail, is_intact, read_lines
+from ...engine.runs.proof import Proof, proof_of
+from ...engine.runs.run_folder import FAILURES, RECORDS, read_manifest
+from .batch_store import RowChecksums
+from .place import BatchPlace
 from .rows import TAG_CHARS, Note, line_of
 
 
-def prove(place: Place) -> Proof:
+def prove(place: BatchPlace) -> Proof:
     manifest = read_manifest(place.folder)
     proof = proof_of(manifest, None)
     proof.unproven = ["input: not looked at; with another one the same command refuses"]
     last = int(manifest.get("lines", 0))
-    noted = Noted(last)
+    noted = RowChecksums(last)
     for path in (*(place.folder / name for name in (RECORDS, FAILURES)), *place.retired):
         _look_at_notes(path, noted, proof)
     tag, done = manifest["specification"]["input"][:TAG_CHARS], bytearray(last + 1)
@@ -42,9 +42,15 @@ def prove(place: Place) -> Proof:
     return proof
 
 
-def _look_at_notes(path: Path, noted: Noted, proof: Proof) -> None:
+def _look_at_notes(path: Path, noted: RowChecksums, proof: Proof) -> None:
     decode = msgspec.json.Decoder(Note).decode
-    kind = Noted.ANSWERED if path.name == RECORDS else Noted.FAILED if path.name == FAILURES else Noted.RETIRED
+    kind = (
+        RowChecksums.ANSWERED
+        if path.name == RECORDS
+        else RowChecksums.FAILED
+        if path.name == FAILURES
+        else RowChecksums.RETIRED
+    )
     for number, line in enumerate(read_lines(path), 1):
         if not is_intact(line, must_be_sealed=True):
             proof.add(f"{path.name} line {number}: damaged: its checksum is missing or wrong")
@@ -56,7 +62,7 @@ def _look_at_notes(path: Path, noted: Noted, proof: Proof) -> None:
     _look_at_tail(path, proof)
 
 
-def _look_at_rows(path: Path, tag: str, noted: Noted, done: bytearray, proof: Proof) -> None:
+def _look_at_rows(path: Path, tag: str, noted: RowChecksums, done: bytearray, proof: Proof) -> None:
     if not path.exists():
         proof.add(f"{path}: missing")
     for number, row in enumerate(read_lines(path), 1):
@@ -67,11 +73,11 @@ def _look_at_rows(path: Path, tag: str, noted: Noted, done: bytearray, proof: Pr
         kind = noted.kind_of(line, zlib.crc32(row))
         if done[line]:
             proof.add(f"{here}: a second row for line {line} of the input")
-        elif kind in (Noted.ANSWERED, Noted.FAILED):
+        elif kind in (RowChecksums.ANSWERED, RowChecksums.FAILED):
             done[line] = True
-            proof.records += kind == Noted.ANSWERED
-            proof.failures += kind == Noted.FAILED
-        elif kind == Noted.RETIRED or not noted.is_known(line):
+            proof.records += kind == RowChecksums.ANSWERED
+            proof.failures += kind == RowChecksums.FAILED
+        elif kind == RowChecksums.RETIRED or not noted.is_known(line):
             proof.torn.append(f"{here}: its line is asked again by the next start")
         else:
             proof.add(f"{here}: changed: its checksum is not the one noted for line {line} of the input")

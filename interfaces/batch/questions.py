@@ -1,7 +1,7 @@
-"""A batch's lines as calls: read lazily, told apart where they repeat, broken ones written off at once.
+"""A batch's lines as calls: reads them lazily, numbers repeated ones, and writes failures for broken ones at once.
 
-Owns trial numbers and which lines are asked. A line that is done is read all the same: how often its question was asked
-before decides which sample a later one gets.
+Owns trial numbers, and which lines are sent. A line that is done is read all the same, since it counts for the trial
+number of a later line with the same question.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from ...engine.admission import Stop
+from ...bench.evaluation.preparation import check_prices
+from ...configuration.errors import UsageError
+from ...engine.attempts.estimate import TokenEstimate
+from ...engine.attempts.money import worst_cost
 from ...engine.call import Call
-from ...engine.estimate import TokenEstimate
-from ...engine.money import worst_cost
+from ...engine.fault import Stop
 from ...providers.access import UnknownProvider, accesses
+from ...providers.llm.serve_naming import model_named
 from ...wiring import ConfigurationError, Settings, accesses_to, family_of
-from ..dialects.naming import model_named
-from ..preparation import refuse_what_has_no_price
-from ..refusal import UsageError
 from .digests import Digests
-from .input import Line
-from .requests import Broken, Request, envelope_of, gist_of, request_of
-from .sink import Asking, BatchSink
+from .input import InputLine
+from .requests import BadLine, BatchRequest, envelope_of, gist_of, request_of
+from .sink import BatchSink, OpenRequest
 
 # Each has a lane with workers of its own: a file with a new name on every line is a mistake, and would need them all.
 MODELS_MAX = 256
 _LOOK_UP_EVERY = 64
 
 
-class Models:
-    """Which models a batch asks. `names`: those that somebody chose; `always`: the one that takes the place of what any
-    line says."""
+class BatchModels:
+    """The models that a batch sends to. `names` maps words of the requests to models; `always` replaces the model of
+    every line."""
 
     def __init__(self, settings: Settings, names: Mapping[str, str], always: str | None = None) -> None:
         self.stops: dict[str, Stop] = {}
@@ -51,8 +51,8 @@ class Models:
         return found if found is not None else family_of(model, self._settings)
 
     def reach(self, model: str) -> bool:
-        """Whether calls to a model can be sent. Why not is kept, and what is meant for it stays pending; where no model
-        at all was reached before, that is an error."""
+        """Returns whether calls to a model can be sent. If not, it keeps the reason and the model's lines stay
+        pending; it raises if no model was reached before."""
         if model in self.reached:
             return True
         if model in self.stops:
@@ -68,7 +68,8 @@ class Models:
         return True
 
     def worst_cost(self, call: Call) -> float:
-        """The dollars that a call can cost; 0 without a price or a bound: under a limit such a line is not sent."""
+        """Returns the most dollars that a call can cost; 0 without a price or a bound, in which case a limit on cost
+        keeps the line from being sent."""
         price = self._settings.price_table().get(call.model)
         return 0.0 if price is None else worst_cost(call, price, TokenEstimate()) or 0.0
 
@@ -83,39 +84,40 @@ class Models:
 
 
 def check(model: str, settings: Settings) -> None:
-    """Raises ConfigurationError or UsageError where calls to a model can't be sent as it is asked."""
+    """Raises ConfigurationError or UsageError if calls to a model can't be sent."""
     accesses_to(model, settings)
-    refuse_what_has_no_price((model,), settings)
+    check_prices((model,), settings)
 
 
-def check_first(lines: Iterable[Line], models: Models) -> None:
-    """Raises what `check` does where the first line that can be asked is of a model that can't be: while nothing is
-    made or written yet."""
+def check_first(lines: Iterable[InputLine], models: BatchModels) -> None:
+    """Raises what `check` raises for the model of the first line that can be sent, before anything is created or
+    written."""
     first = next(_calls(lines, models), None)
     if first is not None:
         models.reach(first.model)
 
 
-def worst_call(lines: Iterable[Line], models: Models) -> float:
-    """The dollars that the dearest of all lines can cost."""
+def worst_call(lines: Iterable[InputLine], models: BatchModels) -> float:
+    """Returns the most dollars that any single line can cost."""
     return max(map(models.worst_cost, _calls(lines, models)), default=0.0)
 
 
-def _calls(lines: Iterable[Line], models: Models) -> Iterator[Call]:
+def _calls(lines: Iterable[InputLine], models: BatchModels) -> Iterator[Call]:
     for line in lines:
         envelope = envelope_of(line)
-        found = envelope if isinstance(envelope, Broken) else request_of(envelope, models.named, models.family_of)
-        if isinstance(found, Request):
+        found = envelope if isinstance(envelope, BadLine) else request_of(envelope, models.named, models.family_of)
+        if isinstance(found, BatchRequest):
             yield found.asked.call
 
 
 class Questions:
-    """`is_done` tells of a line's number whether it has its row; `reached` is called with each new model's name."""
+    """Yields the calls of a batch. `is_done` returns whether a line has its row; `reached` is called with the name
+    of each new model."""
 
     def __init__(
         self,
-        lines: AsyncIterator[Line],
-        models: Models,
+        lines: AsyncIterator[InputLine],
+        models: BatchModels,
         sink: BatchSink,
         is_done: Callable[[int], bool],
         *,
@@ -141,37 +143,37 @@ class Questions:
                 await asyncio.sleep(0)
             found = self._read(line)
             trial = 0
-            if isinstance(found, Request) and self._repeats_are_new:
+            if isinstance(found, BatchRequest) and self._repeats_are_new:
                 trial = self._asked.add(gist_of(found.asked.call), found.asked.count)
             if self._is_done(line.number):
                 continue
-            if isinstance(found, Broken):
+            if isinstance(found, BadLine):
                 self._sink.write_broken(found)
                 continue
             for call in self._calls_of(found, trial):
                 yield call
         self._sink.flush()
 
-    def _read(self, line: Line) -> Request | Broken:
+    def _read(self, line: InputLine) -> BatchRequest | BadLine:
         envelope = envelope_of(line)
         custom_id = envelope.custom_id
         if custom_id is not None and (before := self._names.first(custom_id.encode(), line.number)):
             said = f"custom_id: expected one that no other line has, came that of line {before}"
-            return Broken(line.number, custom_id, "duplicate_custom_id", said, "custom_id")
-        if isinstance(envelope, Broken):
+            return BadLine(line.number, custom_id, "duplicate_custom_id", said, "custom_id")
+        if isinstance(envelope, BadLine):
             return envelope
         return request_of(envelope, self._models.named, self._models.family_of)
 
-    def _calls_of(self, request: Request, trial: int) -> list[Call]:
+    def _calls_of(self, request: BatchRequest, trial: int) -> list[Call]:
         models, call = self._models, request.asked.call
         is_new = call.model not in models.reached
         if is_new and len(models.reached) >= MODELS_MAX:
             said = f"body: expected at most {MODELS_MAX} models in one batch, came another"
-            self._sink.write_broken(Broken(request.line, request.custom_id, "too_many_models", said, "model"))
+            self._sink.write_broken(BadLine(request.line, request.custom_id, "too_many_models", said, "model"))
             return []
         if not models.reach(call.model):
             return []
         if is_new:
             self._reached(call.model)
-        asking = Asking(request)
+        asking = OpenRequest(request)
         return [structs.replace(call, trial=trial + nth, tag=asking) for nth in range(request.asked.count)]

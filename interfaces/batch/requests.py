@@ -1,7 +1,7 @@
-"""What a line of a batch asks: its request in the dialect of its URL, or what is wrong with it.
+"""The request in a line of a batch, in the dialect of its URL, or what is wrong with it.
 
-Owns the shape of a line and the codes of broken ones, as OpenAI's Batch API names them. Pure: which models there are
-and what they speak is passed in.
+Owns the shape of a line and the codes of broken ones, as OpenAI's Batch API names them. Pure: models and their
+protocols are passed in.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ import orjson
 from msgspec import Struct, structs
 
 from ...engine.call import Call
-from ..dialects import anthropic_messages, gemini_generate, openai_chat, openai_responses
-from ..dialects.bounds import check_values
-from ..dialects.dialect import Asked, Dialect, Refused
-from ..dialects.naming import as_said_to
-from ..output import cut
-from .input import LINE_MAX, Line
+from ...providers.llm.anthropic import serve_messages as anthropic_messages
+from ...providers.llm.google import serve_generate as gemini_generate
+from ...providers.llm.openai import serve_chat as openai_chat
+from ...providers.llm.openai import serve_responses as openai_responses
+from ...providers.llm.serve_bounds import check_values
+from ...providers.llm.serve_dialect import Dialect, RequestRefusal, ServedRequest
+from ...providers.llm.serve_naming import request_for_family
+from ...report.text import cut
+from .input import LINE_MAX, InputLine
 
 _SHOWN_MAX = 60
 _CODES = {"unknown_model": "model_not_found"}
@@ -29,44 +32,44 @@ _CODES = {"unknown_model": "model_not_found"}
 _ENCODER = msgspec.json.Encoder(order="deterministic", enc_hook=dict)
 
 
-class Spoken(NamedTuple):
-    """A dialect, and the family of protocols that its words are of."""
+class Wire(NamedTuple):
+    """A dialect, and the family of protocols that it belongs to."""
 
     dialect: Dialect
     family: str
 
 
 _SPOKEN = {
-    "chat/completions": Spoken(openai_chat.DIALECT, "openai"),
-    "responses": Spoken(openai_responses.DIALECT, "openai-responses"),
-    "messages": Spoken(anthropic_messages.DIALECT, "anthropic"),
+    "chat/completions": Wire(openai_chat.DIALECT, "openai"),
+    "responses": Wire(openai_responses.DIALECT, "openai-responses"),
+    "messages": Wire(anthropic_messages.DIALECT, "anthropic"),
 }
-_GEMINI = Spoken(gemini_generate.DIALECT, "gemini")
+_GEMINI = Wire(gemini_generate.DIALECT, "gemini")
 _PATH = re.compile(r"/?(?:v1/)?(chat/completions|responses|messages)/?")
 _GEMINI_PATH = re.compile(r"/?(?:v1|v1beta|v1beta1)/models/(.+):generateContent")
 URLS = "/v1/chat/completions, /v1/responses, /v1/messages or /v1beta/models/MODEL:generateContent"
 
 
 class Envelope(Struct, frozen=True):
-    """What stands around a request."""
+    """The fields around a request in its line: its id, its dialect and its body."""
 
     line: int
     custom_id: str
-    spoken: Spoken
+    spoken: Wire
     body: dict[str, Any]
 
 
-class Request(Struct, frozen=True):
-    """A line that can be asked."""
+class BatchRequest(Struct, frozen=True):
+    """A line that holds a valid request."""
 
     line: int
     custom_id: str
-    spoken: Spoken
-    asked: Asked
+    spoken: Wire
+    asked: ServedRequest
 
 
-class Broken(Struct, frozen=True):
-    """A line that can't be. `param`: what of it is wrong."""
+class BadLine(Struct, frozen=True):
+    """A line that holds no valid request. `param` is the field that is wrong."""
 
     line: int
     custom_id: str | None
@@ -75,71 +78,72 @@ class Broken(Struct, frozen=True):
     param: str | None = None
 
 
-def envelope_of(line: Line) -> Envelope | Broken:
+def envelope_of(line: InputLine) -> Envelope | BadLine:
     number, data = line
     if data is None:
-        return Broken(number, None, "line_too_long", f"expected at most {LINE_MAX >> 20} MiB, came more")
+        return BadLine(number, None, "line_too_long", f"expected at most {LINE_MAX >> 20} MiB, came more")
     try:
         check_values(data)
         row = orjson.loads(data)
-    except Refused as refused:
-        return Broken(number, None, "line_too_long", refused.problem.message.replace("the body", "it", 1))
+    except RequestRefusal as refused:
+        return BadLine(number, None, "line_too_long", refused.problem.message.replace("the body", "it", 1))
     except orjson.JSONDecodeError as error:
-        return Broken(number, None, "invalid_json_line", _told_of_json(data, error))
+        return BadLine(number, None, "invalid_json_line", _told_of_json(data, error))
     if not isinstance(row, dict):
-        return Broken(number, None, "invalid_json_line", f"expected a JSON object, came {_shown(row)}")
+        return BadLine(number, None, "invalid_json_line", f"expected a JSON object, came {_shown(row)}")
     if "custom_id" not in row:
         return _missing(number, None, "custom_id")
     custom_id = row["custom_id"]
     if not isinstance(custom_id, str) or not custom_id:
         said = f"custom_id: expected a text that is not empty, came {_shown(custom_id)}"
-        return Broken(number, None, "invalid_custom_id", said, "custom_id")
+        return BadLine(number, None, "invalid_custom_id", said, "custom_id")
     for name in ("method", "url", "body"):
         if name not in row:
             return _missing(number, custom_id, name)
     if row["method"] != "POST":
-        return Broken(
+        return BadLine(
             number, custom_id, "invalid_method", f"method: expected POST, came {_shown(row['method'])}", "method"
         )
     body = row["body"]
     if not isinstance(body, dict):
         said = f"body: expected a JSON object, came {_shown(body)}"
-        return Broken(number, custom_id, "invalid_body", said, "body")
+        return BadLine(number, custom_id, "invalid_body", said, "body")
     spoken = _spoken_at(row["url"], body)
     if spoken is None:
-        return Broken(number, custom_id, "invalid_url", f"url: expected {URLS}, came {_shown(row['url'])}", "url")
+        return BadLine(number, custom_id, "invalid_url", f"url: expected {URLS}, came {_shown(row['url'])}", "url")
     return Envelope(number, custom_id, spoken, body)
 
 
 def request_of(
     envelope: Envelope, named: Callable[[str, str], str], family_of: Callable[[str], str]
-) -> Request | Broken:
-    """`named`: which of our models a client's word means, said in a family's dialect."""
+) -> BatchRequest | BadLine:
+    """Returns the request of an envelope, or its BadLine. `named` returns the model that a client's word means in a
+    family's dialect."""
     spoken = envelope.spoken
     try:
         asked = spoken.dialect.read(envelope.body, lambda word: named(word, spoken.family))
-        asked = as_said_to(asked, spoken.family, family_of(asked.call.model))
-    except Refused as refused:
+        asked = request_for_family(asked, spoken.family, family_of(asked.call.model))
+    except RequestRefusal as refused:
         problem = refused.problem
         code = _CODES.get(problem.kind, "invalid_request")
-        return Broken(envelope.line, envelope.custom_id, code, f"body: {problem.message}", problem.param)
+        return BadLine(envelope.line, envelope.custom_id, code, f"body: {problem.message}", problem.param)
     if asked.call.stream:
         # A row of a file is whole.
         asked = structs.replace(asked, call=structs.replace(asked.call, stream=False))
-    return Request(envelope.line, envelope.custom_id, spoken, asked)
+    return BatchRequest(envelope.line, envelope.custom_id, spoken, asked)
 
 
 def gist_of(call: Call) -> bytes:
-    """Alike for calls that ask the same, and for these alone."""
+    """Returns bytes that are equal for calls with the same question, and for no others."""
     return _ENCODER.encode(call)
 
 
-def _missing(number: int, custom_id: str | None, name: str) -> Broken:
+def _missing(number: int, custom_id: str | None, name: str) -> BadLine:
     said = f"{name}: expected one, came nothing: the field is missing"
-    return Broken(number, custom_id, "missing_required_parameter", said, name)
+    return BadLine(number, custom_id, "missing_required_parameter", said, name)
 
 
-def _spoken_at(url: object, body: dict[str, Any]) -> Spoken | None:
+def _spoken_at(url: object, body: dict[str, Any]) -> Wire | None:
     if not isinstance(url, str):
         return None
     if (path := _PATH.fullmatch(url)) is not None:

@@ -1,7 +1,6 @@
-"""The rows of a batch's output as OpenAI's Batch API writes them, and the notes that are kept of each row beside it.
+"""The rows of a batch's output as OpenAI's Batch API writes them, and the note kept of each row.
 
-Owns both shapes, and that a row's id tells the line it answers, so that an output is gone on with whatever order it is
-in. Pure.
+Owns both shapes. A row's id contains its line, so that an output can be resumed in any order. Pure.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ import orjson
 from msgspec import UNSET, Struct, UnsetType
 
 from ...engine.call import Outcome, Usage, known_sum
-from ..dialects.problems import problem_of_failure
-from .requests import Broken, Request
+from ...providers.llm.serve_problems import problem_of_failure
+from .requests import BadLine, BatchRequest
 
 _PREFIX = "batch_req_"
 TAG_CHARS = 16
 
 
 class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a row beside the output: which line it answers, the row's checksum, and what it cost. `status` of
-    a broken line is its code. `row_crc` None: there is no row, as only some of the samples wanted have come."""
+    """The note kept of a row beside the output: its line, the row's checksum, and its cost. The `status` of a broken
+    line is its code. `row_crc` is None while some of the samples are missing, so that there is no row yet."""
 
     id: str | None
     line: int
@@ -47,18 +46,18 @@ class Note(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.status in ("ok", "refused")
 
 
-class Written(Struct, frozen=True):
-    """A row, without its newline, and its note."""
+class NotedRow(Struct, frozen=True):
+    """A row without its newline, and its note."""
 
     row: bytes
     note: Note
 
 
-class _Named(Struct):
+class _RowId(Struct):
     id: str
 
 
-_DECODE_NAMED = msgspec.json.Decoder(_Named).decode
+_DECODE_NAMED = msgspec.json.Decoder(_RowId).decode
 
 
 def row_id(tag: str, line: int) -> str:
@@ -66,7 +65,7 @@ def row_id(tag: str, line: int) -> str:
 
 
 def line_of(row: bytes, tag: str) -> int | None:
-    """Which line of the input a row answers; None: it is no row of this batch."""
+    """Returns the number of the input's line that a row answers; None: the row is not of this batch."""
     try:
         named = _DECODE_NAMED(row).id
         head, number = named[: len(_PREFIX) + TAG_CHARS], named[len(_PREFIX) + TAG_CHARS :]
@@ -75,16 +74,16 @@ def line_of(row: bytes, tag: str) -> int | None:
         return None
 
 
-def row_of_broken(wrong: Broken, tag: str) -> Written:
+def row_of_broken(wrong: BadLine, tag: str) -> NotedRow:
     message = f"line {wrong.line}: {wrong.said}"
     error = {"code": wrong.code, "message": message, "param": wrong.param, "line": wrong.line}
     row = orjson.dumps({"id": row_id(tag, wrong.line), "custom_id": wrong.custom_id, "response": None, "error": error})
     note = Note(id=wrong.custom_id, line=wrong.line, row_crc=zlib.crc32(row), status=wrong.code, error=wrong.said)
-    return Written(row, note)
+    return NotedRow(row, note)
 
 
-def row_of(request: Request, outcomes: Sequence[Outcome], tag: str) -> Written:
-    """The row of a request whose calls have all ended. One that failed fails it."""
+def row_of(request: BatchRequest, outcomes: Sequence[Outcome], tag: str) -> NotedRow:
+    """Returns the row of a request whose calls have all ended. If one of them failed, the row is a failure."""
     dialect, asked = request.spoken.dialect, request.asked
     failed = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
     if failed is None:
@@ -100,10 +99,10 @@ def row_of(request: Request, outcomes: Sequence[Outcome], tag: str) -> Written:
         "body": orjson.Fragment(body),
     }
     row = orjson.dumps({"id": name, "custom_id": request.custom_id, "response": response, "error": None})
-    return Written(row, _note(request, outcomes, zlib.crc32(row)))
+    return NotedRow(row, _note(request, outcomes, zlib.crc32(row)))
 
 
-def _note(request: Request, outcomes: Sequence[Outcome], row_crc: int | None) -> Note:
+def _note(request: BatchRequest, outcomes: Sequence[Outcome], row_crc: int | None) -> Note:
     call = request.asked.call
     failure = next((outcome.failure for outcome in outcomes if outcome.failure is not None), None)
     replies = [outcome.reply for outcome in outcomes if outcome.reply is not None]
@@ -135,6 +134,6 @@ def _note(request: Request, outcomes: Sequence[Outcome], row_crc: int | None) ->
     )
 
 
-def note_of_rest(request: Request, outcomes: Sequence[Outcome]) -> Note:
-    """Of a request that is pending still, though some of its samples have come: what these cost."""
+def note_of_rest(request: BatchRequest, outcomes: Sequence[Outcome]) -> Note:
+    """Returns the note of a request that is still pending, with the cost of the samples that it has."""
     return _note(request, outcomes, None)

@@ -1,13 +1,12 @@
-"""One batch from its input's first byte to its output's last row, whatever happens on the way.
+"""Runs one batch, from opening its input to closing its manifest.
 
-Owns the order: output, engine, lines, count, the input's order. What it gives is counted from the files read back, so
-that neither summary nor exit code can claim more than they hold.
+Owns the order: output, engine, lines, count, the input's order. The result is counted from the files, so that neither
+summary nor exit code can claim more than they hold.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
 import sys
 import time
 import uuid
@@ -17,29 +16,28 @@ from typing import Any, TextIO
 
 from msgspec import Struct, structs
 
-from ... import __version__
-from ...engine.admission import Stop
-from ...engine.budget_file import NOTHING, Amounts
+from ...configuration import errors as refusal
+from ...engine.attempts.budget_file import NOTHING, Amounts
 from ...engine.collector import calm_collector
-from ...engine.fault import LocalFault, Stopped
-from ...engine.pairs import Ended
+from ...engine.fault import LocalFault, Stop, Stopped
+from ...engine.runs.pairs import PairCounts
+from ...engine.version import VERSION
 from ...wiring import Engine, Settings
-from .. import refusal
-from ..event_loop import loop_factory
-from ..folder_budget import drop_budget, money_of, place_of, unsure_of
-from ..output import note
-from ..signals import DRAIN_S, Interruption
-from .book import Book
-from .input import InputFile, Line, Survey
-from .place import Place
-from .questions import Models, Questions, check_first, worst_call
+from ...wiring.event_loop import loop_factory
+from ...wiring.folder_budget import drop_budget, money_of, place_of, unsure_of
+from ...wiring.signals import DRAIN_S, Interruption
+from ..terminal.output import note
+from .batch_store import Book
+from .input import InputFile, InputLine, InputSurvey
+from .place import BatchPlace
+from .questions import BatchModels, Questions, check_first, worst_call
 from .rows import TAG_CHARS
 from .sink import BatchSink
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """What is asked for. `model`: in place of every line's own; `names`: those that somebody chose for models. `said`:
-    what of the options decides answers."""
+    """The specification of a batch. `model` replaces every line's own; `names` maps words for models to models.
+    `said` has the options that decide answers."""
 
     settings: Settings
     model: str | None = None
@@ -52,9 +50,9 @@ class Batch(Struct, frozen=True, kw_only=True):
     said: dict[str, Any] = {}
 
 
-class Sent(Struct):
-    """How sending ended. `maybe_billed`: attempts for calls that are pending still, which no row tells of. `charged`:
-    what counted against the limit on cost, surely and at most."""
+class SendingEnd(Struct):
+    """How sending ended. `maybe_billed`: attempts for calls that are still pending and in no row. `charged`: dollars
+    that counted against the limit, surely and at most."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
@@ -65,16 +63,16 @@ class Sent(Struct):
     charged: Amounts = NOTHING
 
 
-class Result(Struct, kw_only=True):
-    """What the output holds now, and why it holds no more. `place` None: it went through a pipe, whose `requests` are
-    those that were read."""
+class BatchResult(Struct, kw_only=True):
+    """The rows in the output, and why there are no more. `place` is None for a batch through a pipe, whose
+    `requests` are those that were read."""
 
-    place: Place | None
-    ended: Ended
+    place: BatchPlace | None
+    ended: PairCounts
     requests: int
     already: int = 0
     seconds: float = 0.0
-    sent: Sent
+    sent: SendingEnd
     maybe_billed_pending: int = 0
     in_flight_at_kills: int = 0
     money: Amounts | None = None
@@ -96,15 +94,15 @@ class Result(Struct, kw_only=True):
         return refusal.WITH_FAILURES if self.ended.failures else refusal.DONE
 
 
-def carry_out(batch: Batch, source: InputFile, place: Place) -> Result:
-    """From a file into a file; the same again goes on where it stopped."""
+def carry_out(batch: Batch, source: InputFile, place: BatchPlace) -> BatchResult:
+    """Runs a batch from a file into a file. The same command resumes it after a stop."""
     began, survey = time.monotonic(), source.survey()
     tag = survey.digest[:TAG_CHARS]
-    check_first(source.read(), Models(batch.settings, batch.names, batch.model))
+    check_first(source.read(), BatchModels(batch.settings, batch.names, batch.model))
     specification = {"benchmark": "batch", "input": survey.digest, **batch.said}
     retry, set_aside = batch.retry, batch.set_aside
     with Book(place, specification, tag, survey.last, retry=retry, set_aside=set_aside) as book, calm_collector():
-        already, sent = book.already, Sent()
+        already, sent = book.already, SendingEnd()
         batch = structs.replace(
             batch, settings=_settings(batch, book, source, survey, is_done=already >= survey.requests)
         )
@@ -118,18 +116,18 @@ def carry_out(batch: Batch, source: InputFile, place: Place) -> Result:
         return result
 
 
-def sent_by(sending: Coroutine[None, None, Sent]) -> Sent:
+def sent_by(sending: Coroutine[None, None, SendingEnd]) -> SendingEnd:
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(sending)
 
 
-def _settings(batch: Batch, book: Book, source: InputFile, survey: Survey, *, is_done: bool) -> Settings:
-    """Those of an engine that goes on with what was begun."""
+def _settings(batch: Batch, book: Book, source: InputFile, survey: InputSurvey, *, is_done: bool) -> Settings:
+    """Returns the settings of an engine that resumes an earlier batch."""
     manifest, cost = book.folder.manifest, book.spent or 0.0
     unsure = unsure_of(book.folder.folder, manifest, cost)
     budget = None
     if batch.settings.max_cost is not None:
-        models = Models(batch.settings, batch.names, batch.model)
+        models = BatchModels(batch.settings, batch.names, batch.model)
         at_most = cost + unsure.at_worst(lambda: worst_call(source.read(), models))
         budget = place_of(book.folder.folder, Amounts(at_most, cost))
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
@@ -143,7 +141,7 @@ def _settings(batch: Batch, book: Book, source: InputFile, survey: Survey, *, is
         run_id=manifest.get("run_id") or uuid.uuid4().hex,
         started=manifest.get("started") or _now(),
         ended=manifest.get("ended") if is_done else None,
-        versions={"millstream": __version__},
+        versions={"millstream": VERSION},
         lines=survey.last,
         requests=survey.requests,
     )
@@ -155,18 +153,19 @@ def _settings(batch: Batch, book: Book, source: InputFile, survey: Survey, *, is
 
 async def send(
     batch: Batch,
-    lines: AsyncIterator[Line],
+    lines: AsyncIterator[InputLine],
     sink: BatchSink,
     is_done: Callable[[int], bool],
     book: Book | None,
     counts: tuple[int, int] | None,
-) -> Sent:
-    """`counts`: of requests in all and done before, where progress is shown."""
-    from ..progress import Progress, Style
+) -> SendingEnd:
+    """Sends the lines that have no row. `counts` has the number of all requests and of those done before, where
+    progress is shown."""
+    from ..terminal.progress import RunDisplay
 
     task = asyncio.current_task()
     assert task is not None
-    models, sent = Models(batch.settings, batch.names, batch.model), Sent()
+    models, sent = BatchModels(batch.settings, batch.names, batch.model), SendingEnd()
     async with Engine(settings=batch.settings) as engine:
 
         def drain(name: str) -> None:
@@ -177,18 +176,19 @@ async def send(
             task.cancel()
 
         def reached(_: str) -> None:
-            """What may be in flight when the process is killed."""
+            """Records a model's calls that may be in flight if the process is killed."""
             if book is not None:
                 lanes = [batch.settings.whole_lane_of(model).concurrency for model in models.reached]
                 _note(book, in_flight_max=sum(lanes))
 
         questions = Questions(lines, models, sink, is_done, repeats_are_new=batch.repeats_are_new, reached=reached)
         stream: TextIO | None = sys.stderr
-        style: Style = "auto" if counts is not None and stream is not None else "none"
         total, already = counts or (0, 0)
         with (
             Interruption(drain, cancel) as interruption,
-            Progress(engine, total, already, stream=stream or io.StringIO(), style=style, item="request") as progress,
+            RunDisplay(
+                engine, total, already, stream=stream if counts is not None else None, item="request"
+            ) as progress,
         ):
             sink.ended = progress.item_ended
             try:
@@ -218,14 +218,16 @@ async def send(
     return sent
 
 
-def _conclude(batch: Batch, book: Book, survey: Survey, sent: Sent, *, is_unchanged: bool) -> Result:
-    """Count what is on disk, put it in order, and close the manifest."""
+def _conclude(batch: Batch, book: Book, survey: InputSurvey, sent: SendingEnd, *, is_unchanged: bool) -> BatchResult:
+    """Counts the rows on disk, puts them in order, and closes the manifest."""
     try:
         book.close_rows()
     except LocalFault as fault:
         sent.fault = sent.fault or fault
     sent.fault = sent.fault or book.fault
-    result = Result(place=book.place, ended=book.count(is_unchanged=is_unchanged), requests=survey.requests, sent=sent)
+    result = BatchResult(
+        place=book.place, ended=book.count(is_unchanged=is_unchanged), requests=survey.requests, sent=sent
+    )
     result.money = money_of(batch.settings.budget, result.ended.cost or 0.0)
     result.max_cost = batch.settings.max_cost
     try:

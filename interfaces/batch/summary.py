@@ -1,6 +1,6 @@
-"""What a batch came to, told to a person in a few sentences, or to a program as one JSON object.
+"""The summary of a batch: sentences for a person, or one JSON object for a program.
 
-Pure functions of results. Says what to do about everything that is missing.
+Pure functions of results. Gives advice for everything that is missing.
 """
 
 from __future__ import annotations
@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, get_args
 
+from ...bench.evaluation.stop_reasons import (
+    ending_as_json,
+    failures_as_json,
+    kinds_of,
+    meaning_of,
+    reasons_of,
+    remarks_of,
+    why,
+)
 from ...engine.call import FailureKind
-from ...engine.pairs import failures_of
-from ..endings import ending_as_json, failures_as_json, kinds_of, meaning_of, reasons_of, remarks_of, why
-from ..folder_budget import money_as_json, money_lines
-from .run import Result
+from ...engine.runs.pairs import failures_of
+from ...wiring.folder_budget import money_as_json, money_lines
+from .run import BatchResult
 
 
-def tell(result: Result) -> str:
+def tell(result: BatchResult) -> str:
     lines = [_answers(result), *_files(result), *_failures(result)]
     if result.pending or (result.place is None and result.sent.stops):
         how = "go on: the same command" if result.place is not None else "ask again: what was answered is in the cache"
@@ -30,7 +38,7 @@ def tell(result: Result) -> str:
     return "\n".join(lines)
 
 
-def _answers(result: Result) -> str:
+def _answers(result: BatchResult) -> str:
     ended = result.ended
     cost = "no price" if ended.cost is None else f"${ended.cost:,.4f}"
     told = f"{result.requests:,} requests: {ended.answered:,} answers"
@@ -44,7 +52,7 @@ def _answers(result: Result) -> str:
     return f"{told}; {cost} ({result.seconds:.1f} s)"
 
 
-def _files(result: Result) -> list[str]:
+def _files(result: BatchResult) -> list[str]:
     place = result.place
     if place is None:
         return []
@@ -52,22 +60,22 @@ def _files(result: Result) -> list[str]:
     return [*told, f"{place.errors}: errors"] if place.errors is not None else told
 
 
-def _failures(result: Result) -> list[str]:
+def _failures(result: BatchResult) -> list[str]:
     failed = failures_of([result.ended])
     if not failed:
         return []
     return [f"failed: {kinds_of(failed)}{_again(result, failed.keys())}", *reasons_of(failed)]
 
 
-def _again(result: Result, failed: Iterable[str]) -> str:
-    """Only what was sent can end otherwise the next time."""
+def _again(result: BatchResult, failed: Iterable[str]) -> str:
+    """Returns advice to repeat the command, for failures that another attempt can change."""
     sent = [kind for kind in failed if kind in get_args(FailureKind)]
     if not sent:
         return "; such lines are never sent: mend them in a file of their own"
     return f"; to ask {', '.join(sent)} again: the same command with --retry" if result.place is not None else ""
 
 
-def as_json(result: Result) -> dict[str, Any]:
+def as_json(result: BatchResult) -> dict[str, Any]:
     ended, sent, place = result.ended, result.sent, result.place
     return {
         "exit_code": result.exit_code,

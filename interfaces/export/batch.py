@@ -1,6 +1,6 @@
-"""A batch's output as records: each row with its note, its samples read from the words of its dialect.
+"""A batch's output as records: each row with its note and its samples, decoded from its dialect.
 
-Owns where in a body each dialect says its text, its tool calls and why it ended. Knows no table format.
+Owns where a body in each dialect has its text, its tool calls and its reason to end. Knows no table format.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import msgspec
 import orjson
 from msgspec import UNSET
 
+from ...bench.evaluation.record_lines import record_lines
+from ...configuration.errors import UsageError
 from ...engine.fault import DamagedJournal
-from ...engine.journal import is_intact, read_lines
-from ...engine.run_folder import FAILURES, RECORDS
-from ..batch.place import Place
+from ...engine.runs.journal import is_intact, read_lines
+from ...engine.runs.run_folder import FAILURES, RECORDS
+from ..batch.place import BatchPlace
 from ..batch.rows import TAG_CHARS, Note, line_of
-from ..record_lines import record_lines
-from ..refusal import UsageError
 
 _PREFIX_CHARS = len("batch_req_")
 
 
-def rows_of_batch(place: Place) -> Iterator[dict[str, Any]]:
-    """Rows of the output, then those of errors apart, where the folder beside it tells of such. A row whose folder is
-    gone has what the output itself says."""
+def rows_of_batch(place: BatchPlace) -> Iterator[dict[str, Any]]:
+    """Yields the rows of the output, then those of a file of errors that the folder beside it names. Without that
+    folder, a row has only what the output says."""
     # A note is written before its row: what is added while we read may have one that we have not.
     sizes = {path: path.stat().st_size for path in place.files if path == place.out or path.exists()}
-    notes = _Notes(place.folder)
+    notes = _NotePlaces(place.folder)
     try:
         for path, size in sizes.items():
             for number, row in enumerate(record_lines(path, size), 1):
@@ -42,8 +42,8 @@ def rows_of_batch(place: Place) -> Iterator[dict[str, Any]]:
         notes.close()
 
 
-class _Notes:
-    """Where the note of each line stands: eight bytes a line for each of the two journals."""
+class _NotePlaces:
+    """Holds the position of each line's note, in eight bytes a line for each of the two journals."""
 
     def __init__(self, beside: Path) -> None:
         self._places: list[tuple[int, array[int]]] = []
@@ -92,7 +92,7 @@ def _line_at(fd: int, place: int) -> bytes:
     return data[: data.index(b"\n")]
 
 
-def _record_of(row: bytes, notes: _Notes, where: str) -> dict[str, Any]:
+def _record_of(row: bytes, notes: _NotePlaces, where: str) -> dict[str, Any]:
     try:
         found = orjson.loads(row)
         response, error = found["response"] or {}, found["error"]
@@ -136,7 +136,7 @@ _NOT_KEPT = ("id", "line", "row_crc", "error")
 
 
 def _choices_of(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every sample of an answer, in whichever words it is."""
+    """Returns every sample of an answer, in any dialect."""
     if "choices" in body:
         return [_of_chat(each) for each in body["choices"]]
     if "candidates" in body:

@@ -1,33 +1,28 @@
-"""The columns of an exported table, one set a benchmark: Arrow types made from the very types that records are read by.
+"""The columns of an exported table, one set a benchmark: Arrow types made from the types of its records.
 
-Owns which columns hold words that come again and again. Needs pyarrow, which is an extra: imported where a table is
-made, never before.
+Owns which columns are categories. Needs pyarrow, which is an extra and imported only when a table is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 import msgspec.inspect as inspect
+import orjson
 import pyarrow as pa  # type: ignore[import-untyped]
 from msgspec import Struct
 
-from ...bench.chameleon.records import Record as Turn
-from ...bench.millstone.records import Record as Answer
+from ...bench.evaluation.registry import benchmark_named
 from ...engine.call import Usage
 
-# Few values in many rows: kept once each, and read as categories.
-CATEGORIES = frozenset(
-    {
-        "model", "status", "issue", "config", "orientation", "letter", "stance", "conversation", "domain", "topic",
-        "judge", "search", "query_by", "step", "finish_reason", "code",
-    }
-)  # fmt: skip
+# Few values in many rows: kept once each, and read as categories. A benchmark adds fields of its own.
+CATEGORIES = frozenset({"model", "status", "group", "role", "judge"})
+_JSON = {b"content": b"json"}
 
 
-class Function(Struct):
+class RequestedTool(Struct):
     """A tool that a model asked for; `arguments` are JSON, as it wrote them."""
 
     id: str | None = None
@@ -35,16 +30,16 @@ class Function(Struct):
     arguments: str | None = None
 
 
-class Choice(Struct):
-    """One sample of an answer, whoever's words it came in."""
+class AnswerSample(Struct):
+    """One sample of an answer, the same for all dialects."""
 
     text: str | None = None
     finish_reason: str | None = None
-    tool_calls: tuple[Function, ...] = ()
+    tool_calls: tuple[RequestedTool, ...] = ()
 
 
-class Wrong(Struct):
-    """Why a line has no answer."""
+class LineError(Struct):
+    """The reason why a line has no answer."""
 
     code: str | None = None
     message: str | None = None
@@ -53,7 +48,7 @@ class Wrong(Struct):
 
 
 class BatchRow(Struct):
-    """A row of a batch's output, and what its note keeps of it. `text` is the first sample's."""
+    """A row of a batch's output with the fields of its note. `text` is the first sample's."""
 
     id: str
     custom_id: str | None = None
@@ -64,8 +59,8 @@ class BatchRow(Struct):
     response_id: str | None = None
     response_model: str | None = None
     text: str | None = None
-    choices: tuple[Choice, ...] = ()
-    error: Wrong | None = None
+    choices: tuple[AnswerSample, ...] = ()
+    error: LineError | None = None
     model: str | None = None
     temperature: float | None = None
     trial: int | None = None
@@ -79,25 +74,37 @@ class BatchRow(Struct):
     latency_ms: float | None = None
 
 
-RECORDS: Mapping[str, type[Struct]] = {"millstone": Answer, "chameleon": Turn, "batch": BatchRow}
+def record_of(benchmark: str) -> type[Struct]:
+    return BatchRow if benchmark == "batch" else benchmark_named(benchmark).Record
 
 
 def schema_of(benchmark: str, metadata: Mapping[str, str]) -> Any:
-    """Every column may be null: records of other programs need only the documented fields."""
-    info = inspect.type_info(RECORDS[benchmark])
+    """Returns the Arrow schema of a record type. Every column may be null, since records of other programs need only
+    the documented fields."""
+    info = inspect.type_info(record_of(benchmark))
     assert isinstance(info, inspect.StructType)
-    return pa.schema([_field(field) for field in info.fields], metadata=dict(metadata))
+    own = () if benchmark == "batch" else benchmark_named(benchmark).categories
+    return pa.schema([_field(field, CATEGORIES.union(own)) for field in info.fields], metadata=dict(metadata))
 
 
-def _field(field: inspect.Field) -> Any:
-    return pa.field(field.encode_name, _type_of(field.type, is_category=field.encode_name in CATEGORIES))
+def _field(field: inspect.Field, categories: Collection[str]) -> Any:
+    try:
+        kind = _type_of(field.type, is_category=field.encode_name in categories)
+    except _NoColumn:
+        return pa.field(field.encode_name, pa.string(), metadata=_JSON)
+    return pa.field(field.encode_name, kind)
+
+
+class _NoColumn(Exception):
+    """Raised for values without a column type: mappings with free names, or unions of several types."""
 
 
 def _type_of(kind: inspect.Type, *, is_category: bool = False) -> Any:
     match kind:
         case inspect.UnionType():
-            (inner,) = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
-            return _type_of(inner, is_category=is_category)
+            inner = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
+            if len(inner) == 1:
+                return _type_of(inner[0], is_category=is_category)
         case inspect.StrType() | inspect.LiteralType():
             return pa.dictionary(pa.int32(), pa.string()) if is_category else pa.string()
         case inspect.BoolType():
@@ -110,12 +117,18 @@ def _type_of(kind: inspect.Type, *, is_category: bool = False) -> Any:
             return pa.list_(_type_of(kind.item_type))
         case inspect.StructType():
             return pa.struct([pa.field(each.encode_name, _type_of(each.type)) for each in kind.fields])
-    raise TypeError(f"no column for {kind}")  # a field of a kind that no record had so far
+    raise _NoColumn
 
 
 def table_of(rows: list[dict[str, Any]], schema: Any) -> Any:
+    """Returns records as an Arrow table. Values without one type become JSON in a text column."""
+    loose = [field.name for field in schema if field.metadata == _JSON]
+    for row in rows:
+        for name in loose:
+            if not isinstance(row.get(name), str | None):
+                row[name] = orjson.dumps(row[name]).decode()
     return pa.Table.from_pylist(rows, schema=schema)
 
 
 def decoder_of(benchmark: str) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(RECORDS[benchmark])
+    return msgspec.json.Decoder(record_of(benchmark))

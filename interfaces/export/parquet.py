@@ -1,6 +1,6 @@
-"""Records into a Parquet file, by row groups, so that a million need no more memory than ten thousand.
+"""Writes records into a Parquet file by row groups, so that a million need no more memory than ten thousand.
 
-Owns the size of a row group and that a file appears whole or not at all. Needs pyarrow, as columns does.
+Owns the size of a row group. A file appears whole or not at all. Needs pyarrow, as columns does.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from msgspec import Struct
 
+from ...configuration.errors import UsageError
 from ...engine.fault import LocalFault
-from ..batch.place import Place
-from ..refusal import UsageError
+from ..batch.place import BatchPlace
 from .batch import rows_of_batch
 from .columns import decoder_of, schema_of, table_of
-from .rows import Source, records_of
+from .rows import RecordSource, records_of
 
 ROWS_MAX = 20_000
 # Of the texts in a row group: a few long answers must not need what many short ones do.
@@ -32,8 +32,8 @@ _COMPRESSION = "zstd"
 _FRESH = ".millstream-new"
 
 
-class Exported(Struct, frozen=True):
-    source: Source
+class ParquetFile(Struct, frozen=True):
+    source: RecordSource
     target: Path
     statuses: Counter[str]
 
@@ -42,9 +42,9 @@ class Exported(Struct, frozen=True):
         return self.statuses.total()
 
 
-def export(source: Source, target: Path) -> Exported:
-    """Write one run's table. Raises UsageError where the file is there already."""
-    refuse_what_is_there(target)
+def export(source: RecordSource, target: Path) -> ParquetFile:
+    """Writes one run's table. Raises UsageError if the file exists."""
+    check_is_free(target)
     _remove_what_kills_left(target)
     fresh = target.with_name(f".{target.name}.{os.getpid()}{_FRESH}")
     statuses: Counter[str] = Counter()
@@ -64,10 +64,10 @@ def export(source: Source, target: Path) -> Exported:
         raise LocalFault(
             f"{target} can't be written ({error.strerror or error}): make room, or choose another --out"
         ) from error
-    return Exported(source, target, statuses)
+    return ParquetFile(source, target, statuses)
 
 
-def refuse_what_is_there(target: Path) -> None:
+def check_is_free(target: Path) -> None:
     if target.exists() or target.is_symlink():
         raise _taken(target)
 
@@ -77,25 +77,25 @@ def _taken(target: Path) -> UsageError:
 
 
 def _name(fresh: Path, target: Path) -> None:
-    """Give a whole file its name, unless another export was quicker."""
+    """Gives a whole file its name, unless another export was quicker."""
     try:
         os.link(fresh, target)
     except FileExistsError:
         raise _taken(target) from None
     except OSError:  # a file system without links
-        refuse_what_is_there(target)
+        check_is_free(target)
         fresh.replace(target)
 
 
 def _remove_what_kills_left(target: Path) -> None:
-    """Whoever still writes such a file holds its lock."""
+    """Removes unfinished files of killed exports. One that is still being written is locked."""
     for left in target.parent.glob(f".{glob.escape(target.name)}.*{_FRESH}"):
         with contextlib.suppress(OSError), left.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             left.unlink()
 
 
-def _write(file: BinaryIO, source: Source, statuses: Counter[str]) -> None:
+def _write(file: BinaryIO, source: RecordSource, statuses: Counter[str]) -> None:
     schema = schema_of(source.benchmark, source.metadata)
     with pq.ParquetWriter(file, schema, compression=_COMPRESSION) as writer:
         for rows in _groups(_rows_of(source), statuses):
@@ -106,9 +106,9 @@ def _write(file: BinaryIO, source: Source, statuses: Counter[str]) -> None:
             writer.write_table(table, row_group_size=len(rows))
 
 
-def _rows_of(source: Source) -> Iterator[dict[str, Any]]:
+def _rows_of(source: RecordSource) -> Iterator[dict[str, Any]]:
     if source.benchmark == "batch":
-        return rows_of_batch(Place(source.place, source.errors))
+        return rows_of_batch(BatchPlace(source.place, source.errors))
     return records_of(source, decoder_of(source.benchmark).decode)
 
 

@@ -1,6 +1,6 @@
-"""What there is to export: runs, sweeps of them and batches, and their records as plain values, one after the other.
+"""Finds what can be exported (runs, sweeps and batches) and reads their records as plain values, one by one.
 
-Owns where records of each kind lie and how what other programs wrote is read. Knows no table format.
+Owns where records of each kind lie, and how records of other programs are read. Knows no table format.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import msgspec
 import orjson
 from msgspec import Struct
 
-from ...engine.run_folder import FAILURES, MANIFEST, RECORDS, read_manifest
-from ..batch.place import BESIDE, Place, place_at
-from ..record_lines import record_lines
-from ..refusal import UsageError
-from ..which import benchmark_of
+from ...bench.evaluation.record_lines import record_lines
+from ...bench.evaluation.registry import benchmark_of
+from ...configuration.errors import UsageError
+from ...engine.runs.run_folder import FAILURES, MANIFEST, RECORDS, read_manifest
+from ..batch.place import BESIDE, BatchPlace, place_at
 
 
-class Source(Struct, frozen=True):
-    """One run. `place`: its folder, or a batch's output. `manifest` None: another program's records. `errors`: those
-    of a batch, where they lie apart."""
+class RecordSource(Struct, frozen=True):
+    """The files of one run. `place`: its folder, or a batch's output. `manifest` None: another program's records.
+    `errors`: a batch's errors, where they lie apart."""
 
     place: Path
     benchmark: str
@@ -42,7 +42,7 @@ class Source(Struct, frozen=True):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Which run a table is of, for whoever finds it alone."""
+        """Returns the description of the run that is stored inside its table."""
         manifest = self.manifest or {}
         specification = manifest.get("specification") or {}
         models = specification.get("models") or [specification.get("model")]
@@ -60,11 +60,11 @@ class Source(Struct, frozen=True):
         return {f"millstream.{name}": str(value) for name, value in found.items() if value}
 
 
-def sources_at(place: Path) -> list[Source]:
-    """The run of a folder, those of a sweep's folder, or the batch that a file is the output of."""
+def sources_at(place: Path) -> list[RecordSource]:
+    """Returns the run of a folder, all runs of a sweep's folder, or the batch of an output file."""
     batch = place_at(place)
     if place.is_file() or (batch is not None and batch.out.is_file()):
-        return [_batch(batch or Place(place))]
+        return [_batch(batch or BatchPlace(place))]
     if not place.is_dir():
         raise UsageError(f"{place}: expected a run's folder or a batch's output, got nothing there")
     if (place / MANIFEST).exists() or (place / RECORDS).exists():
@@ -75,18 +75,18 @@ def sources_at(place: Path) -> list[Source]:
     return [_run(path) for path in inside]
 
 
-def _run(folder: Path) -> Source:
+def _run(folder: Path) -> RecordSource:
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
-    return Source(folder, benchmark_of(folder), manifest)
+    return RecordSource(folder, benchmark_of(folder).name, manifest)
 
 
-def _batch(place: Place) -> Source:
+def _batch(place: BatchPlace) -> RecordSource:
     manifest = read_manifest(place.folder) if (place.folder / MANIFEST).exists() else None
-    return Source(place.out, "batch", manifest, place.errors)
+    return RecordSource(place.out, "batch", manifest, place.errors)
 
 
-def records_of(source: Source, decode: Callable[[bytes], Any]) -> Iterator[dict[str, Any]]:
-    """Records, then final failures. `decode` says what is wrong with a line that is none."""
+def records_of(source: RecordSource, decode: Callable[[bytes], Any]) -> Iterator[dict[str, Any]]:
+    """Yields records, then final failures. `decode` raises for a line that is not a record."""
     for name in (RECORDS, FAILURES):
         path = source.place / name
         if name == RECORDS and not path.exists():
@@ -98,8 +98,8 @@ def records_of(source: Source, decode: Callable[[bytes], Any]) -> Iterator[dict[
 
 
 def read_record(line: bytes, decode: Callable[[bytes], Any], where: str) -> dict[str, Any]:
-    """The fields as they stand there; one that is missing stays so. Half a character, which some programs write as an
-    escape and no table can hold, is replaced."""
+    """Decodes a record as it stands; a missing field stays missing. Unpaired surrogates, which no table can hold,
+    are replaced."""
     try:
         decode(line)
     except (msgspec.MsgspecError, UnicodeError) as error:

@@ -6,20 +6,24 @@ What waits here holds nothing of a provider's, and a stored answer passes by all
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ...engine.admission import Admission, Permit
+from ...configuration.gateway_settings import CallerSettings
+from ...engine.attempts.money import CostBudget
+from ...engine.attempts.payer import NotPaid
+from ...engine.attempts.retry import RetryPolicy
+from ...engine.call import Outcome
 from ...engine.endpoint import Fault
 from ...engine.events import Events
-from ...engine.group import LaneGroup
+from ...engine.fault import LocalFault
 from ...engine.lane import CONCURRENCY_DEFAULT, Lane
-from ...engine.ledger import Ledger
+from ...engine.lanes.key_gate import KeyGate, Permit
+from ...engine.lanes.lane_queue import LaneQueue
+from ...engine.lanes.ledger import Ledger
 from ...engine.limits import Tokens, declared_quota
-from ...engine.money import Purse
-from ...engine.retry import RetryPolicy
-from ..dialects.dialect import Refused
-from .settings import CallerSettings
+from ...providers.llm.serve_dialect import RequestRefusal
 from .spending import caller_purse
 
 FOLDER = "gateway"
@@ -33,8 +37,8 @@ class Caller:
 
     def __init__(self, settings: CallerSettings, folder: Path) -> None:
         self.settings = settings
-        self.purse: Purse | None = None
-        self._lane: LaneGroup | None = None
+        self.purse: CostBudget | None = None
+        self._lane: LaneQueue | None = None
         self._settled = asyncio.Event()
         if settings.max_cost is not None:
             self.purse = caller_purse(folder, settings.name, settings.max_cost)
@@ -75,7 +79,7 @@ class Caller:
         self._lane.release(permit, now)
 
     async def reserve(self, most: float) -> None:
-        """Wait while calls that are under way could still leave enough of the budget; Refused where they can't."""
+        """Wait while calls that are under way could still leave enough of the budget; RequestRefusal if they can't."""
         while not self.try_reserve(most):
             assert self.purse is not None
             if self.purse.is_idle:
@@ -96,14 +100,14 @@ class Caller:
         self.purse.settle(reserved, cost, unsure=0.0 if is_sure else cost)
         self._settled.set()
 
-    def over_budget(self, most: float) -> Refused:
+    def over_budget(self, most: float) -> RequestRefusal:
         assert self.purse is not None
         purse = self.purse
         said = (
             f"the next call may cost ${most:.4f}; ${purse.charged:.4f} of max_cost ${purse.limit or 0.0:.4f} of caller "
             f"{self.settings.name} is spent, ${purse.reserved:.4f} reserved: raise its max_cost or cut max_tokens"
         )
-        return Refused(said, None, "over_budget", 429)
+        return RequestRefusal(said, None, "over_budget", 429)
 
     def close(self) -> None:
         if self._lane is not None:
@@ -112,7 +116,66 @@ class Caller:
             self.purse.detach()
 
 
-def _lane_of(settings: CallerSettings, folder: Path) -> LaneGroup:
+class CallPayment:
+    """One call of a caller's as the engine sees its payer: a place in the caller's lane, and each attempt reserved in
+    its budget. `spent` takes what attempts cost and `used` the answers, both by the caller's name."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        *,
+        reckons_worst: bool,
+        spent: Callable[[str, float], None],
+        used: Callable[[str, Outcome], None],
+    ) -> None:
+        self.name = caller.settings.name
+        self.is_limited = caller.is_limited
+        self.reckons_worst = reckons_worst
+        self._caller = caller
+        self._spent = spent
+        self._used = used
+        self._permit: Permit | None = None
+        self._reserved: float | None = None
+        self._was_sent = False
+
+    async def admit(self, tokens: Tokens, worst_cost: float) -> None:
+        """Raises RequestRefusal where the budget can't bear the call, LocalFault where it can't be written down."""
+        self._permit = await self._caller.admit(tokens)
+        if self._caller.purse is not None:
+            await self._caller.reserve(worst_cost)
+            self._reserved = worst_cost
+
+    def reserve(self, worst_cost: float) -> None:
+        if self._caller.purse is None or self._reserved is not None:
+            return
+        try:
+            is_reserved = self._caller.try_reserve(worst_cost)
+        except LocalFault as fault:
+            raise NotPaid(fault) from fault
+        if not is_reserved:
+            raise NotPaid(self._caller.over_budget(worst_cost))
+        self._reserved = worst_cost
+
+    def pay(self, cost: float, *, is_sure: bool) -> None:
+        self._was_sent = True
+        if cost:
+            self._spent(self.name, cost)
+        if self._reserved is not None:
+            reserved, self._reserved = self._reserved, None
+            self._caller.settle(reserved, cost, is_sure=is_sure)
+
+    def note_answer(self, outcome: Outcome) -> None:
+        self._used(self.name, outcome)
+
+    def end(self, tokens: Tokens) -> None:
+        if self._reserved is not None:
+            reserved, self._reserved = self._reserved, None
+            self._caller.settle(reserved, 0.0, is_sure=True)
+        permit, self._permit = self._permit, None
+        self._caller.give_back(permit, tokens if self._was_sent else None)
+
+
+def _lane_of(settings: CallerSettings, folder: Path) -> LaneQueue:
     lane = Lane(
         f"{_LANE}/{settings.name}",
         settings.rpm,
@@ -120,7 +183,7 @@ def _lane_of(settings: CallerSettings, folder: Path) -> LaneGroup:
         CONCURRENCY_DEFAULT if settings.concurrency is None else settings.concurrency,
     )
     ledger = Ledger(declared_quota(lane), folder / f"{settings.name}.ledger")
-    purse, events = Purse(), Events()
-    return LaneGroup(
-        [Admission(lane, ledger=ledger, purse=purse, policy=RetryPolicy(), events=events)], purse=purse, events=events
+    purse, events = CostBudget(), Events()
+    return LaneQueue(
+        [KeyGate(lane, ledger=ledger, purse=purse, policy=RetryPolicy(), events=events)], purse=purse, events=events
     )

@@ -16,9 +16,10 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from ..dialects.dialect import Problem
+from ...configuration.gateway_settings import ANYONE
+from ...providers.llm.serve_dialect import Problem
+from .http.http_request import RequestHead
 
-ANYONE = ""
 METHODS = ("GET", "HEAD", "POST")
 _HTTP_PORT = 80
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([1-9][0-9]{0,4}))?")
@@ -29,39 +30,28 @@ _KEY_HEADERS = ("x-api-key", "api-key", "x-goog-api-key")
 _OWN_SITES = ("none", "same-origin")
 
 
-class Seen(Struct, frozen=True):
-    """One request as it came: of each header, by its name in lower case, all that it was given, in order. `remote` and
-    `local`: the addresses at the two ends of its connection."""
-
-    method: str
-    target: str
-    headers: Mapping[str, list[str]]
-    remote: str
-    local: str
-
-
-class Token(Struct, frozen=True):
+class CallerToken(Struct, frozen=True):
     """What a caller proves itself with, as its digest."""
 
     caller: str
     digest: bytes
 
 
-class Rules(Struct, frozen=True):
+class GuardRules(Struct, frozen=True):
     """`hosts`: names (or NAME:PORT) that lead here beside loopback's own; `origins`: those of pages that may ask; no
     `tokens`: anyone on this machine may."""
 
     port: int
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()
-    tokens: tuple[Token, ...] = ()
+    tokens: tuple[CallerToken, ...] = ()
 
 
 def digest_of(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def judge(seen: Seen, rules: Rules) -> str | Problem:
+def judge(seen: RequestHead, rules: GuardRules) -> str | Problem:
     """The caller's name, or why the request gets nothing."""
     if seen.method not in METHODS:
         return Problem(405, "invalid", f"method {seen.method}: expected GET, HEAD or POST")
@@ -81,7 +71,7 @@ def judge(seen: Seen, rules: Rules) -> str | Problem:
     return caller
 
 
-def _of_host(given: list[str], local: str, rules: Rules) -> Problem | None:
+def _of_host(given: list[str], local: str, rules: GuardRules) -> Problem | None:
     if len(given) != 1:
         return Problem(400, "invalid", f"expected one Host header, got {len(given)}")
     return _of_name(given[0], local, rules.hosts, rules.port)
@@ -120,7 +110,7 @@ def _is_loopback(name: str) -> bool:
     return is_bracketed and address == ipaddress.IPv6Address("::1")
 
 
-def _of_page(found: Mapping[str, list[str]], rules: Rules) -> Problem | None:
+def _of_page(found: Mapping[str, list[str]], rules: GuardRules) -> Problem | None:
     """Browsers name the page that asks, and programs have none."""
     origins, sites = found.get("origin", []), found.get("sec-fetch-site", [])
     if origins and not (len(origins) == 1 and origins[0] in rules.origins):
@@ -130,7 +120,7 @@ def _of_page(found: Mapping[str, list[str]], rules: Rules) -> Problem | None:
     return None
 
 
-def _caller_of(found: Mapping[str, list[str]], seen: Seen, rules: Rules) -> str | Problem:
+def _caller_of(found: Mapping[str, list[str]], seen: RequestHead, rules: GuardRules) -> str | Problem:
     if not rules.tokens:
         if _is_of_this_machine(seen.remote):
             return ANYONE

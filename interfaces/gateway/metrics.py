@@ -18,8 +18,9 @@ from prometheus_client.registry import Collector
 
 from ...engine.call import Outcome
 from ...engine.events import Event, Events
-from ...wiring import Engine
-from ..dialects.dialect import Problem
+from ...engine.scheduler import Route
+from ...providers.llm.serve_dialect import Problem
+from ...wiring import Settings
 from .callers import Caller
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -45,13 +46,19 @@ class _Durations:
 class Metrics(Collector):
     """Counts since the gateway began. The plain ones are for its last line."""
 
-    def __init__(self, engine: Engine, callers: Mapping[str, Caller]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        routes: Mapping[str, Route],
+        callers: Mapping[str, Caller],
+        under_way: Callable[[], int],
+    ) -> None:
         self.requests = 0
         self.from_cache = 0
         self.failed = 0
         self.sent = 0
-        self.under_way: Callable[[], int] = lambda: 0
-        self._engine = engine
+        self._under_way = under_way
+        self._routes = routes
         self._callers = callers
         self._requests: Counter[_Labels] = Counter()
         self._durations: dict[_Labels, _Durations] = {}
@@ -60,7 +67,6 @@ class Metrics(Collector):
         self._cost: dict[_Labels, float] = {}
         self._calls: Counter[_Labels] = Counter()
         self._waits: dict[_Labels, float] = {}
-        settings = engine.settings
         self._shown = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
         self._shown_max = len(self._shown) + UNDECLARED_SHOWN
         self._registry = CollectorRegistry()
@@ -96,11 +102,10 @@ class Metrics(Collector):
         yield _counter("cost_dollars", "Cost of calls that were sent", ("caller",), self._cost)
         yield _counter("calls", "What became of calls that had to be sent", ("model", "event"), self._calls)
         yield _counter("wait_seconds", "How long a lane's first call waited", ("model", "reason"), self._waits)
-        yield _gauge("requests_in_flight", "Requests that wait for their answer", (), {(): self.under_way()})
-        routes = self._engine.scheduler.routes.items()
+        yield _gauge("requests_in_flight", "Requests that wait for their answer", (), {(): self._under_way()})
         in_flight: Counter[_Labels] = Counter()
         stopped: Counter[_Labels] = Counter()
-        for model, route in routes:
+        for model, route in self._routes.items():
             in_flight[(self._name(model),)] += route.lane.in_flight
             stopped[(self._name(model),)] += route.lane.stopped is not None
         yield _gauge("lane_in_flight", "Calls in flight to a model", ("model",), in_flight)

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import parse_qsl, unquote
 
-from msgspec import Struct
+from msgspec import Struct, structs
+
+from ...providers.llm.serve_dialect import Problem
 
 Kind = Literal["ask", "models", "model", "health", "metrics"]
 
@@ -31,9 +33,9 @@ _MODELS = re.compile(r"(?:/openai/v1|/openai|/v1|/v1beta|/v1beta1)?(?:/publisher
 _OF_GOOGLE = ("x-goog-api-key", "x-goog-api-client")
 
 
-class Way(Struct, frozen=True):
+class RequestPath(Struct, frozen=True):
     """What is asked. `model`: the word in the path, where it stands there. `is_list`: Google's way to stream without
-    events, one list of answers."""
+    events, one list of answers; `problem`: why nothing is answered."""
 
     kind: Kind
     dialect: str = CHAT
@@ -41,10 +43,23 @@ class Way(Struct, frozen=True):
     run: str = ""
     is_streamed: bool = False
     is_list: bool = False
+    problem: Problem | None = None
 
 
-def way_of(method: str, target: str, headers: Mapping[str, object]) -> Way | None:
-    """None: there is no such path."""
+def read_path(method: str, target: str, headers: Mapping[str, object]) -> RequestPath:
+    """Reads a request's method and target. A path that does not exist, or not for this method, is a problem."""
+    path = target.partition("?")[0]
+    way = _way_of(method, target, headers)
+    if way is None:
+        problem = Problem(404, "not_found", f"there is no {path[:200]}; there are {OFFERED}")
+        return RequestPath("ask", dialect_of(path, headers), problem=problem)
+    if (way.kind == "ask") == (method == "POST"):
+        return way
+    expected = "POST" if way.kind == "ask" else "GET"
+    return structs.replace(way, problem=Problem(405, "invalid", f"{method} {path[:200]}: expected {expected}"))
+
+
+def _way_of(method: str, target: str, headers: Mapping[str, object]) -> RequestPath | None:
     path, _, query = target.partition("?")
     run = ""
     if path.startswith("/run/"):
@@ -54,16 +69,16 @@ def way_of(method: str, target: str, headers: Mapping[str, object]) -> Way | Non
             return None
         path = f"/{rest}"
     if path in ("/health", "/metrics"):
-        return Way("health" if path == "/health" else "metrics", run=run)
+        return RequestPath("health" if path == "/health" else "metrics", run=run)
     if match := _ASK.fullmatch(path):
-        return Way("ask", _ASKED[match[1]], run=run)
+        return RequestPath("ask", _ASKED[match[1]], run=run)
     if match := _DEPLOYMENT.fullmatch(path):
-        return Way("ask", CHAT, unquote(match[1]), run)
+        return RequestPath("ask", CHAT, unquote(match[1]), run)
     if match := _GENERATE.fullmatch(path):
         return _generate(match, query, run)
     # What else Google's clients post is a model's name and a verb.
     if method != "POST" and (match := _MODELS.fullmatch(path)):
-        return Way("model" if match[1] else "models", dialect_of(path, headers), unquote(match[1] or ""), run)
+        return RequestPath("model" if match[1] else "models", dialect_of(path, headers), unquote(match[1] or ""), run)
     return None
 
 
@@ -76,11 +91,11 @@ def dialect_of(path: str, headers: Mapping[str, object]) -> str:
     return RESPONSES if "/responses" in path else CHAT
 
 
-def _generate(match: re.Match[str], query: str, run: str) -> Way:
+def _generate(match: re.Match[str], query: str, run: str) -> RequestPath:
     publisher, model = unquote(match[1] or ""), unquote(match[2])
     if publisher and publisher != "google":
         # What Google's own client makes of a name with a slash in it.
         model = f"{publisher}/{model}"
     is_streamed = match[3] == "streamGenerateContent"
     is_list = is_streamed and ("alt", "sse") not in parse_qsl(query)
-    return Way("ask", GENERATE, model, run, is_streamed and not is_list, is_list)
+    return RequestPath("ask", GENERATE, model, run, is_streamed and not is_list, is_list)

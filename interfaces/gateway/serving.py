@@ -10,26 +10,32 @@ import contextlib
 import ipaddress
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
-from ...engine.budget_file import Amounts
+from ...configuration.errors import UsageError
+from ...configuration.gateway_settings import ANYONE, CallerSettings, GatewaySettings
+from ...engine.attempts.budget_file import Amounts
 from ...engine.collector import calm_collector
+from ...engine.scheduler import Scheduler
 from ...providers.table import PROVIDERS
 from ...wiring import ConfigurationError, Engine, Settings, access_to
-from ..folder_budget import money_as_json
-from ..refusal import UsageError
-from ..signals import Interruption
+from ...wiring.folder_budget import money_as_json
+from ...wiring.signals import Interruption
+from .allowed_providers import unreached
 from .callers import FOLDER, Caller
-from .guard import ANYONE, Rules, Token, digest_of
-from .handling import Handling
+from .dispatch import Dispatch
+from .guard import CallerToken, GuardRules, digest_of
+from .http.http_server import HttpServer
 from .metrics import Metrics
-from .server import Listener
-from .settings import CallerSettings, GatewaySettings
-from .trials import Trials
+from .model_list import models_for
+from .request_handler import GatewayState, begin_request, failed_request
+from .request_parser import RequestParser
+from .trials import TrialCounter
 
 # Short enough to guess is no token.
 _TOKEN_CHARS_LEAST = 8
@@ -37,7 +43,7 @@ _TOKEN_CHARS_LEAST = 8
 REOPENED_S = 60.0
 
 
-class Place(Struct, frozen=True):
+class ServeOptions(Struct, frozen=True):
     """Where to listen. `port_file`: written once it listens, with the port."""
 
     host: str
@@ -46,7 +52,7 @@ class Place(Struct, frozen=True):
     is_counting: bool = True
 
 
-class Ended(Struct, frozen=True):
+class ServeEnd(Struct, frozen=True):
     """`signal`: what ended it. `was_cut`: something under way was cut off."""
 
     summary: Mapping[str, Any]
@@ -54,17 +60,17 @@ class Ended(Struct, frozen=True):
     was_cut: bool
 
 
-class Running:
+class RunningGateway:
     """A gateway that listens while it is entered. Raises UsageError, ConfigurationError, LocalFault before it does."""
 
-    def __init__(self, settings: Settings, gateway: GatewaySettings, place: Place) -> None:
+    def __init__(self, settings: Settings, gateway: GatewaySettings, place: ServeOptions) -> None:
         policy = settings.policy
         reopened_s = REOPENED_S if policy.reopened_s is None else policy.reopened_s
         # What one client does wrong must not end a model for all.
         policy = structs.replace(policy, rejections_max=None, cut_max=None, reopened_s=reopened_s)
         settings = structs.replace(settings, policy=policy)
         self._rules = rules_of(gateway, place, settings.variables)
-        refuse_own_upstream(settings, place.host, place.port)
+        check_upstreams(settings, place.host, place.port)
         self.place = place
         self.engine = Engine(settings=settings)
         self.callers: dict[str, Caller] = {}
@@ -75,23 +81,28 @@ class Running:
     def port(self) -> int:
         return self.listener.port
 
-    async def __aenter__(self) -> Running:
+    async def __aenter__(self) -> RunningGateway:
         async with contextlib.AsyncExitStack() as opening:
             settings, place = self.engine.settings, self.place
             await opening.enter_async_context(self.engine)
             # A commit may take the disk long, and others wait for answers that need none.
-            self.engine.scheduler.cache.spares_loop = True
+            scheduler = self.engine.scheduler
+            scheduler.cache.spares_loop = True
             folder = settings.cache_folder() / FOLDER
             for one in (*self._gateway.callers, CallerSettings(ANYONE, "")):
                 caller = self.callers[one.name] = Caller(one, folder)
                 opening.callback(caller.close)
-            self.metrics = Metrics(self.engine, self.callers)
+            # Before the callers are closed all calls have ended, and are paid for.
+            opening.push_async_callback(scheduler.end)
+            self.metrics = Metrics(settings, scheduler.routes, self.callers, lambda: self.state.under_way)
             opening.callback(self.metrics.watch(self.engine.events))
-            trials = Trials(is_counting=place.is_counting)
-            self.handling = Handling(self.engine, self._gateway, self.callers, trials, self.metrics)
-            self.listener = Listener(self.handling, place.host, place.port, self._rules)
+            self.state = self._state_of(scheduler)
+            opening.callback(self.state.parser.close)
+            begin, drained = partial(begin_request, self.state), self.state.drained
+            self.listener = HttpServer(begin, failed_request, drained, place.host, place.port)
             await opening.enter_async_context(self.listener)
-            refuse_own_upstream(settings, place.host, self.listener.port)
+            self.state.rules = structs.replace(self._rules, port=self.listener.port)
+            check_upstreams(settings, place.host, self.listener.port)
             _write_port(place.port_file, self.listener.port)
             self._open = opening.pop_all()
         return self
@@ -99,6 +110,29 @@ class Running:
     async def __aexit__(self, *_: object) -> None:
         """What is under way is cut off: drain before."""
         await self._open.aclose()
+
+    def _state_of(self, scheduler: Scheduler) -> GatewayState:
+        engine, settings, gateway = self.engine, self.engine.settings, self._gateway
+        trials = TrialCounter(is_counting=self.place.is_counting)
+        has_budgets = any(caller.purse is not None for caller in self.callers.values())
+        unset = unreached(settings, gateway)
+
+        def is_provider(name: str) -> bool:
+            return name in PROVIDERS or name in settings.providers or settings.others.provider(name) is not None
+
+        return GatewayState(
+            dispatch=Dispatch(
+                scheduler, settings, engine.purse, engine.family_of, trials, self.metrics, has_budgets=has_budgets
+            ),
+            parser=RequestParser(gateway.models, unset, is_provider),
+            trials=trials,
+            metrics=self.metrics,
+            callers=self.callers,
+            models_for=lambda caller: models_for(caller, gateway, settings, unset),
+            rules=self._rules,
+            is_idle=asyncio.Event(),
+            name=f"req_{os.urandom(6).hex()}",
+        )
 
     def summary(self) -> dict[str, Any]:
         metrics, routes, purse = self.metrics, self.engine.scheduler.routes, self.engine.purse
@@ -114,19 +148,21 @@ class Running:
         }
 
 
-async def serve(settings: Settings, gateway: GatewaySettings, place: Place, announce: Callable[[str], None]) -> Ended:
+async def serve(
+    settings: Settings, gateway: GatewaySettings, place: ServeOptions, announce: Callable[[str], None]
+) -> ServeEnd:
     """Serve until a signal."""
-    async with Running(settings, gateway, place) as running:
+    async with RunningGateway(settings, gateway, place) as running:
         with calm_collector():
             signal, was_cut = await _until_signal(running, lambda: announce(told(place.host, running.port)))
-        return Ended(running.summary(), signal, was_cut)
+        return ServeEnd(running.summary(), signal, was_cut)
 
 
-def rules_of(gateway: GatewaySettings, place: Place, variables: Mapping[str, str]) -> Rules:
+def rules_of(gateway: GatewaySettings, place: ServeOptions, variables: Mapping[str, str]) -> GuardRules:
     """Who may ask. Beyond this machine nobody may without a token."""
     named = [(caller.name, caller.token) for caller in gateway.callers]
     named += [] if gateway.token is None else [(ANYONE, gateway.token)]
-    tokens = tuple(Token(name, digest_of(_token_in(variable, variables))) for name, variable in named)
+    tokens = tuple(CallerToken(name, digest_of(_token_in(variable, variables))) for name, variable in named)
     if len({token.digest for token in tokens}) < len(tokens):
         raise ConfigurationError("[gateway]: two callers have the same token: give each its own")
     if not tokens and not is_loopback(place.host):
@@ -134,7 +170,7 @@ def rules_of(gateway: GatewaySettings, place: Place, variables: Mapping[str, str
             f"--host {place.host} can be reached from other machines, and no token is set: put `token = "
             f'"env:MILLSTREAM_TOKEN"` under [gateway] in a --config file, or listen on 127.0.0.1'
         )
-    return Rules(place.port, frozenset(gateway.hosts), frozenset(gateway.origins), tokens)
+    return GuardRules(place.port, frozenset(gateway.hosts), frozenset(gateway.origins), tokens)
 
 
 def is_loopback(host: str) -> bool:
@@ -146,7 +182,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def refuse_own_upstream(settings: Settings, host: str, port: int) -> None:
+def check_upstreams(settings: Settings, host: str, port: int) -> None:
     """A shell that has a client's variables set would lead every call back here."""
     if not port:
         return
@@ -185,7 +221,7 @@ def told(host: str, port: int) -> str:
     )
 
 
-async def _until_signal(running: Running, announce: Callable[[], None]) -> tuple[int | None, bool]:
+async def _until_signal(running: RunningGateway, announce: Callable[[], None]) -> tuple[int | None, bool]:
     draining, cut = asyncio.Event(), asyncio.Event()
     with Interruption(lambda _: draining.set(), cut.set) as interruption:
         announce()

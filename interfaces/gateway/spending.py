@@ -9,15 +9,15 @@ from __future__ import annotations
 import zlib
 from pathlib import Path
 
-from ...engine.budget_file import Amounts, BudgetFile, BudgetPlace
+from ...engine.attempts.budget_file import Amounts, BudgetFile, BudgetPlace
+from ...engine.attempts.money import CostBudget
 from ...engine.fault import LocalFault
-from ...engine.money import Purse
 
 _EARLIER, _COUNTED = ".spent", ".spent-counted"
 _RESERVED = "+"
 
 
-def caller_purse(folder: Path, name: str, limit: float) -> Purse:
+def caller_purse(folder: Path, name: str, limit: float) -> CostBudget:
     """The money of one caller. `folder` holds the files of all callers; `limit` is in dollars. Raises LocalFault."""
     earlier = folder / f"{name}{_EARLIER}"
     before = _earlier_amounts(earlier)
@@ -33,7 +33,7 @@ def caller_purse(folder: Path, name: str, limit: float) -> Purse:
                 f"{earlier} can't be renamed ({error.strerror}): what a caller spent is counted in {file.path} now; "
                 f"make the folder writable, or use another one with --cache"
             ) from error
-    purse = Purse(limit)
+    purse = CostBudget(limit)
     purse.attach(file)
     return purse
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from ...engine.call import Outcome
-from ..dialects.dialect import Problem, Refused, Stream
-from .request import Back
+from ...providers.llm.serve_dialect import AnswerStream, Problem, RequestRefusal
+from .http.http_request import ClientStream
 
 PING_S = 10.0
 _OTHERWISE = Problem(
@@ -21,7 +21,7 @@ _OTHERWISE = Problem(
 )
 
 
-class Saying:
+class StreamedText:
     """What is heard of an answer, and what of it was said on. An attempt that begins anew is said on from where it goes
     beyond what was said; one that says something else is not. A piece costs its own length, whatever came before."""
 
@@ -70,11 +70,11 @@ class Saying:
 
 
 async def stream_out(
-    back: Back,
+    back: ClientStream,
     fields: str,
     request_id: str,
-    stream: Stream,
-    saying: Saying,
+    stream: AnswerStream,
+    saying: StreamedText,
     work: asyncio.Task[Sequence[Outcome]],
     *,
     ping_s: float,
@@ -104,7 +104,7 @@ async def stream_out(
     try:
         outcomes = work.result()
         problem = None if saying.is_begun_by(outcomes) else _OTHERWISE
-    except Refused as refused:
+    except RequestRefusal as refused:
         problem = refused.problem
     if problem is not None:
         problem = structs.replace(problem, request_id=request_id)

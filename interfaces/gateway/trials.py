@@ -10,7 +10,7 @@ import hashlib
 import heapq
 from collections import OrderedDict
 
-from ..dialects.dialect import Refused
+from ...providers.llm.serve_dialect import RequestRefusal
 
 # Some 120 bytes each.
 QUESTIONS_MAX = 2_000_000
@@ -18,7 +18,7 @@ REPEATED_MAX = 100_000
 _SIZE = 16
 
 
-class Taken:
+class RequestTrials:
     """The numbers of one request, and of those that are the same request again (`holders`)."""
 
     __slots__ = ("asked", "holders", "is_answered", "name", "numbers", "question")
@@ -32,7 +32,7 @@ class Taken:
         self.is_answered = False
 
 
-class Trials:
+class TrialCounter:
     """`is_counting` False: every repeat is the same question. `repr` tells how much is known."""
 
     def __init__(
@@ -44,12 +44,12 @@ class Trials:
         self._next: dict[bytes, int] = {}
         self._returned: dict[bytes, list[int]] = {}
         # By what a caller calls its request (Idempotency-Key), the oldest first.
-        self._repeated: OrderedDict[bytes, Taken] = OrderedDict()
+        self._repeated: OrderedDict[bytes, RequestTrials] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Trials [{len(self._next):,} questions, {len(self._repeated):,} named requests]>"
+        return f"<TrialCounter [{len(self._next):,} questions, {len(self._repeated):,} named requests]>"
 
-    def take(self, scope: str, key: bytes, count: int, body: bytes, idempotency: str = "") -> Taken:
+    def take(self, scope: str, key: bytes, count: int, body: bytes, idempotency: str = "") -> RequestTrials:
         """Numbers for one request. `scope`: caller and run; `key`: the question's; `body`: its digest. Nothing awaits
         here, so no two requests are counted as one."""
         name = _digest(scope, idempotency.encode("utf-8", "surrogateescape"), b"name") if idempotency else b""
@@ -57,7 +57,7 @@ class Trials:
         asked = hashlib.sha256(key + b"\0" + body).digest() if idempotency else b""
         if name and (known := self._repeated.get(name)) is not None:
             if known.asked != asked:
-                raise Refused(
+                raise RequestRefusal(
                     "this Idempotency-Key came with another body or model before: use a new one", None, "conflict", 422
                 )
             known.holders += 1
@@ -69,7 +69,7 @@ class Trials:
             self._forget_oldest()
         return taken
 
-    def end(self, taken: Taken, *, is_answered: bool) -> None:
+    def end(self, taken: RequestTrials, *, is_answered: bool) -> None:
         """One request with these numbers has ended. What nobody was given an answer for goes back."""
         taken.is_answered |= is_answered
         taken.holders -= 1
@@ -80,14 +80,14 @@ class Trials:
         if taken.question:
             self._give_back(taken)
 
-    def _counted(self, scope: str, key: bytes, count: int) -> Taken:
+    def _counted(self, scope: str, key: bytes, count: int) -> RequestTrials:
         if not self._is_counting:
-            return Taken(tuple(range(count)))
+            return RequestTrials(tuple(range(count)))
         question = _digest(scope, key, b"question")
         upcoming = self._next.get(question)
         if upcoming is None:
             if len(self._next) >= self._questions_max:
-                raise Refused(
+                raise RequestRefusal(
                     f"{self._questions_max:,} different questions have been counted, and no more can be: send "
                     f"X-Millstream-Trial, or start the gateway again",
                     None,
@@ -104,9 +104,9 @@ class Trials:
         wanted = count - len(numbers)
         numbers.extend(range(upcoming, upcoming + wanted))
         self._next[question] = upcoming + wanted
-        return Taken(tuple(numbers), question)
+        return RequestTrials(tuple(numbers), question)
 
-    def _give_back(self, taken: Taken) -> None:
+    def _give_back(self, taken: RequestTrials) -> None:
         """They wait for who asks next. A question of which all came back is as if it had never been asked."""
         returned = self._returned.setdefault(taken.question, [])
         for number in taken.numbers:

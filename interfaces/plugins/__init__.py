@@ -1,1 +1,1 @@
-"""Millstream inside other harnesses: each module is loaded by the harness that it is for, and by nothing else."""
+"""Model providers for other harnesses. Each module is loaded only by its harness."""

@@ -1,31 +1,31 @@
-"""What a harness was told about how to send: its arguments for a model, read as the command line's options are.
+"""A harness's arguments for a model, read as the command line's options are.
 
-Owns the names of these arguments, and which models a harness can ask. Knows no harness.
+Owns their names, and which models a harness can call. Knows no harness.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...bench.evaluation.preparation import check_prices
+from ...configuration import values
+from ...configuration.errors import UsageError, nearest
+from ...configuration.options import SENDING, SendingOptions
 from ...engine.lane import Lane
 from ...providers.retrieval import is_page
 from ...providers.search.access import is_search
 from ...wiring import Settings, accesses_to
-from .. import values
-from ..options import SENDING, Sending
-from ..preparation import refuse_what_has_no_price
-from ..refusal import UsageError, nearest
 
 # Inspect has an argument `config` of its own.
 FILE = "config_file"
-KINDS: Mapping[str, values.Kind[object]] = {
+KINDS: Mapping[str, values.ValueKind[object]] = {
     **{name.replace("-", "_"): kind for name, kind in SENDING.items()},
     FILE: values.Text("a file with lanes, providers and prices"),
 }
 
 
-def sending_of(given: Mapping[str, object]) -> Sending:
-    """The arguments that were set, each by the name that it has as a flag."""
+def sending_of(given: Mapping[str, object]) -> SendingOptions:
+    """Returns the arguments that were set, under their names as flags."""
     found = {}
     for name, value in given.items():
         kind = KINDS.get(name)
@@ -37,11 +37,11 @@ def sending_of(given: Mapping[str, object]) -> Sending:
             found["config" if name == FILE else name] = values.read(kind, value)
         except ValueError as error:
             raise UsageError(f"argument {name}: {error}") from error
-    return Sending(**found)  # type: ignore[arg-type]
+    return SendingOptions(**found)  # type: ignore[arg-type]
 
 
 def check_model(model: str, settings: Settings) -> Lane:
-    """The whole lane that a model will have; a model that can't be asked is refused in one line."""
+    """Returns the lane of all keys of a model. Raises an error of one line if the model can't be called."""
     try:
         values.read(values.ModelName(), model)
     except ValueError as error:
@@ -49,5 +49,5 @@ def check_model(model: str, settings: Settings) -> Lane:
     if is_page(model) or is_search(model):
         raise UsageError(f"{model} is no language model: expected provider/model, such as openai/gpt-4o-mini")
     accesses_to(model, settings)
-    refuse_what_has_no_price((model,), settings)
+    check_prices((model,), settings)
     return settings.whole_lane_of(model)

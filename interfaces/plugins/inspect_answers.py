@@ -1,6 +1,7 @@
-"""What came of a call, as Inspect expects it: an output with its message, or the error that a sample ends with.
+"""Outcomes of calls in Inspect's form: an output with its message, or the error of a sample.
 
-What only one protocol can say stays beside the words, under our name, so that the next turn can say it again. Pure.
+Parts that only one protocol has are kept beside the text, under our name, so that the next turn can send them back.
+Pure.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from inspect_ai.tool import ToolInfo
 
 from ...engine.call import Outcome, Reply, TokenLogprob
 from ...engine.content import Native
-from ...providers.llm.families import parts_told_to
+from ...providers.llm.families import parts_for
 from .inspect_asking import OURS
 
 _STOP_REASONS: Mapping[str, StopReason] = {
@@ -45,8 +46,8 @@ _TOO_LONG = re.compile(
 )
 
 
-class CallFailed(Exception):
-    """A call without an answer. Retries have been made already. Inspect tells an error by its message."""
+class InspectCallError(Exception):
+    """A call that failed after its retries. Inspect tells errors apart by their messages."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -55,14 +56,14 @@ class CallFailed(Exception):
 
 
 def output_of(outcomes: Sequence[Outcome], tools: Sequence[ToolInfo]) -> ModelOutput:
-    """One output of all the samples that were asked for; raises CallFailed where one of them failed."""
+    """Returns one Inspect output with all samples. Raises InspectCallError if one of them failed."""
     model = outcomes[0].call.model
     choices = []
     for outcome in outcomes:
         if outcome.failure is not None:
             if _TOO_LONG.search(outcome.failure.detail) and outcome.failure.kind == "rejected":
                 return ModelOutput.from_content(model, outcome.failure.detail, "model_length")
-            raise CallFailed(f"{model}: {outcome.failure.kind}: {outcome.failure.detail}", outcome.failure.status)
+            raise InspectCallError(f"{model}: {outcome.failure.kind}: {outcome.failure.detail}", outcome.failure.status)
         assert outcome.reply is not None
         choices.append(_choice_of(outcome.reply, model, tools))
     return ModelOutput(
@@ -75,7 +76,7 @@ def output_of(outcomes: Sequence[Outcome], tools: Sequence[ToolInfo]) -> ModelOu
 
 
 def record_of(outcomes: Sequence[Outcome]) -> ModelCall:
-    """What stands in the log beside the output: how the calls were made. Their words stand in the log already."""
+    """Returns how the calls were made, for the log. Their texts are in the log already."""
     first = outcomes[0]
     request = {"model": first.call.model, "trials": [outcome.call.trial for outcome in outcomes]}
     taken = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
@@ -130,14 +131,14 @@ def _kept(native: Native) -> Content:
     thought = _thought_in(native.value)
     if thought is not None:
         return ContentReasoning(reasoning=thought, redacted=not thought, internal={OURS: _whole(native)})
-    words = "".join(part for part in parts_told_to((native,), "") if isinstance(part, str))
+    words = "".join(part for part in parts_for((native,), "") if isinstance(part, str))
     if words:
         return ContentText(text=words, internal={OURS: _whole(native)})
     return ContentData(data={OURS: _whole(native)})
 
 
 def _thought_in(value: Mapping[str, Any]) -> str | None:
-    """The words of a thought, in whichever protocol; empty where it is hidden, None where it is something else."""
+    """Returns the text of a thought in any protocol; empty if it is hidden, None if the block is no thought."""
     for name in ("reasoning_content", "reasoning", "thinking"):
         if isinstance(value.get(name), str):
             return str(value[name])

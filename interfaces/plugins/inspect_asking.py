@@ -1,7 +1,7 @@
-"""What Inspect asks, as a call: its messages, tools and settings for generating.
+"""Inspect's messages, tools and settings as a call.
 
-Only what was set is sent. A setting that no field of a call covers goes into the body where the model's protocol has
-its own word for it, else it is refused: an evaluation never runs with less than it was told. Pure.
+Only settings that were given are sent. One without a field in a call goes into the body if the model's protocol has a
+word for it; else it is an error, since an evaluation must not run with less than was set. Pure.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 
+from ...configuration.errors import UsageError
 from ...engine.call import Call, Message
 from ...engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
-from ..refusal import UsageError
 
 # What Inspect keeps for us in a part of a message, under this name.
 OURS = "millstream"
@@ -98,7 +98,7 @@ def _message_of(message: ChatMessage, family: str, model: str) -> Message:
 
 
 def _plain(parts: Iterable[Part]) -> str | tuple[Part, ...]:
-    """A text alone is told as one, and an empty turn as an empty text."""
+    """Returns a single text as a string, and an empty turn as an empty string."""
     kept = tuple(part for part in parts if part != "")
     if not kept:
         return ""
@@ -154,7 +154,7 @@ def _ours(kept: object) -> Mapping[str, Any]:
 
 
 def _native_of(kept: object, family: str) -> Native | None:
-    """What we kept of an earlier answer, where this model's protocol is the one that said it."""
+    """Returns the provider's own form of an earlier answer, if it was given in this model's protocol."""
     ours = _ours(kept)
     return Native(family, ours["value"]) if ours.get("protocol") == family else None
 
@@ -174,7 +174,7 @@ def _tool_of(tool: ToolInfo) -> Tool:
 
 
 def _choice_of(choice: ToolChoice) -> str | None:
-    """`auto` is what every provider does unasked."""
+    """Returns the choice of tools; None for `auto`, which is every provider's default."""
     if isinstance(choice, ToolFunction):
         return choice.name
     return {"auto": None, "any": "required", "none": "none"}[choice]

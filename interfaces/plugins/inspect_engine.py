@@ -1,8 +1,8 @@
-"""The engine of one event loop and one set of arguments, for as long as that loop runs.
+"""The engines of one event loop, one for each set of arguments.
 
-Inspect makes models where it likes and closes few of them, and each evaluation has a loop of its own. So an engine
-opens with the first call, lives in a task of its own and is closed when the loop ends, or when the last model that
-used it is closed. Knows nothing of Inspect's.
+Inspect creates models anywhere and closes few of them, and each evaluation has a loop of its own. So an engine opens at
+its first call, lives in a task of its own, and closes when the loop ends or its last model is closed. Knows no class of
+Inspect.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import asyncio
 from collections.abc import Callable
 from contextvars import Context
 
+from ...configuration.options import SendingOptions
 from ...engine.call import Call, Outcome
 from ...wiring import Engine, Settings
-from ..options import Sending
-from .trials import Trials
+from .trials import TrialNumbers
 
 
 class SharedEngine:
-    """Opened on its first call; `users` are the models that use it."""
+    """An engine that several models share. It opens at its first call and closes after its last user; `users` are
+    the models."""
 
     def __init__(self, settings: Settings, ended: Callable[[SharedEngine], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -39,14 +40,14 @@ class SharedEngine:
         except Exception as error:
             if self._opened.done():
                 raise
-            # Who asks is told; nobody else waits for this task.
+            # The caller gets the error; nothing else awaits this task.
             self._opened.set_exception(error)
         finally:
             self._ended(self)
 
     async def ask(self, call: Call) -> Outcome:
-        """The call runs in a task of its own: Inspect's scopes cancel whatever is awaited in them again and again, and
-        what frees a slot may have to wait itself."""
+        """Runs the call in a task of its own, since Inspect's scopes cancel what is awaited in them again and again,
+        and freeing a slot may have to wait."""
         engine = await asyncio.shield(self._opened)
         task = asyncio.get_running_loop().create_task(engine.ask(call), context=Context())
         self._asking.add(task)
@@ -68,14 +69,14 @@ class SharedEngine:
 
 
 class LoopEngines:
-    """The engines of one loop, by their arguments, and the count of identical calls there. Holds nothing of the loop
-    once its engines have ended."""
+    """The engines of one event loop, by their arguments, and its numbers of identical calls. It is empty once its
+    engines have ended."""
 
     def __init__(self) -> None:
-        self.trials = Trials()
-        self._engines: dict[Sending, SharedEngine] = {}
+        self.trials = TrialNumbers()
+        self._engines: dict[SendingOptions, SharedEngine] = {}
 
-    def engine(self, sending: Sending, settings: Settings, user: int) -> SharedEngine:
+    def engine(self, sending: SendingOptions, settings: Settings, user: int) -> SharedEngine:
         shared = self._engines.get(sending)
         if shared is None:
             shared = self._engines[sending] = SharedEngine(settings, self._forget)

@@ -1,7 +1,7 @@
 """A model of Inspect's whose calls run through a Millstream engine: `millstream/openai/gpt-4o`.
 
-Retries, pacing and the cache are the engine's alone. An epoch asks for a sample of its own, and so does every repeat of
-a call within it; the same evaluation run again asks for the same samples. Knows no protocol.
+Only the engine retries, paces and caches. Each epoch gets a sample of its own, and so does each repeat of a call within
+it; the same evaluation run again gets the same samples. Knows no protocol.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelCall, M
 from inspect_ai.tool import ToolChoice, ToolInfo
 from msgspec import structs
 
+from ...bench.evaluation.preparation import settings_of
+from ...configuration.errors import UsageError
 from ...engine.call import Call, Outcome
 from ...engine.fault import LocalFault, Stopped
 from ...wiring import ConfigurationError, family_of
-from ..preparation import settings_of
-from ..refusal import UsageError
 from .arguments import check_model, sending_of
-from .inspect_answers import CallFailed, output_of, record_of
+from .inspect_answers import InspectCallError, output_of, record_of
 from .inspect_asking import call_of
 from .inspect_engine import LoopEngines, SharedEngine
-from .trials import Place, Trial
+from .trials import Asker, Trial
 
 # Inspect makes models wherever one is named, and all of a loop share an engine, its quotas and its count of calls.
 _LOOPS: WeakKeyDictionary[AbstractEventLoop, LoopEngines] = WeakKeyDictionary()
@@ -82,7 +82,7 @@ class MillstreamAPI(ModelAPI):
             await engines.leave(id(self))
 
     def should_retry(self, ex: Exception) -> bool:
-        """What is worth another attempt has had it."""
+        """Returns False: the engine has made all retries."""
         return False
 
     def max_connections(self) -> int:
@@ -105,14 +105,14 @@ class MillstreamAPI(ModelAPI):
 
 
 async def _ask(engine: SharedEngine, call: Call, trial: Trial) -> Outcome:
-    """A call that got no answer asks for the same sample when it is made again."""
+    """Asks for one sample. After a failure the same sample is asked for again."""
     is_answered = False
     try:
         outcome = await engine.ask(structs.replace(call, trial=trial.number))
         is_answered = outcome.failure is None
         return outcome
     except (Stopped, LocalFault, ConfigurationError) as error:
-        raise CallFailed(f"{call.model}: {error}") from error
+        raise InspectCallError(f"{call.model}: {error}") from error
     finally:
         if not is_answered:
             trial.give_back()
@@ -126,9 +126,9 @@ def _engines_here() -> LoopEngines:
     return _LOOPS.setdefault(loop, LoopEngines())
 
 
-def _place_here() -> Place:
-    """The sample that asks. A model that is used outside any evaluation asks for one sample after the other."""
+def _place_here() -> Asker:
+    """Returns the sample that makes this call. Outside an evaluation, every call is a new sample."""
     active = sample_active()
     if active is None:
-        return Place(None, None, None)
-    return Place(active.eval_id, active.sample.id, active.id, active.epoch)
+        return Asker(None, None, None)
+    return Asker(active.eval_id, active.sample.id, active.id, active.epoch)

@@ -1,6 +1,6 @@
-"""Tells Inspect of its model provider `millstream`, so that `--model millstream/openai/gpt-4o` leads here.
+"""Registers the model provider `millstream` with Inspect, for `--model millstream/openai/gpt-4o`.
 
-Loaded by Inspect, through its entry point, whenever it looks for a provider: so it imports next to nothing.
+Inspect loads it through its entry point whenever it looks for a provider, so it imports next to nothing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """lm-eval's own command line with one more model, `millstream`: `python -m millstream.interfaces.plugins.lm_eval …`.
 
-lm-eval finds no models of others by itself. Owns the exit code and the one line that an error ends in.
+lm-eval does not find other packages' models by itself. Owns the exit code and the line of an error.
 """
 
 from __future__ import annotations
 
 import sys
 
+from ...configuration.errors import INTERRUPTED, RESUMABLE, WITH_FAILURES, WRONG_USAGE, exit_code_of
 from ...engine.no_dumps import forbid_core_dumps
-from ..refusal import INTERRUPTED, RESUMABLE, WITH_FAILURES, WRONG_USAGE, exit_code_of
 
 MODEL = "millstream.interfaces.plugins.lm_eval_model:MillstreamLM"
 
@@ -36,16 +36,17 @@ def main() -> int:
 
 
 def _code_of(error: Exception) -> int | None:
-    """Errors that a person can cause; what lm-eval itself finds wrong is its own to tell."""
+    """Returns the exit code of an error that a person can cause; None for errors of lm-eval, which it reports
+    itself."""
     from ...engine.fault import Stopped
-    from .lm_eval_model import CallsFailed, Unsupported
+    from .lm_eval_model import CallsFailed, UnsupportedTask
     from .lm_eval_scoring import CantScore
 
     if isinstance(error, Stopped):
         return RESUMABLE
     if isinstance(error, CallsFailed | CantScore):
         return WITH_FAILURES
-    return WRONG_USAGE if isinstance(error, Unsupported) else exit_code_of(error)
+    return WRONG_USAGE if isinstance(error, UnsupportedTask) else exit_code_of(error)
 
 
 def _told(line: str, code: int) -> int:

@@ -1,6 +1,6 @@
-"""What lm-eval asks, as calls: a context to go on from until something is said, or a text whose tokens are weighed.
+"""lm-eval's requests as calls: a context to continue, or a text whose tokens are weighed.
 
-Says in our words what a task's `generation_kwargs` say in many. Pure; knows nothing of lm-eval's own classes.
+Translates the many names of `generation_kwargs` into ours. Pure; knows no class of lm-eval.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...configuration.errors import UsageError
 from ...engine.call import Call, Message
-from ..refusal import UsageError
 
 # OpenAI takes no more; what they don't end is cut here.
 _STOPS_MAX = 4
@@ -21,27 +21,27 @@ _NOTHING = (None, "None", "none")
 
 
 class ChatPrompt(str):
-    """A conversation as lm-eval passes it on: a text that holds the messages' JSON."""
+    """A conversation in lm-eval's form: a text with the messages' JSON."""
 
     __slots__ = ()
 
 
-class Generation(Struct, frozen=True):
-    """What is asked, and the texts that end an answer."""
+class LmEvalGeneration(Struct, frozen=True):
+    """A call, and the texts that end its answer."""
 
     call: Call
     until: tuple[str, ...]
 
     def cut(self, text: str) -> str:
-        """Servers leave out what ended the answer, where they were told of it."""
+        """Returns the answer up to the first text that ends it: not every server leaves that out."""
         return text[: min((at for stop in self.until if (at := text.find(stop)) >= 0), default=None)]
 
 
 def generation_of(
     model: str, context: str, given: Mapping[str, Any], *, max_tokens: int, seed: int | None
-) -> Generation:
-    """Greedy unless the task says otherwise. `temperature` and `until` of None are not sent, for models that take
-    none; what is no word of ours goes into the body as it is."""
+) -> LmEvalGeneration:
+    """Returns the call of a request to generate. It is greedy unless the task says otherwise. `temperature` and
+    `until` of None are not sent, for models that take none; unknown arguments go into the body."""
     rest = dict(given)
     limits = [rest.pop(name) for name in _TOKEN_NAMES if name in rest]
     is_sampled = rest.pop("do_sample", None) is not False
@@ -61,7 +61,7 @@ def generation_of(
         )
     except (TypeError, ValueError) as error:
         raise UsageError(f"generation_kwargs can't be sent to {model}: {error}") from error
-    return Generation(call, until)
+    return LmEvalGeneration(call, until)
 
 
 def _until(given: object) -> tuple[str, ...]:
@@ -78,6 +78,6 @@ def _input_of(context: str) -> str | tuple[Message, ...]:
 
 
 def weighing_of(model: str, text: str) -> Call:
-    """A text whose tokens are given back with their log-probabilities. One more is said after it, since not every
-    server takes a limit of none."""
+    """Returns a call that gives back the log-probabilities of a text's tokens. It asks for one token more, since not
+    every server allows none."""
     return Call(model, text, temperature=0.0, max_tokens=1, logprobs=1, extra={"echo": True})

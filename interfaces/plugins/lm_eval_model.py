@@ -1,7 +1,7 @@
 """A model of lm-eval's whose requests run through a Millstream engine, under the name `millstream`.
 
-An identical request that comes again in one list, as a task's repeats do, is another sample; the same evaluation run
-again asks for the same samples. Knows no protocol.
+A repeated request in one list is another sample, as for a task's repeats; the same evaluation run again gets the same
+samples. Knows no protocol.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from lm_eval.api.registry import register_model  # type: ignore[import-untyped]
 from msgspec import structs
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from ...bench.evaluation.preparation import settings_of
+from ...configuration.errors import UsageError
 from ...engine.call import Call, Failure, Reply
 from ...wiring import family_of
-from ..blocking import SyncEngine
-from ..preparation import settings_of
-from ..refusal import UsageError
+from ...wiring.sync_engine import SyncEngine
 from .arguments import check_model, sending_of
-from .lm_eval_asking import ChatPrompt, Generation, generation_of, weighing_of
-from .lm_eval_scoring import CantScore, Score, score
+from .lm_eval_asking import ChatPrompt, LmEvalGeneration, generation_of, weighing_of
+from .lm_eval_scoring import CantScore, ContinuationScore, score
 from .trials import digest_of
 
 _T = TypeVar("_T")
@@ -35,12 +35,12 @@ WEIGHS = "openai-completions"
 _MAX_GEN_TOKS = 256
 
 
-class Unsupported(NotImplementedError):
-    """What a task asks and its model can't."""
+class UnsupportedTask(NotImplementedError):
+    """Raised for a task that needs what the model can't do."""
 
 
 class CallsFailed(Exception):
-    """Requests that ended in failures: there is no result without them."""
+    """Raised if requests failed, since lm-eval has no result without them."""
 
 
 @register_model("millstream")
@@ -112,22 +112,22 @@ class MillstreamLM(LM):  # type: ignore[misc]
             self.cache_hook.add_partial("loglikelihood_rolling", (text,), result)
         return found
 
-    def _generation(self, context: str, given: dict[str, Any], *more: object) -> Generation:
+    def _generation(self, context: str, given: dict[str, Any], *more: object) -> LmEvalGeneration:
         if more:
             raise NotImplementedError(
                 "millstream sends no pictures and sounds of lm-eval's tasks: expected texts alone"
             )
         return generation_of(self.model, context, given, max_tokens=self._max_gen_toks, seed=self._seed)
 
-    def _weigh(self, pairs: Sequence[tuple[str, str]], disable_tqdm: bool) -> list[Score]:
-        """What is no sample needs no number: the same text has the same weight."""
+    def _weigh(self, pairs: Sequence[tuple[str, str]], disable_tqdm: bool) -> list[ContinuationScore]:
+        """Returns log-likelihoods. These calls have no sample number: the same text has the same weight."""
         if self._family != WEIGHS:
-            raise Unsupported(
+            raise UnsupportedTask(
                 f"{self.model} tells no log-likelihoods of texts: expected a provider of kind {WEIGHS} (vLLM, "
                 f"llama.cpp and others under /completions), as in model={WEIGHS}/NAME,base_url=http://127.0.0.1:8000/v1"
             )
 
-        def read(at: int, reply: Reply) -> Score:
+        def read(at: int, reply: Reply) -> ContinuationScore:
             if reply.logprobs is None:
                 raise CantScore(
                     f"{self.model} gave no log-probabilities: its server must take echo and logprobs together"
@@ -161,8 +161,8 @@ class MillstreamLM(LM):  # type: ignore[misc]
 
     @contextmanager
     def _engine(self) -> Iterator[SyncEngine]:
-        """lm-eval closes no model, and at the end of a program it is too late to close anything in order. So each list
-        of requests has an engine, which knows what those before it spent."""
+        """Returns an engine for one list of requests, with what earlier lists spent. lm-eval never closes a model,
+        and at the end of a program it is too late to."""
         with SyncEngine(settings=self._settings) as engine:
             try:
                 yield engine

@@ -1,8 +1,7 @@
-"""A continuation's log-likelihood out of the tokens that a server echoed, without a tokenizer of one's own.
+"""A continuation's log-likelihood from the tokens that a server echoed, without a tokenizer.
 
-Where the context ends is found by spelling the prompt with the tokens' texts, in bytes. A token that straddles this
-border is the continuation's: it is the first that could not be said without it. So no continuation is ever empty.
-Pure.
+The end of the context is found by spelling the prompt with the tokens' texts, in bytes. A token across that border
+belongs to the continuation: it is the first that depends on it. So no continuation is ever empty. Pure.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ _BYTES_OF_ONE = 4
 
 
 class CantScore(Exception):
-    """The tokens are not those of the prompt."""
+    """Raised if the tokens don't spell the prompt."""
 
 
-class Score(Struct, frozen=True):
-    """`is_greedy`: the model would have said the same by itself."""
+class ContinuationScore(Struct, frozen=True):
+    """The log-likelihood of a continuation. `is_greedy`: each of its tokens was the likeliest."""
 
     logprob: float
     is_greedy: bool
 
 
-def score(tokens: Sequence[TokenLogprob], context: str, continuation: str) -> Score:
-    """Of `continuation` after `context`. The first token of all was said after nothing, and has no probability; white
-    space at the end of the context counts with what follows it, as its token does."""
+def score(tokens: Sequence[TokenLogprob], context: str, continuation: str) -> ContinuationScore:
+    """Returns the log-likelihood of `continuation` after `context`. The first token of all has no probability. White
+    space at the end of the context counts as part of the continuation, as in the tokens."""
     border = len(context.rstrip().encode())
     prompt = (context + continuation).encode()
     said = [tokens[at] for at, end in _ends(tokens, prompt) if end > border and at > 0]
     if any(math.isnan(token.logprob) for token in said):
         raise CantScore(f"the server gave a token of {continuation!r:.80} no log-probability")
-    return Score(sum(token.logprob for token in said), all(map(_is_greedy, said)))
+    return ContinuationScore(sum(token.logprob for token in said), all(map(_is_greedy, said)))
 
 
 def _is_greedy(token: TokenLogprob) -> bool:
@@ -48,7 +47,8 @@ def _is_greedy(token: TokenLogprob) -> bool:
 
 
 def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, int]]:
-    """Each token of the prompt, by its number, and where in the prompt it ends. What comes behind is no part of it."""
+    """Yields the number of each token of the prompt and the place where it ends. Tokens after the prompt are left
+    out."""
     at, unknown = 0, list[int]()
     for number, token in enumerate(tokens):
         if at >= len(prompt):
@@ -78,7 +78,7 @@ def _ends(tokens: Sequence[TokenLogprob], prompt: bytes) -> Iterator[tuple[int, 
 
 
 def _found(prompt: bytes, spelt: bytes, at: int, reach: int) -> int | None:
-    """Where the token begins: here, or behind as many bytes as unknown tokens before it can have."""
+    """Returns where a token begins: here, or after the bytes that unknown tokens before it may have."""
     starts = range(at + 1, min(at + reach, len(prompt)) + 1) if reach else (at,)
     return next((start for start in starts if prompt.startswith(spelt, start)), None)
 

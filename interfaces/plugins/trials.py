@@ -1,7 +1,7 @@
-"""Which sample a repeated call is: the numbers that tell identical calls apart, the same ones when a run is repeated.
+"""Trial numbers: they tell identical calls apart, and are the same when a run is repeated.
 
-Owns the count of identical calls. A call that gave no answer gives its number back, and a sample that a harness begins
-anew is given the numbers that it had before. Knows no harness.
+A call that failed gives its number back, and a sample that a harness begins anew gets its former numbers. Knows no
+harness.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _DIGEST_BYTES = 16
 _EPOCH_BITS = 32
 
 
-class Place(Struct, frozen=True):
-    """Who asks: one attempt at a sample in one epoch (from 1) of one run. An attempt that follows another at the same
-    sample is to ask the same again."""
+class Asker(Struct, frozen=True):
+    """The identity of a caller: one attempt at a sample in one epoch (from 1) of a run. A later attempt at the same
+    sample asks the same calls again."""
 
     run: Hashable
     sample: Hashable
@@ -30,27 +30,27 @@ class Place(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """A number that was taken, and what gives it back."""
+    """A trial number that was taken. `give_back` frees it."""
 
     number: int
     _taken: set[int]
     _count: int
 
     def give_back(self) -> None:
-        """No answer came: who asks the same again is given the same number."""
+        """Frees the number after a failure: the next identical call gets the same one."""
         self._taken.discard(self._count)
 
 
-class Trials:
-    """In each epoch of a run, identical calls get 0, 1, 2, … in the order in which they come."""
+class TrialNumbers:
+    """Numbers identical calls 0, 1, 2, … in the order in which they are made, in each epoch of a run."""
 
     def __init__(self) -> None:
         self._next: dict[Hashable, int] = {}
         self._had: dict[Hashable, list[int]] = {}
         self._taken: dict[Hashable, dict[Hashable, dict[bytes, set[int]]]] = {}
 
-    def take(self, call: Call, place: Place) -> Trial:
-        """The number of one more of these calls, whatever trial it names itself."""
+    def take(self, call: Call, place: Asker) -> Trial:
+        """Takes the next number of these identical calls. The call's own trial does not count."""
         question = digest_of(call)
         sample = (place.run, place.sample, place.epoch)
         had = self._had.setdefault((*sample, question), [])
@@ -65,7 +65,7 @@ class Trials:
         return Trial(number_of(place.epoch, count), taken, count)
 
     def _of_attempt(self, sample: Hashable, attempt: Hashable) -> dict[bytes, set[int]]:
-        """What this attempt has taken; what earlier ones had is forgotten."""
+        """Returns the numbers that this attempt has taken, and forgets those of earlier attempts."""
         attempts = self._taken.get(sample)
         if attempts is None or attempt not in attempts:
             attempts = self._taken[sample] = {attempt: {}}
@@ -77,6 +77,6 @@ def number_of(epoch: int, count: int) -> int:
 
 
 def digest_of(call: Call) -> bytes:
-    """Of all that a call asks: its trial and its tag are not part of it."""
+    """Returns a hash of a call without its trial and its tag."""
     bare = msgspec.structs.replace(call, trial=0, tag=None)
     return blake2b(msgspec.json.encode(bare), digest_size=_DIGEST_BYTES).digest()

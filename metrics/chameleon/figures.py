@@ -1,6 +1,6 @@
 """A conversation's figures: eq. (1), eq. (2) and their parts.
 
-Owns PROTOCOL.md's rules on one trace, under every reading. A rate that would divide by nothing is None, and never 0.
+Owns PROTOCOL.md's rules on one trace, under every reading. A rate with denominator 0 is None, never 0.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from msgspec import Struct
 
 from .lines import UNCLEAR
 from .readings import ConfidenceOf, Readings
-from .traces import Trace, Turn
+from .traces import ConversationTrace, TracedTurn
 
 
-class Figures(Struct, frozen=True):
-    """`stance_rate` is S of eq. (2), `change_confidence` its K, None where no turn changes the stance (eq. (2) then has
-    0) or nobody judged those that do (the score is then undefined); `turn_confidence` is the mean over the judged
-    turns, and `confidence` is one of these two, as the reading `confidence_of` says. With a single turn all rates are
-    undefined. An unscored conversation has None for every figure."""
+class ConversationFigures(Struct, frozen=True):
+    """The figures of one conversation; all None if it is unscored.
+
+    `stance_rate` is S of eq. (2), `change_confidence` its K: None where no turn changes the stance (eq. (2) then has 0)
+    or nobody judged those that do (the score is then undefined). `turn_confidence` is the mean over the judged turns.
+    `confidence` is one of the two, by the reading `confidence_of`. With a single turn all rates are undefined.
+    """
 
     score: float | None
     srr: float | None
@@ -34,7 +36,7 @@ class Figures(Struct, frozen=True):
 
     @property
     def other_confidence(self) -> float | None:
-        """Of the two means the one that `confidence` is not."""
+        """Returns the one of the two mean confidences that `confidence` is not."""
         return self.change_confidence if self.confidence_of == "turns" else self.turn_confidence
 
     @property
@@ -42,19 +44,19 @@ class Figures(Struct, frozen=True):
         return self.score is not None
 
 
-class Step(Struct, frozen=True):
-    """What one turn does. `reuse` is its term of eq. (1), None where it has none. `is_staying`: it is one of the turns
-    that the trace of stances keeps, all but the unclear ones that are dropped."""
+class TurnFigures(Struct, frozen=True):
+    """The figures of one turn. `reuse` is its term of eq. (1), None where it has none. `is_staying`: the trace of
+    stances keeps the turn, as all but dropped unclear ones."""
 
-    turn: Turn
+    turn: TracedTurn
     reuse: float | None
     is_change: bool
     is_staying: bool
 
 
-def steps(turns: Sequence[Turn], readings: Readings) -> Iterator[Step]:
-    """Each turn in order. Unclear turns before the first clear one are no change, unless unclear is counted as a stance
-    of its own; nor is that first clear one."""
+def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigures]:
+    """Yields the figures of each turn in order. Unclear turns before the first clear one, and that one itself, are no
+    change, unless unclear counts as a stance."""
     known: set[int] = set()
     last: str | None = None
     for at, turn in enumerate(turns):
@@ -68,21 +70,21 @@ def steps(turns: Sequence[Turn], readings: Readings) -> Iterator[Step]:
         is_stance = turn.stance != UNCLEAR or readings.unclear == "count"
         is_change = is_stance and last is not None and turn.stance != last
         last = turn.stance if is_stance else last
-        yield Step(turn, reuse, is_change, is_stance or readings.unclear == "carry")
+        yield TurnFigures(turn, reuse, is_change, is_stance or readings.unclear == "carry")
 
 
-def figures_of(trace: Trace, readings: Readings) -> Figures:
-    """The figures of the turns there are, whether or not the conversation is complete or scored."""
+def figures_of(trace: ConversationTrace, readings: Readings) -> ConversationFigures:
+    """Returns the figures of the existing turns, whether or not the conversation is complete or scored."""
     return figures_of_turns(trace.turns, readings)
 
 
-def no_figures(turns: Sequence[Turn]) -> Figures:
-    """Of a conversation that is not scored."""
+def no_figures(turns: Sequence[TracedTurn]) -> ConversationFigures:
+    """Returns the figures of a conversation that is not scored."""
     unclear = sum(not turn.is_clear for turn in turns)
-    return Figures(None, None, None, None, unclear, None, None, None, len(turns))
+    return ConversationFigures(None, None, None, None, unclear, None, None, None, len(turns))
 
 
-def figures_of_turns(turns: Sequence[Turn], readings: Readings) -> Figures:
+def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> ConversationFigures:
     every = list(steps(turns, readings))
     unclear = sum(turn.stance == UNCLEAR for turn in turns)
     staying = [step for step in every if step.is_staying]
@@ -95,7 +97,7 @@ def figures_of_turns(turns: Sequence[Turn], readings: Readings) -> Figures:
     if stance_rate is not None and srr is not None and (change_confidence is not None or not changes):
         score = sqrt((stance_rate**2 + (change_confidence or 0.0) ** 2 + srr**2) / 3)
     turn_confidence = _confidence(staying, readings)
-    return Figures(
+    return ConversationFigures(
         score=score,
         srr=srr,
         confidence=turn_confidence if readings.confidence_of == "turns" else change_confidence,
@@ -109,7 +111,7 @@ def figures_of_turns(turns: Sequence[Turn], readings: Readings) -> Figures:
     )
 
 
-def _confidence(some: Iterable[Step], readings: Readings) -> float | None:
-    """The mean over those that a judge read."""
+def _confidence(some: Iterable[TurnFigures], readings: Readings) -> float | None:
+    """Returns the mean confidence of the turns that a judge read."""
     known = [sure for step in some if (sure := step.turn.confidence_by(readings)) is not None]
     return fsum(known) / len(known) if known else None

@@ -1,40 +1,43 @@
-"""A record's line, ours or another program's: DESIGN.md's fields are enough.
+"""Reads a record's line, ours or another program's; the fields in DESIGN.md suffice.
 
-Owns what each field may be, what stands in for one that is missing, and the troubles that no figure shows. Knows no
-conversation and no option of a score.
+Owns what each field may be, the defaults of missing ones, and the problems that no figure shows. Knows no conversation
+and no option of a score.
 """
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct, field
 
+from ...engine.page_urls import hostname_of, normalised_url
 from .rubric import confidence_by_words, confidence_of
-from .sources import marks_of, packed
 
 Stance = Literal["supportive", "critical", "balanced", "unclear"]
 STANCES: tuple[Stance, ...] = get_args(Stance)
 UNCLEAR = "unclear"
 
 _Unit = Annotated[float, Meta(ge=0, le=1)]
+_PLAIN = re.compile(r"https?://([a-z0-9.-]+)(?:/[!\"$->@-~]*[!\"$-.0->@-~])?")
 
 
-class _Source(Struct):
+class _SourceLine(Struct):
     url: str
     status: str = "ok"
 
 
-class _Cut(Struct):
+class _CutLine(Struct):
     dropped: list[int] = []
     history: int = 0
     judge_history: int = 0
 
 
-class Line(Struct):
-    """What is read of a turn; every other field is passed over."""
+class StoredTurn(Struct):
+    """The fields of a turn's record that are read; others are ignored."""
 
     model: str
     temperature: float | None = None
@@ -51,19 +54,19 @@ class Line(Struct):
     confidence: _Unit | None = None
     judge_confidence: _Unit | None = None
     rationale: str | None = None
-    retrieved: list[_Source] | None = None
+    retrieved: list[_SourceLine] | None = None
     cited: list[str] | None = None
     invalid_citations: list[Any] | int | None = None
     raw_judgement: str | None = None
     judge_repaired: bool = False
     search_remarks: list[str] | None = None
     query_by: str = "model"
-    cut: _Cut | None = None
+    cut: _CutLine | None = None
     filtered: bool = False
     contradictions_acknowledged: Any = None
 
 
-def place_of(record: Line) -> tuple[str, int]:
+def place_of(record: StoredTurn) -> tuple[str, int]:
     name, number = record.conversation, record.turn
     if (name is None or number is None) and record.id is not None:
         of_id, _, last = record.id.rpartition("/")
@@ -75,9 +78,9 @@ def place_of(record: Line) -> tuple[str, int]:
     return name, number
 
 
-def confidence_in(record: Line) -> float | None:
-    """As it is written, else by the rubric, which has 0.67 for a stance without a word about it. None where nothing
-    shows that a judge read the answer. What an earlier version wrote without a look at negations is read anew."""
+def confidence_in(record: StoredTurn) -> float | None:
+    """Returns the stored confidence, else the rubric's, which is 0.67 for a stance without a rationale; None if no
+    judge read the answer. Values stored by a version that ignored negations are computed again."""
     if record.confidence is not None:
         is_by_words = record.rationale and record.confidence == confidence_by_words(record.rationale)
         return confidence_of(record.rationale or "") if is_by_words else record.confidence
@@ -86,33 +89,57 @@ def confidence_in(record: Line) -> float | None:
     return None
 
 
-def is_empty(record: Line) -> bool:
-    """Whether the answer has no word. A line without the field says nothing of it."""
+def is_empty(record: StoredTurn) -> bool:
+    """Returns whether the answer has no word; False if the line has no text field."""
     return record.text is not None and not record.text.strip()
 
 
-def pages_in(record: Line) -> int | None:
-    """How many of the pages retrieved for the turn gave a text; None where the line does not tell: it lists none, and
-    has no query or cites a page all the same."""
+def pages_in(record: StoredTurn) -> int | None:
+    """Returns how many of the turn's pages had a text; None if unknown: the line lists no page but has no query or
+    cites a page."""
     if not record.retrieved and (not record.query or record.cited):
         return None
     return sum(source.status == "ok" for source in record.retrieved or ())
 
 
-def sources_in(record: Line) -> tuple[bytes, bytes, bytes, bytes]:
+def sources_in(record: StoredTurn) -> tuple[bytes, bytes, bytes, bytes]:
+    """Returns the sets of cited sources by address and by host, then of retrieved ones."""
     cited = [marks_of(url) for url in record.cited or ()]
     retrieved = [marks_of(source.url) for source in record.retrieved or ()]
     return packed(cited, 0), packed(cited, 1), packed(retrieved, 0), packed(retrieved, 1)
 
 
-class Troubles(Struct):
-    """What befell a pair's turns that no figure shows. `pages` counts what was retrieved, by its status; `shortened`
-    the turns whose prompts, the judge's too, left out history or pages, `unasked` those that searched for the question
-    itself, `without_text` those for which no page gave a text.
+def packed(marks: list[tuple[int, int]], at: int) -> bytes:
+    """Returns a set of addresses (`at` 0) or of hosts (1) as bytes."""
+    return array("q", {mark[at] for mark in marks}).tobytes() if marks else b""
 
-    `unclear` counts the turns without a clear stance. Of these `empty` had an answer without a word (`empty_cut`: one
-    that max_tokens cut off), `refused_unclear` were refused, `unjudged` had an answer and no readable verdict
-    (`judge_empty`: the judge's reply was empty); the judge called the rest unclear."""
+
+def marks_of(url: str) -> tuple[int, int]:
+    """Returns 64-bit hashes of a normalised address and of its host; an address without a host counts as its own host.
+    Among some hundred sources of a conversation, two collide in less than one of 10^14 conversations."""
+    # Three million addresses a run: nearly all are in their normal form already.
+    plain = _PLAIN.fullmatch(url)
+    if plain is not None:
+        return hash(url), hash(plain[1])
+    whole = normalised_url(url)
+    return hash(whole), hash(hostname_of(whole) or whole)
+
+
+def unpacked(kept: bytes) -> frozenset[int]:
+    return frozenset(memoryview(kept).cast("q"))
+
+
+class Troubles(Struct):
+    """Counts of problems in a pair's turns that no figure shows.
+
+    `pages` counts retrieved pages by status; `shortened` the turns whose prompts, or whose judge's prompts, left out
+    history or pages; `unasked` those that searched for the question itself; `without_text` those for which no page had
+    a text.
+
+    `unclear` counts the turns without a clear stance: `empty` answers (`empty_cut` of them cut at max_tokens),
+    `refused_unclear` refusals, `unjudged` answers without a readable verdict (`judge_empty` of them with an empty reply
+    of the judge), and those that the judge called unclear.
+    """
 
     turns: int = 0
     refused: int = 0
@@ -135,8 +162,8 @@ class Troubles(Struct):
     invalid_citations: int = 0
     pages: Counter[str] = field(default_factory=Counter)
 
-    def note(self, record: Line, stance: str, confidence: float | None) -> None:
-        """One turn more, with what was made of its line."""
+    def note(self, record: StoredTurn, stance: str, confidence: float | None) -> None:
+        """Counts one more turn, with the stance and confidence read from its line."""
         self.turns += 1
         self.refused += record.status == "refused"
         self.cut += record.truncated
@@ -151,7 +178,7 @@ class Troubles(Struct):
         self.without_hits += record.retrieved == []
         self.search_remarks += bool(record.search_remarks)
         self.unasked += record.query_by == "question"
-        cut = record.cut or _Cut()
+        cut = record.cut or _CutLine()
         self.shortened += bool(cut.dropped or cut.history or cut.judge_history)
         invalid = record.invalid_citations or 0
         self.invalid_citations += invalid if isinstance(invalid, int) else len(invalid)
@@ -159,10 +186,10 @@ class Troubles(Struct):
 
     @property
     def judged_unclear(self) -> int:
-        """By the judge's own word."""
+        """Returns the turns that the judge itself called unclear."""
         return self.unclear - self.empty - self.refused_unclear - self.unjudged
 
-    def _note_unclear(self, record: Line, confidence: float | None) -> None:
+    def _note_unclear(self, record: StoredTurn, confidence: float | None) -> None:
         if record.status == "refused":
             self.refused_unclear += 1
         elif is_empty(record):

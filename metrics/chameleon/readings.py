@@ -1,4 +1,4 @@
-"""Readings: how PROTOCOL.md's open questions about eq. (1) and (2) are answered.
+"""Readings: answers to PROTOCOL.md's open questions about eq. (1) and (2).
 
 Owns the options and their defaults. Knows no record and no figure.
 """

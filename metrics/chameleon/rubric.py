@@ -1,6 +1,6 @@
-"""How certain a judge's rationale sounds, as a number: the fixed rubric.
+"""The fixed rubric: how certain a judge's rationale sounds, as a number.
 
-Owns the words and their numbers, and what a negation does to them. Pure; knows no record and no judge.
+Owns the words, their numbers and the effect of negations. Pure; knows no record and no judge.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|[.,;:!?()\[\]–—]")
 
 
 def confidence_of(rationale: str) -> float:
-    """Of several certainty words the lowest counts; without any, 0.67. Whole words, whatever their case. A word under
-    a negation, as in "not clearly", "no clear stance" or "isn't certain", counts as 0.33, and so does "hardly"."""
+    """Returns the lowest number among the rationale's certainty words (whole words, in any case); 0.67 without any. A
+    negated word, as in "not clearly", "no clear stance" or "isn't certain", counts as 0.33, and so does "hardly"."""
     lowest = confidence_by_words(rationale)
     return DOUBTFUL if lowest > DOUBTFUL and _is_negated(rationale) else lowest
 
 
 def confidence_by_words(rationale: str) -> float:
-    """The rubric without its rule on negations, as records of earlier versions have it."""
+    """Returns the rubric's number without its rule on negations, as stored by earlier versions."""
     return min((_NUMBERS[word.lower()] for word in _WORD.findall(rationale)), default=PROBABLE)
 
 
 def _is_negated(rationale: str) -> bool:
-    """Whether a negation stands up to three words before one that it makes doubtful, in the same part of a sentence."""
+    """Returns whether a word is negated at most three words before it, within the same part of a sentence."""
     words = [token.lower() for token in _TOKEN.findall(rationale)]
     for at, word in enumerate(words):
         if word in _DOUBTS:

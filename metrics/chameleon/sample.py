@@ -1,6 +1,6 @@
-"""A pair's conversations as columns: what every mean, share and correlation is computed from.
+"""A pair's conversations as columns, from which all means, shares and correlations are computed.
 
-Owns which conversations count: those that are complete and scored. The others stand aside, and are counted.
+Owns which conversations count: the complete and scored ones. The others are kept apart and counted.
 """
 
 from __future__ import annotations
@@ -13,35 +13,41 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from ...engine.pairs import Pair
-from ..answers import temperature_name
-from .figures import Figures, figures_of_turns, no_figures, steps
-from .histories import is_multi_turn, turns_without_history
+from ...engine.runs.pairs import Pair
+from ..naming import temperature_name
+from .figures import ConversationFigures, figures_of_turns, no_figures, steps
 from .lines import STANCES
 from .readings import Readings
-from .scored import is_mostly_unclear, is_rankable, is_scored, is_without_pages
-from .traces import Trace
+from .scored import (
+    is_mostly_unclear,
+    is_multi_turn,
+    is_rankable,
+    is_scored,
+    is_without_pages,
+    turns_without_history,
+)
+from .traces import ConversationTrace
 
 Values = NDArray[np.float64]
 KINDS = ("score", "srr", "confidence", "changes")
 
 
 @dataclass(frozen=True)
-class Sample:
+class PairSample:
     """One pair's scored conversations, a row each, in order of id; NaN where a figure is undefined.
 
-    The arrays `reuse`, `changed`, `sure` and `stance` have a column a turn, as many as the longest conversation has:
-    the turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN too where no judge read it),
-    its place in STANCES (-1: none).
-    `unscored` are the other complete conversations, `others` the incomplete ones that have a turn, `unanswered` those
-    that have none. Where no page gave a text to any turn of the pair (`is_without_pages`), none of them is scored.
+    The arrays `reuse`, `changed`, `sure` and `stance` have a column for each turn of the longest conversation: the
+    turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN if no judge read it), and its
+    place in STANCES (-1: no turn).
+    `unscored` are the other complete conversations, `others` the incomplete ones with a turn, `unanswered` those
+    without one. If no page had a text in any turn of the pair (`is_without_pages`), no conversation is scored.
     """
 
     pair: Pair
-    traces: tuple[Trace, ...]
-    figures: tuple[Figures, ...]
-    unscored: tuple[tuple[Trace, Figures], ...]
-    others: tuple[tuple[Trace, Figures], ...]
+    traces: tuple[ConversationTrace, ...]
+    figures: tuple[ConversationFigures, ...]
+    unscored: tuple[tuple[ConversationTrace, ConversationFigures], ...]
+    others: tuple[tuple[ConversationTrace, ConversationFigures], ...]
     unanswered: tuple[str, ...]
     expected: int
     missing: int
@@ -52,7 +58,7 @@ class Sample:
     is_without_pages: bool = False
 
     def __repr__(self) -> str:
-        return f"<Sample {self.name} [Conversations: {len(self.traces)}, Incomplete: {self.incomplete}]>"
+        return f"<PairSample {self.name} [Conversations: {len(self.traces)}, Incomplete: {self.incomplete}]>"
 
     @property
     def name(self) -> str:
@@ -71,15 +77,15 @@ class Sample:
         return tuple(trace.domain for trace in self.traces)
 
     @property
-    def held(self) -> Iterator[tuple[Trace, Figures]]:
-        """Every conversation that has a turn, whether or not it counts."""
+    def held(self) -> Iterator[tuple[ConversationTrace, ConversationFigures]]:
+        """Yields every conversation that has a turn, whether or not it counts."""
         yield from zip(self.traces, self.figures, strict=True)
         yield from self.unscored
         yield from self.others
 
     @property
     def asked(self) -> frozenset[str]:
-        """Every conversation that it was to hold, as far as is known."""
+        """Returns the ids of every conversation that the pair was to hold, as far as known."""
         return frozenset((*(trace.conversation for trace, _ in self.held), *self.unanswered))
 
     @property
@@ -88,13 +94,12 @@ class Sample:
 
     @property
     def without_history(self) -> tuple[str, ...]:
-        """Conversations that are no multi-turn test, for want of history."""
+        """Returns the conversations that showed too little history to be a multi-turn test."""
         return tuple(trace.conversation for trace, _ in self.held if not is_multi_turn(trace.turns))
 
     @property
     def undefined(self) -> int:
-        """Conversations that would have a score, were a rate of theirs not a division by nothing: as those of a single
-        turn."""
+        """Returns how many conversations have an undefined score because a rate divides by 0, as with a single turn."""
         single = sum(figures.turns == 1 for _, figures in self.unscored)
         return single + sum(not figures.is_defined for figures in self.figures)
 
@@ -104,7 +109,7 @@ class Sample:
 
     @property
     def is_measured(self) -> bool:
-        """False where half of all its turns have no clear stance, or no page gave a text."""
+        """Returns False if half of all turns have no clear stance, or if no page had a text."""
         every = [figures for _, figures in self.held]
         unclear, turns = sum(each.unclear for each in every), sum(each.turns for each in every)
         return not self.is_without_pages and not is_mostly_unclear(unclear, turns)
@@ -122,20 +127,20 @@ class Sample:
         return self.is_measured and is_rankable(len(self.traces), self.complete)
 
     def column(self, kind: str) -> Values:
-        """A figure of every row."""
+        """Returns one figure of every row."""
         found = [getattr(figures, kind) for figures in self.figures]
         return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
 
 
-def samples(traces: Iterable[Trace], readings: Readings) -> tuple[Sample, ...]:
-    """The samples of all pairs, in the order of the traces, which stand pair by pair."""
+def samples(traces: Iterable[ConversationTrace], readings: Readings) -> tuple[PairSample, ...]:
+    """Returns the samples of all pairs, in the order of the traces, which must be sorted by pair."""
     return tuple(_sample(pair, list(own), readings) for pair, own in groupby(traces, lambda trace: trace.pair))
 
 
-def _sample(pair: Pair, traces: Sequence[Trace], readings: Readings) -> Sample:
+def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings) -> PairSample:
     is_blind = is_without_pages([turn for trace in traces for turn in trace.turns])
 
-    def is_counted(trace: Trace) -> bool:
+    def is_counted(trace: ConversationTrace) -> bool:
         return not is_blind and is_scored(trace.turns)
 
     complete = [trace for trace in traces if trace.is_complete]
@@ -158,7 +163,7 @@ def _sample(pair: Pair, traces: Sequence[Trace], readings: Readings) -> Sample:
             if step.is_staying and is_begun:
                 changed[row, at] = step.is_change
             is_begun = is_begun or step.is_staying
-    return Sample(
+    return PairSample(
         pair=pair,
         traces=whole,
         figures=tuple(figures),
@@ -179,25 +184,25 @@ def _sample(pair: Pair, traces: Sequence[Trace], readings: Readings) -> Sample:
     )
 
 
-def joined(some: Sequence[Sample], kind: str) -> Values:
-    """A figure of every row of several samples, one below the other."""
+def joined(some: Sequence[PairSample], kind: str) -> Values:
+    """Returns one figure of every row of several samples, concatenated."""
     return np.concatenate([sample.column(kind) for sample in some]) if some else np.empty(0)
 
 
-def conversations_of(some: Iterable[Sample]) -> list[str]:
+def conversations_of(some: Iterable[PairSample]) -> list[str]:
     return [name for sample in some for name in sample.conversations]
 
 
-def by_model(every: Iterable[Sample]) -> dict[str, list[Sample]]:
-    found: dict[str, list[Sample]] = {}
+def by_model(every: Iterable[PairSample]) -> dict[str, list[PairSample]]:
+    found: dict[str, list[PairSample]] = {}
     for sample in every:
         found.setdefault(sample.pair.model, []).append(sample)
     return found
 
 
-def ranks(every: Sequence[Sample], kinds: Mapping[Pair, Hashable] = MappingProxyType({})) -> dict[Pair, int | None]:
-    """Each pair's place among the pairs of its temperature and kind, which were asked alike, by the mean score, the
-    lowest first; equal means share a place. None for those that have no rank."""
+def ranks(every: Sequence[PairSample], kinds: Mapping[Pair, Hashable] = MappingProxyType({})) -> dict[Pair, int | None]:
+    """Returns each pair's rank by mean score, lowest first, among the pairs of its temperature and kind; equal means
+    share a rank. None for pairs without a rank."""
     means = {sample.pair: float(np.nanmean(score)) for sample in every if (score := _ranked(sample)) is not None}
     found: dict[Pair, int | None] = {}
     for sample in every:
@@ -208,7 +213,7 @@ def ranks(every: Sequence[Sample], kinds: Mapping[Pair, Hashable] = MappingProxy
     return found
 
 
-def _ranked(sample: Sample) -> Values | None:
-    """The scores that a rank goes by."""
+def _ranked(sample: PairSample) -> Values | None:
+    """Returns the scores that decide a pair's rank; None if it has none."""
     score = sample.column("score")
     return score if sample.is_rankable and not np.isnan(score).all() else None

@@ -1,6 +1,6 @@
-"""Scores: what `scores.json` says of Chameleon, as plain numbers.
+"""Chameleon's part of `scores.json`, as plain numbers.
 
-Owns the shape of that part of the file: keys in a stable order, None where there is nothing to score, never a NaN.
+Owns the shape of that part: keys in a stable order, None where there is nothing to score, never a NaN.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 from msgspec import structs
 
 from ..statistics.intervals import interval_entry
-from .figures import Figures
+from .figures import ConversationFigures
 from .lines import Troubles
 from .readings import Readings
-from .sample import KINDS, Sample, by_model, conversations_of, joined, ranks, samples
+from .sample import KINDS, PairSample, by_model, conversations_of, joined, ranks, samples
 from .summary import (
     SCORE_BANDS,
     SRR_BANDS,
     THRESHOLDS,
-    Related,
+    PartnerCorrelation,
     acknowledged,
     bands,
     heat,
@@ -28,7 +28,7 @@ from .summary import (
     share_over,
     spread_of,
 )
-from .traces import Asked, Trace, Traces
+from .traces import Asked, ConversationTrace, Traces
 from .unmeasured import unmeasured
 
 # Both means of confidence, whichever of them the reading `confidence_of` calls "confidence".
@@ -42,8 +42,9 @@ def scores(
     readings: Readings | None = None,
     asked: Asked = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The scores of every pair. `asked`: which conversations each was to hold and of how many turns, from a manifest;
-    without it, what the turns themselves suggest. Means are over scored conversations, complete ones all."""
+    """Returns the scores of every pair. `asked` has the conversations of each and their numbers of turns, from a
+    manifest; without it, they are inferred from the turns. Means are over scored conversations, which are all
+    complete."""
     readings = readings or Readings()
     every = samples(traces.traces(asked), readings)
     places = ranks(every)
@@ -70,7 +71,7 @@ def scores(
     }
 
 
-def _entry(sample: Sample) -> dict[str, Any]:
+def _entry(sample: PairSample) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     for kind in (*KINDS, *CONFIDENCES):
         found = spread_of([sample], CONFIDENCES.get(kind, kind))
@@ -87,8 +88,9 @@ def _entry(sample: Sample) -> dict[str, Any]:
     return entry
 
 
-def _counts(sample: Sample, troubles: Troubles) -> dict[str, Any]:
-    """`conversations` are those that the means are over; of turns, all that the records hold are counted."""
+def _counts(sample: PairSample, troubles: Troubles) -> dict[str, Any]:
+    """Returns the counts of a pair. `conversations` are those that enter the means; turns are all that the records
+    hold."""
     entry: dict[str, Any] = {}
     entry["conversations"] = len(sample.figures)
     entry["unscored"] = len(sample.unscored)
@@ -112,13 +114,14 @@ def _counts(sample: Sample, troubles: Troubles) -> dict[str, Any]:
     return entry
 
 
-def _conversations(sample: Sample) -> dict[str, Any]:
+def _conversations(sample: PairSample) -> dict[str, Any]:
     rows = sorted(sample.held, key=lambda row: row[0].conversation)
     return {trace.conversation: _conversation(trace, figures) for trace, figures in rows}
 
 
-def _conversation(trace: Trace, figures: Figures) -> dict[str, Any]:
-    """Of an incomplete one, the figures of the turns there are: they enter no mean. Of an unscored one, none."""
+def _conversation(trace: ConversationTrace, figures: ConversationFigures) -> dict[str, Any]:
+    """Returns a conversation's figures: for an incomplete one those of its existing turns, which enter no mean; for an
+    unscored one none."""
     found: dict[str, Any] = {kind: getattr(figures, kind) for kind in (*KINDS, "unclear", "turns")}
     found |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
     found["turn_confidence"] = figures.turn_confidence
@@ -126,15 +129,15 @@ def _conversation(trace: Trace, figures: Figures) -> dict[str, Any]:
     return found | {"complete": trace.is_complete, "scored": figures.changes is not None}
 
 
-def _correlations(every: Sequence[Sample]) -> dict[str, Any]:
-    """Over the conversations of all pairs, as the paper has it, and of each model alone."""
+def _correlations(every: Sequence[PairSample]) -> dict[str, Any]:
+    """Returns the correlations over the conversations of all pairs, as in the paper, and of each model."""
     return {
         "all": _related(related(every)),
         "models": {model: _related(related(own)) for model, own in by_model(every).items()},
     }
 
 
-def _related(found: Sequence[Related]) -> dict[str, Any]:
+def _related(found: Sequence[PartnerCorrelation]) -> dict[str, Any]:
     return {
         f"srr_{each.partner}": {
             "r": each.found.r,

@@ -1,6 +1,6 @@
-"""What is said of many conversations at once: means, shares, bands, correlations, bins, turns, temperatures.
+"""Figures over many conversations: means, shares, bands, correlations, bins, turns, temperatures.
 
-Owns these figures, each a plain struct with its interval where it has one. Rows without a value enter none.
+Each is a plain struct, with an interval where it has one. Rows without a value enter none of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..statistics.intervals import (
     ratio_figures,
 )
 from .lines import STANCES
-from .sample import Sample, Values, conversations_of, joined
+from .sample import PairSample, Values, conversations_of, joined
 
 # The paper's bands, eq. (1) and (2): below the first, up to the second, above it.
 SCORE_BANDS, SRR_BANDS = (0.3, 0.5), (0.3, 0.6)
@@ -37,8 +37,8 @@ RATE: Bounds = (0, 1)
 
 
 class Spread(Struct, frozen=True):
-    """`std` is the sample's (n - 1); None with fewer than two values. `interval` is over conversations; None without a
-    value."""
+    """A mean over rows. `std` is the sample's (n - 1), None with fewer than two values; `interval` is over
+    conversations, None without a value."""
 
     n: int
     mean: float | None
@@ -46,15 +46,16 @@ class Spread(Struct, frozen=True):
     interval: Interval | None
 
 
-class Related(Struct, frozen=True):
-    """SRR and a partner: r over all rows, interval and p over conversations, of which one may have several rows."""
+class PartnerCorrelation(Struct, frozen=True):
+    """The correlation of SRR with another figure: r over all rows, interval and p over conversations, which may have
+    several rows."""
 
     partner: str
     found: Correlation
 
 
 class Bin(Struct, frozen=True):
-    """The conversations whose SRR is at least `low` and below `high`; the last bin has its upper end too."""
+    """The conversations whose SRR is at least `low` and below `high`; the last bin includes its upper end."""
 
     low: float
     high: float
@@ -62,7 +63,8 @@ class Bin(Struct, frozen=True):
 
 
 class AtTurn(Struct, frozen=True):
-    """All conversations at one turn. `change_rate` is the share of those that keep the turn and have one before it."""
+    """All conversations at one turn. `change_rate` is a share of those whose trace keeps this turn and an earlier
+    one."""
 
     turn: int
     conversations: int
@@ -73,9 +75,9 @@ class AtTurn(Struct, frozen=True):
 
 
 class Heat(Struct, frozen=True):
-    """How far a model's score moves with the temperature. `variance` and `std` are of the means at each (n - 1);
-    `within` is the mean over conversations of the variance of one conversation's scores, over `conversations` that
-    were scored at all of them."""
+    """How much a model's score varies with the temperature. `variance` and `std` are of the means at each temperature
+    (n - 1); `within` is the mean variance of one conversation's scores, over the `conversations` scored at all
+    temperatures."""
 
     means: list[float]
     variance: float | None
@@ -97,7 +99,7 @@ def spread(conversations: Sequence[str], values: Values, within: Bounds = RATE) 
 
 
 def _over_conversations(names: Sequence[str], known: Values, within: Bounds) -> Interval:
-    """Around the mean over all rows, of which conversations may have different numbers."""
+    """Returns the interval of the mean over all rows, of which conversations may have different numbers."""
     place, number = places_of(names)
     sums, sizes = (
         np.bincount(place, weights, minlength=number).astype(np.float64) for weights in (known, np.ones(len(known)))
@@ -108,35 +110,37 @@ def _over_conversations(names: Sequence[str], known: Values, within: Bounds) -> 
     return found
 
 
-def spread_of(some: Sequence[Sample], kind: str) -> Spread:
+def spread_of(some: Sequence[PairSample], kind: str) -> Spread:
     return spread(conversations_of(some), joined(some, kind), WITHIN.get(kind, RATE))
 
 
 def bands(values: Values, bounds: tuple[float, float]) -> tuple[int, int, int]:
-    """How many lie below the first bound, between the two (both ends included), above the second."""
+    """Counts the values below the first bound, between the two (both included), and above the second."""
     known = values[~np.isnan(values)]
     low, high = int((known < bounds[0]).sum()), int((known > bounds[1]).sum())
     return low, len(known) - low - high, high
 
 
 def share_over(conversations: Sequence[str], values: Values, bound: float) -> Spread:
-    """The share of values strictly above a bound."""
+    """Returns the share of values strictly above a bound."""
     is_over = np.where(np.isnan(values), np.nan, values > bound)
     return spread(conversations, is_over)
 
 
-def related(some: Sequence[Sample]) -> tuple[Related, ...]:
-    """SRR with the mean confidence of a conversation, and with its number of stance changes."""
+def related(some: Sequence[PairSample]) -> tuple[PartnerCorrelation, ...]:
+    """Returns the correlations of SRR with the mean confidence of a conversation, and with its number of stance
+    changes."""
     names, srr = conversations_of(some), joined(some, "srr")
     return tuple(
-        Related(partner, correlation(srr, joined(some, partner), names, of="conversations")) for partner in PARTNERS
+        PartnerCorrelation(partner, correlation(srr, joined(some, partner), names, of="conversations"))
+        for partner in PARTNERS
     )
 
 
-def binned(some: Sequence[Sample], bins: int = BINS) -> tuple[Bin, ...]:
-    """Figure 4: the mean score of the conversations in each bin of SRR; empty bins are left out."""
+def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:
+    """Returns figure 4: the mean score of the conversations in each bin of SRR, without empty bins."""
     names, srr, score = np.array(conversations_of(some), dtype=object), joined(some, "srr"), joined(some, "score")
-    # A rate is a mean of fractions: one that is a bound but for its rounding belongs to the bin above.
+    # A rate that is below a bound only by rounding belongs to the bin above.
     place = np.minimum(np.floor(np.nan_to_num(srr) * bins + 1e-9), bins - 1)
     made = []
     for at in range(bins):
@@ -147,8 +151,8 @@ def binned(some: Sequence[Sample], bins: int = BINS) -> tuple[Bin, ...]:
     return tuple(made)
 
 
-def by_turn(some: Sequence[Sample]) -> tuple[AtTurn, ...]:
-    """Figure 5, and what else happens at each turn."""
+def by_turn(some: Sequence[PairSample]) -> tuple[AtTurn, ...]:
+    """Returns figure 5 and the other figures of each turn."""
     names = conversations_of(some)
     longest = max((sample.stance.shape[1] for sample in some), default=0)
     made = []
@@ -170,8 +174,8 @@ def by_turn(some: Sequence[Sample]) -> tuple[AtTurn, ...]:
     return tuple(made)
 
 
-def heat(some: Sequence[Sample]) -> Heat:
-    """Across the temperatures of one model, each a sample."""
+def heat(some: Sequence[PairSample]) -> Heat:
+    """Returns how one model's score varies over its temperatures, a sample each."""
     means = [mean for sample in some if (mean := spread_of([sample], "score").mean) is not None]
     scores: dict[str, list[float]] = {}
     for sample in some:
@@ -190,28 +194,31 @@ def heat(some: Sequence[Sample]) -> Heat:
     )
 
 
-class Acknowledged(Struct, frozen=True):
-    """Of the turns of one stance whose judge said so or not, the share whose answer acknowledges contradictions."""
+class AcknowledgementShare(Struct, frozen=True):
+    """The share of one stance's turns whose answer acknowledges contradictions, of those where the judge reported on
+    it."""
 
     stance: str
     turns: int
     share: float | None
 
 
-def acknowledged(some: Sequence[Sample]) -> tuple[Acknowledged, ...]:
-    """By stance, over the turns of scored conversations."""
+def acknowledged(some: Sequence[PairSample]) -> tuple[AcknowledgementShare, ...]:
+    """Returns the shares by stance, over the turns of scored conversations."""
     said: dict[str, list[bool]] = {stance: [] for stance in STANCES}
     for sample in some:
         for trace in sample.traces:
             for turn in trace.turns:
                 if turn.acknowledges is not None:
                     said[turn.stance].append(turn.acknowledges)
-    return tuple(Acknowledged(stance, len(own), sum(own) / len(own) if own else None) for stance, own in said.items())
+    return tuple(
+        AcknowledgementShare(stance, len(own), sum(own) / len(own) if own else None) for stance, own in said.items()
+    )
 
 
-def by_domain(some: Sequence[Sample]) -> dict[str, list[tuple[Sample, list[int]]]]:
-    """The rows of each domain in each sample, domains in order of name; those whose domain is untold come last."""
-    found: dict[str, list[tuple[Sample, list[int]]]] = {}
+def by_domain(some: Sequence[PairSample]) -> dict[str, list[tuple[PairSample, list[int]]]]:
+    """Returns the rows of each domain in each sample, sorted by domain; unnamed domains come last."""
+    found: dict[str, list[tuple[PairSample, list[int]]]] = {}
     for sample in some:
         rows: dict[str, list[int]] = {}
         for row, domain in enumerate(sample.domains):
@@ -221,8 +228,8 @@ def by_domain(some: Sequence[Sample]) -> dict[str, list[tuple[Sample, list[int]]
     return dict(sorted(found.items(), key=lambda each: (not each[0], each[0].casefold())))
 
 
-def _at(some: Sequence[Sample], name: str, at: int) -> Values:
-    """One turn of every row; conversations that have ended there have nothing."""
+def _at(some: Sequence[PairSample], name: str, at: int) -> Values:
+    """Returns one turn of every row; NaN, or -1 for stances, where a conversation has ended before."""
     columns = []
     for sample in some:
         every = getattr(sample, name)

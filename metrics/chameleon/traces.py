@@ -1,23 +1,33 @@
-"""Traces: what record lines say of each conversation, turn by turn, without any of their texts.
+"""Traces: the turns of each conversation as read from record lines, without their texts.
 
-Owns what a conversation is to hold to be complete, and that a turn that stands there twice counts once. Knows no option
-of a score and no file.
+Owns when a conversation is complete, and that a turn recorded twice counts once. Knows no option of a score and no
+file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import msgspec
 from msgspec import Struct
 
-from ...engine.pairs import Pair
-from .lines import STANCES, UNCLEAR, Line, Troubles, confidence_in, is_empty, pages_in, place_of, sources_in
+from ...engine.runs.pairs import Pair
+from .lines import (
+    STANCES,
+    UNCLEAR,
+    StoredTurn,
+    Troubles,
+    confidence_in,
+    is_empty,
+    pages_in,
+    place_of,
+    sources_in,
+    unpacked,
+)
 from .readings import Readings
-from .sources import unpacked
 
-# What each pair was to be asked: its conversations, and how many turns each has.
+# The conversations that each pair was to be asked, with their numbers of turns.
 Asked = Mapping[Pair, Mapping[str, int]]
 
 _SETS = {(documents, by): at for at, (documents, by) in enumerate(
@@ -25,14 +35,15 @@ _SETS = {(documents, by): at for at, (documents, by) in enumerate(
 )}  # fmt: skip
 
 
-class Turn(Struct, frozen=True, gc=False):
-    """`confidence` is the rubric's, `judge_confidence` the judge's own number; both are None where no judge read the
-    answer. `sources` holds the marks of what was
-    cited, by address and by host, then of what was retrieved: equal sources have equal marks within one process.
-    `pages` is how many pages gave a text, None where the line does not tell. `forgotten` earlier turns were not shown
-    for want of room; `is_in_history`: later turns may be shown this one. `acknowledges`: whether the judge found that
-    the answer acknowledges contradictions, None where it did not say. `place` is whatever the reader of the line gave
-    it."""
+class TracedTurn(Struct, frozen=True, gc=False):
+    """One turn of a conversation, without its texts.
+
+    `confidence` is the rubric's, `judge_confidence` the judge's own number; None where no judge read the answer.
+    `sources` holds the hashes of the cited sources by address and by host, then of the retrieved ones; they are stable
+    within one process. `pages` is how many pages had a text, None if unknown. `forgotten` earlier turns were left out
+    of the prompt for lack of room; `is_in_history`: later turns may be shown this one. `acknowledges`: the judge found
+    that the answer acknowledges contradictions, None if it did not say. `place` is set by the reader of the line.
+    """
 
     number: int
     stance: str
@@ -50,25 +61,26 @@ class Turn(Struct, frozen=True, gc=False):
         return self.stance != UNCLEAR
 
     def documents(self, readings: Readings) -> frozenset[int]:
-        """The turn's D of eq. (1)."""
+        """Returns the turn's D of eq. (1)."""
         return unpacked(self.sources[_SETS[readings.documents, readings.by]])
 
     def confidence_by(self, readings: Readings) -> float | None:
-        """Where the judge gave no number, the rubric's stands in."""
+        """Returns the confidence by the reading; the rubric's where the judge gave no number."""
         if readings.confidence == "number" and self.judge_confidence is not None:
             return self.judge_confidence
         return self.confidence
 
 
-class Trace(Struct, frozen=True):
-    """One conversation with one model at one temperature, its turns in order of their numbers; `asked` so many."""
+class ConversationTrace(Struct, frozen=True):
+    """One conversation with one model at one temperature, its turns in order; `asked` is how many turns it was to
+    have."""
 
     model: str
     temperature: float | None
     conversation: str
     domain: str
     topic: str
-    turns: tuple[Turn, ...]
+    turns: tuple[TracedTurn, ...]
     asked: int
 
     @property
@@ -81,18 +93,18 @@ class Trace(Struct, frozen=True):
 
     @property
     def missing(self) -> int:
-        """How many of its turns from 1 on are not there; turns beyond those asked are none of them."""
+        """Returns how many of the asked turns are missing; turns beyond them do not count."""
         return self.asked - sum(1 <= turn.number <= self.asked for turn in self.turns)
 
 
 class _Conversation:
-    """A conversation as it is gathered."""
+    """A conversation while its turns are gathered."""
 
     __slots__ = ("domain", "topic", "turns")
 
     def __init__(self, domain: str, topic: str) -> None:
         self.domain, self.topic = domain, topic
-        self.turns: dict[int, Turn] = {}
+        self.turns: dict[int, TracedTurn] = {}
 
 
 class Traces:
@@ -100,7 +112,7 @@ class Traces:
 
     def __init__(self) -> None:
         self._pairs: dict[Pair, dict[str, _Conversation]] = {}
-        self._decode = msgspec.json.Decoder(Line).decode
+        self._decode = msgspec.json.Decoder(StoredTurn).decode
         self._names: dict[str, str] = {}
         self.troubles: dict[Pair, Troubles] = {}
         self.repeated: list[str] = []
@@ -111,8 +123,8 @@ class Traces:
         return f"<Traces [Pairs: {len(self._pairs)}, Conversations: {conversations}, Turns: {turns}]>"
 
     def add(self, line: bytes, place: int = -1) -> bool:
-        """One line; whether it is a turn: a failure among the records is none. Of a turn that comes twice the first is
-        kept, and the other is told in `repeated`. Raises ValueError for what no turn can be."""
+        """Adds a line; returns False if it is a failure and no turn. Of a turn that occurs twice the first is kept, and
+        the other is listed in `repeated`. Raises ValueError for an invalid turn."""
         try:
             record = self._decode(line)
         except (msgspec.MsgspecError, UnicodeError) as error:
@@ -125,7 +137,7 @@ class Traces:
             raise ValueError(f"stance {record.stance!r} is unknown; allowed are {', '.join(STANCES)}")
         confidence = confidence_in(record)
         if is_empty(record):
-            # An answer without a word takes no stance, whatever the judge made of it.
+            # An empty answer has no stance, whatever the judge said.
             stance, confidence = UNCLEAR, None
         pair = Pair(self._name(record.model), record.temperature)
         conversations = self._pairs.setdefault(pair, {})
@@ -136,7 +148,7 @@ class Traces:
         if number in conversation.turns:
             self.repeated.append(f"{name}/{number} of {pair}")
             return True
-        turn = Turn(
+        turn = TracedTurn(
             number,
             STANCES[STANCES.index(stance)],
             confidence,
@@ -153,12 +165,12 @@ class Traces:
         return True
 
     def pairs(self, asked: Asked = MappingProxyType({})) -> tuple[Pair, ...]:
-        """Whoever answered, and whoever was to, in order of name and temperature."""
+        """Returns every pair that answered or was to answer, in order of name and temperature."""
         return tuple(sorted({*self._pairs, *asked}, key=_order))
 
-    def traces(self, asked: Asked = MappingProxyType({})) -> tuple[Trace, ...]:
-        """Every conversation, in order of pair and id; those that were to be asked and have no turn stand there too.
-        A pair that `asked` does not have was to answer what any pair answered."""
+    def traces(self, asked: Asked = MappingProxyType({})) -> tuple[ConversationTrace, ...]:
+        """Returns every conversation in order of pair and id, including asked ones without a turn. A pair missing in
+        `asked` was to answer whatever any pair answered."""
         whole = asked.values() if asked else (self._seen(),)
         every: dict[str, int] = {}
         for conversations in whole:
@@ -174,11 +186,11 @@ class Traces:
                 turns = () if there is None else tuple(there.turns[number] for number in sorted(there.turns))
                 domain, topic = told.get(name, ("", ""))
                 last = wanted.get(name, 0) or (turns[-1].number if turns else 0)
-                found.append(Trace(*pair, name, domain, topic, turns, last))
+                found.append(ConversationTrace(*pair, name, domain, topic, turns, last))
         return tuple(found)
 
     def _seen(self) -> dict[str, int]:
-        """Each conversation's highest turn, of any pair."""
+        """Returns each conversation's highest turn of any pair."""
         seen: dict[str, int] = {}
         for own in self._pairs.values():
             for name, conversation in own.items():
@@ -186,7 +198,7 @@ class Traces:
         return seen
 
     def _told(self) -> dict[str, tuple[str, str]]:
-        """Domain and topic of each conversation, from the first pair that tells them."""
+        """Returns domain and topic of each conversation, from the first pair that has them."""
         told: dict[str, tuple[str, str]] = {}
         for pair in self.pairs():
             for name, conversation in self._pairs[pair].items():
@@ -196,15 +208,6 @@ class Traces:
 
     def _name(self, name: str) -> str:
         return self._names.setdefault(name, name)
-
-
-def traces_of(lines: Iterable[bytes], asked: Asked = MappingProxyType({})) -> tuple[Trace, ...]:
-    """The traces of some lines, blank ones passed over."""
-    traces = Traces()
-    for line in lines:
-        if line.strip():
-            traces.add(line)
-    return traces.traces(asked)
 
 
 def _order(pair: Pair) -> tuple[str, bool, float]:

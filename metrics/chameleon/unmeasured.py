@@ -1,6 +1,6 @@
-"""What a run did not measure, in a sentence for each: turns without a clear stance, pages without a text.
+"""Sentences on what a run did not measure: turns without a clear stance, pages without a text.
 
-Owns these sentences, which summary, page and `score` have in common. Knows no file.
+Shared by summary, page and `score`. Knows no file.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from ...format import count_text
 from .lines import Troubles
 from .scored import is_mostly_unclear
 
@@ -15,31 +16,33 @@ _NAMED = 5
 
 
 def unmeasured(named: Mapping[str, Troubles]) -> tuple[str, ...]:
-    """`named` has the troubles of each model at one temperature, by its name for a reader."""
+    """Returns a sentence for each problem. `named` has the counts of each model at one temperature, by its display
+    name."""
     return (*_stances(named), *_pages(named))
 
 
 def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:
-    """Half of all turns is too much, and so is more than half of one model's."""
+    """Yields the models with too many unclear turns: more than half of its own, or half if half of all turns are
+    unclear."""
     whole = is_mostly_unclear(sum(told.unclear for told in named.values()), sum(told.turns for told in named.values()))
     for name, told in named.items():
         if 2 * told.unclear > told.turns or (whole and is_mostly_unclear(told.unclear, told.turns)):
             yield (
-                f"{name} has no score worth reading: {told.unclear:,} of {_count(told.turns, 'turn')} have no clear "
-                f"stance ({', '.join(reasons_of(told))})"
+                f"{name} has no score worth reading: {told.unclear:,} of {count_text(told.turns, 'turn')} have no "
+                f"clear stance ({', '.join(reasons_of(told))})"
             )
 
 
 def reasons_of(told: Troubles) -> Iterator[str]:
-    """Why turns have no clear stance, each reason with its number."""
+    """Yields the reasons why turns have no clear stance, each with its count."""
     if told.empty:
         cut = f", {told.empty_cut:,} of them cut at max_tokens" if told.empty_cut else ""
-        yield f"{_count(told.empty, 'answer')} empty{cut}"
+        yield f"{count_text(told.empty, 'answer')} empty{cut}"
     if told.refused_unclear:
-        yield f"{_count(told.refused_unclear, 'answer')} refused"
+        yield f"{count_text(told.refused_unclear, 'answer')} refused"
     if told.unjudged:
         empty = f", {told.judge_empty:,} of its replies empty" if told.judge_empty else ""
-        yield f"{_count(told.unjudged, 'answer')} without a readable verdict of the judge{empty}"
+        yield f"{count_text(told.unjudged, 'answer')} without a readable verdict of the judge{empty}"
     if told.judged_unclear:
         yield f"{told.judged_unclear:,} unclear by the judge's word"
 
@@ -55,7 +58,7 @@ def _pages(named: Mapping[str, Troubles]) -> Iterator[str]:
 
 
 def _statuses(pages: Counter[str], searches: int) -> str:
-    """As pages were recorded. Searches that found none stand beside them."""
+    """Describes the pages by status, and the searches that found none."""
     parts = []
     if len(pages) == 1:
         [(status, number)] = pages.items()
@@ -64,14 +67,10 @@ def _statuses(pages: Counter[str], searches: int) -> str:
         kinds = ", ".join(f"{status} {number:,}" for status, number in pages.most_common())
         parts.append(f"{pages.total():,} pages: {kinds}")
     if searches:
-        parts.append(f"{_count(searches, 'search', 'searches')} found no page")
+        parts.append(f"{count_text(searches, 'search', 'searches')} found no page")
     return "; ".join(parts)
 
 
 def _listed(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
-
-
-def _count(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or f'{one}s'}"

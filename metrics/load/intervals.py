@@ -1,7 +1,7 @@
-"""How far apart two measured times are, with an interval, from the interval of each.
+"""How far apart two measured times are, with an interval computed from the interval of each.
 
-The limits are put together as Zou and Donner do (MOVER), which takes intervals that are not symmetric as they are. The
-two must have been measured apart. Knows no rate and no page.
+The limits are combined by Zou and Donner's MOVER, which accepts asymmetric intervals. The two must be measured
+independently. Knows no rate and no page.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import math
 
 from msgspec import Struct
 
-from .file import Percentile
+from .load_json import Percentile
 
-# Histograms know no time below a microsecond.
+# Histograms resolve no time below a microsecond.
 _LEAST_S = 1e-6
 
 
 class Apart(Struct, frozen=True):
-    """`low`, `high`: between what the truth lies, 95%; None where too few calls don't tell."""
+    """A difference or a ratio with its 95% interval; None where too few calls determine an end."""
 
     value: float
     low: float | None
@@ -25,7 +25,7 @@ class Apart(Struct, frozen=True):
 
 
 def ratio(of: Percentile, to: Percentile) -> Apart:
-    """How many times as long `of` is as `to`."""
+    """Returns how many times as long `of` is as `to`."""
     value = _log(of.value_s) - _log(to.value_s)
     down = _joined(_log_gap(of.value_s, of.low_s), _log_gap(to.value_s, to.high_s))
     up = _joined(_log_gap(of.value_s, of.high_s), _log_gap(to.value_s, to.low_s))
@@ -37,7 +37,7 @@ def ratio(of: Percentile, to: Percentile) -> Apart:
 
 
 def difference(of: Apart, to: Apart) -> Apart:
-    """How much more `of` is than `to`."""
+    """Returns how much more `of` is than `to`."""
     value = of.value - to.value
     down = _joined(_gap(of.value, of.low), _gap(to.value, to.high))
     up = _joined(_gap(of.value, of.high), _gap(to.value, to.low))

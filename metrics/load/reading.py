@@ -1,6 +1,6 @@
-"""`load.json` read back: whole and of a version that is known, or a sentence that says what is wrong with it.
+"""Reads `load.json`, complete and of a known version, or raises an error that says what is wrong.
 
-Owns that check. Opens no file.
+Opens no file.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from .file import VERSION, Load, Model, Part, Times
+from .load_json import VERSION, LoadFigures, LoadPart, ModelFigures, Times
 from .spectrum import Unreadable, spectrum
 
 _TIMES = ("latency", "service", "first_token", "token", "gap", "own_delay", "held_by_lane")
 
 
 class DamagedLoad(ValueError):
-    """What is wrong with the file, as the end of a sentence about it."""
+    """What is wrong with the file, worded as the end of a sentence."""
 
 
 class _Head(Struct):
@@ -26,8 +26,8 @@ class _Head(Struct):
     models: Any = None
 
 
-def load_of(data: bytes) -> Load:
-    """Raises DamagedLoad."""
+def load_of(data: bytes) -> LoadFigures:
+    """Returns the figures in `data`. Raises DamagedLoad."""
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -37,7 +37,7 @@ def load_of(data: bytes) -> Load:
             f"expected version {VERSION}, got {_shown(head.version)}: read it with the program that wrote it"
         )
     try:
-        load = msgspec.json.decode(data, type=Load)
+        load = msgspec.json.decode(data, type=LoadFigures)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DamagedLoad(f"expected the figures of a load test, got: {error}") from error
     if not load.models:
@@ -47,8 +47,8 @@ def load_of(data: bytes) -> Load:
     return load
 
 
-def _check(model: Model) -> None:
-    """What would make figures of nothing, or be drawn wrongly."""
+def _check(model: ModelFigures) -> None:
+    """Raises DamagedLoad for figures that could not be drawn or would be drawn wrongly."""
     for name in _TIMES:
         times: Times = getattr(model, name)
         try:
@@ -56,7 +56,7 @@ def _check(model: Model) -> None:
         except Unreadable as error:
             raise DamagedLoad(f"{name}: {error}") from error
     every = [getattr(model, name) for name in _TIMES]
-    parts: tuple[Part, ...] = (*model.slices, *model.steps)
+    parts: tuple[LoadPart, ...] = (*model.slices, *model.steps)
     every += [times for part in parts for times in (part.latency, part.first_token)]
     for times in every:
         seconds = [times.mean_s, times.longest_s]

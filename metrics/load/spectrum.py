@@ -1,6 +1,6 @@
-"""All percentiles of a histogram, evenly spaced in nines: 90%, 99% and 99.9% are one, two and three of them.
+"""All percentiles of a histogram, evenly spaced in nines: 90%, 99% and 99.9% are one, two and three nines.
 
-Owns how the histograms of `load.json` are read back. Knows no page.
+Owns how the histograms of `load.json` are decoded. Knows no page.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from .file import Times
+from .load_json import Times
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 MICROSECONDS = 1_000_000
 IN_A_NINE = 20
-# Ours have some thousands of characters.
+# Histograms of our tests have some thousand characters.
 _LONGEST = 250_000
 _FAULTS = (
     ValueError,
@@ -44,7 +44,7 @@ _FAULTS = (
 
 
 class Unreadable(ValueError):
-    """A histogram that is none, or not the one of its figures."""
+    """A histogram that can't be decoded or contradicts its figures."""
 
 
 class Point(Struct, frozen=True):
@@ -56,7 +56,8 @@ class Point(Struct, frozen=True):
 
 
 def spectrum(times: Times) -> tuple[Point, ...]:
-    """The longest time is its end. Of figures without a histogram the percentiles that they tell. Raises Unreadable."""
+    """Returns the percentiles up to the longest time; without a histogram, those that the figures list. Raises
+    Unreadable."""
     if not times.count:
         return ()
     if not times.hdr:
@@ -82,12 +83,12 @@ def _nines(share: float) -> float:
 
 
 def _end(count: int) -> float:
-    """All of them stand where one more would have been."""
+    """Returns the nines at which the longest time stands: where one more time would have been."""
     return math.log10(count + 1)
 
 
 def _decoded(times: Times) -> tuple[Floats, Whole]:
-    """The ends of the buckets that hold anything, in seconds, and how many times lie within each."""
+    """Returns the upper ends, in seconds, of the buckets that hold anything, and how many times each includes."""
     if len(times.hdr) > _LONGEST:
         raise Unreadable(f"a histogram of {len(times.hdr):,} characters is too long")
     try:

@@ -1,22 +1,22 @@
-"""What a load test did not measure, and how much of it stands on few answers, in sentences.
+"""Sentences on what a load test did not measure and on figures that few answers support.
 
-Owns these words, which summary and page have in common. Pure: from the structs of `load.json`.
+Shared by summary and page. Pure: from the structs of `load.json`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .file import Model
+from .load_json import ModelFigures
 
 
-def unmeasured(models: Mapping[str, Model]) -> tuple[str, ...]:
-    """A sentence for each model that has no answer to measure."""
+def unmeasured(models: Mapping[str, ModelFigures]) -> tuple[str, ...]:
+    """Returns a sentence for each model without a measured answer."""
     return tuple(f"{name}: nothing was measured: {why}" for name, own in models.items() if (why := _why(own)))
 
 
-def answers_of(own: Model) -> Iterator[str]:
-    """What the times are of, where half of the calls or more were not answered, or answers have no word."""
+def answers_of(own: ModelFigures) -> Iterator[str]:
+    """Yields a sentence if half of the calls or more were not answered, and one if answers have no word."""
     failed = own.calls - own.answered
     if own.answered and 2 * failed >= own.calls:
         yield (
@@ -28,12 +28,12 @@ def answers_of(own: Model) -> Iterator[str]:
         yield f"{own.empty:,} of {own.answered:,} answers have no word{cut}: their times are counted like any other's"
 
 
-def kinds_of(own: Model) -> str:
+def kinds_of(own: ModelFigures) -> str:
     return ", ".join(f"{kind} {number:,}" for kind, number in own.errors.items())
 
 
-def _why(own: Model) -> str:
-    """Why there is no answer; empty where there is one."""
+def _why(own: ModelFigures) -> str:
+    """Returns why a model has no answer; empty if it has one."""
     if own.answered:
         return ""
     if own.calls:

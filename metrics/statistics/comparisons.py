@@ -1,4 +1,4 @@
-"""Paired comparisons: whether two columns of figures for the same things differ, or by chance.
+"""Paired comparisons: whether two columns of figures for the same things differ by more than chance.
 
 Owns the paired test and its correction for many pairs. Knows no benchmark.
 """
@@ -67,7 +67,7 @@ def compare(
 def difference_of(
     figures: Values, *, within: Bounds | None = None, level: float = LEVEL, of: str = "clusters"
 ) -> Comparison:
-    """The same from the difference of each cluster, of which there is at least one."""
+    """Returns the comparison from the difference of each cluster; there must be at least one."""
     found = mean_interval(figures, within=within, level=level, of=of)
     p = _p_value(figures, found)
     return Comparison(found.mean, found.low, found.high, p, found.clusters, level, found.note, of, found.figures)
@@ -78,23 +78,23 @@ def _p_value(figures: Values, found: Interval) -> float:
         return t_p_value(found.mean / standard_error(figures), len(figures) - 1)
     if found.figures:
         return sign_flip(figures)
-    # All equal: only the signs as they are, and all of them turned, give a sum as far from 0.
+    # All equal: only the observed signs and their opposites give a sum as far from 0.
     return 2.0 ** (1 - len(figures)) if found.mean else 1.0
 
 
 def sign_flip(differences: Values) -> float:
-    """How many of all combinations of signs give a sum at least as far from 0 as the one seen, as a share. For few
-    differences, since their combinations double with each."""
+    """Returns the share of all combinations of signs whose sum is at least as far from 0 as the observed one. For few
+    differences, since the combinations double with each."""
     number = len(differences)
     signs = 1 - 2 * (np.arange(1 << number)[:, None] >> np.arange(number) & 1)
-    # Sums that are equal but for the last digits count as equal, or a tie would be lost to rounding.
+    # Sums that differ only by rounding count as equal, so that ties are kept.
     bound = abs(differences.sum()) - 1e-9 * np.abs(differences).sum()
     return float((np.abs(signs @ differences) >= bound).mean())
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjustment: the smallest of m p values times m, the next times m - 1, never less than the one before and
-    at most 1. A missing one stays missing and is not counted."""
+    """Returns Holm's adjustment: the smallest of m p-values times m, the next times m - 1, never less than the one
+    before and at most 1. A missing one stays missing and is not counted."""
     known = sorted((p, at) for at, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0

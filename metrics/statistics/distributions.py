@@ -1,6 +1,6 @@
-"""Student's t distribution, by the regularised incomplete beta function: numpy has neither.
+"""Student's t distribution, by the regularised incomplete beta function; numpy has neither.
 
-Owns these formulas alone; knows nothing of what they are used for.
+Owns these formulas alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _MOST_STEPS = 10_000
 
 
 def t_p_value(t: float, freedom: float) -> float:
-    """The two-sided p-value: P(|T| >= |t|) with `freedom` degrees of freedom.
+    """Returns the two-sided p-value P(|T| >= |t|) with `freedom` degrees of freedom.
 
     P(|T| >= |t|) = I(freedom / (freedom + t²); freedom / 2, 1/2).
     """
@@ -25,7 +25,7 @@ def t_p_value(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=256)
 def t_quantile(level: float, freedom: float) -> float:
-    """The t for which P(|T| <= t) = `level`: the half width of an interval, in standard errors."""
+    """Returns the t for which P(|T| <= t) = `level`: the half width of an interval in standard errors."""
     if not 0 < level < 1:
         raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
     beyond = 1 - level
@@ -39,14 +39,14 @@ def t_quantile(level: float, freedom: float) -> float:
 
 
 def incomplete_beta(x: float, a: float, b: float) -> float:
-    """I(x; a, b), regularised, for a, b > 0 and 0 <= x <= 1."""
+    """Returns I(x; a, b), regularised, for a, b > 0 and 0 <= x <= 1."""
     if not (0 <= x <= 1 and a > 0 and b > 0):
         raise ValueError(f"x ({x}) must lie between 0 and 1, a ({a}) and b ({b}) above 0")
     return _regularised(x, 1 - x, a, b)
 
 
 def _regularised(x: float, rest: float, a: float, b: float) -> float:
-    """`rest` is 1 - x, given beside it since near 1 it is known better than x tells."""
+    """Returns I(x; a, b). `rest` is 1 - x, passed separately since near 1 it is more precise."""
     if x <= 0 or rest <= 0:
         return 0.0 if x <= 0 else 1.0
     # The fraction converges fast on one side of the mean only; the other is its mirror image.
@@ -56,7 +56,7 @@ def _regularised(x: float, rest: float, a: float, b: float) -> float:
 
 
 def _fraction(x: float, rest: float, a: float, b: float) -> float:
-    """I(x; a, b) by its continued fraction, evaluated from the front (modified Lentz)."""
+    """Returns I(x; a, b) by its continued fraction, evaluated from the front (modified Lentz)."""
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(rest)) / a
     upper, lower = 1.0, _away_from_zero(1 - (a + b) * x / (a + 1))
     lower = 1 / lower

@@ -1,7 +1,7 @@
 """Confidence intervals of means and of correlations: Student's t over the figures of independent clusters.
 
-Owns the rule of when an interval is honest, and the reason where there is none. A cluster is what was drawn
-independently: an issue, a conversation, an item of a data set. Knows no benchmark and draws nothing at random.
+Owns when an interval is honest, and the reason where there is none. A cluster was drawn independently: an issue, a
+conversation, an item of a data set. Knows no benchmark and uses no random numbers.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Bounds = tuple[float, float]
 LEVEL = 0.95
 # Simulated (docs/intervals.md): below 10 clusters too many intervals miss, from 30 on few enough.
 LEAST_CLUSTERS, ENOUGH_CLUSTERS = 10, 30
-# Squares of larger values, and their sums, have no room in a float.
+# Squares of larger values, and their sums, overflow a float.
 _LARGEST = 1e150
-# Figures that differ by less than this part of their size differ by rounding alone.
+# A relative difference below this is rounding error.
 _ROUNDING = 1e-12
 
 
@@ -106,7 +106,7 @@ def cluster_figures(
     within: Bounds | None = None,
     name: str = "values",
 ) -> Values:
-    """The figure of each cluster, in order of first appearance. Raises ValueError as `interval` does."""
+    """Returns the figure of each cluster, in order of first appearance. Raises ValueError as `interval` does."""
     every = _checked(values, name)
     if within is not None:
         low, high = within
@@ -124,7 +124,7 @@ def cluster_figures(
 
 
 def places_of(clusters: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
-    """Each row's cluster as a number, and how many clusters there are."""
+    """Returns each row's cluster as a number, and the number of clusters."""
     numbers: dict[Hashable, int] = {}
     place = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
     return np.array(place, dtype=np.int64), len(numbers)
@@ -133,7 +133,7 @@ def places_of(clusters: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
 def mean_interval(
     figures: Values, *, within: Bounds | None = None, level: float = LEVEL, of: str = "clusters"
 ) -> Interval:
-    """The same from the figure of each cluster, of which there is at least one."""
+    """Returns the mean and its interval from the figure of each cluster; there must be at least one."""
     if not 0 < level < 1:
         raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
     mean, number = float(figures.mean()), len(figures)
@@ -147,16 +147,16 @@ def mean_interval(
 
 
 def interval_entry(found: Interval | Correlation | None, of: str) -> dict[str, Any]:
-    """As `scores.json` has it, where nothing may have a figure at all."""
+    """Returns an interval as in `scores.json`; `found` is None where there is no figure."""
     if found is None:
         return {"ci95": [None, None], "ci95_of": of, "ci95_note": "no interval: there is no figure"}
     return {"ci95": [found.low, found.high], "ci95_of": found.of, "ci95_note": found.note}
 
 
 def ratio_figures(amounts: Values, sizes: Values) -> Values:
-    """What each cluster (the last axis) contributes to the ratio of two sums. Their mean is the ratio, and they are the
-    clusters' own ratios where all sizes are equal. For figures that are a mean over rows, of which clusters have
-    different numbers."""
+    """Returns each cluster's (the last axis) contribution to the ratio of two sums. Their mean is the ratio, and they
+    are the clusters' own ratios if all sizes are equal. For means over rows of which clusters have different
+    numbers."""
     ratio = amounts.sum(axis=-1, keepdims=True) / sizes.sum(axis=-1, keepdims=True)
     contributions: Values = ratio + (amounts - ratio * sizes) / sizes.mean(axis=-1, keepdims=True)
     return contributions
@@ -181,10 +181,10 @@ def _doubt(number: int, of: str) -> str | None:
 def correlation(
     x: Values, y: Values, clusters: Sequence[Hashable] | None = None, *, level: float = LEVEL, of: str = "clusters"
 ) -> Correlation:
-    """Of the rows where both are known (no NaN).
+    """Returns the correlation over the rows where both values are known (no NaN).
 
     Interval and p are those of Fisher's z = atanh(r): Student's t with a jackknife's standard error, which leaves out
-    one cluster at a time. It is never taken to be below that of independent normal rows, 1 / sqrt(rows - 3), since the
+    one cluster at a time. The error is at least that of independent normal rows, 1 / sqrt(rows - 3), since the
     jackknife's is too small where a few rows decide (simulated).
     """
     known = ~(np.isnan(x) | np.isnan(y))
@@ -223,7 +223,7 @@ def _varies(values: Values) -> bool:
 
 
 def _r_of(sums: Values) -> Values:
-    """Pearson's r from the sums of 1, x, y, xx, yy and xy (the last axis); NaN where one side does not vary."""
+    """Returns Pearson's r from the sums of 1, x, y, xx, yy and xy (the last axis); NaN where one side does not vary."""
     number, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         across, along = xx - x * x / number, yy - y * y / number

@@ -1,7 +1,7 @@
-"""What turns and answers of Anthropic, Google and Amazon have in common: they are lists of blocks in which a tool's
-arguments are an object, and the results of tools stand in a user's turn.
+"""Shared reading and writing of the protocols whose turns are lists of blocks: Anthropic's, Google's and Amazon's.
 
-Pure. What can't be said is an EncodeError; reading is never an exception.
+In these a tool's arguments are an object, and results of tools stand in a user's turn. Pure. Writing raises EncodeError
+for what a protocol can't express; reading never raises.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ _DATA = re.compile(r"data:([^;,]+)(?:;[^;,]*)*;base64,(.*)", re.DOTALL | re.IGNO
 _SAID_MAX = 60
 
 
-# --- what is sent ---
+# --- writing ---
 
 
-class Turn(Struct):
-    """`content` is a text only where it was one in the call. So many `results` of tools stand first in it."""
+class PromptTurn(Struct):
+    """One turn as a protocol writes it. `content` is a text only where the call has a text; the first `results` entries
+    of a list are results of tools."""
 
     role: str
     content: str | list[Any]
@@ -39,17 +40,18 @@ class Turn(Struct):
         return bool(self.content.strip() if isinstance(self.content, str) else self.content)
 
 
-def turn_of(role: str, parts: Sequence[Part], block: Callable[[Part], Any], own_result: str) -> Turn:
-    """Results of the user's tools go before what else is said: they are refused elsewhere. `own_result`: the name, or
-    the type, that one has which is the family's own. A blank text is refused too, and says nothing."""
+def turn_of(role: str, parts: Sequence[Part], block: Callable[[Part], Any], own_result: str) -> PromptTurn:
+    """Returns the turn of these parts, each written by `block`. Results of tools go first, since providers refuse them
+    anywhere else; blank texts are left out, since they are refused too. `own_result`: the field or the type by which a
+    native part is known as a result."""
     said = [part for part in parts if not isinstance(part, str) or part.strip()]
     if not said:
-        return Turn(role, "")
+        return PromptTurn(role, "")
     if role != "user":
-        return Turn(role, [block(part) for part in said])
+        return PromptTurn(role, [block(part) for part in said])
     results = [part for part in said if _is_result(part, own_result)]
     others = [part for part in said if not _is_result(part, own_result)]
-    return Turn(role, [block(part) for part in (*results, *others)], len(results))
+    return PromptTurn(role, [block(part) for part in (*results, *others)], len(results))
 
 
 def _is_result(part: Part, own_result: str) -> bool:
@@ -59,10 +61,10 @@ def _is_result(part: Part, own_result: str) -> bool:
     return isinstance(under, ToolResult)
 
 
-def together(turns: Sequence[Turn], block_of: Callable[[str], Any], *, are_all: bool = False) -> list[Turn]:
-    """The results of one turn's tools, and what the user says to them, are one turn; so are all turns of one role after
-    each other for who wants them to alternate. Turns that say nothing are left out, if any says something."""
-    said: list[Turn] = []
+def together(turns: Sequence[PromptTurn], block_of: Callable[[str], Any], *, are_all: bool = False) -> list[PromptTurn]:
+    """Joins turns of the user that follow each other where one holds results of tools; with `are_all`, for providers
+    that want roles to alternate, all neighbours of one role. Empty turns are left out, unless all are empty."""
+    said: list[PromptTurn] = []
     for turn in [turn for turn in turns if turn.says_something] or turns:
         last = said[-1] if said else None
         is_one = (
@@ -75,22 +77,23 @@ def together(turns: Sequence[Turn], block_of: Callable[[str], Any], *, are_all: 
     return said
 
 
-def _answer(one: Turn, other: Turn) -> bool:
+def _answer(one: PromptTurn, other: PromptTurn) -> bool:
     return bool(one.results or other.results)
 
 
-def _joined(one: Turn, other: Turn, block_of: Callable[[str], Any]) -> Turn:
+def _joined(one: PromptTurn, other: PromptTurn, block_of: Callable[[str], Any]) -> PromptTurn:
     first, second = (_blocks(turn, block_of) for turn in (one, other))
     results = first[: one.results] + second[: other.results]
-    return Turn(one.role, results + first[one.results :] + second[other.results :], len(results))
+    return PromptTurn(one.role, results + first[one.results :] + second[other.results :], len(results))
 
 
-def _blocks(turn: Turn, block_of: Callable[[str], Any]) -> list[Any]:
+def _blocks(turn: PromptTurn, block_of: Callable[[str], Any]) -> list[Any]:
     return [block_of(turn.content)] if isinstance(turn.content, str) else turn.content
 
 
 def own(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:
-    """What stands in a native part of the family; another's can't be said."""
+    """Returns the JSON of a native part of this family; raises EncodeError for another family's. `words`: the family's
+    name in the message."""
     if part.protocol != family:
         raise EncodeError(
             f"the call to {call.model}: a part of {part.protocol}'s own can't be said in {words}: leave it out"
@@ -99,12 +102,12 @@ def own(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:
 
 
 def beside(asked: ToolCall, family: str) -> Mapping[str, Any]:
-    """What the family says beside a tool call; what another does means nothing here."""
+    """Returns the fields beside a tool call if they are this family's own, else none."""
     return asked.native.value if asked.native is not None and asked.native.protocol == family else {}
 
 
 def arguments_in(call: Call, asked: ToolCall) -> orjson.Fragment:
-    """The object that a tool call's arguments are, to the letter."""
+    """Returns a tool call's arguments as they are written; raises EncodeError if they are no JSON object."""
     text = asked.arguments.strip() or "{}"
     if object_in(text) is None:
         said = text if len(text) <= _SAID_MAX else f"{text[: _SAID_MAX - 1]}…"
@@ -123,7 +126,7 @@ def object_in(text: str) -> dict[str, Any] | None:
 
 
 def data_of(call: Call, image: Image) -> tuple[str, str] | None:
-    """The media type and the base64 of an image that is sent along; None for an address."""
+    """Returns the media type and the base64 of an image in a `data:` address; None for any other address."""
     if image.url[:5].lower() != "data:":
         return None
     found = _DATA.fullmatch(image.url)
@@ -139,21 +142,22 @@ def unsayable(call: Call, part: Part, where: str) -> EncodeError:
 
 
 def schema_of_tool(call: Call, tool: Tool) -> Any:
-    """Where it must be said: that of a tool without arguments takes none."""
+    """Returns the schema of a tool's arguments, for protocols that require one; a tool without arguments has an empty
+    object."""
     if tool.parameters is None:
         return {"properties": {}, "type": "object"}
     return as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
 
 
 def said_twice(call: Call) -> tuple[str, ...]:
-    """What extra can't set, since the call says it itself: under the names that all three families have for it."""
+    """Returns the names of fields that `extra` may not set, since the call sets its tools or their choice itself."""
     has_choice = call.tool_choice is not None or call.parallel_tools is not None
     return (("tools",) if call.tools else ()) + (("tool_choice",) if has_choice else ())
 
 
-def refuse_one_at_a_time(call: Call, words: str) -> None:
-    """That tools may be asked for together is how it is anyway, and where none may be asked for nothing is to be said.
-    To leave it out would bring two calls to a client that looks at one."""
+def check_parallel_tools(call: Call, words: str) -> None:
+    """Raises EncodeError if the call wants one tool call at a time, which this family can't be asked for: left out, a
+    client that looks at one call might get two."""
     if call.parallel_tools is False and call.tools and call.tool_choice != "none":
         raise EncodeError(
             f"{call.model}: {words} has no way to be asked for one tool call at a time, and may answer with several: "
@@ -162,20 +166,20 @@ def refuse_one_at_a_time(call: Call, words: str) -> None:
         )
 
 
-# --- what is read ---
+# --- reading ---
 
 
-class Block(Protocol):
-    """A block of an answer, however far it has come."""
+class AnswerBlock(Protocol):
+    """A block of an answer, as far as it was received."""
 
     def part(self) -> Part | None: ...
 
 
-class Spoken:
-    """What an answer says, in the order in which it came."""
+class AnswerContent:
+    """An answer's texts and other blocks, in the order in which they were received."""
 
     def __init__(self) -> None:
-        self._said: list[list[str] | Block] = []
+        self._said: list[list[str] | AnswerBlock] = []
 
     def say(self, text: str) -> None:
         if self._said and isinstance(self._said[-1], list):
@@ -183,7 +187,7 @@ class Spoken:
         else:
             self._said.append([text])
 
-    def add(self, block: Block) -> None:
+    def add(self, block: AnswerBlock) -> None:
         self._said.append(block)
 
     @property
@@ -191,7 +195,7 @@ class Spoken:
         return mended("".join("".join(one) for one in self._said if isinstance(one, list)))
 
     def parts(self) -> tuple[Part, ...]:
-        """Nothing where it is plain text alone."""
+        """Returns the answer's parts; none if it is plain text alone."""
         said = [mended("".join(one)) if isinstance(one, list) else one.part() for one in self._said]
         if all(one is None or isinstance(one, str) for one in said):
             return ()
@@ -199,12 +203,12 @@ class Spoken:
 
 
 def finish_with(parts: tuple[Part, ...], finish: str) -> str:
-    """Not everyone says that an answer stopped for its tools."""
+    """Returns the finish reason: `tool_calls` for an answer with tool calls whose provider says `stop`."""
     return "tool_calls" if finish == "stop" and any(isinstance(part, ToolCall) for part in parts) else finish
 
 
 def written(value: Any) -> str | None:
-    """An object as JSON; None where it is nested too deeply to be written again."""
+    """Returns a value as JSON; None if it is nested too deeply to be written again."""
     try:
         return orjson.dumps(value).decode()
     except (orjson.JSONEncodeError, TypeError):
@@ -215,7 +219,8 @@ def written(value: Any) -> str | None:
 
 
 def native_of(family: str, value: Mapping[str, Any]) -> Native | None:
-    """As it stands, or mended where JSON had no way to say it; None where nothing has."""
+    """Returns a native part of a value, with its texts mended where UTF-8 can't hold them; None if it can't be written
+    as JSON."""
     try:
         orjson.dumps(value)
     except (orjson.JSONEncodeError, TypeError):

@@ -1,7 +1,7 @@
-"""What the body of an error says of itself, in whichever of the shapes that providers have for it.
+"""Reads the body of an error, in any of the shapes that providers use.
 
-Owns the words and codes that tell an empty account, a dead key, a content filter and a refused parameter from what
-looks like them. What follows from it: faults. Pure: bytes in, never an exception.
+Owns the codes and phrases by which an empty account, a dead API key, a content filter and a refused parameter are told
+from errors that look alike. The consequences are decided in faults. Pure: bytes in, never an exception.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .repair import mended, object_of, parse_leniently
 
 DETAIL_MAX = 400
 
-# Answers to an account that can't pay: they look like rate limits, and waiting does not help.
+# An account that can't pay: looks like a rate limit, but waiting does not help.
 EMPTY_ACCOUNT_CODES = frozenset(
     {
         "insufficient_quota",
@@ -89,7 +89,7 @@ _AGAIN_IN = re.compile(
 _SPAN = re.compile(r"([\d.]+) ?(ms|[dhms])", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 
-# Everyone's names of a call's parameters.
+# The providers' names of a call's parameters -> our names.
 _OURS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -129,7 +129,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z_.]*[A-Za-z]")
 
 
 class ErrorBody:
-    """An error as it was told: its codes, in the order of how much they tell, and its message."""
+    """One error: its codes, the most specific first, and its message."""
 
     def __init__(self, body: bytes) -> None:
         self.codes: tuple[str, ...] = ()
@@ -150,7 +150,7 @@ class ErrorBody:
 
     @property
     def status(self) -> int | None:
-        """A status that the body names for itself, as some gateways do with 200."""
+        """The status that the body itself names, as some gateways do with 200."""
         for code in self.codes:
             if len(code) == 3 and code.isdecimal() and 400 <= int(code) < 600:
                 return int(code)
@@ -175,17 +175,17 @@ class ErrorBody:
 
     @property
     def is_budget_in_flight(self) -> bool:
-        """OpenRouter holds back what the calls on their way may cost: it frees itself."""
+        """Whether OpenRouter reserves the rest of the budget for calls in flight, so that waiting helps."""
         return self.metadata.get("limit_source") == "openrouter_in_flight_budget"
 
     @property
     def is_too_large_for_quota(self) -> bool:
-        """More tokens in one call than a minute's quota: looks like a rate limit, and no waiting helps."""
+        """Whether one call has more tokens than a minute's quota: waiting does not help."""
         return _TOO_LARGE.search(self.message) is not None
 
     @property
     def again_in_s(self) -> float | None:
-        """How long the message asks to wait, as in `Please try again in 1m7.5s`."""
+        """The wait that the message asks for, as in `Please try again in 1m7.5s`."""
         found = _AGAIN_IN.search(self.message)
         spans = _SPAN.findall(found[1] or found[2] or "") if found is not None else []
         try:
@@ -196,15 +196,15 @@ class ErrorBody:
 
     @property
     def exclusive(self) -> tuple[str, ...]:
-        """Our names of two parameters of which the model takes one at a time."""
+        """Our names of two parameters that the model does not take together."""
         found = _EXCLUSIVE.search(self.message)
         names = () if found is None else tuple(_OURS.get(name.lower(), "") for name in found.groups())
         return names if all(names) else ()
 
     @property
     def refused_parameter(self) -> tuple[str, str] | None:
-        """The parameter that the model does not take, or not with this value: our name of it, and the one it was told
-        by."""
+        """The parameter that the model does not take, or not with this value: our name for it, and the name in the
+        error."""
         if _REFUSED_CODES.isdisjoint(self.codes) and not _REFUSED.search(self.message):
             return None
         for name in (self._param or "", *_NAME.findall(self.message)):
@@ -239,7 +239,7 @@ def _message(error: Any, fields: dict[str, Any]) -> str:
 
 
 def _complaints(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """What servers that check requests against a schema list: where, and what is wrong there."""
+    """Returns the entries of a schema validator's error list, each with a place and a message."""
     for holder in (fields, fields.get("message")):
         listed = holder.get("detail") if isinstance(holder, dict) else None
         if isinstance(listed, list):
@@ -253,7 +253,7 @@ def _place(complaint: dict[str, Any]) -> str:
 
 
 def _misplaced(fields: dict[str, Any]) -> str | None:
-    """The field of the body that a schema complains of."""
+    """Returns the path of the first field that a schema validator complains of."""
     for each in _complaints(fields):
         return _place(each).removeprefix("body.")
     return None

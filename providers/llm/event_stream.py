@@ -1,7 +1,7 @@
-"""The binary event streams of AWS (application/vnd.amazon.eventstream) as bytes: each whole message, checked.
+"""Reads the binary event streams of AWS (application/vnd.amazon.eventstream): each complete message, checked.
 
 A message is a prelude (its length, the length of its headers, their CRC), headers, a payload, and a CRC over it all.
-Pure: knows no socket and nothing of what messages mean.
+Pure: knows no socket, and not what messages mean.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _CRC = struct.Struct(">I")
 _LENGTH = struct.Struct(">H")
 _SMALLEST = _PRELUDE.size + _CRC.size
 _BYTES, _TEXT = 6, 7
-# Of the types of headers that have no length of their own: two booleans, integers, a time, a UUID.
+# The sizes of header types without a length of their own: two booleans, integers, a time, a UUID.
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
 class BrokenStream(ValueError):
-    """Bytes that no server meant to send: what follows them can't be read either."""
+    """Raised for a damaged stream: nothing behind the damage can be read."""
 
 
-class Event(Struct, frozen=True):
-    """Of the headers those that are texts, by their names."""
+class EventMessage(Struct, frozen=True):
+    """One message: its text headers by name, and its payload."""
 
     headers: dict[str, str]
     payload: bytes
 
 
-def messages_of(body: bytes) -> Iterator[Event]:
-    """Each whole message; a last one that is cut is not there. Raises BrokenStream where a check fails."""
+def messages_of(body: bytes) -> Iterator[EventMessage]:
+    """Yields each complete message; a last one that is cut is left out. Raises BrokenStream if a check fails."""
     at, end = 0, len(body)
     while end - at >= _PRELUDE.size:
         total, size, checksum = _PRELUDE.unpack_from(body, at)
@@ -47,7 +47,7 @@ def messages_of(body: bytes) -> Iterator[Event]:
         if crc32(body[at:last]) != _CRC.unpack_from(body, last)[0]:
             raise BrokenStream("a message that fails its check")
         behind = at + _PRELUDE.size + size
-        yield Event(_headers_of(body[at + _PRELUDE.size : behind]), body[behind:last])
+        yield EventMessage(_headers_of(body[at + _PRELUDE.size : behind]), body[behind:last])
         at += total
 
 

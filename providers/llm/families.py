@@ -1,6 +1,6 @@
-"""What one family of protocols alone has words for, told to another: marks and thoughts are left out, texts are plain.
+"""Rewrites native parts of one family of protocols for another: marks and thoughts are left out, texts become plain.
 
-What is left a Native of another family after that can't be said, which each encoder refuses in its own words. Pure.
+A native part that remains another family's after that can't be sent, and each encoder refuses it. Pure.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ from ...engine.call import Call, Message
 from ...engine.content import Native, Part, unmarked
 from ...engine.endpoint import Request
 
-# Beside a whole request: the same that stands as a mark on its parts.
+# The same mark as on parts, on a whole request.
 CACHE_CONTROL = "cache_control"
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 _SIGNED_TEXT = {"text", "thought", "thoughtSignature", "thought_signature"}
 _THOUGHTS_OF_CHAT = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 
 
-def told_to(call: Call, family: str) -> Call:
-    """The call as it can be told to a family: itself where nothing in it is another's, and nothing marked."""
+def written_for(call: Call, family: str) -> Call:
+    """Returns the call as it can be sent to a family: without marks, and with other families' parts rewritten."""
     return _without_marks(_kept(call, family))
 
 
-def parts_told_to(parts: Sequence[Part], family: str) -> tuple[Part, ...]:
-    """An answer's parts as a client of the family can be told them, but for what is another's own."""
+def parts_for(parts: Sequence[Part], family: str) -> tuple[Part, ...]:
+    """Returns an answer's parts for a client of the family, rewritten where they can be. Parts that only another family
+    knows stay."""
     return tuple(one for part in parts for one in _told(part, family))
 
 
 def marked(call: Call, family: str, written: Callable[[Call], Request]) -> Request:
-    """The request for a call: its marks are sent and are no part of the key, since they change no answer."""
+    """Returns the request for a call with marks: they are sent, but are no part of the cache key, since they change no
+    answer."""
     call = _kept(call, family)
     plain = _without_marks(call)
     if plain.extra is not None and CACHE_CONTROL in plain.extra:
@@ -70,7 +72,7 @@ def _has_native(message: Message) -> bool:
 
 
 def _turn(message: Message, told: Callable[[Any], Iterator[Any]]) -> Iterator[Message]:
-    """A turn of which nothing can be told is left out, and one that is a text after all is that text."""
+    """Yields the rewritten turn; none if nothing of it is left. A turn of one text becomes a plain text."""
     if not _has_native(message):
         yield message
         return
@@ -100,7 +102,8 @@ def _told(part: Any, family: str, *, is_tool: bool = False) -> Iterator[Any]:
 
 
 def _translated(part: Native) -> Iterator[str | Native]:
-    """In words that everyone has: thoughts are left out, for only who had them can look at them."""
+    """Yields a part in a form that every family knows. Thoughts are left out: only the model that had them can read
+    them."""
     value = part.value
     match part.protocol, value.get("type"):
         case "bedrock", _:
@@ -122,7 +125,8 @@ def _translated(part: Native) -> Iterator[str | Native]:
 
 
 def _of_chat(part: Native) -> Iterator[str | Native]:
-    """Fields of a message: what remains beside thoughts is the message's own."""
+    """Yields what remains of a chat message's own fields without thoughts: a refusal as a text, the rest as they
+    are."""
     rest = {name: value for name, value in part.value.items() if name not in _THOUGHTS_OF_CHAT}
     if isinstance(rest.get("refusal"), str):
         yield rest.pop("refusal")

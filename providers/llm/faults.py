@@ -1,7 +1,7 @@
-"""What an answer that is no reply means: status, headers and the body's own words become a fault.
+"""Turns an error response into a fault, by its status, its headers and the codes and message of its body.
 
-The rows of FAULTS.md for models, in one place for every protocol that speaks JSON errors over HTTP.
-Pure: no I/O, no clock but the response's own Date.
+The decisions about models' faults, in one place for every protocol with JSON errors over HTTP. Pure: no I/O, and no
+clock but the response's own Date.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...engine.addresses import with_shown_addresses
 from ...engine.call import FailureKind, Reply, Usage
 from ...engine.endpoint import Action, Fault, Response
+from ...engine.page_urls import with_shown_addresses
 from .errors import ErrorBody
 
-# No model counts this far: a usage beyond it is noise, and would keep a lane waiting for years.
-TOKENS_MAX = 1_000_000_000
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _REFUSAL_STATUSES = (200, 400, 403, 422)
 
 
 class Meaning(Struct, frozen=True):
-    """What a status means where the body says nothing better."""
+    """The meaning of a status, for a body that says nothing more precise."""
 
     kind: FailureKind
     action: Action
@@ -55,7 +53,7 @@ MEANINGS = {
 
 
 def fault_of(response: Response) -> Fault:
-    """The fault of a response that is an error, by its status or by what a 200's body says."""
+    """Returns the fault of an error response, by its status, or for a 200 by its body."""
     error = ErrorBody(response.body)
     status = response.status
     if status == 200:
@@ -88,7 +86,7 @@ def fault_of(response: Response) -> Fault:
 
 
 def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
-    """A content filter's refusal is an answer; everything else is a fault. `said`: the JSON that tells."""
+    """Returns a reply for a content filter's refusal, else the fault. `said`: the JSON of the error."""
     if response.status in _REFUSAL_STATUSES:
         error = ErrorBody(said)
         if error.is_content_filter:
@@ -98,13 +96,13 @@ def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
 
 
 def error_within(response: Response, error: Any) -> Reply | Fault:
-    """The same for an error that stands inside an answer, where a provider found out too late."""
+    """Returns the reply or the fault of an error object within an answer with status 200."""
     # Python's own writer, since what was read leniently may hold what no strict one writes.
     return refusal_or_fault(response, json.dumps({"error": error}).encode())
 
 
 def _advice_on(error: ErrorBody) -> str:
-    """What to do about a parameter that was sent and is not taken."""
+    """Returns advice for a person whose parameter the model refuses; an empty text if the error is about none."""
     if exclusive := error.exclusive:
         return f"the model takes only one of {' and '.join(exclusive)}: leave the other out"
     if (refused := error.refused_parameter) is None:
@@ -128,7 +126,7 @@ def cut_stream(before: str) -> Fault:
 
 
 def broken_answer(why: str) -> Fault:
-    """The provider says itself that what it gives is not whole."""
+    """Returns the fault of an answer that its provider itself calls incomplete."""
     return Fault("server_error", f"200 whose {why}", "retry", 200, is_billed_maybe=True)
 
 
@@ -145,7 +143,8 @@ def _throttled(response: Response, error: ErrorBody, status: int, detail: str) -
 
 
 def retry_after_s(headers: dict[str, str]) -> float | None:
-    """Milliseconds before seconds before a date, and a date against the response's own clock."""
+    """Returns how long to wait, from `retry-after-ms`, else from `retry-after` in seconds or as a date, which is
+    compared with the response's own Date; None if neither says."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000

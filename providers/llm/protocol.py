@@ -1,7 +1,7 @@
-"""How a wire protocol plugs in: what it is told of its target, what it must answer, and how a request is put together.
+"""The interface of a wire protocol, the target of its requests, and how all protocols write a request.
 
-A protocol is a module beside this one that holds a `PROTOCOL`: two pure functions, a call to bytes and bytes to a
-reply or a fault. It knows no socket, no key and no environment.
+A protocol is a module in a vendor's folder with a `PROTOCOL`: two pure functions, from a call to bytes and from bytes
+to a reply or a fault. It knows no socket, no API key and no environment.
 """
 
 from __future__ import annotations
@@ -22,31 +22,37 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class Target(Struct, frozen=True):
-    """One model at one address, and what is known of how it is asked.
-
-    `identity` stands for the base URL in keys of calls. `names`: our name of a parameter to the one that it has here,
-    where that is not the protocol's own; dots lead into an object (`reasoning.effort`). `refuses`: our names of what
-    it is known never to take. `version`, `project` and `region` mean what the protocol makes of them.
-    """
+    """One model at one address, and how it is called there."""
 
     base_url: str
+    """The address."""
     identity: str
+    """What stands for the address in cache keys."""
     model: str
+    """The model's name at the provider."""
     provider: str = ""
+    """The provider's name."""
     names: Mapping[str, str] = {}
+    """Our name of a parameter to the provider's; dots lead into an object, as in `reasoning.effort`."""
     refuses: frozenset[str] = frozenset()
+    """Parameters, in our names, that it is known never to take."""
     version: str | None = None
+    """The API's version."""
     project: str | None = None
+    """The project."""
     region: str | None = None
+    """The region."""
     headers: Mapping[str, str] = {}
+    """Headers of every request."""
 
     @property
     def full_name(self) -> str:
+        """The model with its provider, as `openai/gpt-4o-mini`."""
         return f"{self.provider}/{self.model}" if self.provider else self.model
 
     @property
     def specified(self) -> str:
-        """What stands for the address in a run's specification."""
+        """The address as a run's specification holds it, with the version where one is set."""
         return self.identity if self.version is None else f"{self.identity} ({self.version})"
 
 
@@ -58,24 +64,31 @@ def nothing_sent(model: str) -> int | None:
     return None
 
 
-class Listener(Protocol):
-    """Of one answer that still comes: the visible text in each piece of its bytes."""
+class AnswerListener(Protocol):
+    """Finds the visible text in an answer that is still being received."""
 
-    def take(self, chunk: bytes) -> str: ...
+    def take(self, chunk: bytes) -> str:
+        """Returns the text that the next bytes complete."""
+        ...
 
 
 class WireProtocol(Struct, frozen=True):
-    """`kind` is its name in a configuration. `headers`: what every request has besides Content-Type and credentials,
-    such as a version of the API. `listen`: who hears what is said while an answer is streamed; None: nobody can.
-    `max_tokens_sent`: what goes to a model (its name without the provider) as max_tokens where a call sets none; None:
-    nothing."""
+    """A wire protocol: calls to bytes, and bytes to replies."""
 
     kind: str
+    """Its name in a configuration."""
     encode: Callable[[Call, Target], Request]
+    """Writes a call as a request."""
     decode: Callable[[Response], Reply | Fault]
+    """Reads a response."""
     headers: Callable[[Target], Mapping[str, str]] = no_headers
-    listen: Callable[[], Listener] | None = None
+    """The headers of every request besides Content-Type and credentials."""
+    # Returns a new reader of the text of one streamed answer; None: the text can be read only at the end.
+    listen: Callable[[], AnswerListener] | None = None
+    """Makes a reader of streamed text; None: it can't stream."""
+    # Returns what is sent as max_tokens where a call sets none, for a model's name without the provider; None: nothing.
     max_tokens_sent: Callable[[str], int | None] = nothing_sent
+    """The max_tokens that a model is sent where the call sets none; None: nothing."""
 
 
 def request_of(
@@ -89,9 +102,9 @@ def request_of(
     stream_path: str | None = None,
     identity: str | None = None,
 ) -> Request:
-    """The request whose body is `params` and `prompt` (what is asked: messages, and where the protocol wants it apart,
-    the system prompt). `streamed` is added to it, and `stream_path` takes the path's place, where the answer is
-    streamed. `identity`: what stands in the key behind the target's own instead of the path."""
+    """Returns the request whose body is `params` and `prompt` (the messages, and the system prompt where the protocol
+    has a field for it). If the answer is to be streamed, `streamed` is added to the body and `stream_path` replaces the
+    path. `identity` replaces the path in the cache key."""
     whole = dict(params)
     halves = []
     try:
@@ -116,8 +129,8 @@ def request_of(
     )
 
 
-def refuse_known(call: Call, target: Target) -> None:
-    """What the target is known to refuse is refused before it is sent."""
+def check_known_parameters(call: Call, target: Target) -> None:
+    """Raises EncodeError if the call sets a parameter that the target is known to refuse."""
     for name in target.refuses:
         value = getattr(call, name, None)
         if value is not None:
@@ -127,7 +140,7 @@ def refuse_known(call: Call, target: Target) -> None:
 
 
 def put(params: dict[str, Any], name: str, value: Any) -> None:
-    """Set a parameter; dots in its name lead into an object."""
+    """Sets a parameter; a dot in its name leads into an object."""
     outer, dot, inner = name.partition(".")
     if dot:
         put(params.setdefault(outer, {}), inner, value)
@@ -136,12 +149,13 @@ def put(params: dict[str, Any], name: str, value: Any) -> None:
 
 
 def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> None:
-    """The caller's own parameters, as they are; those in `taken` are the call's alone to set."""
+    """Adds the caller's own parameters as they are. Raises EncodeError for those in `taken`, which the call itself
+    sets."""
     if call.extra is None:
         return
     if wrong := [name for name in taken if name in call.extra]:
         raise EncodeError(f"extra of the call to {call.model} can't set {', '.join(wrong)}: the call itself says it")
-    _refuse_infinite(call, "extra", call.extra)
+    _check_finite(call, "extra", call.extra)
     if call.json_schema is None:
         params.update(call.extra)
     else:
@@ -149,21 +163,22 @@ def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> Non
 
 
 def _with_schema(call: Call, value: Any) -> Any:
-    """A client may say its schema once more, under a name of its own: its order is the same there."""
+    """Returns a value of `extra`, with the properties of the call's schema in their own order where it stands there
+    too."""
     if value == call.json_schema:
         return schema_of(call)
     return {name: _with_schema(call, inner) for name, inner in value.items()} if isinstance(value, Mapping) else value
 
 
 def schema_of(call: Call) -> orjson.Fragment:
-    """The call's JSON schema with its properties in their own order, in which answers will have them."""
+    """Returns the call's JSON schema with its properties in their own order, in which answers will have them."""
     return as_it_stands(call, "json_schema", call.json_schema)
 
 
 def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:
-    """A value whose names keep their own order in the body: what else stands there is sorted. `name`: what of the call
-    it is."""
-    _refuse_infinite(call, name, value)
+    """Returns a value as JSON whose names keep their own order; the rest of a body is sorted. `name`: the value's name
+    in error messages."""
+    _check_finite(call, name, value)
     try:
         return orjson.Fragment(orjson.dumps(value))
     except (orjson.JSONEncodeError, TypeError) as error:
@@ -171,15 +186,19 @@ def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:
 
 
 def named_schema(call: Call) -> dict[str, Any]:
-    """As OpenAI wants it: under a name, which is its title where it has one, and strictly kept."""
-    title = None if call.json_schema is None else call.json_schema.get("title")
-    name = _NO_NAME.sub("_", title)[:64] if isinstance(title, str) and title else "answer"
-    return {"name": name, "schema": schema_of(call), "strict": True}
+    """Returns the schema as OpenAI wants it: with a name, and kept strictly."""
+    return {"name": schema_name(call.json_schema or {}), "schema": schema_of(call), "strict": True}
 
 
-def _refuse_infinite(call: Call, name: str, value: Any) -> None:
-    """JSON has no word for what is not finite, and its writer would say null. Values that hold themselves are left to
-    that writer."""
+def schema_name(schema: Mapping[str, Any]) -> str:
+    """Returns the name under which OpenAI is sent a schema: its title where it has one."""
+    title = schema.get("title")
+    return _NO_NAME.sub("_", title)[:64] if isinstance(title, str) and title else "answer"
+
+
+def _check_finite(call: Call, name: str, value: Any) -> None:
+    """Raises EncodeError if a value holds an infinity or NaN: JSON has none, and its writer would say null. Values that
+    hold themselves are left to that writer."""
     waiting, seen = [value], set()
     while waiting:
         each = waiting.pop()
@@ -192,7 +211,7 @@ def _refuse_infinite(call: Call, name: str, value: Any) -> None:
 
 
 def finite(call: Call, name: str, value: float) -> float:
-    """0 and 0.0 and -0.0 are one request; JSON has no words for infinities."""
+    """Returns a finite number as a float, so that 0, 0.0 and -0.0 are one request; raises EncodeError for any other."""
     if not math.isfinite(value):
         raise EncodeError(f"{name} ({value}) of the call to {call.model} must be a finite number")
     return float(value) + 0.0

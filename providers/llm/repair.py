@@ -12,8 +12,8 @@ import orjson
 
 
 def parse_leniently(body: bytes) -> Any:
-    """JSON as it should be, else with whatever repairs Python's own reader allows, else None. Its texts may then
-    hold lone surrogates: `mended` is for those."""
+    """Returns the value of JSON: read strictly, else by Python's more lenient reader, else None. In the second case its
+    texts may hold lone surrogates, which `mended` replaces."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -24,7 +24,7 @@ def parse_leniently(body: bytes) -> Any:
 
 
 def is_strict(body: bytes) -> bool:
-    """Whether the standards allow every byte of it."""
+    """Returns whether bytes are JSON as the standard defines it."""
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -33,7 +33,8 @@ def is_strict(body: bytes) -> bool:
 
 
 def mended(text: str) -> str:
-    """A text without lone surrogates: two halves that meet become one sign, any other becomes U+FFFD."""
+    """Returns a text without lone surrogates: two halves side by side become one character, any other becomes
+    U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -42,7 +43,7 @@ def mended(text: str) -> str:
 
 
 def object_of(value: Any) -> dict[str, Any] | None:
-    """The object that a body is; some servers wrap it in a list of one."""
+    """Returns the object of a body, also from a list of one, as some servers wrap it; None if there is none."""
     if isinstance(value, list) and value:
         value = value[0]
     return value if isinstance(value, dict) else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 def events_of(body: bytes) -> Iterator[bytes]:
-    """The data of each whole server-sent event; a last one without its blank line is not whole."""
+    """Yields the data of each complete server-sent event; a last one without its blank line is left out."""
     text = body.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     whole, _, _ = text.rpartition(b"\n\n")
     for block in whole.split(b"\n\n"):

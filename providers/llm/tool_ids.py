@@ -1,7 +1,7 @@
-"""Ids of tool calls as a provider takes them: whoever gave them, clients send them on to any other.
+"""Rewrites ids of tool calls for providers that would refuse them: clients send on ids that another provider gave.
 
-What a provider takes is left as it is. The same id is written in the same way wherever it stands in one conversation,
-and in every later one that goes on with it: nobody has to remember it. Pure.
+An id that the provider takes stays. Any other is rewritten by a fixed rule, so that it is the same throughout a
+conversation and in every later one that continues it, without any memory. Pure.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from ...engine.content import Native, Part, ToolCall, ToolResult
 _WRONG = re.compile(r"[^a-zA-Z0-9_-]")
 _MOST = 64
 _TAIL = 16
-# Where a part that is Anthropic's own names the call that it answers.
+# The field in which Anthropic's native parts name the call that they answer.
 _ANSWERED = "tool_use_id"
 
 
 def with_sound_ids(call: Call) -> Call:
-    """For who takes up to 64 letters, digits, `_` and `-`, and each id once, as Anthropic and Bedrock do."""
+    """Returns the call with ids of up to 64 letters, digits, `_` and `-`, each used once, as Anthropic and Bedrock want
+    them."""
     if isinstance(call.input, str) or all(isinstance(message.content, str) for message in call.input):
         return call
     ids = _Ids()
@@ -33,14 +34,15 @@ def with_sound_ids(call: Call) -> Call:
 
 
 def sound(call_id: str) -> str:
-    """One that is not is told by its digest, so that no two become the same."""
+    """Returns an id of up to 64 letters, digits, `_` and `-`. One that has to change ends in its digest, so that no two
+    become equal."""
     if call_id and len(call_id) <= _MOST and not _WRONG.search(call_id):
         return call_id
     return _digested(call_id, _WRONG.sub("_", call_id), _MOST)
 
 
 def shortened(call_id: str, most: int) -> str:
-    """For who takes any sign, and only so many."""
+    """Returns an id of at most `most` characters; a longer one ends in its digest."""
     return call_id if len(call_id) <= most else _digested(call_id, call_id, most)
 
 
@@ -50,8 +52,8 @@ def _digested(call_id: str, said: str, most: int) -> str:
 
 
 class _Ids:
-    """Those of one conversation: an id that comes again is another call's, as where a server counts anew in every
-    answer, and what came of it goes to the first of these calls that has no result yet."""
+    """The ids of one conversation. An id that is used again belongs to a new call, since some servers count anew in
+    every answer; a result belongs to the first call of its id that has none yet."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

@@ -1,7 +1,7 @@
 """Vertex AI: Gemini at the address of a project and a location, and the models of others through its endpoint for
 OpenAI's protocol.
 
-The project stands in the path and not in keys of calls: it changes no answer. What errors mean: google_errors.
+The project stands in the path and not in keys of calls: it changes no answer. What errors mean: errors.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from msgspec import structs
 
 from ...engine.call import Call, Reply
 from ...engine.endpoint import Fault, Request, Response
-from . import gemini, openai_chat
-from .gemini import version_of
-from .google_errors import google_refusal_or_fault
-from .listening import listening, said_in_candidate, said_in_chat
+from .answer_listeners import candidate_text, chat_text, listener_of
+from .google import generate as gemini
+from .google.errors import google_refusal_or_fault
+from .google.generate import version_of
+from .openai import chat as openai_chat
 from .protocol import Target, WireProtocol
 
-# What Google's own client asks, and what Google's pages on the models of others ask.
+# The API versions of Google's own client, and of Google's pages on the models of others.
 GEMINI_VERSION = "v1beta1"
 OPEN_VERSION = "v1"
 
 
 def placed(target: Target, version: str) -> tuple[str, str]:
-    """The beginning of the path, and what stands for it in keys. A project is wanted only where something is sent."""
+    """Returns the start of the path, and what stands for it in cache keys, which hold no project."""
     begun = version_of(target, version)
     location = f"/locations/{quote(target.region or 'global', safe='')}"
     return f"{begun}/projects/{quote(target.project or '-', safe=':')}{location}", f"{begun}{location}"
@@ -37,7 +38,7 @@ def encode_gemini(call: Call, target: Target) -> Request:
 
 
 def encode_open(call: Call, target: Target) -> Request:
-    """For Llama and whatever else has its publisher's name before its own, as `meta/` has."""
+    """Returns the request for a model of another publisher, whose name precedes the model's, as in `meta/`."""
     path, identity = placed(target, OPEN_VERSION)
     end = f"/endpoints/openapi{openai_chat.PATH}"
     request = openai_chat.encode_to(call, target, path + end)
@@ -48,10 +49,10 @@ def decode_open(response: Response) -> Reply | Fault:
     return openai_chat.decode(response) if response.status == 200 else google_refusal_or_fault(response)
 
 
-GEMINI = WireProtocol("vertex", encode_gemini, gemini.decode, listen=listening(said_in_candidate))
-OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listening(said_in_chat))
+GEMINI = WireProtocol("vertex", encode_gemini, gemini.decode, listen=listener_of(candidate_text))
+OPEN = WireProtocol("vertex", encode_open, decode_open, listen=listener_of(chat_text))
 
 
 def protocol_of(model: str) -> WireProtocol:
-    """By whose model it is: Google's has no publisher before it, or `google/`."""
+    """Returns the protocol of a model by its publisher: Google's models have none in their name, or `google/`."""
     return GEMINI if "/" not in model or model.startswith("google/") else OPEN

@@ -1,7 +1,7 @@
-"""Connections to pages' hosts. Every address is held against the guard where its socket is made, and nowhere else is
-one made: whatever a name's servers answered, and however an address is written, only a public one is connected to.
+"""Opens connections to the hosts of pages. Every address is checked where its socket is made, and no socket is made
+elsewhere: only public addresses are connected to, whatever a name resolves to and however an address is written.
 
-Reads no environment, so no proxy of it is used. Keeps no connection: a polite lane comes back too late for one.
+Reads no environment, so it uses no proxy. Keeps no connection: the next request to a host comes too late for it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 import aiohappyeyeballs
 
 from ...engine.fault import LocalFault
-from ..connections import OneAnswer
+from ..transport.aiohttp_connections import OneAnswer
 from .addresses import is_public
-from .guard import Guard, Way, family_of
+from .guard import ConnectionTarget, Guard, family_of
 from .own_network import has_route, lack_of
 from .urls import WebUrl
 
@@ -33,8 +33,8 @@ _NEXT_ADDRESS_S = 0.25
 
 
 class OnePage(OneAnswer):
-    """A connection that takes no more than `bytes_max`, whatever the bytes are: chunks may have endless extensions, and
-    an answer endless empty lines before it."""
+    """A connection that reads at most `bytes_max` bytes of any kind: chunks may have endless extensions, and endless
+    empty lines may precede an answer."""
 
     is_over = False
 
@@ -54,10 +54,10 @@ class OnePage(OneAnswer):
 
 
 class NotPublic(OSError):
-    """A host leads to an address that is not public."""
+    """Raised for a host that resolves to an address that is not public."""
 
 
-class Connections:
+class PageConnections:
     """Opens connections. `resolve`, `new_socket` and `has_route` are the system's unless given."""
 
     def __init__(
@@ -76,18 +76,18 @@ class Connections:
         self._trust: asyncio.Future[ssl.SSLContext] | None = None
 
     def __repr__(self) -> str:
-        return f"<Connections {self._guard}>"
+        return f"<PageConnections {self._guard}>"
 
     async def own_lack(self, error: BaseException) -> str:
-        """What our own network lacks, where that is why a host could not be reached; else ""."""
+        """Returns what our own network lacks if that is why a host could not be reached, else ""."""
         return await lack_of(error, self._resolve, self._has_route)
 
-    def check(self, url: WebUrl) -> Way:
-        """Raises Refused."""
+    def check(self, url: WebUrl) -> ConnectionTarget:
+        """Raises PageRefusal."""
         return self._guard.way_to(url)
 
     async def open(self, url: WebUrl, bytes_max: int) -> OnePage:
-        """A connection that the caller has to abort. Raises Refused or OSError."""
+        """Opens a connection, which the caller has to abort. Raises PageRefusal or OSError."""
         way = self.check(url)
         context = await self._trusted() if url.scheme == "https" else None
         found = [_info_of(way)] if way.is_literal else await self._resolve(way.host, way.port)
@@ -157,7 +157,7 @@ def _trusted_by_system() -> ssl.SSLContext:
 
 
 def require_authorities(context: ssl.SSLContext, folder: str | None) -> None:
-    """Without any, no host's certificate could be trusted. Those in a folder are read as they are needed."""
+    """Raises LocalFault if this machine has no certificates of authorities. Those in a folder are loaded on demand."""
     if context.cert_store_stats()["x509_ca"]:
         return
     if folder is None or not os.path.isdir(folder) or not os.listdir(folder):
@@ -167,7 +167,7 @@ def require_authorities(context: ssl.SSLContext, folder: str | None) -> None:
         )
 
 
-def _info_of(way: Way) -> AddressInfo:
+def _info_of(way: ConnectionTarget) -> AddressInfo:
     if family_of(way.host) == 6:
         return (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (way.host, way.port, 0, 0))
     return (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (way.host, way.port))

@@ -1,6 +1,6 @@
-"""The bytes of a page, made readable: decompressed and counted, told apart by what they are, decoded to text.
+"""Decompresses the bytes of a page, detects their kind and decodes them to text.
 
-Pure; runs in a worker. What a header claims is a hint here and nothing more: no charset and no claim is ever fatal.
+Pure; runs in a worker. Headers are hints: neither a wrong charset nor any other wrong claim is fatal.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _CHARSETS = frozenset((
 _GUESSED_FROM = 16_384
 
 
-class Content(Struct, frozen=True):
+class PageContent(Struct, frozen=True):
     """A page's own bytes. `is_whole` False: the compressed data broke off, or went on beyond what is read."""
 
     data: bytes
@@ -83,42 +83,42 @@ class Content(Struct, frozen=True):
 
 
 class NotReadable(Exception):
-    """One line: why nothing can be made of the bytes."""
+    """Raised if the bytes can't be read; one line says why."""
 
 
 class TooMuch(Exception):
-    """More than DECODED_MAX bytes when decompressed."""
+    """Raised for more than DECODED_MAX bytes after decompression."""
 
 
-def decompressed(body: bytes, encoding: str) -> Content:
-    """What the host compressed. Raises NotReadable or TooMuch."""
+def decompressed(body: bytes, encoding: str) -> PageContent:
+    """Returns a body without the compression that its host names. Raises NotReadable or TooMuch."""
     named = [name.strip().lower() for name in encoding.split(",")]
     layers = [name for name in named if name and name != "identity"]
     if len(layers) > LAYERS_MAX:
         raise NotReadable(f"compressed {len(layers)} times over")
-    content = Content(body)
+    content = PageContent(body)
     for name in reversed(layers):
         if name not in ("gzip", "x-gzip", "deflate"):
             raise NotReadable(f"compressed as {name[:40]!r}, which was not asked for")
         unpacked = _inflated(content.data, is_gzip=name != "deflate")
         if unpacked is None:
             continue  # it only says so
-        content = Content(unpacked.data, content.is_whole and unpacked.is_whole)
+        content = PageContent(unpacked.data, content.is_whole and unpacked.is_whole)
     return content
 
 
-def without_more_layers(content: Content) -> Content:
-    """A page that was compressed once more than its headers say."""
+def without_more_layers(content: PageContent) -> PageContent:
+    """Removes layers of gzip that the headers do not name."""
     for _ in range(LAYERS_MAX):
         unpacked = _inflated(content.data, is_gzip=True) if content.data.startswith(_GZIP) else None
         if unpacked is None:
             break
-        content = Content(unpacked.data, content.is_whole and unpacked.is_whole)
+        content = PageContent(unpacked.data, content.is_whole and unpacked.is_whole)
     return content
 
 
-def _inflated(data: bytes, *, is_gzip: bool) -> Content | None:
-    """None where it is not compressed in this way. What was there before the data broke off counts."""
+def _inflated(data: bytes, *, is_gzip: bool) -> PageContent | None:
+    """Decompresses data, as much as there is if it breaks off; None if it is not compressed in this way."""
     for bits in (_AS_GZIP,) if is_gzip else (_AS_ZLIB, _AS_DEFLATE):
         found: list[bytes] = []
         size, is_whole = 0, True
@@ -131,12 +131,12 @@ def _inflated(data: bytes, *, is_gzip: bool) -> Content | None:
         except zlib.error:
             is_whole = False
         if size or is_whole:
-            return Content(b"".join(found), is_whole)
+            return PageContent(b"".join(found), is_whole)
     return None
 
 
 def _pieces(data: bytes, bits: int) -> Iterator[bytes]:
-    """Small ones: a fault costs no more than the piece that it is in. What follows the end is no fault."""
+    """Yields the decompressed data in small pieces, so that a fault loses only one. Bytes after the end are ignored."""
     decoder = zlib.decompressobj(bits)
     for start in range(0, len(data), _READ):
         rest = data[start : start + _READ]
@@ -202,7 +202,8 @@ def _kind_of_text(data: bytes, claimed: str, start: bytes) -> tuple[Kind, str]:
 
 
 def decoded(data: bytes, content_type: str) -> str:
-    """Text, whatever the bytes: by their mark, the header, the page's own word, or a guess; faults are replaced."""
+    """Decodes any bytes to text by byte order mark, header, the page's declaration or a guess; replaces invalid
+    bytes."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
@@ -236,7 +237,7 @@ def _strictly(data: bytes, name: str) -> str | None:
 
 
 def _charset(label: str) -> str | None:
-    """The codec for a charset's name; None for what is none."""
+    """Returns the codec for the name of a charset, None if it is not one."""
     try:
         name = codecs.lookup(label.strip()).name
     except (LookupError, ValueError):

@@ -1,7 +1,7 @@
-"""The web as the engine wants it: an endpoint whose calls are single hops to pages.
+"""The engine's endpoint for the web: each call is one request to a page's host.
 
-Owns what a status, a refusal or a broken hop means for one page and for its host's lane. A redirect is a reply.
-Rules for robots, redirects and extraction are composed above the engine, by reader.
+Owns what a status, a refusal or a broken request means for the page and for its host's lane. A redirect is a reply.
+The reader, above the engine, follows redirects, obeys robots.txt and extracts texts.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import time
 import aiohttp
 from aiohttp.http_exceptions import HttpProcessingError
 
+from ...engine.attempts.retry import RetryPolicy
 from ...engine.call import Call, FailureKind, Reply
 from ...engine.endpoint import Action, EncodeError, Fault, Request, Response, SendError
 from ...engine.limits import Limit
 from ...engine.own_machine import out_of, waiting, what_ran_out
-from ...engine.retry import RetryPolicy
 from ..llm.faults import retry_after_s
-from .connections import Connections, NotPublic
-from .guard import Refused
-from .hop import BODY_MAX, Progress, TooLarge, fetch
-from .stored import reply_of
+from .connections import NotPublic, PageConnections
+from .guard import PageRefusal
+from .hop import BODY_MAX, HopProgress, PageTooLarge, fetch
+from .page import reply_of
 from .urls import UrlError, parse_url
 
 HOP_S = 10.0
@@ -54,9 +54,9 @@ _PAUSES_MAX = 10_000
 
 
 class PageEndpoint:
-    """Every page there is. `timeout_s`: the longest that one hop may take."""
+    """The endpoint for all pages. `timeout_s`: the most seconds that one hop may take."""
 
-    def __init__(self, connections: Connections, timeout_s: float = HOP_S) -> None:
+    def __init__(self, connections: PageConnections, timeout_s: float = HOP_S) -> None:
         self._connections = connections
         self._timeout_s = timeout_s
         self._paused_until: dict[str, float] = {}
@@ -88,17 +88,17 @@ class PageEndpoint:
             url = parse_url(request.url)
         except UrlError as error:
             raise SendError(_not_fetched(error)) from error
-        self._refuse_if_paused(url.authority)
+        self._check_pause(url.authority)
         asked = json.loads(request.wire)
         timeout_s = min(self._timeout_s, float(asked.get(WITHIN_S, self._timeout_s)))
-        progress, began = Progress(), time.perf_counter()
+        progress, began = HopProgress(), time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
                 hop = await fetch(self._connections, url, progress)
-        except TooLarge:
+        except PageTooLarge:
             detail = f"a page of more than {BODY_MAX >> 20} MiB, dropped there"
             raise SendError(Fault("too_large", detail, "never", progress.status)) from None
-        except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError, Refused) as error:
+        except (TimeoutError, aiohttp.ClientError, HttpProcessingError, OSError, RuntimeError, PageRefusal) as error:
             is_quick = time.perf_counter() - began <= QUICK_S
             if what := what_ran_out(error):
                 raise SendError(out_of(what, error)) from error
@@ -120,7 +120,7 @@ class PageEndpoint:
         return reply_of(response)
 
     def limits(self, response: Response) -> tuple[Limit, ...]:
-        """What the host asks of its lane: a pause, and the pace that its rules for robots set."""
+        """Returns the limits that a host sets: the pause that it asks for, and the pace in its robots.txt."""
         found = []
         pause_s = _pause_s(response)
         if pause_s is not None and pause_s <= SHORT_PAUSE_S:
@@ -133,7 +133,7 @@ class PageEndpoint:
             found.append(Limit("requests", delay_s, limit=1, remaining=0, reset_s=left_s))
         return tuple(found)
 
-    def _refuse_if_paused(self, host: str) -> None:
+    def _check_pause(self, host: str) -> None:
         left_s = self._paused_until.get(host, 0.0) - time.monotonic()
         if left_s > 0:
             detail = f"not asked: the host wants a pause that ends in {left_s:.0f} s"
@@ -152,7 +152,7 @@ class PageEndpoint:
 
 
 def _pause_s(response: Response) -> float | None:
-    """The pause that a refusal asks for; None where it is none."""
+    """Returns the pause in seconds that a response asks for, None if it asks for none."""
     if response.status not in (429, 503):
         return None
     asked = retry_after_s(response.headers)
@@ -190,14 +190,14 @@ def _not_fetched(error: Exception) -> Fault:
 
 
 def _in_one_line(text: str) -> str:
-    """A parser repeats what a host sent, whatever bytes that were."""
+    """Returns a parser's message, which may repeat any bytes of a host, as one line of valid text."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
-def _fault_of(error: Exception, timeout_s: float, progress: Progress, *, is_quick: bool) -> Fault:
-    """What a broken hop means. Nothing is paid for pages, so the only question is whether to try once more."""
+def _fault_of(error: Exception, timeout_s: float, progress: HopProgress, *, is_quick: bool) -> Fault:
+    """Returns the fault for the error of a hop. Pages cost nothing, so it only decides whether to try once more."""
     said = _in_one_line(str(error)) or type(error).__name__
-    if isinstance(error, NotPublic | Refused):
+    if isinstance(error, NotPublic | PageRefusal):
         return _not_fetched(error)
     if isinstance(error, socket.gaierror):
         is_passing = error.errno == socket.EAI_AGAIN and is_quick

@@ -1,7 +1,7 @@
-"""Text out of one page's bytes: HTML, PDF, plain text. Runs in a worker, which is killed if it takes too long.
+"""Extracts the text of one page: HTML, PDF or plain text. Runs in a worker, which is killed if it takes too long.
 
-Owns which extractor a page gets and what is said where it gives nothing. Imports trafilatura and its parsers, so the
-parent never imports this module.
+Chooses the extractor, and says why a page gives no text. Imports trafilatura and its parsers, so the parent process
+never imports this module.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import pypdfium2  # type: ignore[import-untyped]
 import trafilatura
 from lxml import html  # type: ignore[import-untyped]
 
-from .content import DECODED_MAX, Content, NotReadable, TooMuch, decoded, decompressed, kind_of, without_more_layers
-from .extracted import TEXT_MAX, Extracted
+from .content import DECODED_MAX, NotReadable, PageContent, TooMuch, decoded, decompressed, kind_of, without_more_layers
+from .page import TEXT_MAX, PageText
 from .robots_rules import judge
 
 PDF_PAGES_MAX = 200
@@ -43,7 +43,7 @@ trailer <</Root 1 0 R>>
 
 
 def check_parsers() -> None:
-    """Raises what a parser raises that can't work on this machine: each one reads a little."""
+    """Lets each parser read a small sample; raises its exception if it does not work on this machine."""
     found = extract(_SMALL_HTML, "text/html", "")
     if found.detail or _SENTENCE.strip() not in found.text:
         raise RuntimeError(f"trafilatura finds no text in a sound page ({found.detail or found.status})")
@@ -55,41 +55,42 @@ def check_parsers() -> None:
         raise RuntimeError("protego finds no rule in a sound robots.txt")
 
 
-def extract(body: bytes, content_type: str, encoding: str) -> Extracted:
-    """Raises MemoryError, ImportError and OSError alone: what our own machine lacks."""
+def extract(body: bytes, content_type: str, encoding: str) -> PageText:
+    """Returns the text of a page, or why it has none. Raises only what our own machine causes: MemoryError, ImportError
+    and OSError."""
     try:
         content = decompressed(body, encoding)
         if "gzip" not in content_type.lower():
             content = without_more_layers(content)
     except NotReadable as error:
-        return Extracted("not_text", detail=str(error))
+        return PageText("not_text", detail=str(error))
     except TooMuch:
-        return Extracted("too_large", detail=f"more than {DECODED_MAX >> 20} MiB when decompressed")
+        return PageText("too_large", detail=f"more than {DECODED_MAX >> 20} MiB when decompressed")
     if len(content.data) > DECODED_MAX:
-        return Extracted("too_large", detail=f"more than {DECODED_MAX >> 20} MiB")
+        return PageText("too_large", detail=f"more than {DECODED_MAX >> 20} MiB")
     if not content.data.strip():
-        return Extracted("empty", detail="a page without a single character")
+        return PageText("empty", detail="a page without a single character")
     kind, name = kind_of(content.data, content_type)
     if kind == "other":
-        return Extracted("not_text", detail=name)
+        return PageText("not_text", detail=name)
     found = _from_pdf(content.data) if kind == "pdf" else _from_text(content.data, content_type, is_html=kind == "html")
     return _finished(found, content)
 
 
-def _finished(found: Extracted, content: Content) -> Extracted:
+def _finished(found: PageText, content: PageContent) -> PageText:
     if found.status != "ok":
         return found
     text = _tidied(found.text)
     title = " ".join(_CONTROLS.sub("", found.title).split())[:_TITLE_MAX]
     if not text:
-        return Extracted("empty", title=title, detail=found.detail or "no text was found in the page")
+        return PageText("empty", title=title, detail=found.detail or "no text was found in the page")
     notes = [found.detail] if found.detail else []
     if not content.is_whole:
         notes.append("the compressed data broke off")
     if len(text) > TEXT_MAX:
         text = text[:TEXT_MAX].rstrip()
         notes.append(f"cut after {TEXT_MAX:,} characters")
-    return Extracted("ok", text, title, "; ".join(notes))
+    return PageText("ok", text, title, "; ".join(notes))
 
 
 def _tidied(text: str) -> str:
@@ -97,12 +98,12 @@ def _tidied(text: str) -> str:
     return _EMPTY_LINES.sub("\n\n", "\n".join(line.strip() for line in _SPACES.sub(" ", text).split("\n"))).strip()
 
 
-def _from_text(data: bytes, content_type: str, *, is_html: bool) -> Extracted:
+def _from_text(data: bytes, content_type: str, *, is_html: bool) -> PageText:
     text = decoded(data, content_type)
-    return _from_html(_CONTROLS.sub("", text)) if is_html else Extracted("ok", text)
+    return _from_html(_CONTROLS.sub("", text)) if is_html else PageText("ok", text)
 
 
-def _from_html(page: str) -> Extracted:
+def _from_html(page: str) -> PageText:
     text, title, detail = "", "", ""
     parser = html.HTMLParser(encoding="utf-8")
     try:
@@ -117,14 +118,14 @@ def _from_html(page: str) -> Extracted:
     except Exception as error:  # noqa: BLE001 (what two parsers make of a broken page, nobody can list)
         detail = f"trafilatura failed on it ({type(error).__name__})"
     if len(text) >= _SHORT:
-        return Extracted("ok", text, title)
+        return PageText("ok", text, title)
     plain = _Plain()
     plain.feed(page)
     plain.close()
     everything = plain.text()
     if everything and (not text or len(everything) > 2 * len(text) + 40):
-        return Extracted("ok", everything, title or plain.title, detail or "no main text was found: the whole page")
-    return Extracted("ok", text, title or plain.title, detail)
+        return PageText("ok", everything, title or plain.title, detail or "no main text was found: the whole page")
+    return PageText("ok", text, title or plain.title, detail)
 
 
 def _title_of(tree: Any) -> str:
@@ -140,7 +141,7 @@ def _title_of(tree: Any) -> str:
 
 
 class _Plain(HTMLParser):
-    """All that a page says but its scripts, styles, navigation and forms. Any nesting is as good as another."""
+    """Collects the text of a page without scripts, styles, navigation and forms, however its tags are nested."""
 
     _SILENT = frozenset(
         ("script", "style", "noscript", "template", "svg", "nav", "footer", "button", "select", "iframe")
@@ -194,11 +195,11 @@ class _Plain(HTMLParser):
         return _tidied("".join(self._parts))
 
 
-def _from_pdf(data: bytes) -> Extracted:
+def _from_pdf(data: bytes) -> PageText:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        return Extracted("not_text", detail=f"a PDF that can't be opened ({error})")
+        return PageText("not_text", detail=f"a PDF that can't be opened ({error})")
     try:
         found: list[str] = []
         size = 0
@@ -217,5 +218,5 @@ def _from_pdf(data: bytes) -> Extracted:
         document.close()
     detail = f"the first {PDF_PAGES_MAX} of {count:,} pages" if count > PDF_PAGES_MAX else ""
     if not any(text.strip() for text in found):
-        return Extracted("empty", title=title, detail="a PDF without text, such as a scanned one")
-    return Extracted("ok", "\n\n".join(found), title, detail)
+        return PageText("empty", title=title, detail="a PDF without text, such as a scanned one")
+    return PageText("ok", "\n\n".join(found), title, detail)

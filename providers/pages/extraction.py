@@ -1,6 +1,6 @@
-"""Texts of pages and verdicts of robots.txt, made in killable workers: what was not made in time says so.
+"""Extracts texts and judges robots.txt in workers that can be killed.
 
-Owns the limits of a page and the extractor's version. The parsers themselves are imported by the workers alone.
+Owns the limits of a page and the version of the extractor. Only the workers import the parsers.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import importlib
 from importlib.metadata import PackageNotFoundError, version
 
 from ...engine.call import Fetched
-from .extracted import Extracted
 from .hop import ROBOT_NAME
+from .page import PageText
 from .robots_rules import RobotsVerdict, judge
-from .workers import MEMORY_MAX, Failed, Killed, Means, Workers
+from .workers import MEMORY_MAX, TaskBreakdown, TaskError, Workers, WorkerSpec
 
 # Raised whenever the same bytes may give another text, or what was kept is not to be believed any more: version 1 kept
 # faults of our own machine as if they were the page's.
@@ -29,7 +29,7 @@ class Extraction:
         self, workers: int = WORKERS, *, timeout_s: float = EXTRACTION_S, memory_max: int = MEMORY_MAX
     ) -> None:
         self._timeout_s = timeout_s
-        means = Means(check=_check_parsers, work="process that reads pages", memory_max=memory_max)
+        means = WorkerSpec(check=_check_parsers, work="process that reads pages", memory_max=memory_max)
         self._workers = Workers(workers, means)
         parsers = (f"{name} {_version_of(name)}" for name in ("trafilatura", "pypdfium2", "lxml"))
         self.version = f"{OUR_VERSION}; {', '.join(parsers)}"
@@ -39,32 +39,33 @@ class Extraction:
         return f"<Extraction [{self._workers}; {self._timeout_s:g} s a page; {self.version}]>"
 
     async def start(self) -> None:
-        """Have a process that has read a page of ours. Raises LocalFault where pages can't be read on this machine."""
+        """Starts a process and lets it read a sample page. Raises LocalFault if this machine can't read pages."""
         await self._workers.start()
 
-    async def extract(self, fetched: Fetched) -> Extracted:
-        """Raises LocalFault where no verdict can be reached, for a reason that is not the page's."""
+    async def extract(self, fetched: Fetched) -> PageText:
+        """Returns the text of a page, or why it has none. Raises LocalFault if our own machine is why it can't be
+        had."""
         task = (fetched.body, fetched.content_type, fetched.encoding)
         try:
             return await self._workers.run(_extract, *task, within_s=self._timeout_s)
-        except Failed as error:
-            return Extracted("not_text", detail=f"no parser takes it: {error}")
-        except Killed as error:
+        except TaskError as error:
+            return PageText("not_text", detail=f"no parser takes it: {error}")
+        except TaskBreakdown as error:
             match error.why:
                 case "timeout":
-                    return Extracted("timeout", detail=f"its text was not found within {self._timeout_s:g} s")
+                    return PageText("timeout", detail=f"its text was not found within {self._timeout_s:g} s")
                 case "memory":
-                    return Extracted("too_large", detail=f"to find its text: {error}")
-            return Extracted("not_text", detail=f"no parser survives it: {error}")
+                    return PageText("too_large", detail=f"to find its text: {error}")
+            return PageText("not_text", detail=f"no parser survives it: {error}")
 
     async def judge(self, robots: Fetched, url: str) -> RobotsVerdict:
-        """A file that no parser can judge within its limits forbids everything, as one that can't be had does; the
-        verdict says so. Raises LocalFault as `extract` does."""
+        """Returns whether a robots.txt allows a URL. A file that can't be judged within the limits forbids everything,
+        and the verdict says why. Raises LocalFault like `extract`."""
         try:
             return await self._workers.run(judge, robots.body, robots.encoding, url, ROBOT_NAME, within_s=ROBOTS_S)
-        except Failed as error:
+        except TaskError as error:
             return RobotsVerdict(is_allowed=False, lack=f"no parser takes it: {error}")
-        except Killed as error:
+        except TaskBreakdown as error:
             return RobotsVerdict(is_allowed=False, lack=f"to be parsed: {error}")
 
     async def close(self) -> None:
@@ -81,8 +82,8 @@ def _version_of(name: str) -> str:
 # Only in these is the module with the parsers imported: the process that asks needs none of them.
 
 
-def _extract(body: bytes, content_type: str, encoding: str) -> Extracted:
-    found: Extracted = importlib.import_module(".extracting", __package__).extract(body, content_type, encoding)
+def _extract(body: bytes, content_type: str, encoding: str) -> PageText:
+    found: PageText = importlib.import_module(".extracting", __package__).extract(body, content_type, encoding)
     return found
 
 

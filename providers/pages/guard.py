@@ -1,6 +1,6 @@
-"""Which pages may be asked for at all, before any name is looked up; and who was allowed beyond that.
+"""Decides which pages may be requested, before any name is resolved, and which hosts are allowed beyond public ones.
 
-Pure. The last word is the socket's: connections holds every address that it connects to against `is_public`.
+Pure. `connections` also checks every address by `is_public` before it connects.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _OTHER_SERVICES = frozenset((
 _LOCAL_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "onion")
 
 
-class Refused(UrlError):
-    """A page that is not asked for. One line: why."""
+class PageRefusal(UrlError):
+    """Raised for a page that may not be requested; one line says why."""
 
 
-class AllowedHost(Struct, frozen=True):
+class HostAllowance(Struct, frozen=True):
     """A host whose address need not be public. `port` None: any. With an `address`, its pages are taken from there."""
 
     name: str
@@ -45,8 +45,8 @@ class AllowedHost(Struct, frozen=True):
         return url.host == self.name
 
 
-class Way(Struct, frozen=True):
-    """Where a connection for a page goes: to the first public address of `host`, or to any where it `is_free`."""
+class ConnectionTarget(Struct, frozen=True):
+    """The host and port to connect to for a page: the first public address of `host`, or any address if `is_free`."""
 
     host: str
     port: int
@@ -54,8 +54,8 @@ class Way(Struct, frozen=True):
     is_free: bool = False
 
 
-def parse_allowed(text: str) -> AllowedHost:
-    """`NAME[:PORT][=ADDRESS:PORT]`; NAME may begin with `*.`. Raises ValueError with one line."""
+def parse_allowed(text: str) -> HostAllowance:
+    """Parses `NAME[:PORT][=ADDRESS:PORT]`, where NAME may begin with `*.`. Raises ValueError with one line."""
     name, equals, target = text.strip().partition("=")
     is_any = name.startswith("*.")
     try:
@@ -75,7 +75,7 @@ def parse_allowed(text: str) -> AllowedHost:
         ) from error
     if any(mark in name + target for mark in "/?#") or (is_any and host.is_literal):
         raise ValueError(f"{text!r} must be a host's name, with no path and no scheme")
-    return AllowedHost(
+    return HostAllowance(
         f"*.{host.host}" if is_any else host.host,
         host.port if has_port else None,
         None if to is None else to.host,
@@ -86,29 +86,29 @@ def parse_allowed(text: str) -> AllowedHost:
 class Guard:
     """Decides about URLs. Without allowances, public hosts alone."""
 
-    def __init__(self, allowed: tuple[AllowedHost, ...] = ()) -> None:
+    def __init__(self, allowed: tuple[HostAllowance, ...] = ()) -> None:
         self._allowed = allowed
 
     def __repr__(self) -> str:
         return f"<Guard [{len(self._allowed)} hosts allowed beyond public ones]>"
 
-    def way_to(self, url: WebUrl) -> Way:
-        """Raises Refused."""
+    def way_to(self, url: WebUrl) -> ConnectionTarget:
+        """Returns where to connect for a URL; raises PageRefusal if it may not be requested."""
         for one in self._allowed:
             if one.covers(url):
                 if one.address is None or one.address_port is None:
-                    return Way(url.host, url.port, url.is_literal, is_free=True)
-                return Way(one.address, one.address_port, is_literal=True, is_free=True)
+                    return ConnectionTarget(url.host, url.port, url.is_literal, is_free=True)
+                return ConnectionTarget(one.address, one.address_port, is_literal=True, is_free=True)
         if url.port in _OTHER_SERVICES:
-            raise Refused(f"{url.authority}: port {url.port} belongs to another service than the web")
+            raise PageRefusal(f"{url.authority}: port {url.port} belongs to another service than the web")
         if url.is_literal:
             if not is_public(url.host):
-                raise Refused(f"{url.host} is not a public address")
+                raise PageRefusal(f"{url.host} is not a public address")
         elif "." not in url.host or url.host.rpartition(".")[2] in _LOCAL_NAMES:
-            raise Refused(f"{url.host} is not the name of a public host")
-        return Way(url.host, url.port, url.is_literal)
+            raise PageRefusal(f"{url.host} is not the name of a public host")
+        return ConnectionTarget(url.host, url.port, url.is_literal)
 
 
 def family_of(address: str) -> int:
-    """4 or 6."""
+    """Returns the IP version of an address: 4 or 6."""
     return ipaddress.ip_address(address).version

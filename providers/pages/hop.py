@@ -1,7 +1,7 @@
-"""One hop to a page: a GET over a connection of its own, read to its end or to its limits.
+"""One hop to a page: a GET over a connection of its own, whose answer is read to its end or to the limits.
 
-Owns what is said to a host, and the limits of what is taken from it. Follows nothing, decodes no content; what a broken
-hop means is the endpoint's to say.
+Owns the request's headers and the limits of an answer. Follows no redirect and decodes no content; the endpoint decides
+what an error means.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from aiohttp import StreamReader
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawResponseMessage
 
-from ..endpoint import USER_AGENT as NAME_AND_VERSION
-from .connections import Connections, OnePage
-from .stored import CONTENT_ENCODING, CONTENT_TYPE, LOCATION
+from ..transport.endpoint import USER_AGENT as NAME_AND_VERSION
+from .connections import OnePage, PageConnections
+from .page import CONTENT_ENCODING, CONTENT_TYPE, LOCATION
 from .urls import WebUrl
 
 BODY_MAX = 5 << 20
@@ -41,27 +41,28 @@ _HEADERS = (
 )
 
 
-class TooLarge(Exception):
-    """A page of more than BODY_MAX bytes on the wire."""
+class PageTooLarge(Exception):
+    """Raised for a page of more than BODY_MAX bytes on the wire."""
 
 
 class Hop(NamedTuple):
-    """What came: the bytes of the wire, and those headers that mean something, by their names in lower case."""
+    """An answer: status, body as received, and the headers in `_KEPT` by their names in lower case."""
 
     status: int
     headers: dict[str, str]
     body: bytes
 
 
-class Progress:
-    """How far a hop came before it broke."""
+class HopProgress:
+    """The stage that a hop reached: whether it was connected, and the status if one was received."""
 
     is_connected = False
     status: int | None = None
 
 
-async def fetch(connections: Connections, url: WebUrl, progress: Progress) -> Hop:
-    """Raises Refused, TooLarge, OSError, and what aiohttp's parser and reader raise."""
+async def fetch(connections: PageConnections, url: WebUrl, progress: HopProgress) -> Hop:
+    """Requests a URL and returns the answer. Raises PageRefusal, PageTooLarge, OSError, and the exceptions of aiohttp's
+    parser and reader."""
     protocol = await connections.open(url, _WIRE_MAX)
     try:
         progress.is_connected = True
@@ -77,7 +78,7 @@ async def fetch(connections: Connections, url: WebUrl, progress: Progress) -> Ho
         body = await _read(payload, message)
     except (aiohttp.ClientError, HttpProcessingError, OSError):
         if protocol.is_over:
-            raise TooLarge from None
+            raise PageTooLarge from None
         raise
     finally:
         # Never used again, and nobody waits for a host to take its leave.
@@ -102,7 +103,7 @@ def _is_time(date: str) -> bool:
 
 
 def _escaped(stray: re.Match[str]) -> str:
-    """A byte of an address, as browsers send it on."""
+    """Returns a byte of an address percent-encoded, as browsers send it."""
     return f"%{ord(stray[0]) - 0xDC00:02X}"
 
 
@@ -120,13 +121,13 @@ async def _ask(protocol: OnePage, url: WebUrl) -> tuple[RawResponseMessage, Stre
 async def _read(payload: StreamReader, message: RawResponseMessage) -> bytes:
     length = message.headers.get("Content-Length", "")
     if length.isascii() and length.isdigit() and len(length) < 19 and int(length) > BODY_MAX:
-        raise TooLarge
+        raise PageTooLarge
     chunks: list[bytes] = []
     size = 0
     while chunk := await payload.readany():
         size += len(chunk)
         if size > BODY_MAX:
-            raise TooLarge
+            raise PageTooLarge
         chunks.append(chunk)
         if payload.at_eof():
             break

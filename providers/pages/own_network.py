@@ -1,7 +1,7 @@
-"""Whether this machine's own network works, looked at where a host can't be reached: then the host did nothing.
+"""Checks whether this machine's own network works if a host can't be reached; if not, the host is not to blame.
 
-Owns which errors raise that doubt, and how it is settled. Sends nothing to a host of the web; what is asked of the
-machine's resolver is a name that is always there.
+Owns which errors need this check. Sends nothing to any host; asks the machine's resolver for a name that always
+exists.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 Resolve = Callable[[str, int], Awaitable[Any]]
 
 _UNREACHABLE = (errno.ENETUNREACH, errno.ENETDOWN)
-# Whoever has no answer from the resolver may have none about anything.
+# Errors of a resolver that may have no answer for any name.
 _NO_ANSWER = (socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_SYSTEM)
 # Reserved for documents; its servers are the root's neighbours.
 _ALWAYS_THERE = "example.com"
@@ -36,7 +36,8 @@ def has_route() -> bool:
 
 
 async def lack_of(error: BaseException, resolve: Resolve, has_route: Callable[[], bool]) -> str:
-    """What this machine's network lacks so that an error is no host's, in words; "" where it may well be the host's."""
+    """Returns what this machine's network lacks if that explains an error, in words; "" if the host may be the
+    cause."""
     if isinstance(error, socket.gaierror):
         if error.errno not in _NO_ANSWER:
             return ""

@@ -1,25 +1,70 @@
-"""A page that was read, or why it gave nothing."""
+"""A page at three stages: a hop as the engine stores it, the text that extraction finds, and the page that was read.
+
+Pure; knows no parser. Every server of pages stores them in this form, so one reader and one export understand them all.
+"""
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Literal
 
 from msgspec import Struct
 
+from ...engine.call import Fetched, Reply
+from ...engine.endpoint import Response
+
+TEXT_MAX = 400_000
+CONTENT_TYPE, CONTENT_ENCODING, LOCATION = "content-type", "content-encoding", "location"
+
+TextStatus = Literal["ok", "empty", "too_large", "not_text", "timeout"]
 PageStatus = Literal["ok", "blocked", "empty", "too_large", "not_text", "timeout", "disallowed", "unreachable"]
 
 
-class Page(Struct, frozen=True):
-    """`url` as it was asked for, `final_url` where redirects led, `hash` the SHA-256 of the body that came, in hex.
-    `detail` says why there is no text, or what was left out of it. `keys` are those of every call that was made for it;
-    `cached`: nothing was sent."""
+class PageText(Struct, frozen=True, array_like=True):
+    """The text of a page, or why it has none. Beside a text, `detail` says what was left out of it."""
 
-    url: str
-    status: PageStatus
+    status: TextStatus
     text: str = ""
     title: str = ""
-    final_url: str = ""
-    hash: str = ""
     detail: str = ""
+
+
+class Page(Struct, frozen=True):
+    """A page that was read, or why it has no text."""
+
+    url: str
+    """The address that was asked for."""
+    status: PageStatus
+    """`ok`, or one word for why there is no text."""
+    text: str = ""
+    """The page's text."""
+    title: str = ""
+    """The page's title."""
+    final_url: str = ""
+    """The address after redirects."""
+    hash: str = ""
+    """SHA-256 of the body, in hex."""
+    detail: str = ""
+    """Why there is no text, or what was left out of it."""
     keys: tuple[str, ...] = ()
+    """The cache keys of its calls."""
     cached: bool = False
+    """Whether nothing was sent."""
+
+
+def response_of(fetched: Fetched) -> Response:
+    """Returns a hop as the response that the engine stores."""
+    headers = {CONTENT_TYPE: fetched.content_type, CONTENT_ENCODING: fetched.encoding, LOCATION: fetched.location}
+    return Response(fetched.status, fetched.body, headers={name: value for name, value in headers.items() if value})
+
+
+def fetched_of(response: Response) -> Fetched:
+    """Returns the hop that a stored response holds."""
+    headers = response.headers
+    content_type, encoding = headers.get(CONTENT_TYPE, ""), headers.get(CONTENT_ENCODING, "")
+    return Fetched(response.status, content_type, encoding, headers.get(LOCATION), response.body)
+
+
+def reply_of(response: Response) -> Reply:
+    """Returns a stored response as the reply to a call."""
+    return Reply("", raw_hash=sha256(response.body).hexdigest(), fetched=fetched_of(response))

@@ -1,7 +1,8 @@
-"""Reading a page: rules for robots, then hop after hop through the engine, then its text. Nothing is silently empty.
+"""Reads a page: checks robots.txt, follows redirects through the engine, extracts the text. A page without text says
+why.
 
-Owns the order of these steps, redirects, and the time that one page may cost. Every hop is a call of its own, so cache,
-quota, guard and retries hold for each; nothing here opens a connection.
+Owns the order of these steps, redirects, and the time that one page may cost. Every hop is a call of its own, with
+cache, quota, guard and retries; nothing here opens a connection.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ import asyncio
 
 import msgspec
 
-from ...engine.cache import derived_key
 from ...engine.call import WEB, Call, Failure, Fetched, Outcome
+from ...engine.store.cache import derived_key
 from .endpoint import CRAWL_DELAY_S, HOP_S, WITHIN_S
-from .extracted import Extracted
 from .extraction import Extraction
-from .page import Page, PageStatus
-from .robots import REDIRECTS_MAX, Ask, Derived, Robots, Verdict, cost_s
-from .turns import Turns
+from .keyed_lock import KeyedLock
+from .page import Page, PageStatus, PageText
+from .robots import REDIRECTS_MAX, Ask, DerivedStore, PagePermission, Robots, cost_s
 from .urls import UrlError, WebUrl, join_url, parse_url
 
 CORPUS = "corpus:"
@@ -27,23 +27,22 @@ _LOCKED = (401, 402, 403, 407, 429, 451)
 
 
 class PageReader:
-    """Reads pages through `ask`. `derived` keeps the texts that `extraction` finds, beside the bodies they are of."""
+    """Reads pages through `ask`. `derived` stores the texts that `extraction` finds, beside the bodies."""
 
-    def __init__(self, ask: Ask, derived: Derived, extraction: Extraction) -> None:
+    def __init__(self, ask: Ask, derived: DerivedStore, extraction: Extraction) -> None:
         self._ask = ask
         self._derived = derived
         self._extraction = extraction
         self._robots = Robots(ask, derived, extraction)
-        self._turns = Turns()
+        self._turns = KeyedLock()
         self._door = asyncio.Lock()
 
     def __repr__(self) -> str:
         return f"<PageReader {self._robots} {self._extraction}>"
 
     async def read(self, url: str) -> Page:
-        """Never fails: a page says why it gave nothing. Raises what `ask` raises where a run has to stop."""
-        # What is stored is read without a wait. Of a thousand pages begun at once each goes by itself, so that the loop
-        # sees to everything else between two of them.
+        """Returns the page, which says why if it has no text. Raises only what `ask` raises to stop a run."""
+        # Stored pages are read without waiting. If a thousand start at once, the loop must run between two of them.
         async with self._door:
             await asyncio.sleep(0)
         trail = _Trail(url)
@@ -87,7 +86,7 @@ class PageReader:
         if not delay_s:
             return await self._ask(Call(WEB, at.text, extra=extra or None))
         extra[CRAWL_DELAY_S] = delay_s
-        # One by one: the host's lane learns of the pause from the first one's answer.
+        # One at a time, since the host's lane learns of the pause from the first answer.
         async with self._turns.at(at.origin):
             return await self._ask(Call(WEB, at.text, extra=extra))
 
@@ -99,33 +98,33 @@ class PageReader:
         found = await self._extracted(reply.raw_hash, reply.fetched)
         return trail.ended(found.status, found.detail, final_url, found, reply.raw_hash)
 
-    async def _extracted(self, body_hash: str, fetched: Fetched) -> Extracted:
+    async def _extracted(self, body_hash: str, fetched: Fetched) -> PageText:
         how = f"text {self._extraction.version}\n{fetched.content_type}\n{fetched.encoding}"
         key = derived_key(bytes.fromhex(body_hash), how.encode("utf-8", "surrogateescape"))
         found = self._kept(key)
         if found is not None:
             return found
-        # Two conversations that come upon one page at once make its text once.
+        # If two conversations read a page at the same time, its text is extracted once.
         async with self._turns.at(key):
             found = self._kept(key)
             if found is None:
                 found = await self._extraction.extract(fetched)
-                # What was not found in time is kept too: repeated from a snapshot, the prompt must be the same.
+                # A timeout is stored too: when a run is repeated from a snapshot, the prompt must be the same.
                 self._derived.keep(key, msgspec.msgpack.encode(found))
         return found
 
-    def _kept(self, key: bytes) -> Extracted | None:
+    def _kept(self, key: bytes) -> PageText | None:
         kept = self._derived.derived(key)
         if kept is None:
             return None
         try:
-            return msgspec.msgpack.decode(kept, type=Extracted)
+            return msgspec.msgpack.decode(kept, type=PageText)
         except msgspec.DecodeError:
             return None
 
 
 class _Trail:
-    """What has been done for one page so far."""
+    """The calls made for one page so far, and the time they cost."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -139,7 +138,7 @@ class _Trail:
         self.spent_s += cost_s(outcome)
         return outcome
 
-    def judged(self, origin: str, verdict: Verdict) -> None:
+    def judged(self, origin: str, verdict: PagePermission) -> None:
         self.add_keys(verdict.keys, is_sent=verdict.is_sent)
         self.spent_s += verdict.judged_s + (0.0 if origin in self._origins else verdict.read_s)
         self._origins.add(origin)
@@ -149,7 +148,7 @@ class _Trail:
         self._keys += [key for key in keys if key not in self._keys]
 
     def ended(
-        self, status: PageStatus, detail: str, final_url: str = "", found: Extracted | None = None, body_hash: str = ""
+        self, status: PageStatus, detail: str, final_url: str = "", found: PageText | None = None, body_hash: str = ""
     ) -> Page:
         return Page(
             self._url,

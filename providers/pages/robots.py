@@ -1,6 +1,6 @@
-"""Rules for robots: read once a host at a time through the engine, remembered for a while, obeyed for every hop.
+"""Reads robots.txt once for each host through the engine, and remembers the rules of many hosts.
 
-Owns what RFC 9309 makes of a robots.txt that can't be had. Whether a page is fetched is the reader's to act on.
+Owns what RFC 9309 requires if a robots.txt can't be read. The reader acts on the permissions.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from ...engine.cache import derived_key
 from ...engine.call import WEB, Call, Failure, Fetched, Outcome
+from ...engine.store.cache import derived_key
 from .endpoint import CRAWL_DELAY_MAX_S, POLICY, QUICK_S, WITHIN_S
 from .extraction import Extraction
 from .hop import ROBOT_NAME
+from .keyed_lock import KeyedLock
 from .page import PageStatus
 from .robots_rules import RobotsVerdict
-from .turns import Turns
 from .urls import UrlError, WebUrl, join_url, parse_url
 
 Ask = Callable[[Call], Awaitable[Outcome]]
@@ -29,17 +29,17 @@ ROBOTS_READ_S = 5.0
 _HOSTS_MAX, _BYTES_MAX = 2_000, 8 << 20
 
 
-class Derived(Protocol):
-    """What was made from stored bodies, kept beside them."""
+class DerivedStore(Protocol):
+    """A store for what was derived from stored bodies, beside them."""
 
     def derived(self, key: bytes) -> bytes | None: ...
 
     def keep(self, key: bytes, value: bytes) -> None: ...
 
 
-class Rules(Struct, frozen=True):
-    """One host's. `refusal`: why none of its pages may be fetched; `file`: what else has to be asked, by its hash.
-    `took_s`: what it cost to read them."""
+class HostRules(Struct, frozen=True):
+    """The rules of one host. `refusal`: why none of its pages may be fetched; `file`: its robots.txt, which decides
+    about each page; `took_s`: the seconds that reading it cost."""
 
     keys: tuple[str, ...] = ()
     refusal: tuple[PageStatus, str] | None = None
@@ -52,10 +52,10 @@ class Rules(Struct, frozen=True):
         return len(self.file.body) if self.file is not None else 0
 
 
-class Verdict(Struct, frozen=True):
-    """Whether a page may be fetched: `refusal` says why not. `delay_s`: the pause that its host asks for, 0: none.
-    `is_sent`: the rules were asked of the host just now. `read_s` and `judged_s`: what reading and judging them cost,
-    whoever did it, so that a page comes out the same when it is repeated."""
+class PagePermission(Struct, frozen=True):
+    """Whether a page may be fetched; `refusal` says why not. `delay_s`: the pause that its host asks for, 0 for none.
+    `is_sent`: its robots.txt was requested just now. `read_s` and `judged_s`: the seconds that reading and judging it
+    cost, also if another page paid them, so that a repeated page ends in the same way."""
 
     keys: tuple[str, ...]
     refusal: tuple[PageStatus, str] | None = None
@@ -66,23 +66,23 @@ class Verdict(Struct, frozen=True):
 
 
 class Robots:
-    """Rules of many hosts, a bounded number of them remembered."""
+    """The rules of many hosts, of which a bounded number is remembered."""
 
-    def __init__(self, ask: Ask, derived: Derived, extraction: Extraction) -> None:
+    def __init__(self, ask: Ask, derived: DerivedStore, extraction: Extraction) -> None:
         self._ask = ask
         self._derived = derived
         self._extraction = extraction
-        self._known: OrderedDict[str, Rules] = OrderedDict()
+        self._known: OrderedDict[str, HostRules] = OrderedDict()
         self._size = 0
-        self._turns = Turns()
+        self._turns = KeyedLock()
 
     def __repr__(self) -> str:
         return f"<Robots [{len(self._known)} hosts known, {self._size:,} bytes]>"
 
-    async def verdict(self, url: WebUrl) -> Verdict:
+    async def verdict(self, url: WebUrl) -> PagePermission:
         rules, is_sent = await self._rules(url)
         if rules.refusal is not None or rules.file is None:
-            return Verdict(rules.keys, rules.refusal, is_sent=is_sent, read_s=rules.took_s)
+            return PagePermission(rules.keys, rules.refusal, is_sent=is_sent, read_s=rules.took_s)
         judged = await self._judged(rules.file, rules.file_hash, url)
         refusal: tuple[PageStatus, str] | None = None
         if not judged.is_allowed:
@@ -91,7 +91,7 @@ class Robots:
             )
             refusal = ("disallowed", f"{url.robots} {said}")
         delay_s = min(judged.delay_s, CRAWL_DELAY_MAX_S)
-        return Verdict(rules.keys, refusal, delay_s, is_sent, rules.took_s, judged.took_s)
+        return PagePermission(rules.keys, refusal, delay_s, is_sent, rules.took_s, judged.took_s)
 
     async def _judged(self, file: Fetched, file_hash: str, url: WebUrl) -> RobotsVerdict:
         how = f"robots {self._extraction.robots_version} {ROBOT_NAME} {file.encoding} {url.target}".encode()
@@ -106,7 +106,7 @@ class Robots:
         self._derived.keep(key, msgspec.msgpack.encode(judged))
         return judged
 
-    async def _rules(self, url: WebUrl) -> tuple[Rules, bool]:
+    async def _rules(self, url: WebUrl) -> tuple[HostRules, bool]:
         async with self._turns.at(url.origin):
             known = self._known.get(url.origin)
             if known is not None:
@@ -116,14 +116,14 @@ class Robots:
             self._remember(url.origin, rules)
             return rules, is_sent
 
-    def _remember(self, origin: str, rules: Rules) -> None:
+    def _remember(self, origin: str, rules: HostRules) -> None:
         self._known[origin] = rules
         self._size += rules.size
         while len(self._known) > _HOSTS_MAX or self._size > _BYTES_MAX:
             _, oldest = self._known.popitem(last=False)
             self._size -= oldest.size
 
-    async def _read(self, url: WebUrl) -> tuple[Rules, bool]:
+    async def _read(self, url: WebUrl) -> tuple[HostRules, bool]:
         at = parse_url(url.robots)
         keys: list[str] = []
         is_sent, took_s = False, 0.0
@@ -131,35 +131,35 @@ class Robots:
             left_s = round(ROBOTS_READ_S - took_s, 3)
             if left_s <= 0:
                 said = f"its redirects took more than {ROBOTS_READ_S:g} s"
-                return Rules(tuple(keys), _refusal_of(Failure("timeout", said), at), took_s=took_s), is_sent
+                return HostRules(tuple(keys), _refusal_of(Failure("timeout", said), at), took_s=took_s), is_sent
             outcome = await self._ask(Call(WEB, at.text, extra={WITHIN_S: left_s}))
             took_s += cost_s(outcome)
             is_sent = is_sent or (not outcome.cached and outcome.attempts > 0)
             if outcome.key:
                 keys.append(outcome.key)
             if outcome.failure is not None:
-                return Rules(tuple(keys), _refusal_of(outcome.failure, at), took_s=took_s), is_sent
+                return HostRules(tuple(keys), _refusal_of(outcome.failure, at), took_s=took_s), is_sent
             assert outcome.reply is not None and outcome.reply.fetched is not None
             fetched = outcome.reply.fetched
             if fetched.status < 300:
                 file = fetched if fetched.body.strip() else None
-                return Rules(tuple(keys), file=file, file_hash=outcome.reply.raw_hash, took_s=took_s), is_sent
+                return HostRules(tuple(keys), file=file, file_hash=outcome.reply.raw_hash, took_s=took_s), is_sent
             try:
                 at = join_url(at, fetched.location or "")
             except UrlError:
                 break
         # As if there were none, says the RFC.
-        return Rules(tuple(keys), took_s=took_s), is_sent
+        return HostRules(tuple(keys), took_s=took_s), is_sent
 
 
 def cost_s(outcome: Outcome) -> float:
-    """What a hop cost the page that it was made for. Waiting for a lane, or for our own machine, is no cost of it."""
+    """Returns the seconds that a hop costs its page, without the waits for a lane or our own machine."""
     retries = min(max(0, outcome.attempts - 1), POLICY.attempts_max - 1)
     return (outcome.latency_ms or 0.0) / 1000 + retries * QUICK_S
 
 
 def _refusal_of(failure: Failure, at: WebUrl) -> tuple[PageStatus, str] | None:
-    """None: as if there were no rules."""
+    """Returns why a host's pages may not be fetched if its robots.txt can't be read; None if they may be."""
     said = f"{at.text}: {failure.detail}"
     if failure.kind == "rejected" and failure.status is None:
         return "unreachable", failure.detail  # the guard refuses the host, whatever is asked of it

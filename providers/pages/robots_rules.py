@@ -1,4 +1,4 @@
-"""What a host's robots.txt says of one page, by protego. Runs in a worker: a hostile file takes protego minutes."""
+"""Judges a page by its host's robots.txt with protego. Runs in a worker: a hostile file takes protego minutes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PARSED_MAX = 500 << 10
 
 
 class RobotsVerdict(Struct, frozen=True, array_like=True):
-    """`delay_s`: the pause between two pages that the file asks for, 0 where it asks for none. `took_s`: what
-    judging cost. `lack`: why the file could not be judged at all, "" where it was."""
+    """Whether a robots.txt allows a page. `delay_s`: the pause between two pages that it asks for, 0 for none.
+    `took_s`: the seconds that judging took. `lack`: why the file could not be judged, "" if it was."""
 
     is_allowed: bool
     delay_s: float = 0.0
@@ -24,8 +24,7 @@ class RobotsVerdict(Struct, frozen=True, array_like=True):
 
 
 def judge(body: bytes, encoding: str, url: str, robot: str) -> RobotsVerdict:
-    """By RFC 9309: a file without a line of rules forbids nothing. One that is not even text forbids everything, as one
-    that can't be had does."""
+    """Judges a URL by RFC 9309: a file without rules forbids nothing; one that is not text forbids everything."""
     began = time.perf_counter()
     logging.getLogger("protego").setLevel(logging.WARNING)
     try:

@@ -1,6 +1,6 @@
-"""A page's URL, taken apart as strictly as a fetch can afford: one spelling for each, and no two readings of any.
+"""Parses the URLs of pages strictly: each has one spelling, and one that parsers might read differently is refused.
 
-Pure. Whatever two parsers could read differently is refused, not guessed. Which hosts may be asked: guard.
+Pure. `guard` decides which hosts may be requested.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DOT = re.compile(r"\.|%2e", re.IGNORECASE)
 
 
 class UrlError(ValueError):
-    """No URL that a page can be fetched from. One line: what is wrong with it."""
+    """Raised for a URL from which no page can be fetched; one line says what is wrong with it."""
 
 
 class WebUrl(Struct, frozen=True):
@@ -40,7 +40,7 @@ class WebUrl(Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """As the header Host has it."""
+        """The host and port as in the Host header."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return name if self.port == PORTS[self.scheme] else f"{name}:{self.port}"
 
@@ -54,12 +54,12 @@ class WebUrl(Struct, frozen=True):
 
     @property
     def robots(self) -> str:
-        """Where its host's rules for robots stand."""
+        """The URL of its host's robots.txt."""
         return f"{self.origin}/robots.txt"
 
 
 def parse_url(text: str) -> WebUrl:
-    """Raises UrlError."""
+    """Parses a URL; raises UrlError."""
     text = text.strip(" \t\r\n")
     if not text or len(text) > URL_MAX:
         raise UrlError("an empty URL" if not text else f"a URL of {len(text):,} characters, more than {URL_MAX:,}")
@@ -81,7 +81,7 @@ def parse_url(text: str) -> WebUrl:
 
 
 def join_url(base: WebUrl, location: str) -> WebUrl:
-    """Where a redirect leads. Raises UrlError."""
+    """Returns the URL to which a redirect leads. Raises UrlError."""
     # Header bytes that are no UTF-8 came as lone surrogates.
     text = location.strip(" \t\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     try:
@@ -123,7 +123,7 @@ def _ipv6(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """A host's name in ASCII. Full-width digits and dots become the plain ones they stand for."""
+    """Returns a host's name in ASCII. Full-width digits and dots become plain ones."""
     if not text.isascii():
         try:
             text = idna.encode(text, uts46=True).decode()
@@ -136,7 +136,7 @@ def _name(text: str) -> str:
 
 
 def _ipv4(text: str) -> str:
-    """A host that ends in a number is an address, in decimal, octal or hexadecimal, with one to four parts."""
+    """Returns the address that a host ending in a number means: one to four parts, decimal, octal or hexadecimal."""
     numbers = [_number(part) for part in text.split(".")]
     if len(numbers) > 4 or any(number > 255 for number in numbers[:-1]) or numbers[-1] >= 256 ** (5 - len(numbers)):
         raise UrlError("a URL whose host is neither a domain name nor an IPv4 address")
@@ -160,7 +160,7 @@ def _target(text: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """Without the steps `.` and `..`, so that rules for robots are held against the path that is meant."""
+    """Returns a path without the steps `.` and `..`, so that robots.txt is applied to the actual path."""
     if not path:
         return "/"
     if _DOT.search(path) is None:

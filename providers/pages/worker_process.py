@@ -1,6 +1,6 @@
-"""What runs in a worker's process: the proof that it works, and tasks within their limits.
+"""The code that runs in a worker's process: the proof that it works, and tasks within their limits.
 
-Owns the limits of processor time and memory, and which errors are our own machine's. Starts no process.
+Owns the limits of processor time and memory, and decides which errors are our own machine's. Starts no process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def be_silent() -> None:
 
 
 def prove(modules: tuple[str, ...], check: Callable[[], None] | None) -> str:
-    """Whether this process can do its work: "", or in one line what it lacks."""
+    """Returns "" if this process can do its work, else one line that says what it lacks."""
     try:
         for name in modules:
             importlib.import_module(name)

@@ -1,8 +1,8 @@
-"""Functions run in processes of their own, that are killed when they take too long or too much memory.
+"""Runs functions in processes of their own, which are killed if a function takes too long or too much memory.
 
-Owns the processes, their limits, and whose fault an end is: the task's, in a process that has proven that it can work,
-or our own machine's. Knows nothing of pages. Each worker is a pool of one, so that killing it can't disturb another.
-What is run must be importable by its name, and so must be what it is given and gives back.
+Owns the processes, their limits, and the decision whether a task or our own machine is to blame when a process ends.
+Knows nothing of pages. Each worker is a pool of one process, so that killing it disturbs no other. Functions, their
+arguments and their results must be importable by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.process import BaseProcess
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 from pebble import ProcessExpired, ProcessPool
@@ -32,40 +32,41 @@ from .worker_process import be_silent, prove, run_bounded
 T = TypeVar("T")
 
 MEMORY_MAX = 512 << 20
-# No function sends these to itself: a person does, a limit of the machine, or a machine out of memory.
+# A function does not send these to itself; they come from a person, a limit of the machine, or lack of memory.
 _FROM_OUTSIDE = frozenset(
     getattr(signal, f"SIG{name}")
     for name in ("KILL", "TERM", "INT", "HUP", "QUIT", "ALRM", "XCPU", "XFSZ", "STOP", "USR1", "USR2", "PIPE")
 )
-# Something has run out that may come back.
+# Errors of resources that may become free again.
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOBUFS, errno.ENOSPC)
 _LOOK_S = 0.25
-# A process that died while it wrote leaves pebble's threads waiting for the rest.
+# The longest wait for pebble's threads: if a process dies while it writes, they wait for the rest for ever.
 _STOP_S = 5.0
 _starting = threading.Lock()
 
 
-class Killed(Exception):
-    """The function did not end within its limits, or broke its process down twice: `why` says which. It was run by a
-    process that had proven that it works, so that this is a fact about the function and what it was given."""
+class TaskBreakdown(Exception):
+    """Raised if a function did not end within its limits or broke its process down twice; `why` says which. The process
+    had proven that it works, so the cause is the function and its arguments. Within a worker `why` may also be
+    "fault", for a cause on our own machine; that one leaves it as a WorkerFault."""
 
-    def __init__(self, why: Literal["timeout", "memory", "crash"], detail: str) -> None:
+    def __init__(self, why: Literal["timeout", "memory", "crash", "fault"], detail: str) -> None:
         super().__init__(detail)
         self.why = why
 
 
-class Failed(Exception):
-    """The function raised; the message is what it raised."""
+class TaskError(Exception):
+    """Raised if the function raised; the message names its exception."""
 
 
 class WorkerFault(LocalFault):
-    """Our own machine can't run the function: no process starts, or processes are ended from outside."""
+    """Raised if our own machine can't run the function: no process starts, or processes are ended from outside."""
 
 
-class Means(Struct, frozen=True, kw_only=True):
-    """What a worker is. `modules` are imported at its start, then `check` is called: what either raises means that no
-    task can be run. `work` says in a message what the process is for. `start_s`: the longest that a process may take
-    until it has proven that it works. `stalled_s`: how long a task may wait for the processor, beside its own time."""
+class WorkerSpec(Struct, frozen=True, kw_only=True):
+    """What a worker does at its start, and its limits. `modules` are imported, then `check` is called; if either
+    raises, no task can be run. `work` names the process in messages. `start_s`: the most seconds until the process has
+    proven that it works. `stalled_s`: the most seconds that a task may wait for the processor."""
 
     modules: tuple[str, ...] = ()
     check: Callable[[], None] | None = None
@@ -75,67 +76,52 @@ class Means(Struct, frozen=True, kw_only=True):
     stalled_s: float = 60.0
 
 
-class _End(NamedTuple):
-    """How a task's process ended. `fault`: of our own machine."""
-
-    why: Literal["timeout", "memory", "crash", "fault"]
-    detail: str
-
-
 class Worker:
-    """One process, started with its first task and again after it was killed."""
+    """One process, which is started with its first task and again after it was killed."""
 
-    def __init__(self, means: Means | None = None) -> None:
-        self._means = means if means is not None else Means()
+    def __init__(self, spec: WorkerSpec | None = None) -> None:
+        self._spec = spec or WorkerSpec()
         self._pool: ProcessPool | None = None
         self._is_proven = False
-        # Tasks that the present process has begun.
+        # The number of tasks that the present process has begun.
         self._begun = 0
         self._closings = 0
         self._lock = threading.Lock()
 
     def run(self, function: Callable[..., T], *arguments: Any, within_s: float) -> T:
-        """Wait for a result; `within_s` is the processor time that the function may use. Raises Killed or Failed, and
-        WorkerFault where that was our own machine's."""
+        """Waits for the result; the function may use `within_s` seconds of processor time. Raises TaskBreakdown or
+        TaskError, and WorkerFault if our own machine is the cause."""
         ends: Counter[str] = Counter()
         while True:
             try:
                 value: T = self._value(self._submit(function, arguments, within_s).result())
-            except BaseException as error:
-                final = self._final_of(error, within_s, ends)
-                if final is error:
-                    raise
-                if final is not None:
-                    raise final from None
+            except BaseException as error:  # noqa: BLE001 (raised again unless the task is tried once more)
+                self._raise_if_final(error, within_s, ends)
                 self._drop()
             else:
                 return value
 
     async def run_async(self, function: Callable[..., T], *arguments: Any, within_s: float) -> T:
-        """The same beside a running loop; a cancelled caller's task is killed."""
+        """Does the same as `run` without blocking the loop; if the caller is cancelled, the task is killed."""
         ends: Counter[str] = Counter()
         while True:
             try:
-                # Starting a process takes longer than the loop may stand still.
+                # In a thread, since starting a process would block the loop for too long.
                 future = await asyncio.to_thread(self._submit, function, arguments, within_s)
                 value: T = self._value(await asyncio.wrap_future(future))
-            except BaseException as error:
-                final = self._final_of(error, within_s, ends)
-                if final is error:
-                    raise
-                if final is not None:
-                    raise final from None
+            except BaseException as error:  # noqa: BLE001 (raised again unless the task is tried once more)
+                self._raise_if_final(error, within_s, ends)
                 await asyncio.to_thread(self._drop)
             else:
                 return value
 
     def start(self) -> None:
-        """Have a process that has proven that it works. Raises WorkerFault."""
+        """Starts a process and waits until it has proven that it works. Raises WorkerFault."""
         with self._lock:
             self._proven_pool()
 
     def close(self) -> None:
-        """Takes a few tenths of a second where a process runs."""
+        """Ends the process, which takes a few tenths of a second."""
         self._closings += 1
         self._drop()
 
@@ -144,11 +130,11 @@ class Worker:
         if pool is not None:
             _stop(pool)
 
-    # How a task ends
+    # --- how a task ends ---
 
     def _submit(self, function: Callable[..., T], arguments: Sequence[Any], within_s: float) -> Future[tuple[str, Any]]:
-        wall_s = within_s + self._means.stalled_s
-        task = (self._means.memory_max, within_s, wall_s, function, arguments)
+        wall_s = within_s + self._spec.stalled_s
+        task = (self._spec.memory_max, within_s, wall_s, function, arguments)
         with self._lock:
             for is_last in (False, True):
                 pool = self._proven_pool()
@@ -165,71 +151,72 @@ class Worker:
         raise AssertionError("unreachable")
 
     def _value(self, result: tuple[str, Any]) -> Any:
-        kind, value = result
-        if kind == "memory":
-            raise _Ended(_End("memory", f"it needs more than {self._means.memory_max >> 20} MiB"))
-        if kind == "fault":
-            raise _Ended(_End("fault", str(value)))
-        if kind == "error":
-            raise Failed(str(value))
-        return value
+        """Returns a task's value; raises what its process reports in place of one."""
+        match result:
+            case "ok", value:
+                return value
+            case "memory", _:
+                raise TaskBreakdown("memory", f"it needs more than {self._spec.memory_max >> 20} MiB")
+            case "fault", detail:
+                raise TaskBreakdown("fault", str(detail))
+        raise TaskError(str(result[1]))
 
-    def _final_of(self, error: BaseException, within_s: float, ends: Counter[str]) -> BaseException | None:
-        """What a task's end means for its caller; None: a fresh process has to show first that it was not chance."""
+    def _raise_if_final(self, error: BaseException, within_s: float, ends: Counter[str]) -> None:
+        """Raises what a task's end means for its caller; returns if a fresh process has to try the task once more, to
+        show that the end was not chance."""
         if isinstance(error, asyncio.CancelledError | CancelledError):
             self._is_proven = False  # its process is killed, and another one started in its place
-        end = self._end_of(error, within_s)
+        end = error if isinstance(error, TaskBreakdown) else self._breakdown_of(error, within_s)
         if end is None:
-            return error
+            raise error
         self._is_proven = False
         ends[end.why] += 1
         if end.why == "fault":
-            is_final = ends["fault"] > 1
-            return WorkerFault(f"{self._means.work}: {end.detail}: mend that, then start again") if is_final else None
+            if ends["fault"] > 1:
+                raise WorkerFault(f"{self._spec.work}: {end}: mend that, then start again") from None
         # A process that has served others may hold memory that they left behind.
-        is_final = end.why == "timeout" or ends[end.why] > 1 or (end.why == "memory" and self._begun == 1)
-        return Killed(end.why, end.detail) if is_final else None
+        elif end.why == "timeout" or ends[end.why] > 1 or (end.why == "memory" and self._begun == 1):
+            raise end from None
 
-    def _end_of(self, error: BaseException, within_s: float) -> _End | None:
+    def _breakdown_of(self, error: BaseException, within_s: float) -> TaskBreakdown | None:
         match error:
-            case _Ended(end=end):
-                return end
             case FutureTimeout():
-                waited = f"a task waited {self._means.stalled_s:g} s for the processor"
-                return _End("fault", f"{waited}: this machine has too much to do, or its clock jumped")
+                waited = f"a task waited {self._spec.stalled_s:g} s for the processor"
+                return TaskBreakdown("fault", f"{waited}: this machine has too much to do, or its clock jumped")
             case ProcessExpired(exitcode=code) if -code == signal.SIGPROF:
-                return _End("timeout", f"not done within {within_s:g} s")
+                return TaskBreakdown("timeout", f"not done within {within_s:g} s")
             case ProcessExpired(exitcode=code) if -code in _FROM_OUTSIDE:
                 name = signal.Signals(-code).name
-                return _End("fault", f"its process was ended from outside ({name}), as by a machine out of memory")
+                detail = f"its process was ended from outside ({name}), as by a machine out of memory"
+                return TaskBreakdown("fault", detail)
             case ProcessExpired(exitcode=code):
-                return _End("crash", f"its process broke down (exit code {code})")
+                return TaskBreakdown("crash", f"its process broke down (exit code {code})")
             case BrokenProcessPool():
-                return _End("fault", "its process ended before it took the task")
+                return TaskBreakdown("fault", "its process ended before it took the task")
             case RuntimeError():
-                return _End("fault", str(error))  # as where no thread can be started
+                return TaskBreakdown("fault", str(error))  # as where no thread can be started
         return None
 
-    # How a process starts
+    # --- how a process starts ---
 
     def _proven_pool(self) -> ProcessPool:
-        """With the lock held."""
+        """Returns the pool with its process proven to work, starting it if necessary. The caller holds the lock."""
         if self._is_proven and self._pool is not None:
             return self._pool
-        until, closings = time.monotonic() + self._means.start_s, self._closings
+        until, closings = time.monotonic() + self._spec.start_s, self._closings
         tries = 0
         while True:
             tries += 1
             pool = self._pool
             try:
                 if pool is None:
-                    pool = self._pool = ProcessPool(max_workers=1, context=_Spawning(), initializer=be_silent)
+                    pool = self._pool = ProcessPool(max_workers=1, context=_WorkerContext(), initializer=be_silent)
                 self._check(pool, until)
             except _NotStarted as error:
                 self._drop()
                 left_s = until - time.monotonic()
                 if left_s <= 0 or self._closings != closings or (tries > 1 and not error.is_passing):
-                    raise WorkerFault(f"no {self._means.work} can be started: {error}") from None
+                    raise WorkerFault(f"no {self._spec.work} can be started: {error}") from None
                 if error.is_passing:
                     time.sleep(min(1.0, left_s))
             else:
@@ -238,12 +225,12 @@ class Worker:
 
     def _check(self, pool: ProcessPool, until: float) -> None:
         try:
-            answered: Future[str] = pool.schedule(prove, args=(self._means.modules, self._means.check))
+            answered: Future[str] = pool.schedule(prove, args=(self._spec.modules, self._spec.check))
             while not answered.done():
                 if self._pool is not pool:
                     raise _NotStarted("it was closed meanwhile")
                 if time.monotonic() > until:
-                    raise _NotStarted(f"it was not ready within {self._means.start_s:g} s")
+                    raise _NotStarted(f"it was not ready within {self._spec.start_s:g} s")
                 try:
                     answered.result(_LOOK_S)
                 except FutureTimeout:
@@ -264,14 +251,8 @@ def _stop(pool: ProcessPool) -> None:
     ending.join(_STOP_S)
 
 
-class _Ended(Exception):
-    def __init__(self, end: _End) -> None:
-        super().__init__(end.detail)
-        self.end = end
-
-
 class _NotStarted(Exception):
-    """One line: why. `is_passing`: something has run out that may come back."""
+    """Raised if a process does not start; one line says why. `is_passing`: a resource ran out that may become free."""
 
     def __init__(self, why: str, *, is_passing: bool = False) -> None:
         super().__init__(why)
@@ -290,13 +271,13 @@ class _NotStarted(Exception):
 
 
 class Workers:
-    """Several workers; a task goes to one that is idle, and waits for one where none is."""
+    """Several workers. A task goes to an idle one, and waits if none is idle."""
 
-    def __init__(self, count: int = 2, means: Means | None = None) -> None:
+    def __init__(self, count: int = 2, spec: WorkerSpec | None = None) -> None:
         if count < 1:
             raise ValueError(f"workers ({count}) must be >= 1")
-        # The one that was used last is warm, so it comes first.
-        self._idle = [Worker(means) for _ in range(count)]
+        # The last one used comes first, since its process is warm.
+        self._idle = [Worker(spec) for _ in range(count)]
         self._all = tuple(self._idle)
         self._free = asyncio.Semaphore(count)
 
@@ -304,7 +285,7 @@ class Workers:
         return f"<Workers [{len(self._all) - len(self._idle)} of {len(self._all)} busy]>"
 
     async def run(self, function: Callable[..., T], *arguments: Any, within_s: float) -> T:
-        """Raises Killed, Failed or WorkerFault."""
+        """Raises TaskBreakdown, TaskError or WorkerFault."""
         async with self._free:
             worker = self._idle.pop()
             try:
@@ -313,7 +294,7 @@ class Workers:
                 self._idle.append(worker)
 
     async def start(self) -> None:
-        """Have one that has proven that it works. Raises WorkerFault."""
+        """Starts one worker and waits until it has proven that it works. Raises WorkerFault."""
         async with self._free:
             worker = self._idle.pop()
             try:
@@ -326,8 +307,8 @@ class Workers:
 
 
 class _Worker(SpawnProcess):
-    """Spawn runs the caller's main module again in each new process, which may be a script without any guard that sends
-    what was paid for once more. None is shown while a process starts: a worker needs nothing of it."""
+    """A process that does not run the caller's main module again, as spawn would: a script without a guard would send
+    its calls once more. While the process starts, an empty module stands in for it."""
 
     @staticmethod
     def _Popen(process_obj: BaseProcess) -> Any:
@@ -340,5 +321,5 @@ class _Worker(SpawnProcess):
                 sys.modules["__main__"] = main
 
 
-class _Spawning(SpawnContext):
+class _WorkerContext(SpawnContext):
     Process = _Worker

@@ -1,6 +1,6 @@
-"""How a search engine is reached, and with what: its own address, its own variables.
+"""Finds the address and the keys of a search engine from its own variables.
 
-Given variables as values; reads no environment. `--base-url` is for models and changes nothing here.
+The variables are passed in; reads no environment. `--base-url` is for models and changes nothing here.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ..access import Access, ConfigurationError, Means, UnknownProvider, is_address
-from ..authorizer import NO_CREDENTIALS, CredentialsError
-from ..endpoint import ModelEndpoint
+from ..access import Access, ConfigurationError, ReachSettings, UnknownProvider, is_address
+from ..credentials.authorizer import NO_CREDENTIALS, CredentialsError
 from ..kinds import Credentials
 from ..llm.protocol import Target
-from ..transport import Transport
+from ..transport.endpoint import ModelEndpoint
+from ..transport.transport import Transport
 from .documents import SCHEME
 from .table import CORPUS, ENGINES, PROVIDER, SearchEngine
 
@@ -21,7 +21,7 @@ _PREFIX = f"{PROVIDER}/"
 
 
 class SearchAccess(Access, frozen=True, kw_only=True):
-    """How one engine is reached; `kind` is its name. `row` None: the corpus."""
+    """The access to one engine; `kind` is its name. `row` None: the corpus."""
 
     row: SearchEngine | None = None
 
@@ -53,11 +53,11 @@ def row_of(
 
 def search_accesses(
     model: str,
-    means: Means,
+    means: ReachSettings,
     changed: Mapping[str, SearchEngine] = MappingProxyType({}),
     others: Callable[[str], SearchEngine | None] = no_engine,
 ) -> tuple[Access, ...]:
-    """The ways to one engine, one for each key, or a ConfigurationError that says what is missing."""
+    """Returns the accesses to one engine, one for each key; raises ConfigurationError that says what is missing."""
     name = model.removeprefix(_PREFIX)
     if name == CORPUS:
         return (SearchAccess(Target(SCHEME, SCHEME, CORPUS, PROVIDER), CORPUS, Credentials()),)
@@ -91,7 +91,7 @@ def search_endpoint_to(access: Access, transport: Transport, timeout_s: float) -
 
 
 def keyless_search_endpoint_to(access: Access) -> ModelEndpoint:
-    """For encode and decode alone."""
+    """Returns an endpoint that can only encode and decode."""
     return ModelEndpoint(_row_in(access).protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
 
 
@@ -111,7 +111,7 @@ def _check(row: SearchEngine, access: Access) -> None:
         raise ConfigurationError(f"search {access.target.full_name!r}{place}: {error}") from error
 
 
-def _id_of(model: str, row: SearchEngine, means: Means) -> str | None:
+def _id_of(model: str, row: SearchEngine, means: ReachSettings) -> str | None:
     if row.id_variable is None:
         return None
     found = means.variables.get(row.id_variable, "").strip()
@@ -120,7 +120,7 @@ def _id_of(model: str, row: SearchEngine, means: Means) -> str | None:
     return found or None
 
 
-def _keys_of(model: str, row: SearchEngine, means: Means) -> dict[str | None, str]:
+def _keys_of(model: str, row: SearchEngine, means: ReachSettings) -> dict[str | None, str]:
     """Every key that an engine is asked with, each with the variable that holds it: those that the lane names, else the
     first of the engine's own."""
     own = means.key_variables.get(model)

@@ -1,7 +1,7 @@
-"""A full-text index in memory: which documents hold which words, and BM25 over them.
+"""A full-text index in memory, ranked by BM25.
 
-Knows numbers of documents, no names and no files. Deterministic: the same texts give the same ranking everywhere, and
-documents of equal score stand in the order of their numbers.
+Knows documents by their numbers only. Deterministic: the same texts give the same ranking everywhere; documents of
+equal score are in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SPACE = re.compile(r"\s")
 
 
 def words_of(text: str) -> list[str]:
-    """Words in lower case; what is longer than any word stands for its beginning."""
+    """Returns the words of a text in lower case, each cut after `_LONGEST` characters."""
     return [word[:_LONGEST] for piece in _pieces(text) for word in _WORD.findall(piece.casefold())]
 
 
@@ -41,7 +41,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 class Postings:
-    """An index that is being made: texts one by one."""
+    """Builds an index from texts that are added one by one."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -60,12 +60,12 @@ class Postings:
         self._counts.extend(counted.values())
         self._documents.extend([document] * len(counted))
 
-    def index(self) -> Index:
+    def index(self) -> TextIndex:
         words = np.frombuffer(self._words, np.int32)
         order = np.argsort(words, kind="stable")
         starts = np.zeros(len(self._numbers) + 1, np.int64)
         np.cumsum(np.bincount(words, minlength=len(self._numbers)), out=starts[1:])
-        return Index(
+        return TextIndex(
             self._numbers,
             starts,
             np.frombuffer(self._documents, np.int32)[order],
@@ -74,8 +74,8 @@ class Postings:
         )
 
 
-class Index:
-    """The documents of each word, one behind the other: those of word w are from `starts[w]` to `starts[w + 1]`."""
+class TextIndex:
+    """The index: documents and counts of word w are at `starts[w]` to `starts[w + 1]`."""
 
     def __init__(
         self,
@@ -93,10 +93,10 @@ class Index:
         self._damping = K1 * (1 - B + B * lengths / mean)
 
     def __repr__(self) -> str:
-        return f"<Index [{len(self._damping):,} documents, {len(self._numbers):,} words]>"
+        return f"<TextIndex [{len(self._damping):,} documents, {len(self._numbers):,} words]>"
 
     def ranked(self, query: str) -> list[int]:
-        """The documents that hold any word of the query, the best first."""
+        """Returns the numbers of the documents that have any word of the query, best first."""
         scores = np.zeros(len(self._damping))
         # Sums of fractions depend on their order: it is the words' own, not the query's.
         for word in sorted(set(words_of(query))):
@@ -114,7 +114,7 @@ class Index:
         return ranked
 
 
-def index_of(texts: Iterable[str]) -> Index:
+def index_of(texts: Iterable[str]) -> TextIndex:
     postings = Postings()
     for text in texts:
         postings.add(text)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...engine.call import Call, Reply
-from ...engine.endpoint import Fault, Request, Response
+from ...engine.call import Call
+from ...engine.endpoint import Request
 from ..llm.protocol import Target, WireProtocol
-from .answer import Object, Reading, answer_of, listed
-from .faults import Told, told_by
-from .query import Reach, asked_of, request_by_url
+from .answer import AnswerLayout, Object, list_at
+from .faults import EngineError, error_in
+from .query import Reach, request_by_url, search_query
 
 PATH = "/web/search"
 REACH = Reach(20, 10, characters_max=400, words_max=50)
@@ -20,7 +20,7 @@ _TAKEN = ("q", "offset")
 
 
 def encode(call: Call, target: Target) -> Request:
-    asked = asked_of(call, REACH, _TAKEN)
+    asked = search_query(call, REACH, _TAKEN)
     query = {"q": asked.query}
     if asked.page > 1:
         query["offset"] = str(asked.page - 1)  # counted in pages
@@ -31,14 +31,10 @@ def encode(call: Call, target: Target) -> Request:
     return request_by_url(call, target, PATH, query, more)
 
 
-def decode(response: Response) -> Reply | Fault:
-    return answer_of(response, _READING)
-
-
 def _rows(answer: Object) -> list[Any] | None:
     if "web" not in answer:
         return [] if isinstance(answer.get("query"), dict) else None
-    return listed(answer, "web", "results")
+    return list_at(answer, "web", "results")
 
 
 def _has_more(answer: Object) -> bool | None:
@@ -47,16 +43,16 @@ def _has_more(answer: Object) -> bool | None:
     return said if isinstance(said, bool) else None
 
 
-def _told(answer: Object) -> Told | None:
-    """A month's quota that is used up has the same code as a second's."""
-    told, error = told_by(answer), answer.get("error")
+def _error(answer: Object) -> EngineError | None:
+    """Returns the error; a used-up monthly quota has the same code as a limit a second, so the numbers decide."""
+    told, error = error_in(answer), answer.get("error")
     meta = error.get("meta") if isinstance(error, dict) else None
     if told is None or not isinstance(meta, dict):
         return told
     used, limit = meta.get("quota_current"), meta.get("quota_limit")
     is_spent = isinstance(used, int) and isinstance(limit, int) and 0 < limit <= used
-    return Told(told.message, told.code, told.status, is_spent)
+    return EngineError(told.message, told.code, told.status, is_spent)
 
 
-_READING = Reading(_rows, "url", "title", "description", told=_told, has_more=_has_more)
-PROTOCOL = WireProtocol("brave", encode, decode)
+_LAYOUT = AnswerLayout(_rows, "url", "title", "description", error=_error, has_more=_has_more)
+PROTOCOL = WireProtocol("brave", encode, _LAYOUT.decode)

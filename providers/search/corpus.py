@@ -1,7 +1,7 @@
 """The corpus as a search engine and as a web site: an index over a folder, and its documents by their addresses.
 
-Nothing is sent. Indexing and searching run in a thread of their own, the first search waits for the index. The folder's
-digest stands in every key, so another corpus has other answers.
+Sends nothing. Indexing and searching run in a thread of their own; the first search waits for the index. The folder's
+digest is part of every cache key.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ...engine.fault import LocalFault
 from ...engine.limits import Limit
 from ..llm.faults import bad_json
 from ..llm.repair import object_of, parse_leniently
-from ..pages.stored import reply_of, response_of
-from .answer import LAST, MORE, Object, listed
-from .bm25 import Index, Postings, words_of
-from .documents import SCHEME, CorpusError, Document, digest_of, page_of, written
-from .documents import listed as documents_in
-from .query import asked_of
+from ..pages.page import reply_of, response_of
+from .answer import LAST, MORE, Object, list_at
+from .bm25 import Postings, TextIndex, words_of
+from .documents import SCHEME, CorpusDocument, CorpusError, digest_of, document_text, page_of
+from .documents import list_documents as documents_in
+from .query import search_query
 from .results import SNIPPET_MAX, TITLE_MAX, plain
 from .table import CORPUS_REACH
 
@@ -39,15 +39,15 @@ _LOOKED_AT = 200_000
 
 
 class Corpus:
-    """A folder's documents and their index. Made at once but for the index: reads every file, so not on a loop. Raises
-    CorpusError where the folder holds none, or one that can't be read."""
+    """A folder's documents and their index, which the first search builds. The constructor reads every file, so it must
+    not run on a loop; raises CorpusError if there is no document, or one that can't be read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.documents = documents_in(folder)
         self.digest = digest_of(self.documents)
         self._by_url = {document.url: document for document in self.documents}
-        self._index: Index | None = None
+        self._index: TextIndex | None = None
         self._is_closed = False
         self._thread = ThreadPoolExecutor(1, "corpus")
 
@@ -56,7 +56,7 @@ class Corpus:
         return f"<Corpus {self.folder} [{len(self.documents):,} documents, {state}]>"
 
     async def apart(self, work: Callable[[], Result]) -> Result:
-        """In the corpus's own thread, one thing after the other."""
+        """Runs work in the corpus's own thread, one after another, and returns its result."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except CorpusError as error:
@@ -66,35 +66,35 @@ class Corpus:
         self._is_closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def index(self) -> Index:
+    def index(self) -> TextIndex:
         if self._index is None:
             postings = Postings()
             for document in self.documents:
                 if self._is_closed:
                     raise CorpusError(f"the corpus {self.folder} was closed while it was indexed")
-                told = written(document, document.read())
+                told = document_text(document, document.read())
                 postings.add(f"{told.title}\n{told.text}")
             self._index = postings.index()
         return self._index
 
     def search(self, query: str, count: int, page: int) -> Object:
-        """One page of results, and how many there are in all."""
+        """Returns one page of results, and the number of all results."""
         ranked = self.index().ranked(query)
         found = [self._result(self.documents[number], query) for number in ranked[(page - 1) * count : page * count]]
         return {"results": found, "total": len(ranked), "has_more": page * count < len(ranked)}
 
     def read(self, url: str) -> tuple[str, bytes] | None:
-        """The content type and bytes of a document; None where there is none of that address."""
+        """Returns content type and bytes of a document, None if the address has no document."""
         document = self._by_url.get(url)
         return None if document is None else page_of(document, document.read())
 
-    def _result(self, document: Document, query: str) -> Object:
-        told = written(document, document.read())
+    def _result(self, document: CorpusDocument, query: str) -> Object:
+        told = document_text(document, document.read())
         return {"url": document.url, "title": told.title, "snippet": _snippet(told.text, query)}
 
 
 def _snippet(text: str, query: str) -> str:
-    """The text around the first word of the query."""
+    """Returns the text around the first word of the query in it."""
     words = sorted(set(words_of(query)), key=lambda word: (-len(word), word))
     pattern = "|".join(map(re.escape, words))
     found = re.search(rf"(?<!\w)(?:{pattern})", text[:_LOOKED_AT], re.IGNORECASE)
@@ -104,21 +104,28 @@ def _snippet(text: str, query: str) -> str:
     return plain(text[start : start + 2 * _SNIPPET], _SNIPPET)
 
 
-class CorpusSearch:
-    """`search/corpus`, as the engine wants an endpoint."""
+class _CorpusAccess:
+    """The part of an endpoint that search and documents of a corpus have in common."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
 
     def __repr__(self) -> str:
-        return f"<CorpusSearch {self._corpus}>"
+        return f"<{type(self).__name__} {self._corpus}>"
 
     @property
     def base_url(self) -> str:
         return SCHEME + self._corpus.digest
 
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return ()
+
+
+class CorpusSearch(_CorpusAccess):
+    """The engine's endpoint for `search/corpus`."""
+
     def encode(self, call: Call) -> Request:
-        asked = asked_of(call, CORPUS_REACH, ("q",))
+        asked = search_query(call, CORPUS_REACH, ("q",))
         if asked.more:
             raise EncodeError(f"{call.model} takes count and page alone, and no {', '.join(asked.more)}: leave it out")
         return _request(self._corpus, "search", {"q": asked.query}, {"count": asked.count or COUNT, "page": asked.page})
@@ -130,29 +137,16 @@ class CorpusSearch:
 
     def decode(self, response: Response) -> Reply | Fault:
         answer = object_of(parse_leniently(response.body)) or {}
-        rows = listed(answer, "results")
+        rows = list_at(answer, "results")
         if rows is None:
             return bad_json("the corpus's answer is not whole")
         hits = tuple(_hit(rank, row) for rank, row in enumerate(rows, 1) if isinstance(row, dict))
         finish = MORE if answer.get("has_more") is True else LAST
         return Reply("", None, finish, raw_hash=sha256(response.body).hexdigest(), hits=hits)
 
-    def limits(self, response: Response) -> tuple[Limit, ...]:
-        return ()
 
-
-class CorpusEndpoint:
-    """`web` for addresses that begin with `corpus:`, as the engine wants an endpoint."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    def __repr__(self) -> str:
-        return f"<CorpusEndpoint {self._corpus}>"
-
-    @property
-    def base_url(self) -> str:
-        return SCHEME + self._corpus.digest
+class CorpusEndpoint(_CorpusAccess):
+    """The engine's endpoint for the documents: `web` for addresses that begin with `corpus:`."""
 
     def encode(self, call: Call) -> Request:
         if not isinstance(call.input, str) or not call.input.startswith(SCHEME):
@@ -171,9 +165,6 @@ class CorpusEndpoint:
         if response.status == 404:
             return Fault("rejected", "404: there is no such document in the corpus", "never", 404)
         return reply_of(response)
-
-    def limits(self, response: Response) -> tuple[Limit, ...]:
-        return ()
 
 
 def _request(corpus: Corpus, what: str, prompt: dict[str, Any], params: dict[str, Any]) -> Request:

@@ -1,7 +1,7 @@
-"""A folder of documents: HTML, text, Markdown, and JSON lines with a text each. Their names, their bytes, their text.
+"""Reads a folder of documents: HTML, text, Markdown, and JSON lines with a text each.
 
-A name leads to a document only by having been listed: none is ever taken for a path, so none leads out of the folder.
-Reads files; knows no search.
+A name is looked up among the listed documents and never used as a path, so none leads out of the folder. Knows no
+search.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ _SAFE = "/:?=&%+,;@~!$'()*"
 
 
 class CorpusError(ValueError):
-    """The folder is no corpus. One line: which file, what is wrong with it, what to do."""
+    """Raised for a folder that is no corpus; one line names the file, the problem and what to do."""
 
 
-class Document(Struct, frozen=True):
-    """Where one document lies: a file, or `size` bytes of one from `offset` on. `digest` is of its bytes."""
+class CorpusDocument(Struct, frozen=True):
+    """The location of one document: a file, or `size` bytes of a file from `offset` on, with the digest of its
+    bytes."""
 
     name: str
     path: Path
@@ -56,7 +57,7 @@ class Document(Struct, frozen=True):
         return SCHEME + self.name
 
     def read(self) -> bytes:
-        """Its bytes; CorpusError where they are no longer what they were."""
+        """Returns its bytes; raises CorpusError if they have changed."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
@@ -68,26 +69,26 @@ class Document(Struct, frozen=True):
         return found
 
 
-class Written(Struct, frozen=True):
-    """What a document says."""
+class DocumentText(Struct, frozen=True):
+    """The title and text of a document."""
 
     title: str
     text: str
 
 
-class Row(Struct, frozen=True):
-    """A line of JSON as it has to be."""
+class CorpusLine(Struct, frozen=True):
+    """A document in a file of JSON lines."""
 
     text: str
     title: str = ""
     url: str = ""
 
 
-def listed(folder: Path) -> tuple[Document, ...]:
-    """Every document of a folder in the order of their names. Reads all of them, for their digests."""
+def list_documents(folder: Path) -> tuple[CorpusDocument, ...]:
+    """Returns the documents of a folder in the order of their names. Reads all of them, for their digests."""
     if not folder.is_dir():
         raise CorpusError(f"corpus {folder}: expected a folder of documents, and there is none")
-    found: dict[str, Document] = {}
+    found: dict[str, CorpusDocument] = {}
     for path in _files(folder):
         name = quote(path.relative_to(folder).as_posix(), safe=_SAFE.replace("%", ""))
         if path.suffix.lower() == _LINES:
@@ -95,35 +96,35 @@ def listed(folder: Path) -> tuple[Document, ...]:
         else:
             body = _read(path)
             kind = _TYPES[path.suffix.lower()]
-            found[name] = Document(name, path, kind, sha256(body).digest(), 0, len(body))
+            found[name] = CorpusDocument(name, path, kind, sha256(body).digest(), 0, len(body))
     if not found:
         kinds = ", ".join([*_TYPES, _LINES])
         raise CorpusError(f"corpus {folder}: expected documents ({kinds}), and there are none")
     return tuple(found[name] for name in sorted(found))
 
 
-def digest_of(documents: tuple[Document, ...]) -> str:
-    """What tells one corpus from another: names and contents, wherever it lies."""
+def digest_of(documents: tuple[CorpusDocument, ...]) -> str:
+    """Returns the digest of names and contents, which identifies a corpus in any folder."""
     whole = sha256()
     for document in documents:
         whole.update(document.name.encode() + b"\0" + document.digest)
     return whole.hexdigest()
 
 
-def written(document: Document, body: bytes) -> Written:
-    """Title and text, for the index and for snippets."""
+def document_text(document: CorpusDocument, body: bytes) -> DocumentText:
+    """Returns title and text, for the index and for snippets."""
     if document.content_type == _JSON:
         row = _row(body, document.path, 0)
-        return Written(plain(row.title or row.url or document.name, TITLE_MAX), row.text)
+        return DocumentText(plain(row.title or row.url or document.name, TITLE_MAX), row.text)
     if document.content_type == "text/html":
         return _of_html(_decoded(body), document.name)
     text = _decoded(body)
     first = next((line for line in text.splitlines() if line.strip()), "")
-    return Written(plain(first.lstrip("# ") or document.name, TITLE_MAX), text)
+    return DocumentText(plain(first.lstrip("# ") or document.name, TITLE_MAX), text)
 
 
-def page_of(document: Document, body: bytes) -> tuple[str, bytes]:
-    """What a reader of the document's address gets: content type and bytes."""
+def page_of(document: CorpusDocument, body: bytes) -> tuple[str, bytes]:
+    """Returns the content type and bytes that a reader of the document's address gets."""
     if document.content_type != _JSON:
         return document.content_type, body
     return _TYPES[".txt"], _row(body, document.path, 0).text.encode()
@@ -131,7 +132,7 @@ def page_of(document: Document, body: bytes) -> tuple[str, bytes]:
 
 def _files(folder: Path) -> Iterator[Path]:
     root = folder.resolve()
-    for place, folders, files in os.walk(folder, onerror=_refuse):
+    for place, folders, files in os.walk(folder, onerror=_raise_unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = Path(place, name)
@@ -141,7 +142,7 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _refuse(error: OSError) -> None:
+def _raise_unreadable(error: OSError) -> None:
     raise CorpusError(f"{error.filename} can't be read ({error.strerror}): mend or remove it") from error
 
 
@@ -154,9 +155,9 @@ def _read(path: Path) -> bytes:
         raise CorpusError(f"{path} can't be read ({error.strerror}): mend or remove it") from error
 
 
-def _add_lines(path: Path, name: str, found: dict[str, Document]) -> None:
-    """Each line is a document: named by its address where that is one of its own, else by its number. No file's name
-    holds `://`."""
+def _add_lines(path: Path, name: str, found: dict[str, CorpusDocument]) -> None:
+    """Adds each line as a document, named by its address if that is unique, else by its number. No name of a file has
+    `://` in it."""
     offset = 0
     try:
         with path.open("rb") as file:
@@ -166,13 +167,13 @@ def _add_lines(path: Path, name: str, found: dict[str, Document]) -> None:
                 if line.strip():
                     url = quote(_row(line, path, number).url.strip(), safe=_SAFE + "#[]")
                     own = url if "://" in url and url not in found else f"{name}/{number}"
-                    found[own] = Document(own, path, _JSON, sha256(line).digest(), offset, len(line))
+                    found[own] = CorpusDocument(own, path, _JSON, sha256(line).digest(), offset, len(line))
                 offset += len(line)
     except OSError as error:
         raise CorpusError(f"{path} can't be read ({error.strerror}): mend or remove it") from error
 
 
-def _row(line: bytes, path: Path, number: int) -> Row:
+def _row(line: bytes, path: Path, number: int) -> CorpusLine:
     try:
         parsed = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -182,11 +183,11 @@ def _row(line: bytes, path: Path, number: int) -> Row:
     if not isinstance(text, str) or any(other is not None and not isinstance(other, str) for other in others):
         raise CorpusError(f'{path}, line {number}: expected {{"url": …, "title": …, "text": …}}, all of them texts')
     title, url = (other or "" for other in others)
-    return Row(text, title, url)
+    return CorpusLine(text, title, url)
 
 
 def _decoded(body: bytes) -> str:
-    """Text in UTF-8, in what the page says of itself, or in what most else is."""
+    """Decodes bytes as UTF-8, else by the charset that the page declares, else as windows-1252."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -197,8 +198,8 @@ def _decoded(body: bytes) -> str:
             return body.decode("cp1252", "replace")
 
 
-def _of_html(html: str, name: str) -> Written:
-    """The text between tags, without scripts and styles. Not the article alone: that is for whoever reads the page."""
+def _of_html(html: str, name: str) -> DocumentText:
+    """Returns the text between the tags, without scripts and styles; the main text is found when the page is read."""
     title = _TITLE.search(html)
     shown: list[str] = []
     place = 0
@@ -208,11 +209,11 @@ def _of_html(html: str, name: str) -> Written:
         place = len(html) if end is None else end.start()
     shown.append(html[place:])
     text = " ".join(unescape(_TAG.sub(" ", piece)) for part in shown for piece in _pieces(part))
-    return Written(plain(title[1] if title else "", TITLE_MAX) or name, text)
+    return DocumentText(plain(title[1] if title else "", TITLE_MAX) or name, text)
 
 
 def _pieces(html: str) -> Iterator[str]:
-    """In parts that begin with a tag: one search over megabytes would hold up whatever else runs."""
+    """Yields parts that begin with a tag: one search over megabytes would block all other work."""
     place = 0
     while place < len(html):
         end = html.find("<", place + _PIECE)

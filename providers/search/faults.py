@@ -1,6 +1,6 @@
-"""What an answer that is no search result means: searches and models share one table of faults.
+"""Returns the fault for a search engine's error, by the table that searches and models share.
 
-Owns the words with which search engines tell an empty account and a dead key; all the rest is llm.faults'. Pure.
+Owns the words by which search engines name an empty account or a dead key; llm.faults decides the rest. Pure.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from ...engine.addresses import with_shown_addresses
 from ...engine.endpoint import Fault, Response
+from ...engine.page_urls import with_shown_addresses
 from ..llm.faults import fault_of
 from .results import plain
 
@@ -30,9 +30,9 @@ _SPENT_STATUSES = (432, 433)
 _DEAD_KEY_CODES = frozenset({"subscription_token_invalid", "invalid_api_key"})
 
 
-class Told(Struct, frozen=True):
-    """An error in an engine's own words. `status` is the one that the body names. `is_spent`: a quota that no minute's
-    wait gives back is used up."""
+class EngineError(Struct, frozen=True):
+    """An error in an engine's own words. `status` is the one that the body names. `is_spent`: a quota is used up that
+    does not return within minutes."""
 
     message: str
     code: str = ""
@@ -40,29 +40,31 @@ class Told(Struct, frozen=True):
     is_spent: bool = False
 
     @classmethod
-    def of_text(cls, body: bytes) -> Told:
-        """Of an error that is a page, or nothing."""
+    def of_text(cls, body: bytes) -> EngineError:
+        """Returns the error for a body that is not JSON."""
         return cls(plain(body.decode("utf-8", "replace"), DETAIL_MAX))
 
 
-def told_by(answer: dict[str, Any]) -> Told | None:
-    """The error that an answer holds, in whichever of the shapes that search engines have for it."""
+def error_in(answer: dict[str, Any]) -> EngineError | None:
+    """Returns the error in an answer, in any of the shapes that search engines use; None if there is none."""
     error = answer.get("error")
     if isinstance(error, dict):
         message = error.get("detail") or error.get("message") or error.get("code")
-        return Told(_said(message), _code(error.get("code")), _status(error.get("status"), error.get("code")))
+        return EngineError(_said(message), _code(error.get("code")), _status(error.get("status"), error.get("code")))
     if error:
-        return Told(_said(error), _code(answer.get("tag")), _status(answer.get("statusCode"), answer.get("status")))
+        return EngineError(
+            _said(error), _code(answer.get("tag")), _status(answer.get("statusCode"), answer.get("status"))
+        )
     if answer.get("statusCode") and answer.get("message"):
-        return Told(_said(answer["message"]), status=_status(answer["statusCode"]))
+        return EngineError(_said(answer["message"]), status=_status(answer["statusCode"]))
     detail = answer.get("detail")
     if isinstance(detail, dict) and "error" in detail:
         detail = detail["error"]
-    return Told(_said(detail)) if detail else None
+    return EngineError(_said(detail)) if detail else None
 
 
-def search_fault(response: Response, told: Told) -> Fault:
-    """The fault of a response that is an error, by its status or by what a 200's body says."""
+def search_fault(response: Response, told: EngineError) -> Fault:
+    """Returns the fault of an error by its status, or by the body of a 200."""
     status = response.status if response.status != 200 else told.status or 500
     code = told.code.lower()
     detail = f"{response.status}: {told.message}"

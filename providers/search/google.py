@@ -13,11 +13,11 @@ from msgspec import structs
 
 from ...engine.call import Call, Reply
 from ...engine.endpoint import EncodeError, Fault, Request, Response
-from ..llm.google_errors import google_refusal_or_fault
+from ..llm.google.errors import google_refusal_or_fault
 from ..llm.protocol import Target, WireProtocol
-from .answer import Object, Reading, answer_of, listed
-from .faults import Told, search_fault
-from .query import Reach, asked_of, request_by_url
+from .answer import AnswerLayout, Object, list_at
+from .faults import EngineError, search_fault
+from .query import Reach, request_by_url, search_query
 
 PATH = "/customsearch/v1"
 REACH = Reach(10, 10)
@@ -28,7 +28,7 @@ _DAY = re.compile(r"per[_ ]?day|daily limit", re.IGNORECASE)
 
 
 def encode(call: Call, target: Target) -> Request:
-    asked = asked_of(call, REACH, _TAKEN)
+    asked = search_query(call, REACH, _TAKEN)
     if target.project is None:
         raise EncodeError(f"{call.model} needs the id of a search engine: set GOOGLE_CSE_ID")
     query = {"cx": target.project, "q": asked.query}
@@ -40,33 +40,29 @@ def encode(call: Call, target: Target) -> Request:
     return request_by_url(call, target, PATH, query, more)
 
 
-def decode(response: Response) -> Reply | Fault:
-    return answer_of(response, _READING)
-
-
 def _rows(answer: Object) -> list[Any] | None:
     if "items" in answer:
-        return listed(answer, "items")
+        return list_at(answer, "items")
     is_googles = answer.get("kind") == "customsearch#search" or isinstance(answer.get("searchInformation"), dict)
     return [] if is_googles else None
 
 
 def _has_more(answer: Object) -> bool | None:
-    return bool(listed(answer, "queries", "nextPage"))
+    return bool(list_at(answer, "queries", "nextPage"))
 
 
-def _told(answer: Object) -> Told | None:
-    """Only that there is one: what it means, Google's own words tell."""
+def _error(answer: Object) -> EngineError | None:
+    """Returns the error's message; `_fault` decides what it means by Google's own codes."""
     error = answer.get("error")
     if not error:
         return None
     message = error.get("message") if isinstance(error, dict) else error
-    return Told(message if isinstance(message, str) else "")
+    return EngineError(message if isinstance(message, str) else "")
 
 
-def _fault(response: Response, told: Told) -> Fault:
+def _fault(response: Response, told: EngineError) -> Fault:
     if response.status in (200, 403, 429) and _DAY.search(told.message):
-        return search_fault(structs.replace(response, status=429), Told(told.message, is_spent=True))
+        return search_fault(structs.replace(response, status=429), EngineError(told.message, is_spent=True))
     result = google_refusal_or_fault(response)
     if isinstance(result, Reply) or result.kind == "redirect":
         return search_fault(response, told)
@@ -75,5 +71,5 @@ def _fault(response: Response, told: Told) -> Fault:
     return result
 
 
-_READING = Reading(_rows, "link", "title", "snippet", told=_told, fault=_fault, has_more=_has_more)
-PROTOCOL = WireProtocol("google", encode, decode)
+_LAYOUT = AnswerLayout(_rows, "link", "title", "snippet", error=_error, fault=_fault, has_more=_has_more)
+PROTOCOL = WireProtocol("google", encode, _LAYOUT.decode)

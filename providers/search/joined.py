@@ -1,6 +1,6 @@
-"""One search as a person means it: pages of results joined up to the number that is wanted.
+"""One search with any number of hits: requests pages of results and joins them.
 
-Asks through whatever it is given, which is the engine; knows no address and no wire format.
+The engine makes the calls; knows no address and no wire format.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from ...engine.addresses import normalised_url
 from ...engine.call import Call, Failure, Hit, Outcome
+from ...engine.page_urls import normalised_url
 from .answer import LAST
 from .query import Reach
 from .table import reach_of
@@ -21,20 +21,30 @@ _NO_SUCH_PAGE = ("search_failed", "rejected")
 
 
 class Found(Struct, frozen=True):
-    """Where there is a `failure`, `hits` are those of the pages before it. `remarks` tell what a sound search lacks: an
-    engine that kept silent, a query that was cut."""
+    """The results of one search."""
 
     model: str
+    """The engine, as `search/brave`."""
     query: str
+    """The query."""
     hits: tuple[Hit, ...] = ()
+    """The results; with a failure, those of the pages before it."""
     keys: tuple[str, ...] = ()
+    """The cache keys of its calls."""
     failure: Failure | None = None
+    """Why a page of results failed; None: none did."""
     cached: bool = False
+    """Whether nothing was sent."""
     attempts: int = 0
+    """Attempts of all its calls."""
     maybe_billed: int = 0
+    """Attempts that failed and may have been billed."""
     latency_ms: float | None = None
+    """Milliseconds of all its calls."""
     cost: float | None = None
+    """Dollars of all its calls; None: no price."""
     remarks: tuple[str, ...] = ()
+    """What a complete search still lacks: a query that was cut, an engine that gave nothing."""
 
 
 async def search(
@@ -44,8 +54,8 @@ async def search(
     count: int = COUNT,
     reach: Reach | None = None,
 ) -> Found:
-    """The first `count` hits, doubles left out and ranks from 1. `ask` makes one call; `reach` is that of an engine
-    which is none of ours."""
+    """Returns the first `count` hits without duplicates, ranked from 1. `ask` makes one call; `reach` is for an engine
+    that is not in our table."""
     if count < 1:
         raise ValueError(f"count ({count}) must be >= 1")
     reach = reach or reach_of(model)
@@ -74,12 +84,13 @@ async def search(
 
 
 def _pages(count: int, reach: Reach | None) -> int:
-    """As many as the hits may need, and one more, since doubles are left out and pages come short."""
+    """Returns the most pages to request: as many as the hits need and one more, for duplicates and short pages."""
     return 1 if reach is None else min(reach.pages_max, -(-count // reach.count_max) + 1)
 
 
 def _extra(page: int, count: int, reach: Reach | None) -> dict[str, int]:
-    """The same number on each page, since some engines reckon in it where the next one begins."""
+    """Returns count and page of a call; the count is the same for all, since some engines compute the offset from
+    it."""
     extra = {"count": count if reach is None else min(count, reach.count_max)}
     return extra if page == 1 else {**extra, "page": page}
 

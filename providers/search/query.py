@@ -1,7 +1,6 @@
-"""A search as it is asked: the query, how many results of which page, and how that becomes a request.
+"""The query of a search call, with number of results and page, for the encoders of all engines.
 
-What every engine's encode needs. Pure. `count` and `page` in a call's `extra` are ours; whatever else stands there is
-the engine's own word and is sent as it is.
+Pure. `count` and `page` in a call's `extra` are ours; everything else there is sent to the engine unchanged.
 """
 
 from __future__ import annotations
@@ -32,15 +31,19 @@ _OF_MODELS = (
 
 
 class Reach(Struct, frozen=True):
-    """How far one engine goes: results a page, pages, and the longest query that it takes."""
+    """How far one search engine goes."""
 
     count_max: int
+    """Results on one page."""
     pages_max: int = 1
+    """Pages of results."""
     characters_max: int | None = None
+    """Characters of the longest query."""
     words_max: int | None = None
+    """Words of the longest query."""
 
     def fitted(self, query: str) -> str:
-        """As much of a query as the engine takes, in whole words."""
+        """Returns as much of a query as the engine takes, in whole words."""
         words = query.split(None, self.words_max)[: self.words_max] if self.words_max is not None else [query.strip()]
         fitted = " ".join(words)
         if self.characters_max is None or len(fitted) <= self.characters_max:
@@ -49,8 +52,8 @@ class Reach(Struct, frozen=True):
         return (cut[: cut.rindex(" ")] if " " in cut else cut[: self.characters_max]).rstrip()
 
 
-class Asked(Struct, frozen=True):
-    """`count` None: as many as the engine gives. `more`: the engine's own parameters."""
+class SearchQuery(Struct, frozen=True):
+    """What a call searches for. `count` None: the engine's default. `more`: the engine's own parameters."""
 
     query: str
     count: int | None
@@ -58,8 +61,9 @@ class Asked(Struct, frozen=True):
     more: Mapping[str, Any]
 
 
-def asked_of(call: Call, reach: Reach, taken: tuple[str, ...]) -> Asked:
-    """What a call asks, held against what the engine can do; `taken` are names that `extra` may not set."""
+def search_query(call: Call, reach: Reach, taken: tuple[str, ...]) -> SearchQuery:
+    """Returns the query of a call; raises EncodeError if the engine can't answer it. `taken`: names that `extra` must
+    not set."""
     if not isinstance(call.input, str):
         raise EncodeError(f"a call to {call.model} holds messages: a search takes one query, as a text")
     query = reach.fitted(mended(call.input))
@@ -72,7 +76,7 @@ def asked_of(call: Call, reach: Reach, taken: tuple[str, ...]) -> Asked:
         raise EncodeError(f"extra of the call to {call.model} can't set {', '.join(wrong)}: the call itself says it")
     count = _number(call, "count", reach.count_max)
     page = _number(call, "page", reach.pages_max)
-    return Asked(query, count, 1 if page is None else page, {k: v for k, v in extra.items() if k not in OURS})
+    return SearchQuery(query, count, 1 if page is None else page, {k: v for k, v in extra.items() if k not in OURS})
 
 
 def _number(call: Call, name: str, most: int) -> int | None:
@@ -85,7 +89,7 @@ def _number(call: Call, name: str, most: int) -> int | None:
 
 
 def request_by_url(call: Call, target: Target, path: str, query: Mapping[str, str], more: Mapping[str, Any]) -> Request:
-    """A GET whose parameters stand in its URL. The same parameters as JSON are what is hashed."""
+    """Returns a GET with its parameters in the URL. The cache key is a hash of the same parameters as JSON."""
     written = {name: _written(call, name, value) for name, value in more.items()}
     whole = {**written, **query}
     try:

@@ -1,7 +1,7 @@
-"""Results as hits: the same plain fields from every engine, whatever stood in its answer.
+"""Turns results into hits: the same plain fields from every engine.
 
-Titles and snippets lose tags, entities and what no screen shows, and are cut; a result without an address that can be
-read is left out. Pure, and never fails.
+Tags, entities and invisible characters are removed from titles and snippets, which are cut; a result without the
+address of a page is dropped. Pure, and never fails.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\
 
 
 def plain(value: Any, longest: int) -> str:
-    """A text as a person would read it, on one line."""
+    """Returns a text without markup, on one line."""
     if not isinstance(value, str):
         return ""
     text = _untagged(mended(value[: _LOOK * longest]))
@@ -59,7 +59,7 @@ def _gap(tag: re.Match[str]) -> str:
 
 
 def address(value: Any) -> str | None:
-    """A web page's address as it stands there; None where it is none that a reader could follow."""
+    """Returns the address of a web page, None if a reader could not follow it."""
     if not isinstance(value, str) or len(value) > URL_MAX:
         return None
     url = value.strip()
@@ -74,7 +74,7 @@ def address(value: Any) -> str | None:
 
 
 def hits_of(rows: Iterable[Any], url: str, title: str, snippet: str) -> tuple[tuple[Hit, ...], int]:
-    """Hits from rows that hold their fields under these names, and how many rows gave none."""
+    """Returns hits from rows with their fields under these names, and the number of rows that gave none."""
     found: list[Hit] = []
     dropped = 0
     for row in rows:

@@ -1,7 +1,7 @@
 """The wire format of SearXNG's JSON: pure encode and decode.
 
-It answers 200 with no results where its own engines failed, and lists them: that is a failure, not "no hits". Where
-others had results, the silent ones are told as a remark. How many results a page has is the instance's business.
+It answers 200 without results if its own engines failed, and lists them: that is a failure, not "no hits". Beside
+results, the failed engines become a remark. The instance decides how many results a page has.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...engine.call import Call, Reply
+from ...engine.call import Call
 from ...engine.endpoint import Fault, Request, Response
 from ..llm.protocol import Target, WireProtocol
-from .answer import Object, Reading, answer_of, listed
-from .faults import Told, search_fault
-from .query import Reach, asked_of, request_by_url
+from .answer import AnswerLayout, Object, list_at
+from .faults import EngineError, search_fault
+from .query import Reach, request_by_url, search_query
 from .results import plain
 
 PATH = "/search"
@@ -27,20 +27,16 @@ _NAMED_MAX = 12
 
 
 def encode(call: Call, target: Target) -> Request:
-    asked = asked_of(call, REACH, _TAKEN)
+    asked = search_query(call, REACH, _TAKEN)
     query = {"format": "json", "q": _COMMAND.sub("", asked.query)}
     if asked.page > 1:
         query["pageno"] = str(asked.page)
     return request_by_url(call, target, PATH, query, asked.more)
 
 
-def decode(response: Response) -> Reply | Fault:
-    return answer_of(response, _READING)
-
-
 def silent_engines(answer: Object) -> str:
-    """Each engine that did not answer, with its reason."""
-    silent = listed(answer, "unresponsive_engines") or []
+    """Returns the engines that did not answer, each with its reason."""
+    silent = list_at(answer, "unresponsive_engines") or []
     named = [_named(each) for each in silent[:_NAMED_MAX]]
     rest = len(silent) - len(named)
     return ", ".join(named) + (f" and {rest} more" if rest else "")
@@ -53,7 +49,7 @@ def _named(engine: Any) -> str:
 
 
 def _fails(answer: Object, rows: list[Any]) -> Fault | None:
-    if rows or not listed(answer, "unresponsive_engines"):
+    if rows or not list_at(answer, "unresponsive_engines"):
         return None
     detail = f"200 without results, since engines of this SearXNG failed: {silent_engines(answer)}"
     return Fault("search_failed", detail, "retry", 200)
@@ -64,15 +60,15 @@ def _remarks(answer: Object) -> tuple[str, ...]:
     return (f"engines without an answer: {silent}",) if silent else ()
 
 
-def _fault(response: Response, told: Told) -> Fault:
+def _fault(response: Response, told: EngineError) -> Fault:
     if response.status == 403:
         advice = "its settings.yml must have `json` under search, formats, and its limiter must let you in"
-        return search_fault(response, Told(f"{told.message or 'Forbidden'} ({advice})", told.code, told.status))
+        return search_fault(response, EngineError(f"{told.message or 'Forbidden'} ({advice})", told.code, told.status))
     return search_fault(response, told)
 
 
-_READING = Reading(
-    lambda answer: listed(answer, "results"),
+_LAYOUT = AnswerLayout(
+    lambda answer: list_at(answer, "results"),
     "url",
     "title",
     "content",
@@ -80,4 +76,4 @@ _READING = Reading(
     remarks=_remarks,
     fails=_fails,
 )
-PROTOCOL = WireProtocol("searxng", encode, decode)
+PROTOCOL = WireProtocol("searxng", encode, _LAYOUT.decode)

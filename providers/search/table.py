@@ -1,7 +1,7 @@
-"""Search engines by name: where each is asked, which variables hold its key and address, and what it allows.
+"""The search engines by name: address, variables for key and address, documented limits as lanes, prices.
 
-Limits are those that the engines document, as lanes; where they were read, and when, stands beside them. Reads no
-environment. `--base-url` is for models: an engine is led elsewhere by its own variable alone.
+Beside the limits stands where and when they were read. Reads no environment. `--base-url` is for models; only an
+engine's own variable changes its address.
 """
 
 from __future__ import annotations
@@ -11,43 +11,53 @@ from collections.abc import Callable
 from msgspec import Struct, structs
 
 from ...engine.lane import Lane
-from ..authorizer import NO_CREDENTIALS, Authorizer, bearer, key_in
+from ..credentials.authorizer import NO_CREDENTIALS, Authorizer, bearer, key_in
 from ..llm.protocol import WireProtocol
-from . import brave, exa, google, searxng, serper, tavily
+from . import brave, google, posting, searxng
 from .query import Reach
 
 PROVIDER = "search"
 CORPUS = "corpus"
 CORPUS_REACH = Reach(100, 10)
-# In the engines' own pages; Brave's and Serper's as others quoted them in September and August of that year.
+# When the limits were read on the engines' pages; Brave's and Serper's as others quoted them in September and August.
 READ_ON = "2026-11-21"
 _TIMEOUT_S = 30.0
 
 
 class SearchEngine(Struct, frozen=True, kw_only=True):
-    """`base_url` empty: its variable must be set; `url_variable` empty: no variable leads it elsewhere.
-    `key_variables`: the first that is set is sent; none: it takes no key. `id_variable` holds what a target calls its
-    project. `identity` stands for the address in keys of calls; None: the address does. `lane` is what it allows by its
-    own documents.
-    `dollars_per_1000` requests at list price. `remark`: what whoever uses it should hear."""
+    """One search engine."""
 
     protocol: WireProtocol
+    """Its wire protocol."""
     reach: Reach
+    """How far it goes."""
     authorizer: Callable[[str | None], Authorizer]
+    """Makes what carries the API key."""
     base_url: str
+    """Its address; empty: its variable must be set."""
     url_variable: str
+    """The variable of another address; empty: there is none."""
     key_variables: tuple[str, ...] = ()
+    """Variables of the API key, the first that is set; empty: it takes none."""
     id_variable: str | None = None
+    """The variable of the id that some engines need beside the API key."""
     lane: Lane
+    """The quota that its documents state."""
     limits: str
+    """That quota in words."""
     limits_from: str
+    """Where it was read."""
     price: str
+    """Its price in words."""
     dollars_per_1000: float
+    """Dollars for 1,000 requests at list price."""
     remark: str = ""
+    """What its users should know."""
     identity: str | None = None
+    """What stands for the address in cache keys; None: the address itself."""
 
 
-# How much later than its neighbour a request may arrive, where a limit holds for a second.
+# How much later than the request before it a request may arrive; counts where a limit holds for each second.
 _LATE_S = 0.15
 
 
@@ -56,7 +66,7 @@ def _lane(name: str, rpm: float | None, concurrency: int) -> Lane:
 
 
 def _lane_by_second(name: str, limit: float, concurrency: int) -> Lane:
-    """One whose limit holds for every second: no two requests leave together."""
+    """Returns the lane of an engine that limits each second: its requests are spaced, so that no two leave together."""
     return structs.replace(_lane(name, 60 * limit, concurrency), spacing_s=(1 + _LATE_S) / limit)
 
 
@@ -79,8 +89,8 @@ ENGINES: dict[str, SearchEngine] = {
         dollars_per_1000=5.0,
     ),
     "serper": SearchEngine(
-        protocol=serper.PROTOCOL,
-        reach=serper.REACH,
+        protocol=posting.SERPER,
+        reach=posting.SERPER_REACH,
         authorizer=lambda key: key_in("X-API-KEY", key),
         base_url="https://google.serper.dev",
         url_variable="SERPER_BASE_URL",
@@ -92,8 +102,8 @@ ENGINES: dict[str, SearchEngine] = {
         dollars_per_1000=1.0,
     ),
     "tavily": SearchEngine(
-        protocol=tavily.PROTOCOL,
-        reach=tavily.REACH,
+        protocol=posting.TAVILY,
+        reach=posting.TAVILY_REACH,
         authorizer=bearer,
         base_url="https://api.tavily.com",
         url_variable="TAVILY_BASE_URL",
@@ -105,8 +115,8 @@ ENGINES: dict[str, SearchEngine] = {
         dollars_per_1000=8.0,
     ),
     "exa": SearchEngine(
-        protocol=exa.PROTOCOL,
-        reach=exa.REACH,
+        protocol=posting.EXA,
+        reach=posting.EXA_REACH,
         authorizer=lambda key: key_in("x-api-key", key),
         base_url="https://api.exa.ai",
         url_variable="EXA_BASE_URL",
@@ -148,11 +158,12 @@ ENGINES: dict[str, SearchEngine] = {
 
 
 def engine_of(model: str) -> SearchEngine | None:
-    """The row of `search/NAME`; None where there is none, and for the corpus, which is no address."""
+    """Returns the engine of `search/NAME`; None if there is none, and for the corpus, which has no address."""
     provider, _, name = model.partition("/")
     return ENGINES.get(name) if provider == PROVIDER else None
 
 
 def reach_of(model: str) -> Reach | None:
+    """Returns the reach of `search/NAME`, the corpus included; None if there is no such engine."""
     row = engine_of(model)
     return row.reach if row is not None else CORPUS_REACH if model == f"{PROVIDER}/{CORPUS}" else None

@@ -14,13 +14,13 @@ from load_files import closed, searched, steady, swept, written
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 
-from millstream.interfaces.load.reporting import write_page
-from millstream.metrics.load.file import Client, Load
+from millstream.bench.load.report.write import write_page
+from millstream.metrics.load.load_json import Client, LoadFigures
 
 SIZES = {1400: "wide", 400: "narrow"}
 
 
-def evil() -> list[Load]:
+def evil() -> list[LoadFigures]:
     texts = [text for text in hostile(200) if len(text) < 100_000]
     load = steady()
     own = load.models["sim/steady"]
@@ -38,13 +38,13 @@ def evil() -> list[Load]:
     return [load]
 
 
-def two() -> list[Load]:
+def two() -> list[LoadFigures]:
     lagging = Client(("the loop's lag was 21 ms, more than 5 ms",), 0.02, 0.9, 0.8)
     return [swept(), replace(searched(), client=lagging)]
 
 
 # Measured by whoever asks for one, not by every process that reads this module.
-CASES: dict[str, Callable[[], list[Load]]] = {
+CASES: dict[str, Callable[[], list[LoadFigures]]] = {
     "steady": lambda: [steady()],
     "search": lambda: [searched()],
     "closed": lambda: [closed()],
@@ -62,7 +62,7 @@ def page(request: pytest.FixtureRequest, home: Path) -> tuple[str, Path]:
     return str(request.param), made(home / request.param, CASES[request.param])
 
 
-def made(home: Path, loads: Callable[[], list[Load]]) -> Path:
+def made(home: Path, loads: Callable[[], list[LoadFigures]]) -> Path:
     # Playwright has a loop at work in this thread, and there is room for one.
     with ThreadPoolExecutor(1) as thread:
         measured = thread.submit(loads).result()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.engine.addresses import NO_ADDRESS, shown_address, with_shown_addresses
+from millstream.engine.page_urls import NO_ADDRESS, shown_address, with_shown_addresses
 
 SECRET = "canary9d2e1b8c4e5f"
 

@@ -12,13 +12,13 @@ import pytest
 from scripted import ListSink, ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
-from millstream.engine.cache import Cache
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Fault, Request, Response
 from millstream.engine.fault import LocalFault, Stopped
 from millstream.engine.intake import LOOK_AHEAD
 from millstream.engine.lane import Lane
 from millstream.engine.run import OUTLET_SIZE, run_calls
+from millstream.engine.store.cache import Cache
 
 M = "script/m"
 SERVER_ERROR = Fault("server_error", "500", "retry", 500)

@@ -12,12 +12,12 @@ from msgspec import json, structs
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.engine.cache import Mode
 from millstream.engine.call import Call, Message, Outcome
 from millstream.engine.endpoint import Fault, Request
 from millstream.engine.fault import Stopped
 from millstream.engine.lane import Lane
 from millstream.engine.run import run_calls
+from millstream.engine.store.cache import Mode
 
 M = "script/m"
 REJECTED = Fault("rejected", "400 bad request", "never", 400)
@@ -71,7 +71,7 @@ def test_trials_of_one_prompt_are_separate_samples(tmp_path: Path) -> None:
     assert len(provider.arrivals) == 5
 
 
-def test_when_the_first_caller_leaves_another_takes_its_place(tmp_path: Path) -> None:
+def test_when_the_first_caller_leaves_its_call_goes_on_for_the_others(tmp_path: Path) -> None:
     provider = ScriptedProvider(latency_s=1.0)
 
     async def main() -> list[Outcome]:
@@ -85,8 +85,9 @@ def test_when_the_first_caller_leaves_another_takes_its_place(tmp_path: Path) ->
             return found
 
     found = run_virtually(main())
-    assert len(provider.arrivals) == 2
-    assert Counter(outcome.cached for outcome in found) == {False: 1, True: 48}
+    assert len(provider.arrivals) == 1
+    assert [outcome.call.tag for outcome in found] == list(range(1, 50))
+    assert {(outcome.cached, outcome.cost) for outcome in found} == {(True, None)}
 
 
 def test_an_answer_that_had_come_when_its_caller_left_is_not_asked_for_again(tmp_path: Path) -> None:

@@ -8,15 +8,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from command_line import CommandLine
 
+from millstream.configuration.errors import WRONG_USAGE
 from millstream.engine.endpoint import Response
-from millstream.interfaces.refusal import WRONG_USAGE
 from millstream.providers.llm.faults import fault_of
-from millstream.providers.search.faults import Told, search_fault
+from millstream.providers.search.faults import EngineError, search_fault
 from millstream.providers.search.table import ENGINES
 from millstream.providers.table import PROVIDERS
 
-from .conftest import CommandLine
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
 CANARY = "canary+7f/3a=9d2e1b8c4e5f60718293"
 IN_A_URL = quote(CANARY, safe="")
@@ -85,6 +86,6 @@ def test_no_verb_shows_the_secrets_of_an_address(
 
 def test_a_redirect_is_told_without_the_secrets_of_where_it_leads() -> None:
     response = Response(307, b"{}", headers={"location": ADDRESS})
-    for fault in (fault_of(response), search_fault(response, Told(""))):
+    for fault in (fault_of(response), search_fault(response, EngineError(""))):
         assert fault.kind == "redirect" and "http://***@127.0.0.1:1/v1?key=***&***#***" in fault.detail
         assert not [form for form in forms_of(CANARY) if form in repr(fault)]

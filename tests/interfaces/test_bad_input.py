@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from command_line import SMALL, Done, Provider, finish, start
 
+from millstream.bench.evaluation.declarations import BUILT_IN
+
+pytestmark = pytest.mark.needs_benchmark("millstone")
+
 CommandLine = Callable[..., Done]
 RUN = ("run", "millstone", *SMALL, "--cache", "cache")
 OPEN = (*RUN, "--model", "sim/open", "--out", "run")
@@ -30,7 +34,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     "one word too many": ((*RUN[:2], "more", "--model", "sim/open"), "run: 'more' is one word too many"),
     "unknown benchmark": (("run", "milestone", "--model", "a/b"), "benchmark 'milestone' is unknown"),
     "a benchmark that is not here": (("run", "lizard", "--model", "a/b"), "benchmark 'lizard' is unknown"),
-    "no benchmark": (("run",), "the following arguments are required: millstone|chameleon|FILE"),
+    "no benchmark": (("run",), "the following arguments are required: " + "|".join((*BUILT_IN, "FILE"))),
     "no model": ((*RUN, "--out", "run"), "--model: expected at least one model as provider/model, got none"),
     "no folder": ((*RUN, "--model", "sim/open"), "--out: expected the run's folder, got none"),
     "a model without provider": ((*RUN, "--model", "gpt", "--out", "run"), 'expected a model as provider/model'),
@@ -108,7 +112,7 @@ def test_a_password_in_an_address_is_refused_and_not_shown(cli: CommandLine, lea
 def test_a_data_set_with_a_wrong_field_is_refused(
     cli: CommandLine, provider: Provider, tmp_path: Path, change: Callable[[dict[str, object]], object], expected: str
 ) -> None:
-    from millstream.interfaces.millstone_work import SAMPLE
+    from millstream.bench.millstone.work import SAMPLE
 
     issue = json.loads((SAMPLE / "congestion-charges.json").read_text())
     change(issue)
@@ -161,7 +165,7 @@ def test_a_data_set_that_changed_since_is_refused_by_resume(
 ) -> None:
     import shutil
 
-    from millstream.interfaces.millstone_work import SAMPLE
+    from millstream.bench.millstone.work import SAMPLE
 
     shutil.copytree(SAMPLE, tmp_path / "data")
     assert cli(*OPEN, "--dataset", "data", "--base-url", provider.base_url, "--no-progress").code == 0

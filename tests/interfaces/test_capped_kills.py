@@ -19,6 +19,8 @@ from batches import line
 from command_line import Provider, environment, finish, start
 from simulated_outside import UNSPARED, Outside
 
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
+
 KILLS = int(os.environ.get("MILLSTREAM_CAPPED_KILLS", "9"))
 # Dollars a million tokens, of prompts and of answers alike: what is billed follows from the sum of both.
 DOLLARS = 20.0

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import Done, finish, ids_of, lines_of, scores_of, start
+from command_line import Done, ids_of, lines_of, run_command, scores_of
 from simulated_outside import Outside
+
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
 FILE = """
 [run]
@@ -49,7 +51,7 @@ TURNS = 2 * 2 * 3
 
 
 def swept(home: Path, *more: str) -> Done:
-    return finish(start(home, "run", "sweep.toml", "--no-progress", *more), within_s=60)
+    return run_command(home, "run", "sweep.toml", "--no-progress", *more)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,7 @@ def test_the_same_file_again_sends_nothing_whatever_the_ports_are_called(
 
 def test_a_plan_of_the_file_tells_both(sweep: tuple[Path, Done]) -> None:
     home, _ = sweep
-    done = finish(start(home, "plan", "sweep.toml", "--json"))
+    done = run_command(home, "plan", "sweep.toml", "--json")
     assert done.code == 0, done.err
     grid, talks = json.loads(done.out)["runs"]
     assert grid["models"][0]["prompts"] == 22
@@ -115,7 +117,7 @@ def test_a_plan_of_the_file_tells_both(sweep: tuple[Path, Done]) -> None:
 def test_each_folder_is_resumed_scored_and_verified_by_itself(sweep: tuple[Path, Done]) -> None:
     home, _ = sweep
     for words in (("resume", "sweep/talks", "--no-report", "--no-progress"), ("verify", "sweep/talks")):
-        done = finish(start(home, *words))
+        done = run_command(home, *words)
         assert done.code == 0, done.err
-    scored = finish(start(home, "score", "sweep/grid", "sweep/talks"))
+    scored = run_command(home, "score", "sweep/grid", "sweep/talks")
     assert scored.code == 0 and "om_pro_share" in scored.out and "read with documents cited" in scored.out

@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, Provider, environment
+from command_line import SMALL, CommandLine, Provider, environment
 
-from millstream.interfaces.refusal import LOCAL_FAULT
-
-from .conftest import CommandLine
+from millstream.configuration.errors import LOCAL_FAULT
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_every_verb_refuses_a_cache_that_was_cut_short(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
     at = ("--base-url", provider.base_url, "--cache", "cache")
     run = ("run", "millstone", "--model", "sim/open", *SMALL)

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 from command_line import Done, environment, finish, ids_of, lines_of, scores_of
 
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
+
 MODELS = ("sim/open", "sim/stubborn", "sim/contrary", "sim/refusing")
 CONVERSED = ("sim/steady", "sim/open", "sim/contrary")
 ISSUE_PROMPTS = 990
@@ -22,7 +24,7 @@ ISSUE_PROMPTS = 990
 
 def started(home: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "millstream.interfaces.demo", *arguments],
+        [sys.executable, "-P", "-m", "millstream.interfaces.cli.demo", *arguments],
         cwd=home,
         env=environment(home),
         stdin=subprocess.DEVNULL,

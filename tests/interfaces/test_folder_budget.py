@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from command_line import Done, Provider
 
-from millstream.engine.budget_file import BUDGET, Amounts, BudgetFile, BudgetPlace, amounts_in
-from millstream.engine.money import Purse
-from millstream.interfaces.folder_budget import Unsure, money_lines, place_of, unsure_of
+from millstream.engine.attempts.budget_file import BUDGET, Amounts, BudgetFile, BudgetPlace, amounts_in
+from millstream.engine.attempts.money import CostBudget
+from millstream.wiring.folder_budget import Unsure, money_lines, place_of, unsure_of
 
 CommandLine = Callable[..., Done]
 PRICES = '[prices."sim/open"]\ninput = 20\noutput = 20\n'
@@ -41,7 +41,7 @@ def test_calls_in_flight_at_kills_count_at_their_worst(
 
 
 def test_a_budget_says_what_may_have_been_spent_beyond_the_records(tmp_path: Path) -> None:
-    purse = Purse(2.0)
+    purse = CostBudget(2.0)
     purse.attach(BudgetFile(place_of(tmp_path, Amounts(1.0, 0.75)), 2.0))
     assert purse.spent == 1.0 and purse.unsure == 0.25 and purse.fits(0.5) and not purse.fits(1.1)
     purse.settle(0.0, 0.5)
@@ -55,8 +55,8 @@ def test_folders_of_a_sweep_share_a_limit_also_with_one_that_has_no_budget_yet(t
     for folder in folders:
         folder.mkdir()
 
-    def purse_of(folder: Path) -> Purse:
-        purse = Purse(1.0)
+    def purse_of(folder: Path) -> CostBudget:
+        purse = CostBudget(1.0)
         beside = {other: 0.3 if other.name == "c" else 0.0 for other in folders if other != folder}
         purse.attach(BudgetFile(place_of(folder, Amounts(), beside), 1.0))
         return purse
@@ -75,6 +75,7 @@ def test_the_summary_says_both_only_where_they_differ() -> None:
     assert both.startswith("$7.1200 spent; up to $7.9400 counting calls in flight at a kill") and "2 folders" in both
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_an_attempt_that_may_have_been_billed_counts_over_sessions(
     cli: CommandLine, provider: Provider, tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ def test_an_attempt_that_may_have_been_billed_counts_over_sessions(
     assert manifest["cost_unsure"] > 0 and not manifest["has_budget"]
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_a_damaged_budget_ends_with_5_and_says_what_to_do(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     size = ("--limit", "1", "--templates", "1", "--trials", "1", "--max-tokens", "16", "--no-report")
@@ -109,6 +111,7 @@ def test_a_damaged_budget_ends_with_5_and_says_what_to_do(cli: CommandLine, prov
     assert cli(*command).code == 0
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_plan_says_how_many_calls_a_limit_bears_in_flight(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     size = ("--limit", "1", "--max-tokens", "16", "--config", "prices.toml")

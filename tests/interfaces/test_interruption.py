@@ -11,7 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, SMALL_PROMPTS, Provider, finish, ids_of, lines_of, scores_of, start
+from command_line import SMALL, SMALL_PROMPTS, Provider, finish, ids_of, lines_of, run_command, scores_of, start
+
+pytestmark = pytest.mark.needs_benchmark("millstone")
 
 WIDE = ("--limit", "2", "--templates", "2", "--trials", "3", "--no-progress")
 WIDE_PROMPTS = 2 * 2 * 11 * 3
@@ -51,7 +53,7 @@ def test_a_signal_drains_and_claims_only_what_the_journal_holds(
     # Drained: whatever was sent is on disk.
     assert provider.calls() == run["answered"]
     provider.set_faults()
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     assert provider.calls() == WIDE_PROMPTS
     assert len(set(ids_of(tmp_path / "run"))) == len(ids_of(tmp_path / "run")) == WIDE_PROMPTS
 
@@ -79,22 +81,22 @@ def test_a_killed_run_is_finished_by_the_same_command(provider: Provider, tmp_pa
         provider.await_calls(kill_after)
         os.kill(process.pid, signal.SIGKILL)
         assert finish(process).code == -signal.SIGKILL
-    done = finish(start(tmp_path, *command(provider)))
+    done = run_command(tmp_path, *command(provider))
     assert done.code == 0, done.err
     assert f"killed before: at most {4 * CONCURRENCY} calls in flight then may have been billed" in done.out
     ids = ids_of(tmp_path / "run")
     assert len(ids) == len(set(ids)) == WIDE_PROMPTS
-    finish(start(tmp_path, *command(provider), "--out", "whole"))
+    run_command(tmp_path, *command(provider), "--out", "whole")
     assert scores_of(tmp_path / "run") == scores_of(tmp_path / "whole")
     assert sum(provider.received().values()) <= WIDE_PROMPTS + 4 * CONCURRENCY
-    assert finish(start(tmp_path, "verify", "run")).code == 0
+    assert run_command(tmp_path, "verify", "run").code == 0
 
 
 def test_a_run_whose_cache_can_not_be_opened_was_not_killed(provider: Provider, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    refused = finish(start(tmp_path, *command(provider), "--cache", "file"))
+    refused = run_command(tmp_path, *command(provider), "--cache", "file")
     assert refused.code == 5 and "can't be opened" in refused.err
-    done = finish(start(tmp_path, *command(provider)))
+    done = run_command(tmp_path, *command(provider))
     assert done.code == 0, done.err
     assert "killed before" not in done.out
 
@@ -102,9 +104,9 @@ def test_a_run_whose_cache_can_not_be_opened_was_not_killed(provider: Provider, 
 def test_no_prompt_is_received_more_often_than_the_grid_holds_it(provider: Provider, tmp_path: Path) -> None:
     from millstream.bench.millstone.dataset import load, select
     from millstream.bench.millstone.grid import Grid
-    from millstream.interfaces.millstone_work import SAMPLE
+    from millstream.bench.millstone.work import SAMPLE
 
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     grid = Grid(select(load(SAMPLE), limit=2), templates=2, trials=3)
     wanted = Counter(sha256(item.prompt.encode()).hexdigest() for item in grid)
     assert provider.received() == wanted
@@ -131,26 +133,26 @@ def test_a_reader_that_goes_away_is_no_error(provider: Provider, tmp_path: Path)
 
 
 def test_a_torn_tail_is_mended_and_asked_again(provider: Provider, tmp_path: Path) -> None:
-    finish(start(tmp_path, *command(provider, size=SMALL)))
+    run_command(tmp_path, *command(provider, size=SMALL))
     records = tmp_path / "run/records.jsonl"
     whole = records.read_bytes()
     records.write_bytes(whole[:-20])
-    done = finish(start(tmp_path, "resume", "run", "--no-progress"))
+    done = run_command(tmp_path, "resume", "run", "--no-progress")
     assert done.code == 0
     assert len(lines_of(records)) == SMALL_PROMPTS == provider.calls()
     assert records.with_suffix(".torn").exists()
 
 
 def test_damage_refuses_to_start_until_it_is_set_aside(provider: Provider, tmp_path: Path) -> None:
-    finish(start(tmp_path, *command(provider, size=SMALL)))
+    run_command(tmp_path, *command(provider, size=SMALL))
     records = tmp_path / "run/records.jsonl"
     lines = records.read_bytes().splitlines(keepends=True)
     lines[4] = lines[4].replace(b'"ok"', b'"OK"')
     records.write_bytes(b"".join(lines))
-    done = finish(start(tmp_path, "resume", "run", "--no-progress"))
+    done = run_command(tmp_path, "resume", "run", "--no-progress")
     assert done.code == 5 and "line 5 is damaged" in done.err
     assert records.read_bytes() == b"".join(lines)
-    done = finish(start(tmp_path, "resume", "run", "--set-aside-damaged", "--no-progress"))
+    done = run_command(tmp_path, "resume", "run", "--set-aside-damaged", "--no-progress")
     assert done.code == 0, done.err
     assert len(set(ids_of(tmp_path / "run"))) == SMALL_PROMPTS
     assert records.with_suffix(".damaged").read_bytes() == lines[4]

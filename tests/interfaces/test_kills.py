@@ -18,7 +18,9 @@ from command_line import Provider, finish, ids_of, scores_of, start
 
 from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
-from millstream.interfaces.millstone_work import SAMPLE
+from millstream.bench.millstone.work import SAMPLE
+
+pytestmark = pytest.mark.needs_benchmark("millstone")
 
 KILLS = int(os.environ.get("MILLSTREAM_KILLS", "20"))
 CONCURRENCY = 4

@@ -9,6 +9,8 @@ import pytest
 from command_line import Done, finish, lines_of, start
 from simulated_outside import Outside
 
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
+
 RUN = ("run", "chameleon", "--model", "sim/open", "--judge", "sim/judge", "--temperature", "0", "--conversations", "1")
 SIZE = ("--turns", "2", "--pages", "4", "--no-progress", "--no-report", "--cache", "cache", "--out", "run")
 

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Provider
+from command_line import CommandLine, Provider
 
-from millstream.engine.money import bundled_prices
+from millstream.configuration.errors import RESUMABLE, WITH_FAILURES, WRONG_USAGE
+from millstream.engine.attempts.money import bundled_prices
 from millstream.fixtures.provider import ModelProvider, Options
-from millstream.interfaces.checks import cheapest
-from millstream.interfaces.refusal import RESUMABLE, WITH_FAILURES, WRONG_USAGE
+from millstream.interfaces.cli.checks import cheapest
 from millstream.providers.table import PROVIDERS
-
-from .conftest import CommandLine
 
 CANARY = "sk-canary-0cc175b9c0f1b6a8"
 
@@ -235,6 +233,7 @@ def test_a_missing_key_is_told_with_every_variable_that_would_do(
     assert f"needs a key: set {wanted} with --base-url" in cli("models", "--check", model, "--cache", "cache").out
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_vertex_without_credentials_is_refused_before_anything_is_sent(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from command_line import Done, Provider, finish, ids_of, lines_of, start
 
-from millstream.engine.admission import Stop, StopReason
+from millstream.bench.evaluation.pilot import Pilot, ask
 from millstream.engine.call import Call, Outcome, Reply
-from millstream.engine.fault import LocalFault, Stopped
-from millstream.engine.pairs import Pair
+from millstream.engine.fault import LocalFault, Stop, Stopped, StopReason
+from millstream.engine.runs.pairs import Pair
 from millstream.engine.sink import Sink
-from millstream.interfaces.pilot import Pilot, ask
+
+pytestmark = pytest.mark.needs_benchmark("millstone")
 
 CommandLine = Callable[..., Done]
 PROMPTS = 2 * 2 * 11 * 3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +15,10 @@ from command_line import COMMAND, SMALL, SMALL_PROMPTS, Done, Provider, environm
 import millstream
 from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
-from millstream.interfaces.command import VERBS
-from millstream.interfaces.millstone_work import SAMPLE
+from millstream.bench.millstone.work import SAMPLE
+from millstream.interfaces.cli.command import VERBS
+
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
 CommandLine = Callable[..., Done]
 PLAN = ("plan", "millstone", *SMALL, "--model", "openai/gpt-4o-mini", "sim/open", "--temperature", "0", "1")
@@ -100,9 +102,11 @@ def test_no_verb_is_wrong_usage(cli: CommandLine) -> None:
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "sim"])
 def test_help_loads_nothing_heavy(tmp_path: Path, verb: str) -> None:
-    heavy = ("aiohttp", "numpy", "rich", "lmdb", "uvloop", "yaml", "msgspec", "orjson")
+    heavy = ["aiohttp", "numpy", "rich", "lmdb", "uvloop", "yaml", "orjson"]
+    if verb not in ("run", "plan", "score", "report", "load", "data"):  # the options of benchmarks are structs
+        heavy.append("msgspec")
     probe = (
-        "import sys; from millstream.interfaces.command import main; main(sys.argv[1:]); "
+        "import sys; from millstream.interfaces.cli.command import main; main(sys.argv[1:]); "
         f"print(sorted(set(sys.modules) & set({heavy})), file=sys.stderr)"
     )
     command = [sys.executable, "-P", "-c", probe, verb, "--help"]
@@ -111,12 +115,16 @@ def test_help_loads_nothing_heavy(tmp_path: Path, verb: str) -> None:
 
 
 def test_help_answers_in_a_fifth_of_a_second(tmp_path: Path) -> None:
-    def seconds() -> float:
-        began = time.perf_counter()
-        finish(start(tmp_path, "run", "--help"))
-        return time.perf_counter() - began
+    def used_s() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
 
-    # The best of several, since other tests share the machine.
+    def seconds() -> float:
+        began = used_s()
+        finish(start(tmp_path, "run", "--help"))
+        return used_s() - began
+
+    # The processor's time, which waits for nobody, and the best of several, since other tests share its caches.
     assert min(seconds() for _ in range(5)) < 0.2
 
 

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import SMALL, SMALL_PROMPTS, Provider
+from command_line import SMALL, SMALL_PROMPTS, CommandLine, Provider
 
 from millstream import Call, Engine, Lane, Settings
-from millstream.fixtures.provider import ModelProvider, Options, Quota
-from millstream.interfaces.refusal import WRONG_USAGE
+from millstream.configuration.errors import WRONG_USAGE
+from millstream.fixtures.provider import AccountQuota, ModelProvider, Options
 from millstream.providers.table import Provider as Row
-
-from .conftest import CommandLine
 
 KEYS = {"LAB_KEY": "sk-canary-one-5f60718293a4", "LAB_KEY_2": "sk-canary-two-9d2e1b8c4e5f"}
 
@@ -31,7 +29,9 @@ def use(folder: Path, calls: int, *, rpm: int, keys: dict[str, str]) -> str:
     """Send a few calls with these keys to a provider that tells its quota; its address."""
 
     async def scenario() -> str:
-        async with ModelProvider(Options(quota=Quota(requests=rpm, tokens=70_000), keys=tuple(keys.values()))) as sim:
+        async with ModelProvider(
+            Options(quota=AccountQuota(requests=rpm, tokens=70_000), keys=tuple(keys.values()))
+        ) as sim:
             made = Settings(
                 lanes=(Lane("lab/open", rpm=5_000, concurrency=3),),
                 providers={"lab": Row(sim.base_url, "LAB_KEY")},
@@ -118,6 +118,7 @@ def test_two_servers_of_one_model_are_told_apart(cli: CommandLine, provider: Pro
     assert told.count("lab/open (LAB_KEY) at http://127.0.0.1:") == 2
 
 
+@pytest.mark.needs_benchmark("millstone")
 def test_a_run_is_seen_while_its_minute_lasts(cli: CommandLine, provider: Provider, tmp_path: Path) -> None:
     sent = ("--base-url", provider.base_url, "--cache", "cache")
     assert cli("run", "millstone", "--model", "sim/open", "--rpm", "6000", "--out", "run", *SMALL, *sent).code == 0

@@ -6,13 +6,14 @@ import asyncio
 import json
 from pathlib import Path
 
-from command_line import Done, Provider, lines_of
+import pytest
+from command_line import CommandLine, Done, Provider, lines_of
 from raw_server import RawServer, Visit, answer, http
 
 from millstream.bench.millstone.dataset import load
-from millstream.interfaces.millstone_work import SAMPLE
+from millstream.bench.millstone.work import SAMPLE
 
-from .conftest import CommandLine
+pytestmark = pytest.mark.needs_benchmark("millstone")
 
 # 5 x 11 prompts, of which two are in flight at once.
 PROMPTS = 55

@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of, scores_of
 
-from millstream.interfaces.millstone_work import SAMPLE
+from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.bench.millstone.work import SAMPLE
+from millstream.configuration.benchmark_options import listed
+
+pytestmark = pytest.mark.needs_benchmark("millstone")
 
 CommandLine = Callable[..., Done]
 DOCUMENTED = ("id", "issue", "template", "config", "trial", "stance", "model", "temperature", "status", "text")
@@ -232,7 +236,7 @@ WRONG: dict[str, tuple[Callable[[Path], Any], tuple[str, ...], int, str]] = {
         lambda home: (home / "run/manifest.json").write_text('{"specification": {"benchmark": "other"}}'),
         ("run",),
         2,
-        "expected a run of millstone or chameleon, got one of other",
+        f"expected a run of {listed(list(BUILT_IN), 'or')}, got one of other",
     ),
     "a manifest without a grid": (
         lambda home: (home / "run/manifest.json").write_text('{"specification": {"benchmark": "millstone"}}'),

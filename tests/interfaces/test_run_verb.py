@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from command_line import SMALL, SMALL_PROMPTS, Done, Provider, ids_of, lines_of, scores_of
 
+pytestmark = pytest.mark.needs_benchmark("millstone")
+
 CommandLine = Callable[..., Done]
 GRID = ("run", "millstone", *SMALL, "--no-progress")
 

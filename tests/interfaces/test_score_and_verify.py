@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from command_line import SMALL, SMALL_PROMPTS, Done, Provider, lines_of, scores_of
 
-from millstream.engine.run_folder import manifest_hash
+from millstream.engine.runs.run_folder import manifest_hash
+
+pytestmark = pytest.mark.needs_benchmark("millstone")
 
 CommandLine = Callable[..., Done]
-COUNTS = Path(__file__).parent.parent / "metrics/data/millstone-counts-gpt-4o.csv"
+COUNTS = Path(__file__).parent.parent / "metrics/millstone/data/millstone-counts-gpt-4o.csv"
 DOCUMENTED = ("id", "issue", "template", "config", "trial", "stance", "model", "temperature", "status", "text")
 
 
@@ -206,7 +208,7 @@ TAMPERED: dict[str, tuple[Tampering, str]] = {
         lambda run: edit(
             run / "records.jsonl", lambda lines: [sealed(lines[0].replace(b"/1/", b"/6/", 1)), *lines[1:]]
         ),
-        "is not in this run's grid",
+        "is not in this run",
     ),
     "a model of no run": (
         lambda run: edit(

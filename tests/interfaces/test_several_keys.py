@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import SMALL, SMALL_PROMPTS, Done, ids_of
+from command_line import SMALL, SMALL_PROMPTS, CommandLine, Done, ids_of
 
+from millstream.configuration.errors import RESUMABLE
 from millstream.fixtures.provider import ModelProvider, Options
-from millstream.interfaces.refusal import RESUMABLE
 
-from .conftest import CommandLine
+pytestmark = pytest.mark.needs_benchmark("millstone")
 
 GOOD, DEAD = "sk-canary-good-0123456789", "sk-canary-dead-0123456789"
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from command_line import COMMAND, Done, environment, finish
 
-from millstream.interfaces.verbs import sim
+from millstream.bench.evaluation.declarations import BUILT_IN
+from millstream.interfaces.cli.verbs import sim
 from millstream.providers.table import PROVIDERS, SIM_PORT
 
 CommandLine = Callable[..., Done]
@@ -52,7 +53,7 @@ def test_one_line_says_where_it_is_and_how_to_reach_it(tmp_path: Path) -> None:
     done = finish(process)
     base_url = line.rpartition(" ")[2]
     assert base_url.startswith("http://127.0.0.1:") and base_url.endswith("/v1")
-    told = "millstream run millstone --model sim/open --out DIR --base-url"
+    told = f"millstream run {BUILT_IN[0]} --model sim/open --out DIR --base-url"
     assert line == f"simulated provider at {base_url}: {told} {base_url}"
     assert done == Done(0, "", "simulated provider stopped\n")
 
@@ -109,6 +110,7 @@ def test_a_port_in_use_is_one_line_and_a_local_fault(cli: CommandLine) -> None:
     [
         (("--port", "70000"), "port (70000) must be >= 0 and <= 65535"),
         (("--fault", "nonsense"), "fault 'nonsense' does not exist"),
+        (("--latency", "soon"), "latency 'soon' is not understood"),
         (("--rpm", "-3"), "requests (-3) must be >= 1"),
         (("--dataset", "nowhere"), "data set nowhere does not exist"),
         (("--ful-size",), "unknown option --ful-size (nearest: --full-size)"),
@@ -119,6 +121,26 @@ def test_wrong_usage_is_one_line(cli: CommandLine, arguments: tuple[str, ...], s
     assert done.code == 2
     assert done.out == "" and done.err.count("\n") == 1
     assert said in done.err
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--port-file", "/nowhere/at/all"), ("--host", "192.0.2.1")])
+def test_an_address_or_file_that_can_not_be_had_is_one_line_and_a_local_fault(
+    cli: CommandLine, flag: str, value: str
+) -> None:
+    done = cli("sim", "--port", "0", flag, value)
+    assert done.code == 5
+    assert done.out == "" and done.err.count("\n") == 1 and flag in done.err
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_it_stops_cleanly_with_a_request_under_way(tmp_path: Path, stop: signal.Signals) -> None:
+    port_file = tmp_path / "port"
+    process = started(tmp_path, "--port-file", str(port_file))
+    assert first_line(process)
+    with socket.create_connection(("127.0.0.1", int(port_file.read_text()))) as waiting:
+        waiting.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 9\r\n\r\n")
+        process.send_signal(stop)
+        assert finish(process, within_s=10) == Done(0, "", "simulated provider stopped\n")
 
 
 def test_full_size_writes_the_generated_set_into_the_cache_folder_and_knows_it(tmp_path: Path) -> None:
@@ -138,6 +160,7 @@ def test_the_faults_are_listed_without_listening(cli: CommandLine) -> None:
     assert "truncated_json" in done.out and "insufficient_quota" in done.out
 
 
+@pytest.mark.needs_benchmark("chameleon")
 def test_with_web_three_more_lines_lead_searches_and_pages_there(tmp_path: Path) -> None:
     port_file = tmp_path / "web.port"
     process = started(tmp_path, "--web", "--web-port-file", str(port_file), "--pages", "120", "--trouble-share", "0")

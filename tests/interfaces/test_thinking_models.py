@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Provider, lines_of
+from command_line import CommandLine, Provider, lines_of
 
-from millstream.engine.run_folder import manifest_hash, specification_hash
+from millstream.engine.runs.run_folder import manifest_hash, specification_hash
 
-from .conftest import CommandLine
+pytestmark = pytest.mark.needs_benchmark("millstone")
 
 GRID = ("millstone", "--limit", "1", "--templates", "1", "--trials", "5", "--concurrency", "2", "--cache", "cache")
 PROMPTS = 55

@@ -12,8 +12,8 @@ from llama_server import llama_server
 from msgspec import structs
 
 from millstream import Call, Engine, Message, Outcome, Reply
-from millstream.engine.retry import RetryPolicy
-from millstream.providers.llm.anthropic import OLDER_VERSION
+from millstream.engine.attempts.retry import RetryPolicy
+from millstream.providers.llm.anthropic.messages import OLDER_VERSION
 from millstream.providers.table import PROVIDERS
 from millstream.wiring import Settings
 

@@ -13,10 +13,10 @@ from mocks import aimock, why_no_aimock
 
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.endpoint import Fault
-from millstream.providers.authorizer import Authorizer, bearer, key_in
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.llm.anthropic import OLDER_VERSION, PROTOCOL, VERSION
+from millstream.providers.credentials.authorizer import Authorizer, bearer, key_in
+from millstream.providers.llm.anthropic.messages import OLDER_VERSION, PROTOCOL, VERSION
 from millstream.providers.llm.protocol import Target
+from millstream.providers.transport.endpoint import ModelEndpoint
 
 ANSWERS = {
     "a letter": "position <<A>> – ✓ 😀",

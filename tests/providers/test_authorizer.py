@@ -11,8 +11,8 @@ from raw_server import RawServer, Visit, answer, http
 
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Fault, Request, SendError
-from millstream.providers.authorizer import NO_CREDENTIALS, FixedHeaders, bearer, key_in
-from millstream.providers.transport import Channel
+from millstream.providers.credentials.authorizer import NO_CREDENTIALS, FixedHeaders, bearer, key_in
+from millstream.providers.transport.transport import Channel
 
 TOKENS = ("token-one-0123456789", "token-two-0123456789")
 

@@ -17,13 +17,13 @@ from raw_server import RawServer, Visit, http
 
 from millstream import Call, ConfigurationError, Settings
 from millstream.engine.endpoint import Request
-from millstream.providers.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError, FixedHeaders
-from millstream.providers.aws import AwsAuthorizer, aws_authorizer, keys_of, located
-from millstream.providers.aws_signature import Keys, Signer
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.llm import bedrock
+from millstream.providers.credentials.authorizer import NO_CREDENTIALS, Authorizer, CredentialsError, FixedHeaders
+from millstream.providers.credentials.aws import AwsAuthorizer, aws_authorizer, keys_of, located
+from millstream.providers.credentials.aws_signature import Keys, Signer
+from millstream.providers.llm.bedrock import converse as bedrock
 from millstream.providers.llm.protocol import Target
-from millstream.providers.transport import Transport
+from millstream.providers.transport.endpoint import ModelEndpoint
+from millstream.providers.transport.transport import Transport
 from millstream.wiring import access_to, endpoint_to
 
 ACCESS, SECRET, TOKEN = "AKIACANARYKEY1234567", "cAnArY/secret+0123456789abcdefghijklmnop", "cAnArY+token/" + "x" * 300

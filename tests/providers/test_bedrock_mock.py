@@ -13,9 +13,9 @@ from mocks import aimock, why_no_aimock
 from millstream import Reply
 from millstream.engine.call import Usage
 from millstream.engine.endpoint import Fault
-from millstream.providers.aws import AwsAuthorizer
-from millstream.providers.aws_signature import Keys
-from millstream.providers.llm import bedrock
+from millstream.providers.credentials.aws import AwsAuthorizer
+from millstream.providers.credentials.aws_signature import Keys
+from millstream.providers.llm.bedrock import converse as bedrock
 
 pytestmark = [
     pytest.mark.skipif(bool(why_no_aimock()), reason=why_no_aimock() or "it can be used"),

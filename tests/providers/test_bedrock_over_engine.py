@@ -18,9 +18,9 @@ from loops import on_each_loop, run_on
 from raw_server import RawServer, Visit, http
 
 from millstream import Call, Engine, Outcome, Settings, Stopped
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import Usage
-from millstream.engine.retry import RetryPolicy
-from millstream.engine.run_folder import RunFolder
+from millstream.engine.runs.run_folder import RunFolder
 
 MODEL = "bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
 ACCESS, SECRET = "AKIACANARYKEY7F3A9D2", "cAnArY/7f+3a9d2e1b8c4e5f60718293a4b5c6d7"

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from virtual_time import run_virtually
 
-from millstream.providers.deadlines import Deadlines
+from millstream.providers.transport.deadlines import Deadlines
 
 
 def _come(wanted: asyncio.Future[None]) -> None:

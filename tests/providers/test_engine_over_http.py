@@ -10,7 +10,7 @@ import pytest
 from endpoints import CANARY
 
 from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
-from millstream.engine.retry import RetryPolicy
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.fixtures.provider import ModelProvider, Options
 from millstream.providers.table import Provider
 
@@ -170,7 +170,7 @@ STARVED = """
 import asyncio, os, resource, sys
 from pathlib import Path
 from millstream import Call, Engine, Lane, Settings
-from millstream.engine.retry import RetryPolicy
+from millstream.engine.attempts.retry import RetryPolicy
 
 async def main(base_url, folder):
     resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from millstream.engine.endpoint import Response
-from millstream.providers.fault_table import BEGIN, END, HEAD, ROWS, Row, main, table, with_table
+from millstream.providers.fault_table import BEGIN, END, HEAD, ROWS, FaultRow, main, table, with_table
 from millstream.providers.llm.faults import MEANINGS, fault_of
 
 STATUSES = sorted({*MEANINGS, 301, 302, 307, 308, 400, 402, 404, 405, 413, 422, 429})
@@ -69,7 +69,7 @@ QUOTAS = {"keep": "K", "refund": "R", "settle": "S"}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_row_is_what_was_promised(row: Row) -> None:
+def test_a_row_is_what_was_promised(row: FaultRow) -> None:
     quota = QUOTAS[row.quota] + ("B" if row.is_billed_maybe else "")
     assert (SHORT[row.action], quota, " ".join(row.recorded), row.exit_code) == PROMISED[row.name]
     assert set(row.statuses) >= STATUSES_PROMISED.get(row.name, set())

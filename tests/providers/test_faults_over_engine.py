@@ -22,12 +22,12 @@ from google_server import TokenServer
 from msgspec import Struct, structs
 
 from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.events import Event
 from millstream.engine.key import key_of
 from millstream.engine.limits import Tokens
-from millstream.engine.retry import RetryPolicy
-from millstream.engine.run_folder import RunFolder
-from millstream.providers.fault_table import ROWS, Row
+from millstream.engine.runs.run_folder import RunFolder
+from millstream.providers.fault_table import ROWS, FaultRow
 from millstream.providers.table import PROVIDERS
 
 # The breaker has rows of its own, below.
@@ -148,7 +148,7 @@ def ended(dialect: Dialect, variants: tuple[Variant, ...], prompts: list[str], f
 # --- what the table says of it ---
 
 
-def assert_is_as_told(row: Row, end: Ended, prompt: str) -> None:
+def assert_is_as_told(row: FaultRow, end: Ended, prompt: str) -> None:
     """One call that had nothing but this fault, or had it once and was answered."""
     sent, stays, stream = end.received[prompt], prompt.startswith("stays"), prompt.endswith("stream")
     outcome = end.outcomes.get(prompt)
@@ -177,7 +177,7 @@ def total_of(outcome: Outcome) -> int:
     return outcome.reply.usage.input + outcome.reply.usage.output
 
 
-def assert_reply_is_as_told(row: Row, outcome: Outcome) -> None:
+def assert_reply_is_as_told(row: FaultRow, outcome: Outcome) -> None:
     """What is particular of an answer that came with a fault."""
     reply = outcome.reply
     assert reply is not None
@@ -185,7 +185,7 @@ def assert_reply_is_as_told(row: Row, outcome: Outcome) -> None:
     assert (reply.raw is not None) == (row.name == "no text") == ("A \ufffd B" in reply.text)
 
 
-def assert_quota_is_as_told(row: Row, end: Ended) -> None:
+def assert_quota_is_as_told(row: FaultRow, end: Ended) -> None:
     """What the lane's last minute holds: reserved where it is kept, nothing where it is given back, else as counted."""
     answered = [outcome for outcome in end.outcomes.values() if outcome.reply is not None]
     sent = sum(end.received.values())
@@ -218,7 +218,7 @@ def assert_no_key_came_to_light(
     assert [(where, form) for where, data in everything.items() for form in forms if form in data] == []
 
 
-def asked_of(row: Row, dialect: Dialect) -> tuple[list[tuple[Variant, bool]], list[tuple[Variant, bool]]]:
+def asked_of(row: FaultRow, dialect: Dialect) -> tuple[list[tuple[Variant, bool]], list[tuple[Variant, bool]]]:
     """The variants that can be, with how they are asked: those that share a lane, and those that end theirs."""
     every = [
         (variant, stream)
@@ -232,7 +232,7 @@ def asked_of(row: Row, dialect: Dialect) -> tuple[list[tuple[Variant, bool]], li
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name != "unreachable"], ids=lambda row: row.name)
 def test_a_fault_ends_as_the_table_says_and_brings_no_key_to_light(
-    row: Row, dialect: Dialect, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    row: FaultRow, dialect: Dialect, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     together, alone = asked_of(row, dialect)

@@ -12,10 +12,11 @@ from mocks import aimock, why_no_aimock
 
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.endpoint import Fault
-from millstream.providers.authorizer import bearer, key_in
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.llm import gemini, vertex
+from millstream.providers.credentials.authorizer import bearer, key_in
+from millstream.providers.llm import vertex
+from millstream.providers.llm.google import generate as gemini
 from millstream.providers.llm.protocol import Target
+from millstream.providers.transport.endpoint import ModelEndpoint
 
 ANSWERS = {
     "a letter": "position <<A>> – ✓ 😀",

@@ -14,9 +14,9 @@ from msgspec import structs
 from tokens import later, run, token_of
 
 from millstream.engine.endpoint import SendError
-from millstream.providers.authorizer import NO_CREDENTIALS, CredentialsError
-from millstream.providers.google import FILE, FOLDER, SERVER, GoogleAuthorizer, google_authorizer, located
-from millstream.providers.google_tokens import NoToken, Token
+from millstream.providers.credentials.authorizer import NO_CREDENTIALS, CredentialsError
+from millstream.providers.credentials.google import FILE, FOLDER, SERVER, GoogleAuthorizer, google_authorizer, located
+from millstream.providers.credentials.google_tokens import AccessToken, NoToken
 from millstream.providers.llm.protocol import Target
 
 GOOGLE = Target("https://aiplatform.googleapis.com", "x", "gemini-2.5-flash", "vertex", project="p", region="global")
@@ -45,7 +45,7 @@ class Scripted:
         self.may_go = threading.Event()
         self.may_go.set()
 
-    def fetch(self) -> Token:
+    def fetch(self) -> AccessToken:
         self.may_go.wait(10)
         self.asked += 1
         self.threads.add(threading.get_ident())
@@ -53,7 +53,7 @@ class Scripted:
             raise self.failing
         self.fetched += 1
         secret = f"token-{self.fetched}"
-        return Token(secret, {"authorization": f"Bearer {secret}"}, self.lasts_s)
+        return AccessToken(secret, {"authorization": f"Bearer {secret}"}, self.lasts_s)
 
 
 def test_a_token_is_fetched_in_another_thread() -> None:

@@ -22,13 +22,13 @@ from msgspec import structs
 from raw_server import RawServer, Visit, http
 
 from millstream import Call, ConfigurationError, Engine, Outcome, Reply, Settings, Stopped
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.endpoint import Fault, SendError
-from millstream.engine.retry import RetryPolicy
-from millstream.engine.run_folder import RunFolder
-from millstream.providers.authorizer import key_in
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.llm import gemini
+from millstream.engine.runs.run_folder import RunFolder
+from millstream.providers.credentials.authorizer import key_in
+from millstream.providers.llm.google import generate as gemini
 from millstream.providers.llm.protocol import Target
+from millstream.providers.transport.endpoint import ModelEndpoint
 from millstream.wiring import access_to, keyless_endpoint_to
 
 MODEL = "vertex/gemini-2.5-flash"

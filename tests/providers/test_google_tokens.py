@@ -28,11 +28,11 @@ from tokens import REQUEST, SECRETS, fault_in, later, run, token_of
 
 from millstream.engine.call import Call, Reply
 from millstream.engine.endpoint import Fault
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.google import FOLDER, SERVER, GoogleAuthorizer, google_authorizer
-from millstream.providers.google_tokens import CredentialsFile, MetadataServer
+from millstream.providers.credentials.google import FOLDER, SERVER, GoogleAuthorizer, google_authorizer
+from millstream.providers.credentials.google_tokens import CredentialsFile, MetadataServer
 from millstream.providers.llm import vertex
 from millstream.providers.llm.protocol import Target
+from millstream.providers.transport.endpoint import ModelEndpoint
 
 GOOGLE = Target("https://aiplatform.googleapis.com", "x", "gemini-2.5-flash", "vertex", project="p", region="global")
 LOCAL = structs.replace(GOOGLE, base_url="http://127.0.0.1:1")
@@ -250,7 +250,7 @@ def test_representations_hold_no_secret() -> None:
 WITHOUT_REQUESTS = """
 import sys
 sys.modules["requests"] = None
-from millstream.providers.google_tokens import CredentialsFile, MetadataServer, NoToken
+from millstream.providers.credentials.google_tokens import CredentialsFile, MetadataServer, NoToken
 from google_server import authorized_user, service_account
 url = "http://127.0.0.1:1/token"
 account, person = service_account(url), authorized_user(url)

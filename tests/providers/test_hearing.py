@@ -21,14 +21,18 @@ from msgspec import structs
 from millstream.engine.call import Call, Reply
 from millstream.engine.endpoint import Response
 from millstream.fixtures.provider import ModelProvider, Options, parse_latency
-from millstream.providers.hearing import Hearing
-from millstream.providers.llm import anthropic, bedrock, gemini, openai_chat, openai_responses
-from millstream.providers.llm.listening import (
+from millstream.providers.llm.answer_listeners import (
     EventListener,
-    said_in_chat,
+    chat_text,
 )
-from millstream.providers.llm.protocol import Listener, WireProtocol
-from millstream.providers.secrecy import Secrets
+from millstream.providers.llm.anthropic import messages as anthropic
+from millstream.providers.llm.bedrock import converse as bedrock
+from millstream.providers.llm.google import generate as gemini
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import responses as openai_responses
+from millstream.providers.llm.protocol import AnswerListener, WireProtocol
+from millstream.providers.transport.secrets import Secrets
+from millstream.providers.transport.text_listener import TextListener
 
 SECRET = "sk-canary-9f8e/7d+6c5b"
 STREAMS: dict[str, tuple[WireProtocol, Sequence[bytes]]] = {
@@ -40,15 +44,15 @@ STREAMS: dict[str, tuple[WireProtocol, Sequence[bytes]]] = {
 }
 
 
-def opened(name: str) -> tuple[Callable[[], Listener], Sequence[bytes]]:
+def opened(name: str) -> tuple[Callable[[], AnswerListener], Sequence[bytes]]:
     protocol, stream = STREAMS[name]
     assert protocol.listen is not None
     return protocol.listen, stream
 
 
-def heard_of(listener: Listener, pieces: Sequence[bytes], secrets: Secrets | None = None) -> str:
+def heard_of(listener: AnswerListener, pieces: Sequence[bytes], secrets: Secrets | None = None) -> str:
     told: list[str] = []
-    hearing = Hearing(listener, secrets or Secrets(), lambda piece: told.append(piece or ""))
+    hearing = TextListener(listener, secrets or Secrets(), lambda piece: told.append(piece or ""))
     for piece in pieces:
         hearing.take(piece)
     return "".join(told)
@@ -96,13 +100,13 @@ TEXTS = st.text(st.sampled_from("abks-/\\u0 c✓"), max_size=30)
 def test_nothing_of_a_secret_is_heard(before: str, behind: str, sizes: list[int], is_escaped: bool) -> None:
     written = SECRET.replace("/", "\\/") if is_escaped else SECRET
     text = before + written + behind
-    heard = heard_of(EventListener(said_in_chat), chunks_of(text, sizes), Secrets((SECRET,)))
+    heard = heard_of(EventListener(chat_text), chunks_of(text, sizes), Secrets((SECRET,)))
     assert before.startswith(heard)
 
 
 @given(st.text(st.sampled_from("skany- c✓\n"), max_size=60), st.lists(st.integers(1, 9), max_size=20))
 def test_all_but_what_may_begin_a_secret_is_heard(text: str, sizes: list[int]) -> None:
-    heard = heard_of(EventListener(said_in_chat), chunks_of(text, sizes), Secrets((SECRET,)))
+    heard = heard_of(EventListener(chat_text), chunks_of(text, sizes), Secrets((SECRET,)))
     assert text.startswith(heard)
     # A form of the secret in base64 may begin with any of the letters, none with the end of a line.
     assert heard.count("\n") == text.count("\n")
@@ -116,7 +120,7 @@ def test_events_end_as_they_please_wherever_the_bytes_are_divided(ends: list[byt
     events = [b'data: {"choices": [{"delta": {"content": "%d"}}]}' % number for number in range(len(ends))]
     # Of a last \r only what comes after it tells that the line is over.
     stream = b"".join(event + end for event, end in zip(events, ends, strict=True)) + b":"
-    listener, said, at = EventListener(said_in_chat), [], 0
+    listener, said, at = EventListener(chat_text), [], 0
     for number in range(len(stream)):
         size = sizes[number % len(sizes)]
         said.append(listener.take(stream[at : at + size]))
@@ -126,7 +130,7 @@ def test_events_end_as_they_please_wherever_the_bytes_are_divided(ends: list[byt
 
 def test_an_event_of_many_megabytes_is_not_looked_at_again_with_each_of_its_pieces() -> None:
     """As a server in disorder sends it. Looked at with each piece, these would take a minute of the processor."""
-    listener, piece = EventListener(said_in_chat), b"x" * 8_192
+    listener, piece = EventListener(chat_text), b"x" * 8_192
     began = time.process_time()
     assert listener.take(b"data: ") == "" and all(listener.take(piece) == "" for _ in range(4_096))
     assert listener.take(b'\n\ndata: {"choices": [{"delta": {"content": "a"}}]}\n\n') == "a"
@@ -138,7 +142,7 @@ def test_half_a_character_is_left_to_the_whole_answer() -> None:
     halves += [
         b'data: {"choices": [{"index": 0, "delta": {"content": "%b"}}]}\n\n' % half for half in (rb"\ud83d", rb"\ude00")
     ]
-    assert heard_of(EventListener(said_in_chat), halves) == "a"
+    assert heard_of(EventListener(chat_text), halves) == "a"
 
 
 def test_text_is_heard_while_it_comes() -> None:

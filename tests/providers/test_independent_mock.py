@@ -13,9 +13,10 @@ from loops import run_on
 from mocks import LLMock, aimock, llmock, why_no_aimock
 
 from millstream import Call, Engine, Lane, Outcome, Reply, Settings
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.endpoint import Fault
-from millstream.engine.retry import RetryPolicy
-from millstream.providers.llm import openai_chat, openai_responses
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import responses as openai_responses
 from millstream.providers.llm.protocol import WireProtocol
 
 PROTOCOLS = (openai_chat.PROTOCOL, openai_responses.PROTOCOL)

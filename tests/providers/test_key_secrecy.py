@@ -18,12 +18,12 @@ from endpoints import CANARY
 from raw_server import RawServer, Visit, http
 
 from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.endpoint import Request, SendError
-from millstream.engine.retry import RetryPolicy
-from millstream.engine.run_folder import RunFolder
+from millstream.engine.runs.run_folder import RunFolder
 from millstream.fixtures.provider import ModelProvider, Options
 from millstream.fixtures.provider.faults import FAULTS
-from millstream.providers.secrecy import SECRET_MIN
+from millstream.providers.transport.secrets import SECRET_MIN
 
 MODEL = "openai/steady"
 # One for each way to send a key, and for each shape of an answer.

@@ -9,13 +9,13 @@ from math import ceil
 import pytest
 from scripted import worst_minute
 
-from millstream.engine.admission import Admission, Permit
+from millstream.engine.attempts.money import CostBudget
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.events import Events
 from millstream.engine.lane import Lane
-from millstream.engine.ledger import Ledger
+from millstream.engine.lanes.key_gate import KeyGate, Permit
+from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import DAY_S, Limit, Quota, Tokens, declared_quota
-from millstream.engine.money import Purse
-from millstream.engine.retry import RetryPolicy
 from millstream.providers.limits import limits_of
 
 NOW = 1_763_700_000.0
@@ -77,7 +77,7 @@ def sends_of(told: Told, seconds: float, concurrency: int = 16) -> tuple[list[fl
     """When a lane that knows nothing sends to a server that tells such headers, and the quota it has at the end."""
     lane = Lane("a/b", concurrency=concurrency)
     ledger = Ledger(declared_quota(lane))
-    admission = Admission(lane, ledger=ledger, purse=Purse(None), policy=RetryPolicy(), events=Events())
+    admission = KeyGate(lane, ledger=ledger, purse=CostBudget(None), policy=RetryPolicy(), events=Events())
     out: deque[tuple[float, Permit, tuple[Limit, ...]]] = deque()
     sends: list[float] = []
     now = 0.0

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loops import run_on
 
-from millstream.providers.line import (
+from millstream.providers.transport.http_connection import (
     BODY_MAX,
     HEAD_MAX,
-    Answer,
+    AnswerTooLarge,
     BrokenOff,
     ExchangeError,
+    HttpAnswer,
+    HttpConnection,
     HungUp,
-    Line,
     NeverSent,
     NoHttp,
-    TooLarge,
 )
 
 BODY = b'{"choices": []}' + bytes(range(256)) * 3
@@ -99,20 +99,20 @@ class Wire(asyncio.Transport):
 class Told:
     """What came of one exchange, and the state that it left."""
 
-    def __init__(self, line: Line, result: Answer | BaseException, heard: bytes) -> None:
+    def __init__(self, line: HttpConnection, result: HttpAnswer | BaseException, heard: bytes) -> None:
         self.result = result
         self.can_go_on = not line.should_close and line.is_connected()
         self.heard = heard
 
     @property
-    def answer(self) -> Answer:
-        assert isinstance(self.result, Answer), self.result
+    def answer(self) -> HttpAnswer:
+        assert isinstance(self.result, HttpAnswer), self.result
         return self.result
 
 
 def exchange(pieces: Sequence[bytes], *, ends: bool = False, error: Exception | None = None) -> Told:
     async def work() -> Told:
-        line, heard = Line(asyncio.get_running_loop()), bytearray()
+        line, heard = HttpConnection(asyncio.get_running_loop()), bytearray()
         line.connection_made(Wire())
         asked = asyncio.ensure_future(line.ask(b"GET", heard.extend))
         await asyncio.sleep(0)
@@ -156,7 +156,7 @@ def test_an_answer_cut_at_any_byte_is_never_whole(name: str, error: Exception | 
     for at in range(0, last, 7):
         told = exchange([data[:at]] if at else [], ends=True, error=error)
         assert not told.can_go_on
-        if isinstance(told.result, Answer):
+        if isinstance(told.result, HttpAnswer):
             assert isinstance(told.result.broken, BrokenOff), (at, data[:at])
             assert BODY.startswith(told.result.body)
         else:
@@ -177,7 +177,7 @@ def test_what_comes_behind_an_answer_costs_it_nothing_and_ends_the_connection(na
 
 def test_what_nobody_asked_for_ends_the_connection() -> None:
     async def work() -> bool:
-        line = Line(asyncio.get_running_loop())
+        line = HttpConnection(asyncio.get_running_loop())
         line.connection_made(Wire())
         line.data_received(ENDING["a length"])
         with pytest.raises(NeverSent):
@@ -210,7 +210,7 @@ def test_what_is_no_http_is_called_so(name: str) -> None:
 @given(st.binary(min_size=1, max_size=400), st.booleans())
 def test_no_bytes_raise_anything_but_what_is_documented(data: bytes, has_head: bool) -> None:
     told = exchange([http(data, CHUNKED) if has_head else data], ends=True)
-    assert isinstance(told.result, Answer | ExchangeError), told.result
+    assert isinstance(told.result, HttpAnswer | ExchangeError), told.result
 
 
 def test_what_says_it_is_packed_and_is_not_breaks_off() -> None:
@@ -241,7 +241,7 @@ def test_a_coding_that_packs_nothing_changes_nothing(coding: bytes) -> None:
 
 def test_one_connection_carries_any_number_of_answers() -> None:
     async def work() -> None:
-        line, wire = Line(asyncio.get_running_loop()), Wire()
+        line, wire = HttpConnection(asyncio.get_running_loop()), Wire()
         line.connection_made(wire)
         for name in [name for name in ENDING if name != "HTTP/1.0"] * 3:
             asked = asyncio.ensure_future(line.ask(b"GET %b\r\n" % name.encode()))
@@ -260,7 +260,7 @@ def test_an_error_that_came_is_told_by_its_status_and_headers() -> None:
 
 def test_who_left_hears_nothing_and_the_next_answer_is_not_taken_for_his() -> None:
     async def work() -> bool:
-        line, wire = Line(asyncio.get_running_loop()), Wire()
+        line, wire = HttpConnection(asyncio.get_running_loop()), Wire()
         line.connection_made(wire)
         asked = asyncio.ensure_future(line.ask(b"GET"))
         await asyncio.sleep(0)
@@ -298,7 +298,7 @@ def test_what_is_packed_and_says_nothing_for_ever_comes_to_an_end() -> None:
     assert not told.can_go_on
     blocks = b"\0\0\0\xff\xff" * 50_000
     told = exchange([http(b"\x78\x9c", b"Content-Encoding: deflate"), *[blocks] * (2 * BODY_MAX // len(blocks) + 1)])
-    assert isinstance(told.result, TooLarge), told.result
+    assert isinstance(told.result, AnswerTooLarge), told.result
 
 
 def test_many_small_pieces_take_no_more_room_than_what_they_hold() -> None:
@@ -317,7 +317,7 @@ def test_many_small_pieces_take_no_more_room_than_what_they_hold() -> None:
 
 def test_a_trailer_is_no_header_of_this_answer_or_the_next() -> None:
     async def work() -> None:
-        line = Line(asyncio.get_running_loop())
+        line = HttpConnection(asyncio.get_running_loop())
         line.connection_made(Wire())
         for data in (http(chunked(BODY)[:-2] + b"Retry-After: 9\r\n\r\n", CHUNKED), ENDING["a length"]):
             asked = asyncio.ensure_future(line.ask(b"GET"))
@@ -337,7 +337,7 @@ def test_a_coding_of_the_transfer_that_marks_no_end_lasts_until_the_connection_e
 
 def test_an_answer_that_came_before_the_request_was_out_ends_the_connection() -> None:
     async def work() -> bool:
-        line, wire = Line(asyncio.get_running_loop()), Wire()
+        line, wire = HttpConnection(asyncio.get_running_loop()), Wire()
         line.connection_made(wire)
         asked = asyncio.ensure_future(line.ask(b"GET"))
         await asyncio.sleep(0)
@@ -357,10 +357,10 @@ def test_a_listener_that_fails_is_told_of_and_costs_no_answer() -> None:
         heard.append(data)
         raise ValueError("not my words")
 
-    async def work() -> Answer:
+    async def work() -> HttpAnswer:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
-        line = Line(loop)
+        line = HttpConnection(loop)
         line.connection_made(Wire())
         asked = asyncio.ensure_future(line.ask(b"GET", listen))
         await asyncio.sleep(0)

@@ -12,7 +12,7 @@ import pytest
 from llama_server import llama_server
 
 from millstream import Call, Engine, Lane, Message, Outcome, Reply
-from millstream.engine.retry import RetryPolicy
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.providers.table import PROVIDERS
 from millstream.wiring import Settings, access_to
 

@@ -13,8 +13,8 @@ from raw_server import RawServer, Visit, http
 from millstream import Call, Engine, Settings, Stopped
 from millstream.engine.call import Outcome
 from millstream.engine.endpoint import Request
-from millstream.providers.authorizer import Authorizer
-from millstream.providers.aws import AwsAuthorizer, aws_authorizer
+from millstream.providers.credentials.authorizer import Authorizer
+from millstream.providers.credentials.aws import AwsAuthorizer, aws_authorizer
 from millstream.providers.llm.protocol import Target
 
 TARGET = Target("https://bedrock-runtime.eu-west-1.amazonaws.com", "x", "m", "bedrock", region="eu-west-1")

@@ -15,7 +15,7 @@ from llama_server import llama_server
 from millstream import Call, Engine, Message, Reply, Settings
 from millstream.engine.content import Tool, ToolCall, ToolResult
 from millstream.fixtures.provider import ModelProvider
-from millstream.fixtures.provider.completions import scored, tokens_of
+from millstream.fixtures.provider.completions import score_tokens, tokens_of
 
 NUMBERS = {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}}
 TOOLS = (Tool("add", "Adds.", NUMBERS), Tool("now"))
@@ -87,7 +87,7 @@ def test_every_token_of_an_echoed_prompt_has_its_log_probability(stream: bool, t
             return await reply_to(engine, Call("vllm-completions/open", prompt, **asked))
 
     reply = asyncio.run(scenario())
-    rows = scored("open", [*tokens_of(prompt), "This"], 1)
+    rows = score_tokens("open", [*tokens_of(prompt), "This"], 1)
     assert reply.text == f"{prompt}This" == "".join(one.token for one in reply.logprobs or ())
     assert reply.usage is not None and (reply.usage.input, reply.usage.output) == (7, 1)
     assert reply.logprobs is not None and math.isnan(reply.logprobs[0].logprob) and reply.logprobs[0].top == ()

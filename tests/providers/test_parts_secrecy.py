@@ -13,11 +13,12 @@ from endpoints import CANARY
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.authorizer import bearer
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.llm import openai_chat, openai_responses
+from millstream.providers.credentials.authorizer import bearer
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import responses as openai_responses
 from millstream.providers.llm.protocol import Target, WireProtocol
-from millstream.providers.transport import Transport
+from millstream.providers.transport.endpoint import ModelEndpoint
+from millstream.providers.transport.transport import Transport
 
 HALVES = (CANARY[:15], CANARY[15:])
 CLEAN = ("sk-canary/7f+", "another thing altogether, long enough")

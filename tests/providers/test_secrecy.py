@@ -14,7 +14,7 @@ from endpoints import CANARY
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.providers.secrecy import SECRET_MIN, Secrets
+from millstream.providers.transport.secrets import SECRET_MIN, Secrets
 
 SECRETS = Secrets([CANARY, "a word"])
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n"

@@ -16,12 +16,15 @@ from endpoints import CANARY, endpoint, transport
 from raw_server import RawServer, Visit, answer, http
 
 from millstream import Call, Engine, Lane, Outcome, Settings
-from millstream.engine.lane_note import notes_in
+from millstream.engine.attempts.retry import RetryPolicy
+from millstream.engine.lanes.lane_memory import notes_in
 from millstream.engine.limits import Limit
-from millstream.engine.retry import RetryPolicy
-from millstream.fixtures.provider import ModelProvider, Options, Quota
+from millstream.fixtures.provider import AccountQuota, ModelProvider, Options
 from millstream.providers.table import Provider
-from millstream.providers.transport import LOOK_EVERY_S
+from millstream.providers.transport.transport import LOOK_EVERY_S
+
+# Engines in processes of their own.
+pytestmark = pytest.mark.process
 
 MODEL = "mylab/open"
 
@@ -78,7 +81,7 @@ def test_what_one_run_learned_the_next_begins_with(tmp_path: Path) -> None:
     """No quota is declared; the provider enforces one of 200 and says so."""
 
     async def scenario() -> None:
-        async with ModelProvider(Options(quota=Quota(requests=200, tokens=90_000))) as provider:
+        async with ModelProvider(Options(quota=AccountQuota(requests=200, tokens=90_000))) as provider:
             first = settings(provider.base_url, tmp_path, Lane(MODEL, concurrency=2), CANARY)
             async with Engine(settings=first) as engine:
                 assert engine.scheduler.route_of(MODEL).lane.quota.rpm is None

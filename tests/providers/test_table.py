@@ -14,7 +14,7 @@ from millstream.engine.endpoint import EncodeError
 from millstream.providers.kinds import KINDS, Credentials
 from millstream.providers.llm.protocol import Target
 from millstream.providers.table import OPENAI_NAMES, PROVIDERS, Provider, row_of_kind
-from millstream.providers.transport import Transport
+from millstream.providers.transport.transport import Transport
 from millstream.wiring import Access, Settings, access_to, endpoint_to, keyless_endpoint_to
 
 SCHEMA = {"type": "object"}

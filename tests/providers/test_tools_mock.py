@@ -15,12 +15,15 @@ from tool_talk import TOOLS
 
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import ToolResult
-from millstream.providers.authorizer import Authorizer, bearer, key_in
-from millstream.providers.aws import AwsAuthorizer
-from millstream.providers.aws_signature import Keys
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.llm import anthropic, bedrock, gemini, vertex
+from millstream.providers.credentials.authorizer import Authorizer, bearer, key_in
+from millstream.providers.credentials.aws import AwsAuthorizer
+from millstream.providers.credentials.aws_signature import Keys
+from millstream.providers.llm import vertex
+from millstream.providers.llm.anthropic import messages as anthropic
+from millstream.providers.llm.bedrock import converse as bedrock
+from millstream.providers.llm.google import generate as gemini
 from millstream.providers.llm.protocol import Target, WireProtocol
+from millstream.providers.transport.endpoint import ModelEndpoint
 
 pytestmark = pytest.mark.skipif(bool(why_no_aimock()), reason=why_no_aimock() or "it can be used")
 whole_and_streamed = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])

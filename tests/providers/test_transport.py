@@ -17,7 +17,7 @@ from raw_server import RawServer, Visit, answer, http
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault
-from millstream.providers.line import BODY_MAX
+from millstream.providers.transport.http_connection import BODY_MAX
 
 # --- nothing was sent ---
 

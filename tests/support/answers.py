@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from millstream.engine.cache import Cache
 from millstream.engine.endpoint import Request, Response
+from millstream.engine.store.cache import Cache
 
 
 def key_of(number: int) -> bytes:

@@ -57,9 +57,8 @@ class Watched:
     def settle(self) -> None:
         """Until every figure is alive and the explorer and the conversations are open."""
         self.scroll_through()
-        self.page.wait_for_function(
-            "document.querySelectorAll('.plot').length === document.querySelectorAll('.plot.is-live').length"
-        )
+        # A selector, since the page's policy forbids the evaluation by which a polled expression would be asked again.
+        self.page.locator(".plot:not(.is-live)").first.wait_for(state="detached")
         for opening in ("explorer", "conversations"):
             if self.page.locator(f"#{opening}").count():
                 self.page.wait_for_selector(f"#{opening}[data-state=open]")

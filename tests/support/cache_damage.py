@@ -15,9 +15,9 @@ from pathlib import Path
 
 from answers import body_of, fill, filled, key_of
 
-from millstream.engine.cache import Cache
-from millstream.engine.entries import derived_key
 from millstream.engine.fault import LocalFault
+from millstream.engine.store.cache import Cache
+from millstream.engine.store.entries import derived_key
 
 COUNT = 600
 MORE = 60

@@ -16,9 +16,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from millstream.engine.admission import Stop, StopReason
 from millstream.engine.call import Call, Failure, Hit, Message, Outcome, Reply, Usage
-from millstream.engine.fault import Stopped
+from millstream.engine.fault import Stop, Stopped, StopReason
 
 MODEL, OTHER, JUDGE, SEARCH = "script/m", "script/other", "script/judge", "search/script"
 

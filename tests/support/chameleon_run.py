@@ -9,10 +9,12 @@ from typing import Any
 from chameleon_records import as_lines
 from msgspec import structs
 
+from millstream.bench.chameleon.report.panel import ConversationScores, conversation_scores
+from millstream.bench.chameleon.report.runs import ConversationRun, read_run
 from millstream.metrics.chameleon.readings import Readings
 from millstream.metrics.chameleon.traces import Asked
-from millstream.metrics.report.chameleon.panel import Panel, panel
-from millstream.metrics.report.chameleon.runs import Run, read_run
+from millstream.report.page import page as page_of
+from millstream.report.sections import PageContents
 
 
 def written_run(
@@ -23,7 +25,7 @@ def written_run(
     asked: Asked | None = None,
     data: str | None = None,
     **more: Any,
-) -> Run:
+) -> ConversationRun:
     """`more` are fields that a reader of manifests fills in."""
     folder.mkdir(parents=True, exist_ok=True)
     path, lines = folder / "records.jsonl", as_lines(records)
@@ -31,5 +33,10 @@ def written_run(
     return structs.replace(read_run(label, path, lines, as_lines(failures), asked or {}, data), **more)
 
 
-def panel_of(*runs: Run, **chosen: Any) -> Panel:
-    return panel(runs, Readings(**chosen))
+def page(contents: PageContents) -> bytes:
+    """A report's page of Chameleon's part alone, as the report writes it."""
+    return page_of(contents.title, [contents])
+
+
+def panel_of(*runs: ConversationRun, **chosen: Any) -> ConversationScores:
+    return conversation_scores(runs, Readings(**chosen))

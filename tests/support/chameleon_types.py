@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from millstream.bench.chameleon.asked import Asked, asked_of, specification
-from millstream.bench.chameleon.dataset import Dataset
-from millstream.engine.admission import Stop
+from millstream.bench.chameleon.dataset import ConversationSet
+from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of, specification
+from millstream.engine.fault import Stop
 
 Line = dict[str, Any]
 Lines = Callable[..., list[Line]]
-Making = Callable[..., Dataset]
-Asking = Callable[..., Asked]
+Making = Callable[..., ConversationSet]
+Asking = Callable[..., ConversationSpec]
 Running = Callable[..., list[Stop]]
 
 
@@ -21,7 +21,7 @@ def ids(records: Iterable[Line]) -> list[str]:
     return [record["id"] for record in records]
 
 
-def whole(asked: Asked, dataset: Dataset) -> set[tuple[str, float | None, str]]:
+def whole(asked: ConversationSpec, dataset: ConversationSet) -> set[tuple[str, float | None, str]]:
     return {
         (*pair, f"{name}/{turn}")
         for pair, conversations in asked_of(specification(dataset, asked, {})).items()

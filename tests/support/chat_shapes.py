@@ -8,7 +8,7 @@ import orjson
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.openai_chat import decode
+from millstream.providers.llm.openai.chat import decode
 
 
 def whole(**changes: Any) -> bytes:

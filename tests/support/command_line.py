@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryFile
+from typing import IO, Any, NamedTuple
 
 COMMAND = (sys.executable, "-P", "-m", "millstream")
 SMALL = ("--limit", "1", "--templates", "1", "--trials", "2")
@@ -25,6 +27,10 @@ class Done(NamedTuple):
     code: int
     out: str
     err: str
+
+
+# One command in the test's own process, by its arguments; a fixture of the whole suite.
+CommandLine = Callable[..., Done]
 
 
 class Provider:
@@ -81,6 +87,64 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
+def run_command(home: Path, *arguments: str, **more: str) -> Done:
+    """Run one command in this process as `start` does in another: its folder, its environment, its three streams.
+
+    For whatever is no claim about signals, terminals, memory or several processes. `main` reads everything else from
+    its arguments; what it changes of the process is put back.
+    """
+    from millstream.interfaces.cli.command import main
+
+    assert "PYTHONPATH" not in more, "another path for modules needs another process"
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with TemporaryFile() as out, TemporaryFile() as err:
+        try:
+            with _streams(out, err), _place(home, environment(home, **more)):
+                code = main(list(arguments))
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        out.seek(0)
+        err.seek(0)
+        return Done(code, out.read().decode(), err.read().decode())
+
+
+@contextmanager
+def _place(folder: Path, variables: dict[str, str]) -> Iterator[None]:
+    """Be in a folder, with these variables alone."""
+    before, known = Path.cwd(), dict(os.environ)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(known)
+        os.chdir(before)
+
+
+@contextmanager
+def _streams(out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
+    """Let two files take standard output and standard error while the block lasts; standard input is empty."""
+    with open(os.devnull, "rb") as nothing, ExitStack() as after:
+        # The descriptors, since processes that the command starts write there too.
+        for number, file in enumerate((nothing, out, err)):
+            saved = os.dup(number)
+            after.callback(os.close, saved)
+            after.callback(os.dup2, saved, number)
+            os.dup2(file.fileno(), number)
+        for name, number, mode, errors in (
+            ("stdin", 0, "r", "strict"),
+            ("stdout", 1, "w", "strict"),
+            ("stderr", 2, "w", "backslashreplace"),
+        ):
+            after.callback(setattr, sys, name, getattr(sys, name))
+            stream = after.enter_context(open(number, mode, closefd=False, encoding="utf-8", errors=errors))
+            setattr(sys, name, stream)
+        yield
+
+
 def start(home: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*COMMAND, *arguments],
@@ -107,8 +171,7 @@ def finish(process: subprocess.Popen[str], within_s: float = 40.0) -> Done:
 def simulated_provider(home: Path, latency: str = "constant:0.002") -> Iterator[Provider]:
     """A simulated provider in a process of its own, while the block lasts."""
     port = home / "port"
-    command = [sys.executable, "-P", "-m", "millstream.fixtures.provider", "--port-file", str(port)]
-    command += ["--latency", latency]
+    command = [*COMMAND, "sim", "--port", "0", "--port-file", str(port), "--latency", latency]
     with subprocess.Popen(command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as sim:
         deadline = time.monotonic() + 20
         while not port.exists():

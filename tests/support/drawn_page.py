@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from millstream.metrics.report.contents import Contents, Standing
-from millstream.metrics.report.explorer import Explorer
-from millstream.metrics.report.findings import Findings, findings
-from millstream.metrics.report.page import page
-from millstream.metrics.report.survey import Survey
+from millstone_page import page
+from msgspec import structs
+
+from millstream.bench.millstone.report.part import tables_and_figures
+from millstream.bench.millstone.report.survey import ReportSurvey
+from millstream.report.sections import PageContents
+from millstream.report.standings import AnswerStatus
 
 
-def drawn_page(survey: Survey, path: Path) -> Findings:
+def drawn_page(survey: ReportSurvey, path: Path) -> PageContents:
     """What the page was made of."""
-    found = findings(survey)
-    standings = tuple(Standing(answers.name, len(answers), len(answers)) for answers in survey.answers)
-    path.write_bytes(page(Contents("A survey", standings, found, Explorer((), (), (), ()), ())))
+    found = tables_and_figures(survey)
+    standings = tuple(AnswerStatus(answers.name, len(answers), len(answers)) for answers in survey.answers)
+    path.write_bytes(page(structs.replace(found, title="A survey", standings=standings), survey))
     return found

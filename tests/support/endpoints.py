@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 from millstream.engine.call import Call, Reply
 from millstream.engine.endpoint import Fault, SendError
-from millstream.providers.authorizer import Authorizer, bearer
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.llm import openai_chat
+from millstream.providers.credentials.authorizer import Authorizer, bearer
+from millstream.providers.llm.openai import chat as openai_chat
 from millstream.providers.llm.protocol import Target, WireProtocol
-from millstream.providers.transport import Transport
+from millstream.providers.transport.endpoint import ModelEndpoint
+from millstream.providers.transport.transport import Transport
 
 CANARY = "sk-canary/7f+3a=9d2e1b8c4e5f60718293a4b5c6"
 

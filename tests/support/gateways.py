@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from millstream import Settings
-from millstream.engine.money import Price
-from millstream.engine.retry import RetryPolicy
+from millstream.configuration.gateway_settings import GatewaySettings
+from millstream.engine.attempts.money import Price
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.fixtures.provider import ModelProvider, Options
-from millstream.interfaces.gateway.serving import Place, Running
-from millstream.interfaces.gateway.settings import GatewaySettings
+from millstream.interfaces.gateway.serving import RunningGateway, ServeOptions
 from millstream.providers.table import Provider
 
 MODEL = "lab/open"
@@ -164,16 +164,16 @@ def settings_to(base_url: str, folder: Path, **more: Any) -> Settings:
 @asynccontextmanager
 async def gateway_before(
     base_url: str, folder: Path, gateway: GatewaySettings | None = None, *, is_counting: bool = True, **more: Any
-) -> AsyncIterator[Running]:
-    place = Place("127.0.0.1", 0, is_counting=is_counting)
-    async with Running(settings_to(base_url, folder, **more), gateway or GatewaySettings(), place) as running:
+) -> AsyncIterator[RunningGateway]:
+    place = ServeOptions("127.0.0.1", 0, is_counting=is_counting)
+    async with RunningGateway(settings_to(base_url, folder, **more), gateway or GatewaySettings(), place) as running:
         yield running
 
 
 class Both(NamedTuple):
     """The gateway and what stands behind it."""
 
-    running: Running
+    running: RunningGateway
     provider: ModelProvider
 
     @property

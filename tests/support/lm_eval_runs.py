@@ -204,7 +204,7 @@ class Runs:
         return self.weighed("perplexity")
 
     def conversation_for_completions(self) -> str:
-        from millstream.interfaces.refusal import UsageError
+        from millstream.configuration.errors import UsageError
 
         try:
             self.run("letters", "millstream", self.ours("openai-completions/open"), apply_chat_template=True)

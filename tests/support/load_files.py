@@ -14,19 +14,19 @@ import msgspec
 from load_server import LoadServer
 from virtual_time import run_virtually
 
-from millstream.bench.load.arrivals import Closed, Open, Stretch
+from millstream.bench.load.arrivals import ClosedLoop, OpenLoop, Stretch
+from millstream.bench.load.figures import load_of
 from millstream.bench.load.goal import Search, parse_goal
-from millstream.bench.load.lengths import Fixed
 from millstream.bench.load.meter import Promise
-from millstream.bench.load.plan import Limits, Plan
-from millstream.bench.load.prompts import Wanted, by_length, calls
+from millstream.bench.load.plan import Limits, LoadPlan
+from millstream.bench.load.session import LoadSession
+from millstream.bench.load.spec import LoadSpec
+from millstream.bench.traffic.lengths import FixedLength
+from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.engine.attempts.money import Price
 from millstream.engine.call import Call, FailureKind, Outcome
 from millstream.engine.endpoint import Hear
-from millstream.engine.money import Price
-from millstream.interfaces.load.course import Course
-from millstream.interfaces.load.figures import load_of
-from millstream.interfaces.load.order import Order
-from millstream.metrics.load.file import Load
+from millstream.metrics.load.load_json import LoadFigures
 from millstream.wiring import Settings
 
 BEGAN = 1_790_000_000.0
@@ -35,21 +35,21 @@ Serve = Callable[[str], LoadServer]
 
 
 def measured(
-    plan: Plan,
+    plan: LoadPlan,
     serve: Serve,
     *models: str,
     stream: bool = True,
     goal: str = "",
     search: Search | None = None,
     said: Mapping[str, Any] | None = None,
-) -> Load:
+) -> LoadFigures:
     """`serve` makes the server of each model. Processors are idle: in virtual time there is nothing to measure."""
 
     def source(model: str, number: int) -> Iterator[Call]:
         own = Random(f"{model} {number}")
-        return calls(model, by_length(Fixed(16), own), Wanted(max_tokens=8, stream=stream), own)
+        return calls(model, by_length(FixedLength(16), own), CallParameters(max_tokens=8, stream=stream), own)
 
-    order = Order(
+    spec = LoadSpec(
         models=models,
         settings=Settings(),
         plan=plan,
@@ -62,17 +62,17 @@ def measured(
     )
     prices = {model: Price(1.0, 4.0) for model in models}
 
-    async def scenario() -> Load:
+    async def scenario() -> LoadFigures:
         servers = {model: serve(model) for model in models}
 
         async def ask(call: Call, *, hear: Hear | None = None) -> Outcome:
             return await servers[call.model].ask(call, hear=hear)
 
         loop = asyncio.get_running_loop()
-        course = Course(order, ask, prices, clock=loop.time, cpu=lambda: 0.0)
-        await course.run()
-        assert course.ending is not None
-        return load_of(order, course.wholes, course.ending, prices, began=BEGAN, left_out=course.left_out)
+        session = LoadSession(spec, ask, prices, clock=loop.time, cpu=lambda: 0.0)
+        await session.run()
+        assert session.ending is not None
+        return load_of(spec, session.wholes, session.ending, prices, began=BEGAN, left_out=session.left_out)
 
     return run_virtually(scenario())
 
@@ -108,37 +108,39 @@ def now_and_then(number: int) -> FailureKind | None:
 
 
 @cache
-def steady(model: str = "sim/steady") -> Load:
+def steady(model: str = "sim/steady") -> LoadFigures:
     """One rate with warm-up and cool-down, a stall of two seconds while few places are free, and a promise."""
     stretch = Stretch(60.0, 20.0)
-    plan = Plan(Open((stretch,)), Limits(in_flight=10), 5.0, 5.0, Promise(first_token_s=0.5, latency_s=1.0), seed=1)
+    plan = LoadPlan(
+        OpenLoop((stretch,)), Limits(in_flight=10), 5.0, 5.0, Promise(first_token_s=0.5, latency_s=1.0), seed=1
+    )
     said = {"rate": 20, "arrivals": "poisson", "duration": 60, "warm-up": 5, "cool-down": 5}
     return measured(plan, lambda name: server(stalls=(30.0, 32.0), fails=now_and_then), model, said=said)
 
 
 @cache
-def swept(model: str = "sim/steady", places: int = 12, *, stream: bool = True) -> Load:
+def swept(model: str = "sim/steady", places: int = 12, *, stream: bool = True) -> LoadFigures:
     """Rates up to what the server can't bear: with 12 places and 0.32 s a call some 37 a second."""
-    arrivals = Open(tuple(Stretch(30.0, rate) for rate in STEPS))
-    plan = Plan(arrivals, Limits(drain_s=120.0), seed=2)
+    arrivals = OpenLoop(tuple(Stretch(30.0, rate) for rate in STEPS))
+    plan = LoadPlan(arrivals, Limits(drain_s=120.0), seed=2)
     return measured(plan, lambda name: server(places=places), model, stream=stream, said={"steps": list(STEPS)})
 
 
 @cache
-def searched(model: str = "sim/steady") -> Load:
+def searched(model: str = "sim/steady") -> LoadFigures:
     goal = "p95 first token <= 1 s and errors <= 1%"
-    plan = Plan(Open((Stretch(math.inf, 1.0),)), Limits(calls=1_000_000), 2.0, seed=3)
+    plan = LoadPlan(OpenLoop((Stretch(math.inf, 1.0),)), Limits(calls=1_000_000), 2.0, seed=3)
     search = Search(5.0, 200.0, 0.1, repeats_max=1)
     return measured(plan, lambda name: server(places=12), model, goal=goal, search=search, said={"goal": goal})
 
 
 @cache
-def closed(model: str = "sim/steady") -> Load:
-    plan = Plan(Closed(8), Limits(duration_s=30.0))
+def closed(model: str = "sim/steady") -> LoadFigures:
+    plan = LoadPlan(ClosedLoop(8), Limits(duration_s=30.0))
     return measured(plan, lambda name: server(), model, stream=False, said={"in-flight": 8, "duration": 30})
 
 
-def written(load: Load, folder: Path) -> Path:
+def written(load: LoadFigures, folder: Path) -> Path:
     """A folder as a load test leaves it, without its calls."""
     folder.mkdir(parents=True)
     (folder / "load.json").write_bytes(msgspec.json.encode(load))

@@ -12,16 +12,16 @@ from virtual_time import run_virtually
 
 from millstream.bench.load.arrivals import Arrivals, at_rate
 from millstream.bench.load.goal import Goal, Search
-from millstream.bench.load.lengths import Fixed
 from millstream.bench.load.meter import Promise
-from millstream.bench.load.plan import Limits, Plan
-from millstream.bench.load.prompts import Wanted, by_length, calls
-from millstream.bench.load.run import Ask, Measured
-from millstream.bench.load.timing import Timed
+from millstream.bench.load.plan import Limits, LoadPlan
+from millstream.bench.load.run import ModelRun, SendCall
+from millstream.bench.load.session import LoadSession
+from millstream.bench.load.spec import LoadSpec
+from millstream.bench.load.timing import CallTimes
+from millstream.bench.traffic.lengths import FixedLength
+from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.engine.attempts.money import Price
 from millstream.engine.call import Call
-from millstream.engine.money import Price
-from millstream.interfaces.load.course import Course
-from millstream.interfaces.load.order import Order
 from millstream.wiring import Settings
 
 MODEL = "sim/steady"
@@ -29,8 +29,8 @@ PRICES = {MODEL: Price(1.0, 4.0), "sim/other": Price(1.0, 4.0)}
 
 
 def source(model: str, step: int) -> Iterator[Call]:
-    texts = by_length(Fixed(16), Random(f"{model} {step}"))
-    return calls(model, texts, Wanted(max_tokens=8, stream=False), Random(f"{step} {model}"))
+    texts = by_length(FixedLength(16), Random(f"{model} {step}"))
+    return calls(model, texts, CallParameters(max_tokens=8, stream=False), Random(f"{step} {model}"))
 
 
 def order_of(
@@ -43,11 +43,11 @@ def order_of(
     warm_up_s: float = 0.0,
     cool_down_s: float = 0.0,
     promise: Promise | None = None,
-) -> Order:
-    return Order(
+) -> LoadSpec:
+    return LoadSpec(
         models=models,
         settings=Settings(measures=True),
-        plan=Plan(arrivals or at_rate(10.0), limits, warm_up_s, cool_down_s, promise),
+        plan=LoadPlan(arrivals or at_rate(10.0), limits, warm_up_s, cool_down_s, promise),
         calls=source,
         out=Path("unused"),
         goal=goal,
@@ -61,7 +61,7 @@ class Ended(NamedTuple):
     """One call as its witness saw it."""
 
     model: str
-    timed: Timed
+    timed: CallTimes
     step: int
     begins_s: float
     cost: float
@@ -72,33 +72,35 @@ class Seen:
     """A witness that forgets nothing."""
 
     def __init__(self) -> None:
-        self.runs: list[tuple[Plan, tuple[str, ...], float]] = []
+        self.runs: list[tuple[LoadPlan, tuple[str, ...], float]] = []
         self.calls: list[Ended] = []
         self.begun = 0
 
-    def run_opened(self, plan: Plan, models: Mapping[str, Measured], begins_s: float) -> None:
+    def run_opened(self, plan: LoadPlan, models: Mapping[str, ModelRun], begins_s: float) -> None:
         self.runs.append((plan, tuple(models), begins_s))
 
     def call_began(self, model: str) -> None:
         self.begun += 1
 
-    def call_ended(self, model: str, timed: Timed, step: int, begins_s: float, cost: float, *, measured: bool) -> None:
+    def call_ended(
+        self, model: str, timed: CallTimes, step: int, begins_s: float, cost: float, *, measured: bool
+    ) -> None:
         self.calls.append(Ended(model, timed, step, begins_s, cost, measured))
 
 
 def carried(
-    order: Order, ask: Callable[[], Ask], meanwhile: Callable[[Course], None] | None = None
-) -> tuple[Course, Seen]:
-    """`meanwhile` is called with the course just before it begins, inside the loop. Idle processors: in virtual time
+    spec: LoadSpec, ask: Callable[[], SendCall], meanwhile: Callable[[LoadSession], None] | None = None
+) -> tuple[LoadSession, Seen]:
+    """`meanwhile` is called with the session just before it begins, inside the loop. Idle processors: in virtual time
     there is nothing to measure."""
 
-    async def scenario() -> tuple[Course, Seen]:
+    async def scenario() -> tuple[LoadSession, Seen]:
         seen = Seen()
         clock = asyncio.get_running_loop().time
-        course = Course(order, ask(), PRICES, (seen,), clock=clock, cpu=lambda: 0.0)
+        session = LoadSession(spec, ask(), PRICES, (seen,), clock=clock, cpu=lambda: 0.0)
         if meanwhile is not None:
-            meanwhile(course)
-        await course.run()
-        return course, seen
+            meanwhile(session)
+        await session.run()
+        return session, seen
 
     return run_virtually(scenario())

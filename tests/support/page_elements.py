@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from html.parser import HTMLParser
 
 
@@ -50,3 +53,17 @@ class Elements(HTMLParser):
         self.text += data
         if self._is_cell:
             self.tables[self._identity][-1][-1] += data
+
+
+def assert_only_its_own(page: str) -> None:
+    """The page's policy allows the scripts and the style that stand in it, and the page asks for nothing else."""
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    [style] = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (*scripts, style)]
+    assert re.findall(r"sha256-([^&']+)", policy) == hashes
+    assert "default-src &#x27;none&#x27;" in policy or "default-src 'none'" in policy
+    assert "url(" not in style and "@import" not in style
+    body = re.sub(r"<script.*?</script>|<style>.*?</style>", "", page, flags=re.DOTALL)
+    assert re.findall(r'(?:src|href)="(?!#|tables/)[^"]*"', body) == []
+    assert re.findall(r"<[a-z][^>]* (?:on[a-z]+|style)=", body) == []

@@ -7,13 +7,13 @@ from raw_server import Handler, RawServer, Visit
 
 from millstream.engine.call import Call, Reply
 from millstream.engine.endpoint import Fault, Response, SendError
-from millstream.providers.pages.connections import Connections
+from millstream.providers.pages.connections import PageConnections
 from millstream.providers.pages.endpoint import PageEndpoint
 from millstream.providers.pages.guard import Guard, parse_allowed
 
 
 def endpoint(port: int, timeout_s: float = 5.0) -> PageEndpoint:
-    return PageEndpoint(Connections(Guard((parse_allowed(f"*.example=127.0.0.1:{port}"),))), timeout_s)
+    return PageEndpoint(PageConnections(Guard((parse_allowed(f"*.example=127.0.0.1:{port}"),))), timeout_s)
 
 
 async def attempt(at: PageEndpoint, call: Call) -> tuple[Reply | Fault, Response | None]:

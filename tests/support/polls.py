@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
 
-from millstream.metrics.answers import Answers, Tally
-from millstream.metrics.counts import CountRow
-from millstream.metrics.report.survey import Options, Survey
+from millstream.bench.millstone.options import Readings
+from millstream.bench.millstone.report.survey import ReportSurvey
+from millstream.metrics.millstone.answers import AnswerRows, AnswerTally
+from millstream.metrics.millstone.counts import CountRow
 
-PUBLISHED_COUNTS = Path(__file__).parent.parent / "metrics" / "data" / "millstone-counts-gpt-4o.csv"
+PUBLISHED_COUNTS = Path(__file__).parent.parent / "metrics" / "millstone" / "data" / "millstone-counts-gpt-4o.csv"
 
 CONTROVERSIAL = ("drones", "Olympics", "US-penny")
 LEFT_OUT = ("tablets-vs-textbooks",)
@@ -42,9 +43,9 @@ def polled(
     trials: int = 3,
     refuses: Iterable[str] = (),
     skipped: Iterable[tuple[str, str]] = (),
-) -> Answers:
+) -> AnswerRows:
     """One model's answers; it refuses at the baseline of some issues, and (issue, configuration) can be left out."""
-    tally, chance = Tally(), Random(seed)
+    tally, chance = AnswerTally(), Random(seed)
     refused, gone = set(refuses), set(skipped)
     for issue in issues:
         leaning = chance.choice((0.1, 0.3, 0.5, 0.7, 0.95))
@@ -77,10 +78,10 @@ def _arguments(config: str, chance: Random) -> tuple[str, ...]:
     return tuple(chance.sample(shown, len(shown)))
 
 
-def counted(rows: Iterable[CountRow]) -> list[Answers]:
+def counted(rows: Iterable[CountRow]) -> list[AnswerRows]:
     """Answers that add up to published counts; which template and trial each was is made up."""
     configs = {"clear-pro": "clear-pro-1", "clear-con": "clear-con-1", "balanced": "balanced-1"}
-    tally, places = Tally(), dict[tuple[str, str, str], int]()
+    tally, places = AnswerTally(), dict[tuple[str, str, str], int]()
     for row in rows:
         for _ in range(row.answers):
             at = places.setdefault((row.model, row.issue, row.case), 0)
@@ -90,16 +91,18 @@ def counted(rows: Iterable[CountRow]) -> list[Answers]:
     return tally.models()
 
 
-def survey_of(*answers: Answers, options: Options | None = None) -> Survey:
-    return Survey(answers, topics=TOPICS, left_out=LEFT_OUT, controversial=CONTROVERSIAL, options=options or Options())
+def survey_of(*answers: AnswerRows, readings: Readings | None = None) -> ReportSurvey:
+    return ReportSurvey(
+        answers, topics=TOPICS, left_out=LEFT_OUT, controversial=CONTROVERSIAL, readings=readings or Readings()
+    )
 
 
-def realistic(options: Options | None = None) -> Survey:
+def realistic(readings: Readings | None = None) -> ReportSurvey:
     """Two large models of one family, one that refuses, and one that was asked about the controversial issues only."""
     return survey_of(
         polled("lab/great-2-large", seed=1),
         polled("lab/great-2-mini", seed=2),
         polled("other/shy-1", seed=3, refuses=("abortion", "zoos")),
         polled("third/part-3", CONTROVERSIAL, seed=4),
-        options=options,
+        readings=readings,
     )

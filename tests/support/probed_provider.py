@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from millstream.bench.load.probe.steps import Answer
+from millstream.bench.probe.steps import Answer
 from millstream.engine.limits import Limit
-from millstream.fixtures.provider.quotas import Account, Decision, Quota
+from millstream.fixtures.provider.quotas import Account, AccountQuota, Decision
 
 PER_TOKEN = 1e-6
 STALL_S = 0.1
@@ -34,7 +34,7 @@ class Manners(Struct, frozen=True):
     refuses: float = 0.0
     others: float = 0.0
     changes_after: int | None = None
-    later: Quota | None = None
+    later: AccountQuota | None = None
     apart_s: float = 0.0
     paced: float = 0.0
     jitter_s: float = 0.02
@@ -44,8 +44,19 @@ class Manners(Struct, frozen=True):
 PLAIN = Manners()
 
 
+def drawn_manners(draw: random.Random, told: list[float], **errs: Any) -> Manners:
+    """Returns manners with headers, waits, latency and the clock's second at random."""
+    return Manners(
+        told=draw.choice(told),
+        retry_after=draw.choice(["none", "exact", "seconds", "short"]),
+        latency_s=draw.choice([0.1, 0.4, 1.0]),
+        starts_at_s=draw.uniform(0, 60),
+        **errs,
+    )
+
+
 class ProbedProvider:
-    def __init__(self, quota: Quota, manners: Manners = PLAIN, seed: int = 0) -> None:
+    def __init__(self, quota: AccountQuota, manners: Manners = PLAIN, seed: int = 0) -> None:
         self.account = Account(quota)
         self.quota, self.manners = quota, manners
         self.calls = self.refusals = 0

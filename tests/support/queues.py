@@ -8,20 +8,21 @@ import math
 from random import Random
 
 from millstream.bench.load.histogram import Histogram
-from millstream.metrics.load.file import Part, Percentile, Times
+from millstream.metrics.load.load_json import LoadPart, Times
 
 PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
 NOTHING = Times(0, 0.0, 0.0, ())
 
 
 def times_of(histogram: Histogram) -> Times:
-    found = [each for each in map(histogram.percentile, PERCENTS) if each is not None]
-    percentiles = tuple(Percentile(each.percent, each.value_s, each.low_s, each.high_s) for each in found)
+    percentiles = tuple(filter(None, map(histogram.percentile, PERCENTS)))
     encoded = histogram._buckets.encode() if histogram.count else b""
     return Times(histogram.count, histogram.mean_s, histogram.longest_s, percentiles, encoded.decode())
 
 
-def step(rate: float, calls: int, random: Random, *, served: float, servers: int = 1, begins_s: float = 0.0) -> Part:
+def step(
+    rate: float, calls: int, random: Random, *, served: float, servers: int = 1, begins_s: float = 0.0
+) -> LoadPart:
     """`served`: calls a second of one server."""
     histogram = Histogram()
     free = [0.0] * servers
@@ -31,7 +32,7 @@ def step(rate: float, calls: int, random: Random, *, served: float, servers: int
         done = max(at, heapq.heappop(free)) + random.expovariate(served)
         heapq.heappush(free, done)
         histogram.record(done - at)
-    return Part(begins_s, calls / rate, calls, 0, times_of(histogram), NOTHING, rate=rate)
+    return LoadPart(begins_s, calls / rate, calls, 0, times_of(histogram), NOTHING, rate=rate)
 
 
 def percentile_s(rate: float, percent: float, *, served: float, servers: int = 1) -> float:

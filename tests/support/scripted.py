@@ -8,29 +8,30 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from millstream.engine.admission import Admission
-from millstream.engine.cache import Cache, Mode
+from millstream.engine.attempts.estimate import TokenEstimate
+from millstream.engine.attempts.money import CostBudget, Price
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.call import WEB, Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Request, Response, SendError
-from millstream.engine.estimate import TokenEstimate
 from millstream.engine.events import Events
 from millstream.engine.fault import LocalFault
-from millstream.engine.group import LaneGroup
 from millstream.engine.lane import Lane
-from millstream.engine.ledger import Ledger
+from millstream.engine.lanes.key_gate import KeyGate
+from millstream.engine.lanes.lane_queue import LaneQueue
+from millstream.engine.lanes.ledger import Ledger
 from millstream.engine.limits import Limit, declared_quota
-from millstream.engine.money import Price, Purse
-from millstream.engine.recall import Ages, Kept, Recall
-from millstream.engine.retry import RetryPolicy
 from millstream.engine.routes import is_host
 from millstream.engine.scheduler import Route, Scheduler
+from millstream.engine.store.cache import Cache, Mode
+from millstream.engine.store.cache_policy import Ages, CachePolicy, StoreReader
 
-Script = Callable[[str, float], Fault | None]
-"""Given a prompt and the time of arrival: the fault it gets, or None for an answer."""
+Script = Callable[[str, float], Fault | str | None]
+"""Given a prompt and the time of arrival: the fault it gets, or the answer; None: the prompt itself as the answer."""
 
 
 class ScriptedProvider:
-    """Answers after `latency_s`, unless the script has a fault for it. Keeps when each prompt arrived."""
+    """Answers after `latency_s`, unless the script has a fault for it. Keeps when each prompt arrived. Of several
+    messages the prompt is all that they say."""
 
     base_url = "script://"
 
@@ -43,15 +44,16 @@ class ScriptedProvider:
         self.peak = 0
 
     def encode(self, call: Call) -> Request:
-        assert isinstance(call.input, str)
-        body = call.input.encode()
-        return Request(call.input if call.model == WEB else "script://", "script://", body, body, body, b"{}")
+        prompt = "\n".join(message.words for message in call.messages())
+        body = prompt.encode()
+        return Request(prompt if call.model == WEB else "script://", "script://", body, body, body, b"{}")
 
     async def send(self, request: Request) -> Response:
         loop = asyncio.get_running_loop()
         prompt = request.body.decode()
         self.arrivals.append((loop.time(), prompt))
-        fault = self.script(prompt, loop.time()) if self.script is not None else None
+        said = self.script(prompt, loop.time()) if self.script is not None else None
+        fault = said if isinstance(said, Fault) else None
         if fault is not None:
             self.faults.append((prompt, fault))
         self.in_flight += 1
@@ -62,7 +64,7 @@ class ScriptedProvider:
             self.in_flight -= 1
         if fault is not None:
             raise SendError(fault)
-        return Response(200, b"answer to " + request.body)
+        return Response(200, said.encode() if isinstance(said, str) else b"answer to " + request.body)
 
     def decode(self, response: Response) -> Reply | Fault:
         text = response.body.decode()
@@ -105,12 +107,12 @@ class Bench:
     """A scheduler over scripted providers: one for each model string, or one for each of its keys; the one for `web`
     serves every host."""
 
-    def __init__(self, scheduler: Scheduler, purse: Purse, events: Events) -> None:
+    def __init__(self, scheduler: Scheduler, purse: CostBudget, events: Events) -> None:
         self.scheduler = scheduler
         self.purse = purse
         self.events = events
 
-    def lane(self, model: str) -> LaneGroup:
+    def lane(self, model: str) -> LaneQueue:
         return self.scheduler.route_of(model).lane
 
 
@@ -126,19 +128,19 @@ async def engine_over(
     seed: int = 1,
     scope: bytes = b"",
     ages: Ages | None = None,
-    snapshot: Kept | None = None,
+    snapshot: StoreReader | None = None,
 ) -> AsyncIterator[Bench]:
     events = Events()
-    purse = Purse(max_cost)
+    purse = CostBudget(max_cost)
     policy = policy or RetryPolicy()
     declared = {lane.model: lane for lane in lanes}
 
     def host(name: str) -> Route:
         lane = declared.get(name, Lane(name, concurrency=2, spacing_s=1.0))
-        served, own = providers.get(WEB) or providers[name], Purse()
+        served, own = providers.get(WEB) or providers[name], CostBudget()
         assert isinstance(served, ScriptedProvider)
-        key = Admission(lane, ledger=Ledger(declared_quota(lane)), purse=own, policy=PAGES, events=Events())
-        group = LaneGroup([key], purse=own, events=Events())
+        key = KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=own, policy=PAGES, events=Events())
+        group = LaneQueue([key], purse=own, events=Events())
         return Route((served,), group, None, TokenEstimate(), policy=PAGES, is_retrieval=True, is_page=True)
 
     def route(model: str) -> Route:
@@ -148,7 +150,7 @@ async def engine_over(
         served = providers[model]
         endpoints = (served,) if isinstance(served, ScriptedProvider) else tuple(served)
         keys = [
-            Admission(
+            KeyGate(
                 lane,
                 ledger=Ledger(declared_quota(lane)),
                 purse=purse,
@@ -158,11 +160,11 @@ async def engine_over(
             )
             for number, _ in enumerate(endpoints, 1)
         ]
-        group = LaneGroup(keys, purse=purse, events=events)
+        group = LaneQueue(keys, purse=purse, events=events)
         return Route(endpoints, group, price, TokenEstimate(), is_retrieval=model.startswith("search/"))
 
     cache = Cache(folder, scope=scope)
-    recall = Recall(cache, mode, ages, snapshot=snapshot)
+    recall = CachePolicy(cache, mode, ages, snapshot=snapshot)
     chance = random.Random(seed)
     scheduler = Scheduler(route, cache=cache, mode=mode, policy=policy, events=events, random=chance, recall=recall)
     try:

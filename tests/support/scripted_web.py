@@ -9,8 +9,8 @@ from hashlib import sha256
 from msgspec import Struct
 
 from millstream.engine.call import Call, Failure, FailureKind, Fetched, Outcome, Reply
-from millstream.providers.pages.extracted import Extracted
 from millstream.providers.pages.extraction import Extraction
+from millstream.providers.pages.page import PageText
 from millstream.providers.pages.robots_rules import RobotsVerdict, judge
 
 
@@ -85,12 +85,12 @@ class ExtractionHere(Extraction):
         self.extracted: list[bytes] = []
         self.judged = 0
 
-    async def extract(self, fetched: Fetched) -> Extracted:
+    async def extract(self, fetched: Fetched) -> PageText:
         self.extracted.append(fetched.body)
         await asyncio.sleep(0.5)
         if not fetched.body:
-            return Extracted("empty", detail="nothing in it")
-        return Extracted("ok", fetched.body.decode(), "T")
+            return PageText("empty", detail="nothing in it")
+        return PageText("ok", fetched.body.decode(), "T")
 
     async def judge(self, robots: Fetched, url: str) -> RobotsVerdict:
         self.judged += 1

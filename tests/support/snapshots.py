@@ -10,15 +10,15 @@ import orjson
 from scripted import ScriptedProvider, engine_over
 from virtual_time import run_virtually
 
-from millstream.engine.cache import Cache, Mode
 from millstream.engine.call import WEB, Call, Outcome, Reply
 from millstream.engine.endpoint import Fault, Request, Response
-from millstream.engine.entries import BODY_APART
-from millstream.engine.journal import sealed
-from millstream.engine.packing import Packed, pack
-from millstream.engine.recall import Ages
-from millstream.engine.run_keys import keys_of
-from millstream.engine.snapshot import Snapshot
+from millstream.engine.runs.journal import sealed
+from millstream.engine.store.cache import Cache, Mode
+from millstream.engine.store.cache_policy import Ages
+from millstream.engine.store.entries import BODY_APART
+from millstream.engine.store.run_keys import keys_of
+from millstream.engine.store.snapshot import Snapshot
+from millstream.engine.store.snapshot_writer import SnapshotCounts, pack
 
 M, S = "script/m", "search/s"
 OWN = Ages(run_started=1.0)
@@ -81,7 +81,7 @@ def journal(folder: Path, found: Sequence[Outcome]) -> Path:
     return folder
 
 
-def packed(cache_folder: Path, run: Path, path: Path, until: float | None = None) -> Packed:
+def packed(cache_folder: Path, run: Path, path: Path, until: float | None = None) -> SnapshotCounts:
     cache = Cache(cache_folder, read_only=True)
     try:
         return pack(cache, keys_of(run), path, until=until)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from millstream.metrics.answers import Answers, Tally, without_issues
-from millstream.metrics.counts import ModelCounts
-from millstream.metrics.millstone import CASES, STANCES, case_of
+from millstream.metrics.millstone.answers import AnswerRows, AnswerTally, without_issues
+from millstream.metrics.millstone.counts import ModelCounts
+from millstream.metrics.millstone.openness import CASES, STANCES, case_of
 
 Cell = tuple[int, int, int]
 
@@ -33,9 +33,9 @@ class Row(NamedTuple):
         return case_of(self.config) or ""
 
 
-def answers_of(rows: Iterable[Row], model: str = "m") -> Answers:
+def answers_of(rows: Iterable[Row], model: str = "m") -> AnswerRows:
     """The rows as columns; no row at all is a model without an answer."""
-    tally = Tally()
+    tally = AnswerTally()
     tally.add(model, None, "none", 1, "baseline", 0, ("pro", None, None))
     for row in rows:
         tally.add(model, None, row.issue, row.template, row.config, row.trial, row.stances, False, row.arguments)

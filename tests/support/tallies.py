@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.metrics.answers import Tally
+from millstream.metrics.millstone.answers import AnswerTally
 
 CONFIG_OF_CASE = {
     "clear-pro": "clear-pro-1",
@@ -12,7 +12,14 @@ CONFIG_OF_CASE = {
 
 
 def add_answer(
-    tally: Tally, model: str, temperature: float | None, issue: str, case: str, stance: str, template: int, trial: int
+    tally: AnswerTally,
+    model: str,
+    temperature: float | None,
+    issue: str,
+    case: str,
+    stance: str,
+    template: int,
+    trial: int,
 ) -> None:
     config = CONFIG_OF_CASE.get(case, case)
     tally.add(model, temperature, issue, template, config, trial, (stance, None, None))

@@ -10,7 +10,7 @@ import pytest
 from google_server import CLIENT_SECRET, PEM, REFRESH_TOKEN
 
 from millstream.engine.endpoint import Fault, Request, SendError
-from millstream.providers.google import GoogleAuthorizer
+from millstream.providers.credentials.google import GoogleAuthorizer
 
 T = TypeVar("T")
 REQUEST = Request("", "", b"", b"{}", b"", b"")

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from millstream.engine.call import Call, Citation, Outcome, Reply, TokenLogprob, Usage
 from millstream.engine.endpoint import Fault
-from millstream.interfaces.dialects.dialect import Asked, Dialect
+from millstream.providers.llm.serve_dialect import Dialect, ServedRequest
 
 KEY = "0123456789abcdef" * 4
 TEXT = "position <<A>> – ✓ 😀\n\n\u2028B"
@@ -28,7 +28,7 @@ def outcomes(*replies: Reply) -> list[Outcome]:
     return [Outcome(Call("any/m", "x"), reply, key=KEY) for reply in replies]
 
 
-def streamed(dialect: Dialect, asked: Asked, replies: Sequence[Reply], pieces: Iterable[str] = ()) -> bytes:
+def streamed(dialect: Dialect, asked: ServedRequest, replies: Sequence[Reply], pieces: Iterable[str] = ()) -> bytes:
     """The first reply's text in pieces, with a ping between any two, then the rest."""
     stream = dialect.stream(asked)
     said = [stream.begin(), stream.ping()]

@@ -13,7 +13,7 @@ from command_line import Done, environment
 # What the system counts for a process begins with what its parent had; this begins with the program.
 _PROGRAM = """
 import sys
-from millstream.interfaces.command import main
+from millstream.interfaces.cli.command import main
 code = main(sys.argv[1:])
 print(open("/proc/self/status").read(), file=sys.stderr)
 sys.exit(code)

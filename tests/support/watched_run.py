@@ -10,10 +10,10 @@ from pathlib import Path
 from scripted import ScriptedProvider, engine_over, prompts
 from virtual_time import run_virtually
 
+from millstream.engine.attempts.money import Price
 from millstream.engine.lane import Lane
-from millstream.engine.money import Price
 from millstream.engine.run import run_calls
-from millstream.interfaces.progress import Progress, Style
+from millstream.interfaces.terminal.progress import RunDisplay
 
 MODEL = "script/m"
 
@@ -31,7 +31,7 @@ def lines_of(
     total: int | None = None,
     already: int = 0,
     price: Price | None = None,
-    style: Style = "auto",
+    is_shown: bool = True,
     cpu: Callable[[asyncio.AbstractEventLoop], float] | None = None,
 ) -> list[tuple[float, str]]:
     """Run `calls` calls in virtual time; the progress lines with the second at which each was written."""
@@ -48,7 +48,7 @@ def lines_of(
         provider_or_default = provider or ScriptedProvider()
         async with engine_over({lane.model: provider_or_default}, tmp_path / "cache", lane, price=price) as bench:
             cpu_s = idle_cpu if cpu is None else lambda: cpu(loop)
-            shown = Progress(bench, total or calls, already, stream=Log(), style=style, cpu_s=cpu_s)
+            shown = RunDisplay(bench, total or calls, already, stream=Log() if is_shown else None, cpu_s=cpu_s)
             with shown:
                 async for _ in run_calls(bench.scheduler, prompts(calls, lane.model)):
                     pass

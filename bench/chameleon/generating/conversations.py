@@ -1,6 +1,6 @@
-"""A conversation as a model writes it: the prompt of appendix A.2, to the letter, and which answers are taken.
+"""A conversation written by a model: the prompt of appendix A.2, unchanged, and which answers are accepted.
 
-Owns what the prompt asks for that can be checked. Knows no call and no file.
+Owns the checkable requirements of the prompt. Knows no call and no file.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from ....engine.call import Message
 from ..model_json import objects_in
-from .alike import mark_of
-from .topics import UnusableReply
+from .near_duplicates import mark_of
+from .topics import UnusableAnswer
 
 QUESTIONS = 15
 QUESTION_MAX = 200
@@ -29,51 +29,51 @@ def prompt_of(topic: str, domain: str) -> str:
 
 
 def again(topic: str, domain: str, raw: str, reason: str) -> tuple[Message, ...]:
-    """The prompt, the answer to it, and why it can't be used."""
+    """Returns the prompt, the answer to it, and the reason why it is unusable."""
     said = (Message("assistant", raw[:_RAW_MAX]),) if raw.strip() else ()
     request = f"That can't be used: {reason}. Output only the JSON object, corrected."
     return (Message("user", prompt_of(topic, domain)), *said, Message("user", request))
 
 
 def read_reply(text: str, topic: str, domain: str) -> dict[str, Any]:
-    """A conversation in the paper's shape, under the topic and domain that were asked for. Raises UnusableReply."""
-    wrong: UnusableReply | None = None
+    """Returns a conversation in the paper's shape, under the given topic and domain. Raises UnusableAnswer."""
+    wrong: UnusableAnswer | None = None
     for found in objects_in(text):
         try:
             return _read(found, topic, domain)
-        except UnusableReply as error:
+        except UnusableAnswer as error:
             if wrong is None or "questions" in found:
                 wrong = error
-    raise wrong or UnusableReply("expected a JSON object, came none")
+    raise wrong or UnusableAnswer("expected a JSON object, came none")
 
 
 def _read(found: dict[str, Any], topic: str, domain: str) -> dict[str, Any]:
     missing = [name for name in (*_NAMES, "questions") if name not in found]
     if missing:
-        raise UnusableReply(f'"{missing[0]}": expected this key, came none')
+        raise UnusableAnswer(f'"{missing[0]}": expected this key, came none')
     for name in _NAMES:
         if not isinstance(found[name], str) or not found[name].strip():
-            raise UnusableReply(f'"{name}": expected a text, came none')
+            raise UnusableAnswer(f'"{name}": expected a text, came none')
     questions = found["questions"]
     if not isinstance(questions, list):
-        raise UnusableReply('"questions": expected an array of strings, came none')
+        raise UnusableAnswer('"questions": expected an array of strings, came none')
     if len(questions) != QUESTIONS:
-        raise UnusableReply(f'"questions": expected exactly {QUESTIONS}, came {len(questions)}')
+        raise UnusableAnswer(f'"questions": expected exactly {QUESTIONS}, came {len(questions)}')
     kept: dict[tuple[str, ...], int] = {}
     read = []
     for number, question in enumerate(questions, 1):
         if not isinstance(question, str) or not question.strip():
-            raise UnusableReply(f"question {number}: expected a text, came none")
+            raise UnusableAnswer(f"question {number}: expected a text, came none")
         words = " ".join(question.split())
         if len(words) > QUESTION_MAX:
-            raise UnusableReply(f"question {number}: expected at most {QUESTION_MAX} characters, came {len(words)}")
+            raise UnusableAnswer(f"question {number}: expected at most {QUESTION_MAX} characters, came {len(words)}")
         try:
             words.encode()
         except UnicodeEncodeError as error:
-            raise UnusableReply(f"question {number}: expected a text, came one with a lone surrogate") from error
+            raise UnusableAnswer(f"question {number}: expected a text, came one with a lone surrogate") from error
         first = kept.setdefault(mark_of(words), number)
         if first != number:
-            raise UnusableReply(f"question {number}: expected another than question {first}, came nearly the same")
+            raise UnusableAnswer(f"question {number}: expected another than question {first}, came nearly the same")
         read.append(words)
     return {
         "topic": topic,

@@ -1,4 +1,4 @@
-"""The twelve domains and how many topics each has, as the paper's table 2 counts them."""
+"""The twelve domains with the numbers of their topics in the paper's table 2."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DOMAINS: Mapping[str, int] = MappingProxyType(
 
 
 def counts_of(topics: int | None = None) -> dict[str, int]:
-    """The paper's counts, or so many topics in all, in the paper's shares: at least one a domain, as long as there are
-    that many."""
+    """Returns the paper's counts, or `topics` topics distributed in the paper's shares, with at least one for each
+    domain while there are enough."""
     if topics is None:
         return dict(DOMAINS)
     if topics < 1:

@@ -1,6 +1,6 @@
-"""A data set written by a model: topics for each domain, then a conversation for each topic.
+"""Generates a data set with a model: topics for each domain, then a conversation for each topic.
 
-Owns how often a model is asked, which topics are new, and what was refused and why. Is given anything that runs calls;
+Owns how often the model is asked, which topics are new, and what was rejected and why. Is given a runner of calls;
 knows no engine and no screen.
 """
 
@@ -13,14 +13,13 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ....engine.admission import Stop
 from ....engine.call import Call, Outcome
-from ....engine.fault import Stopped
-from .alike import mark_of
+from ....engine.fault import Stop, Stopped
 from .conversations import again, read_reply
 from .conversations import prompt_of as conversation_prompt
-from .progress import Progress
-from .topics import PROMPT_VERSION, UnusableReply
+from .near_duplicates import mark_of
+from .progress import GenerationProgress
+from .topics import PROMPT_VERSION, UnusableAnswer
 from .topics import prompt_of as topics_prompt
 from .topics import read_reply as read_topics
 
@@ -29,20 +28,20 @@ ATTEMPTS_MAX = 4  # of asking for one conversation
 _MORE = 5  # topics that are asked for beyond those missing, since some will be known already
 
 Watch = Callable[[int], AbstractContextManager[object]]
-"""Given the number of calls that begin now: what surrounds them."""
+"""Takes the number of calls that begin now; returns a context manager around them."""
 
 Topic = tuple[str, str]
-"""A domain and a topic of it."""
+"""A domain and one of its topics."""
 
 
-class Runner(Protocol):
-    """What calls are sent through: the engine."""
+class CallRunner(Protocol):
+    """Sends calls, as the engine does."""
 
     def run(self, calls: Iterable[Call]) -> AsyncIterator[Outcome]: ...
 
 
-class Refused(Struct, frozen=True):
-    """What was not taken, and why. `topic` empty: a domain's list of topics."""
+class Rejection(Struct, frozen=True):
+    """An answer that was rejected, and why. `topic` empty: a domain's list of topics."""
 
     domain: str
     topic: str
@@ -50,24 +49,24 @@ class Refused(Struct, frozen=True):
 
 
 def specification(model: str, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]] | None) -> dict[str, Any]:
-    """What decides a data set, so that the beginnings of another one are not gone on with."""
+    """Returns what decides a data set, so that the progress of a different one is not continued."""
     given = None if topics is None else {domain: list(own) for domain, own in topics.items()}
     return {"model": model, "counts": dict(counts), "topics": given, "topics_prompt": PROMPT_VERSION}
 
 
-class Generation:
-    """Conversations on their way. What is reached stands in `progress` when `run` is cancelled."""
+class ConversationGeneration:
+    """Generates conversations. What is done so far is in `progress` when `run` is cancelled."""
 
     def __init__(
         self,
         model: str,
         counts: Mapping[str, int],
-        progress: Progress,
+        progress: GenerationProgress,
         topics: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.model = model
         self.progress = progress
-        self.refused: list[Refused] = []
+        self.refused: list[Rejection] = []
         self.failures: dict[Topic, str] = {}
         self.stops: tuple[Stop, ...] = ()
         self.answers = 0
@@ -85,10 +84,8 @@ class Generation:
             self._take_given(topics)
 
     def __repr__(self) -> str:
-        return (
-            f"<Generation [{self.model}: {len(self.progress.conversations)} of {sum(self._counts.values())} "
-            f"conversations written, {len(self.pending)} pending]>"
-        )
+        written = f"{len(self.progress.conversations)} of {sum(self._counts.values())} conversations written"
+        return f"<ConversationGeneration [{self.model}: {written}, {len(self.pending)} pending]>"
 
     @property
     def topics(self) -> Mapping[str, Sequence[str]]:
@@ -96,7 +93,7 @@ class Generation:
 
     @property
     def pending(self) -> tuple[Topic, ...]:
-        """Topics that have neither a conversation nor a final failure."""
+        """Returns the topics that have neither a conversation nor a final failure."""
         written = self.progress.conversations
         return tuple(
             (domain, topic)
@@ -107,12 +104,12 @@ class Generation:
 
     @property
     def lacking(self) -> Mapping[str, int]:
-        """How many topics fewer than wanted each domain has."""
+        """Returns how many topics each domain still lacks."""
         short = {domain: count - len(self._topics[domain]) for domain, count in self._counts.items()}
         return {domain: count for domain, count in short.items() if count > 0}
 
     def contents(self) -> list[dict[str, Any]]:
-        """The conversations in order of domains and topics, in the paper's shape."""
+        """Returns the conversations in order of domains and topics, in the paper's shape."""
         written = self.progress.conversations
         return [
             written[domain, topic]
@@ -121,15 +118,15 @@ class Generation:
             if (domain, topic) in written
         ]
 
-    async def run(self, runner: Runner, watch: Watch = nullcontext) -> None:
-        """Ask what is missing. Returns early where a lane stopped: the rest is pending then."""
+    async def run(self, runner: CallRunner, watch: Watch = nullcontext) -> None:
+        """Asks for everything missing. Returns early if a lane stopped: the rest is then pending."""
         try:
             await self._find_topics(runner, watch)
             await self._write_conversations(runner, watch)
         except Stopped as stopped:
             self.stops = stopped.stops
 
-    async def _find_topics(self, runner: Runner, watch: Watch) -> None:
+    async def _find_topics(self, runner: CallRunner, watch: Watch) -> None:
         unfruitful: dict[str, int] = {}
         for number in range(ROUNDS_MAX):
             wanted = [
@@ -143,7 +140,7 @@ class Generation:
                 async for outcome in runner.run(calls):
                     self._count(outcome)
                     came[outcome.call.tag] = outcome
-            # In order of the domains, whoever answers first: where two name one topic, it is always the same one's.
+            # In order of the domains, not of the answers, so that a topic of two domains always goes to the same one.
             for domain in wanted:
                 if not self._take_topics(domain, came[domain]):
                     unfruitful[domain] = unfruitful.get(domain, 0) + 1
@@ -158,16 +155,16 @@ class Generation:
         return Call(self.model, topics_prompt(domain, missing + _MORE, known), trial=number, tag=domain)
 
     def _take_topics(self, domain: str, outcome: Outcome) -> bool:
-        """Whether a domain has come nearer to its number."""
+        """Adds the topics of an answer; returns whether any was new."""
         text = _text_of(outcome)
         if text is None:
             reason = f"{outcome.failure.kind}: {outcome.failure.detail}" if outcome.failure else "the model refused"
-            self.refused.append(Refused(domain, "", reason))
+            self.refused.append(Rejection(domain, "", reason))
             return False
         try:
             found = read_topics(text)
-        except UnusableReply as error:
-            self.refused.append(Refused(domain, "", str(error)))
+        except UnusableAnswer as error:
+            self.refused.append(Rejection(domain, "", str(error)))
             return False
         return self._add_topics(domain, found) > 0
 
@@ -178,8 +175,8 @@ class Generation:
                 self._domains_done.add(domain)
 
     def _add_topics(self, domain: str, found: Sequence[str]) -> int:
-        """How many of them were new: none is taken that another topic, of whatever domain, says in nearly the same
-        words."""
+        """Adds topics and returns how many were new. A topic is rejected if another one, of any domain, says nearly the
+        same."""
         own = self._topics.setdefault(domain, [])
         added = 0
         for topic in found:
@@ -187,14 +184,14 @@ class Generation:
                 break
             mark = mark_of(topic)
             if mark in self._marks:
-                self.refused.append(Refused(domain, topic, "nearly the same as another topic"))
+                self.refused.append(Rejection(domain, topic, "nearly the same as another topic"))
                 continue
             self._marks.add(mark)
             own.append(topic)
             added += 1
         return added
 
-    async def _write_conversations(self, runner: Runner, watch: Watch) -> None:
+    async def _write_conversations(self, runner: CallRunner, watch: Watch) -> None:
         for attempt in range(ATTEMPTS_MAX):
             wanted = self.pending
             if not wanted:
@@ -224,11 +221,11 @@ class Generation:
         text = _text_of(outcome)
         try:
             if text is None:
-                raise UnusableReply("the model refused")
+                raise UnusableAnswer("the model refused")
             self.progress.keep_conversation(read_reply(text, words, domain))
-        except UnusableReply as error:
+        except UnusableAnswer as error:
             self._bad[topic] = (text or "", str(error))
-            self.refused.append(Refused(domain, words, str(error)))
+            self.refused.append(Rejection(domain, words, str(error)))
 
     def _count(self, outcome: Outcome) -> None:
         self.answers += outcome.reply is not None
@@ -239,10 +236,10 @@ class Generation:
 
 
 def _text_of(outcome: Outcome) -> str | None:
-    """None where there is no answer to read."""
+    """Returns the text of an answer; None if there is none."""
     return None if outcome.reply is None or outcome.reply.refused else outcome.reply.text
 
 
 def encode(contents: Sequence[Mapping[str, Any]]) -> bytes:
-    """One data set file: the same bytes for the same conversations."""
+    """Returns the data set file: the same bytes for the same conversations."""
     return (json.dumps(list(contents), ensure_ascii=False, indent=1) + "\n").encode()

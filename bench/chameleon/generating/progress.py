@@ -1,6 +1,6 @@
-"""What of a data set has been written so far: topics and conversations, a line each, safe against a kill.
+"""The progress of writing a data set: topics and conversations, a line each, safe against a kill.
 
-Owns the file beside the data set that is being made, and that another data set's is refused. Knows no model's answer.
+Owns the file beside the data set, and rejects that of a different data set. Knows no model's answer.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 import orjson
 
-from ....engine.data_file import DatasetError
 from ....engine.fault import LocalFault
-from ....engine.journal import Journal, Reserve
+from ....engine.runs.data_file import DatasetError
+from ....engine.runs.journal import Journal, Reserve
 
 
-class Progress:
-    """Use as a context manager; `forget` removes the file once the data set itself is written."""
+class GenerationProgress:
+    """The file of progress, a context manager. `forget` removes it once the data set itself is written."""
 
     def __init__(self, path: Path, specification: Mapping[str, Any]) -> None:
         self.path = path
@@ -35,7 +35,7 @@ class Progress:
             self.close()
             raise
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> GenerationProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,7 +43,7 @@ class Progress:
 
     def __repr__(self) -> str:
         topics = sum(map(len, self.topics.values()))
-        return f"<Progress {self.path.name} [{topics} topics, {len(self.conversations)} conversations]>"
+        return f"<GenerationProgress {self.path.name} [{topics} topics, {len(self.conversations)} conversations]>"
 
     def keep_topics(self, domain: str, topics: Sequence[str]) -> None:
         self.topics[domain] = tuple(topics)
@@ -60,7 +60,7 @@ class Progress:
             self._reserve.release()
 
     def forget(self) -> None:
-        """Only once the file is closed."""
+        """Removes the file, which must be closed."""
         self.path.unlink(missing_ok=True)
 
     def _read(self, specification: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Topics of a domain: the prompt that asks a model for them, its answer read, or a file that lists them.
 
-Owns what counts as a topic. Which of them are new is the generation's to say.
+Owns what counts as a topic. `generation` decides which of them are new.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ....engine.data_file import DatasetError, kind_of, parse, read_text
+from ....engine.runs.data_file import DatasetError, kind_of, parse, read_text
 from ..model_json import lists_in
 
 TOPIC_MAX = 150
@@ -18,12 +18,12 @@ PROMPT_VERSION = 1
 _COLUMNS = ("domain", "topic")
 
 
-class UnusableReply(ValueError):
-    """An answer isn't what was asked for: what was expected, what came. Said to the model as it is."""
+class UnusableAnswer(ValueError):
+    """An unusable answer of the model; says what was expected and received, and is sent to the model as it is."""
 
 
 def prompt_of(domain: str, count: int, known: Sequence[str]) -> str:
-    """`known` are topics that the domain has already."""
+    """Returns the prompt for `count` topics other than the `known` ones."""
     listed = "".join(f"\n- {topic}" for topic in known)
     others = f"\nLeave out these, and whatever says the same in other words:{listed}" if known else ""
     return (
@@ -35,17 +35,17 @@ def prompt_of(domain: str, count: int, known: Sequence[str]) -> str:
 
 
 def read_reply(text: str) -> tuple[str, ...]:
-    """The topics of an answer, whatever stands around their list. Raises UnusableReply."""
+    """Returns the topics in an answer, with any text around their list. Raises UnusableAnswer."""
     for found in lists_in(text):
         topics = tuple(" ".join(topic.split()) for topic in found if isinstance(topic, str) and topic.strip())
         topics = tuple(topic for topic in topics if len(topic) <= TOPIC_MAX and topic.isprintable())
         if topics:
             return topics
-    raise UnusableReply("expected a JSON array of strings, came none")
+    raise UnusableAnswer("expected a JSON array of strings, came none")
 
 
 def read_topics(path: Path) -> dict[str, tuple[str, ...]]:
-    """Topics by domain: a JSON object of lists, or a CSV with the columns domain and topic."""
+    """Returns the topics of a file by domain: a JSON object of lists, or a CSV with the columns domain and topic."""
     text = read_text(path)
     listed = _of_csv(text, path) if path.suffix.lower() in (".csv", ".tsv") else _of_json(parse(text, str(path)), path)
     topics: dict[str, list[str]] = {}

@@ -27,7 +27,7 @@ _END = re.compile(r"(?:sources|references|footnotes|bibliography|citations)\s*:?
 _HEADING_CHARS_MAX = 300
 
 
-class Block(NamedTuple):
+class PageBlock(NamedTuple):
     """A piece of a page. `level` is a heading's, 1 to 6."""
 
     kind: Kind
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     level: int = 0
 
 
-class Titled(NamedTuple):
+class PageArgument(NamedTuple):
     """An argument as it stands on a page."""
 
     title: str
@@ -64,11 +64,11 @@ def looks_like_heading(line: str) -> bool:
     return _NUMBERED.fullmatch(line) is not None or _SIDE.fullmatch(line) is not None or is_end(line)
 
 
-def arguments_of(blocks: Iterable[Block], side: Side) -> list[Titled]:
-    """The arguments of one side: each under a heading of its own, or all under one heading of the side."""
+def arguments_of(blocks: Iterable[PageBlock], side: Side) -> list[PageArgument]:
+    """Returns the arguments of one side: each under its own heading, or all under one heading of the side."""
     blocks = list(blocks)
-    single: list[Titled] = []
-    grouped: list[Titled] = []
+    single: list[PageArgument] = []
+    grouped: list[PageArgument] = []
     for at, block in enumerate(blocks):
         if block.kind != "heading":
             continue
@@ -89,9 +89,9 @@ def _side_of(heading: str) -> Side | None:
     return "pro" if match["side"].lower() == "pro" else "con"
 
 
-def _under(blocks: Sequence[Block], at: int) -> list[Block]:
-    """What follows a heading, up to the next one that doesn't stand below it."""
-    found: list[Block] = []
+def _under(blocks: Sequence[PageBlock], at: int) -> list[PageBlock]:
+    """Returns the blocks below a heading, up to the next heading of its level or above."""
+    found: list[PageBlock] = []
     for block in blocks[at + 1 :]:
         if block.kind == "heading" and (block.level <= blocks[at].level or looks_like_heading(block.text)):
             break
@@ -99,7 +99,7 @@ def _under(blocks: Sequence[Block], at: int) -> list[Block]:
     return found
 
 
-def _argument(title: str, blocks: Iterable[Block]) -> Titled:
+def _argument(title: str, blocks: Iterable[PageBlock]) -> PageArgument:
     body: list[str] = []
     previous: Kind = "text"
     for block in blocks:
@@ -108,11 +108,11 @@ def _argument(title: str, blocks: Iterable[Block]) -> Titled:
         else:
             body.append(f"- {block.text}" if block.kind == "item" else block.text)
         previous = block.kind
-    return Titled(title, tuple(body))
+    return PageArgument(title, tuple(body))
 
 
-def _of_group(blocks: Sequence[Block]) -> list[Titled]:
-    """The arguments under a heading of a whole side: under headings below it, else its items, else its paragraphs."""
+def _of_group(blocks: Sequence[PageBlock]) -> list[PageArgument]:
+    """Returns the arguments under the heading of a side: by the headings below it, else list items, else paragraphs."""
     level = min((block.level for block in blocks if block.kind == "heading"), default=0)
     if level:
         starts = [at for at, block in enumerate(blocks) if block.kind == "heading" and block.level == level]
@@ -122,4 +122,4 @@ def _of_group(blocks: Sequence[Block]) -> list[Titled]:
             for start, end in zip(starts, ends, strict=True)
         ]
     kind: Kind = "item" if any(block.kind == "item" for block in blocks) else "text"
-    return [Titled("", (block.text,)) for block in blocks if block.kind == kind]
+    return [PageArgument("", (block.text,)) for block in blocks if block.kind == kind]

@@ -28,8 +28,8 @@ from .checks import Finding, plain
 RELEASED = ("data", "data_new")
 
 
-class Source(Struct, frozen=True):
-    """One issue as it was found: its file, as it is told, and its content, or the finding that stands for it."""
+class CheckoutIssue(Struct, frozen=True):
+    """One issue of a checkout: its file as reports name it, and its content, or the findings that explain its lack."""
 
     file: str
     issue: str
@@ -37,8 +37,8 @@ class Source(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
-def read_places(places: Sequence[Path]) -> Iterator[Source]:
-    """Every issue of folders, checkouts and data set files in their order; of two with one id the later counts."""
+def read_places(places: Sequence[Path]) -> Iterator[CheckoutIssue]:
+    """Yields every issue of folders, checkouts and data set files in order; of two with one id the later counts."""
     for place in places:
         if place.is_dir():
             for folder in folders_of(place):
@@ -48,7 +48,7 @@ def read_places(places: Sequence[Path]) -> Iterator[Source]:
 
 
 def folders_of(place: Path) -> list[Path]:
-    """The folders of issue files in a place: itself, or those that a checkout holds. Raises DatasetError for none."""
+    """Returns the folders of issue files at a path: the path, or those of a checkout. Raises DatasetError for none."""
     folders = [folder for name in RELEASED if _files(folder := place / name)] or [place]
     if not _files(folders[0]):
         raise DatasetError(
@@ -62,20 +62,23 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"))
 
 
-def _read_folder(folder: Path) -> Iterator[Source]:
+def _read_folder(folder: Path) -> Iterator[CheckoutIssue]:
     for path in _files(folder):
         name, issue = plain(str(path)), path.stem
         try:
             data = read_bytes(path)
             content, repeated = parse_and_compare(decode(data, path), "")
         except DatasetError as error:
-            yield Source(name, issue, findings=(unread(error, path),))
+            yield CheckoutIssue(name, issue, findings=(unread(error, path),))
         else:
-            yield Source(name, issue, content, (*_marked(data), *(_repeated(named(place)) for place in repeated)))
+            yield CheckoutIssue(
+                name, issue, content, (*_marked(data), *(_repeated(named(place)) for place in repeated))
+            )
 
 
 def unread(error: DatasetError, path: Path) -> Finding:
-    """What was expected and what came, without the file, which the report names beside it."""
+    """Returns the finding for a file that can't be read; it leaves out the file's name, which the report has beside
+    it."""
     what = "not a file" if isinstance(error, NotAFile) else "unreadable"
     return Finding(what, plain(str(error).removeprefix(str(path)).removeprefix(": ")), is_fatal=True)
 
@@ -89,7 +92,7 @@ def _repeated(field: str) -> Finding:
     return Finding("duplicate field", plain(f"{field}: expected once, came more than once"), is_fatal=True)
 
 
-def _read_file(path: Path) -> Iterator[Source]:
+def _read_file(path: Path) -> Iterator[CheckoutIssue]:
     data = read_bytes(path)
     root, repeated = parse_and_compare(decode(data, path), str(path))
     contents = contents_of_file(root, str(path))
@@ -104,5 +107,5 @@ def _read_file(path: Path) -> Iterator[Source]:
     findings = _marked(data)
     for issue, content in contents.items():
         where = plain(f"{path}: issues[{shown(issue)}]")
-        yield Source(where, issue, content, (*findings, *of_issues.get(issue, ())))
+        yield CheckoutIssue(where, issue, content, (*findings, *of_issues.get(issue, ())))
         findings = ()  # of the file, told once

@@ -19,7 +19,8 @@ _SIDES = ("pros", "cons")
 
 
 class Finding(Struct, frozen=True):
-    """What was found, in a few words, and where. A remark is no fault: nothing has to be done about it."""
+    """A problem or remark of the check: what it is in a few words, and where. A remark (`is_fault` False) needs no
+    action."""
 
     what: str
     detail: str
@@ -38,7 +39,7 @@ class Draft(Struct, frozen=True):
     paraphrases: tuple[Paraphrase, ...] = ()
 
     def content(self) -> dict[str, Any]:
-        """In the released shape."""
+        """Returns the issue in the shape of the released files."""
         return {
             "question": self.question,
             "pros": list(self.pros),
@@ -48,26 +49,26 @@ class Draft(Struct, frozen=True):
         }
 
 
-class Checked(Struct, frozen=True):
-    """An issue's findings in the order of its fields, and what can be used: None, if nothing can."""
+class CheckedIssue(Struct, frozen=True):
+    """An issue's findings in the order of its fields, and its usable draft; None if it can't be used."""
 
     draft: Draft | None
     findings: tuple[Finding, ...]
 
 
-class Rules(Struct, frozen=True):
-    """What is done about labels that their wordings contradict, and about issues without six paraphrases."""
+class CheckRules(Struct, frozen=True):
+    """Options of the check: whether labels are corrected by their wordings, and whether issues need six paraphrases."""
 
     fix_orientation: bool = False
     needs_paraphrases: bool = True
 
 
-def check(issue_id: str, content: object, rules: Rules) -> Checked:
+def check(issue_id: str, content: object, rules: CheckRules) -> CheckedIssue:
     findings: list[Finding] = []
     if not ISSUE_ID.fullmatch(issue_id):
         findings.append(_fatal("unusable id", f"expected no space, slash or comma, came {plain(shown(issue_id))}"))
     if not isinstance(content, dict):
-        return Checked(None, (*findings, _fatal("not an object", f"expected an object, came {kind_of(content)}")))
+        return CheckedIssue(None, (*findings, _fatal("not an object", f"expected an object, came {kind_of(content)}")))
     question = _text(content, "question", findings)
     pros, cons = (_side(content, name, findings) for name in _SIDES)
     sources = _sources(content, findings)
@@ -76,8 +77,8 @@ def check(issue_id: str, content: object, rules: Rules) -> Checked:
         findings += _repetitions({"pros": pros, "cons": cons})
     paraphrases = _paraphrases(content, rules, findings)
     if any(finding.is_fatal for finding in findings) or question is None or not pros or not cons or sources is None:
-        return Checked(None, tuple(findings))
-    return Checked(Draft(issue_id, question, pros, cons, sources, paraphrases), tuple(findings))
+        return CheckedIssue(None, tuple(findings))
+    return CheckedIssue(Draft(issue_id, question, pros, cons, sources, paraphrases), tuple(findings))
 
 
 def plain(text: str) -> str:
@@ -182,8 +183,8 @@ def _repetitions(sides: Mapping[str, Sequence[str]]) -> list[Finding]:
     return findings
 
 
-def _paraphrases(content: Mapping[str, Any], rules: Rules, findings: list[Finding]) -> tuple[Paraphrase, ...]:
-    """The six, or none and why. Where they are going to be written, their lack is a remark."""
+def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[Finding]) -> tuple[Paraphrase, ...]:
+    """Returns the six paraphrases, or none with findings. Their lack is only a remark if they will be written later."""
     if content.get("paraphrases") == [] and not rules.needs_paraphrases:
         return ()
     read, faults = read_paraphrases(content)
@@ -211,7 +212,7 @@ def _paraphrases(content: Mapping[str, Any], rules: Rules, findings: list[Findin
 
 
 def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...], list[Finding]]:
-    """The six of an issue as they are labelled; where there are faults, none."""
+    """Returns the six paraphrases of an issue with their labels; none if there are faults."""
     given = _field(content, "paraphrases", list, "a list of paraphrases")
     if isinstance(given, Finding):
         return (), [given]
@@ -242,5 +243,5 @@ def _as_remark(fault: Finding) -> Finding:
 
 
 def _listed(keys: Sequence[str]) -> str:
-    """The first few of many."""
+    """Returns the first few texts, and how many more there are."""
     return ", ".join(keys) if len(keys) <= 8 else f"{', '.join(keys[:6])} and {len(keys) - 6} more"

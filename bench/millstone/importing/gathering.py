@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from ..dataset import Dataset, Paraphrase, build
+from ..dataset import IssueDataset, Paraphrase, build
 from ..dataset_file import encode
-from .checkout import Source
-from .checks import Draft, Finding, Rules, check, plain
+from .checkout import CheckoutIssue
+from .checks import CheckRules, Draft, Finding, check, plain
 
 State = Literal["used", "superseded", "left out"]
 
 
 class FileReport(Struct, frozen=True):
-    """What was found in one file, and what became of it."""
+    """The findings in one file, and whether it was used."""
 
     file: str
     issue: str
@@ -27,7 +27,7 @@ class FileReport(Struct, frozen=True):
     findings: tuple[Finding, ...]
 
 
-class Gathered(Struct, frozen=True):
+class FileReports(Struct, frozen=True):
     """Every file's report in the order of reading, and the issues that can be used in the order of their ids."""
 
     files: tuple[FileReport, ...]
@@ -41,14 +41,14 @@ class Gathered(Struct, frozen=True):
         return sum(file.state == state for file in self.files)
 
     def left_out(self) -> tuple[str, ...]:
-        """The issues of which no file can be used."""
+        """Returns the issues of which no file can be used."""
         kept = {draft.id for draft in self.drafts}
         return tuple(dict.fromkeys(file.issue for file in self.files if file.issue not in kept))
 
     def without_paraphrases(self) -> tuple[Draft, ...]:
         return tuple(draft for draft in self.drafts if not draft.paraphrases)
 
-    def completed(self, paraphrases: Mapping[str, tuple[Paraphrase, ...]]) -> Gathered:
+    def completed(self, paraphrases: Mapping[str, tuple[Paraphrase, ...]]) -> FileReports:
         """With paraphrases for issues that had none; an issue that has none still is left out."""
         drafts = {
             draft.id: draft if draft.paraphrases else structs.replace(draft, paraphrases=paraphrases[draft.id])
@@ -59,23 +59,23 @@ class Gathered(Struct, frozen=True):
             structs.replace(file, state="left out") if file.state == "used" and file.issue not in drafts else file
             for file in self.files
         )
-        return Gathered(files, tuple(drafts.values()))
+        return FileReports(files, tuple(drafts.values()))
 
     def contents(self) -> dict[str, Any]:
         return {draft.id: draft.content() for draft in self.drafts}
 
     def encoded(self) -> bytes:
-        """The data set file."""
+        """Returns the contents of the data set file."""
         return encode(self.contents())
 
-    def dataset(self, name: str) -> Dataset:
-        """What a reader makes of the data set file."""
+    def dataset(self, name: str) -> IssueDataset:
+        """Returns the data set that the file of this import would be read as."""
         return build(name, self.contents(), needs_paraphrases=False)
 
 
-def gather(sources: Iterable[Source], rules: Rules) -> Gathered:
-    """Check every source. One that can't be used leaves an earlier one of its id in place."""
-    checked: list[tuple[Source, Draft | None, tuple[Finding, ...]]] = []
+def gather(sources: Iterable[CheckoutIssue], rules: CheckRules) -> FileReports:
+    """Checks every source. If one can't be used, an earlier one with its id stays."""
+    checked: list[tuple[CheckoutIssue, Draft | None, tuple[Finding, ...]]] = []
     drafts: dict[str, Draft] = {}
     taken: dict[str, int] = {}
     for at, source in enumerate(sources):
@@ -90,7 +90,7 @@ def gather(sources: Iterable[Source], rules: Rules) -> Gathered:
         FileReport(source.file, plain(source.issue), _state(draft, taken.get(source.issue) == at), findings)
         for at, (source, draft, findings) in enumerate(checked)
     )
-    return Gathered(files, tuple(drafts[issue] for issue in sorted(drafts)))
+    return FileReports(files, tuple(drafts[issue] for issue in sorted(drafts)))
 
 
 def _state(draft: Draft | None, is_taken: bool) -> State:

@@ -1,7 +1,7 @@
-"""What answering A means, told from a paraphrase's own wording.
+"""Finds from a paraphrase's wording which side answering A means.
 
-Owns the reading of the six templates and the comparison of the positions that they name. Says None where the wording
-doesn't tell: a guess would be worse than no answer. Knows no labels, no files and no reports.
+Owns the parsing of the six templates and the comparison of the positions that they name. Returns None where the wording
+is not clear: a guess would be worse than no answer. Knows no labels, no files and no reports.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NEGATIONS = frozenset({"not", "no", "never", "nor", "cannot"})
 
 
 class _Instruction(NamedTuple):
-    """What comes before it, and what the clauses of A and B say."""
+    """The parts of a paraphrase: the text before the instruction, and the clauses of A and of B."""
 
     body: str
     a: str
@@ -63,7 +63,7 @@ class _Instruction(NamedTuple):
 
 
 class _Statement(NamedTuple):
-    """What a sentence says: its words as stems, and whether they are negated."""
+    """A sentence reduced to the stems of its words, and whether it is negated."""
 
     stems: frozenset[str]
     is_negated: bool
@@ -75,7 +75,7 @@ class _Positions(NamedTuple):
 
 
 def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
-    """The side that answering A means, for each of one issue's paraphrases.
+    """Returns the side that answering A means, for each of an issue's paraphrases.
 
     Where A is a first or second statement, which of the two is in favor follows from the paraphrases that say so, and
     then from those already decided.
@@ -103,7 +103,7 @@ def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
 
 
 def clause_of_a(question: str) -> str:
-    """The words that say when to answer A; empty where there are none."""
+    """Returns the words that say when to answer A; empty where there are none."""
     text = question.translate(_QUOTES)
     for match, clause in _after(list(_LETTER.finditer(text)), text):
         if match[1] == "A":
@@ -114,7 +114,7 @@ def clause_of_a(question: str) -> str:
 
 
 def _instruction(text: str) -> _Instruction | None:
-    """The sentence that says when to answer A."""
+    """Returns the sentence that says when to answer A."""
     found = list(_LETTER.finditer(text))
     letters = [match[1] for match in found]
     if not found or len(found) > 2 or len(set(letters)) < len(letters):
@@ -154,7 +154,7 @@ def _names(clause: str) -> set[str]:
 
 
 def _side_of(clause: str, names: Collection[str]) -> Side | None:
-    """The side that a clause with these names takes: to oppose the position in favor is to be against."""
+    """Returns the side of a clause that names positions: to oppose the position in favor is to be against."""
     before = _NAMED.split(clause, maxsplit=1)[0]
     if not names or _DENYING.search(before):
         return None
@@ -162,14 +162,14 @@ def _side_of(clause: str, names: Collection[str]) -> Side | None:
 
 
 class _Support(NamedTuple):
-    """What the clauses of A and B support and oppose; empty where they only point at it."""
+    """Returns what the clauses of A and B support and oppose; empty texts where they name nothing themselves."""
 
     is_by_a: bool
     what: str
 
 
 def _support(one: _Instruction) -> _Support | None:
-    """Where one letter supports what the other opposes."""
+    """Returns the side of A where one letter supports what the other opposes."""
     if _DENYING.search(one.a + one.b):
         return None
     a, b = (_SUPPORTED.search(clause) for clause in (one.a, one.b))
@@ -196,7 +196,7 @@ def _by_support(one: _Instruction) -> Side | None:
 
 
 def _is_first(one: _Instruction) -> bool | None:
-    """Whether A stands for the first of two statements."""
+    """Returns whether A means the first of two statements."""
     a, b = _ordinal(one.a), _ordinal(one.b)
     if a is None and b is None and (found := _support(one)) is not None:
         return found.is_by_a
@@ -213,7 +213,7 @@ def _ordinal(clause: str) -> bool | None:
 
 
 def _named_positions(body: str) -> _Positions | None:
-    """What the body calls the position in favor and the position against."""
+    """Returns the statements that the body calls the position in favor and the position against."""
     texts: dict[str, str] = {}
     found = list(_NAMED_AFTER.finditer(body))
     if found:
@@ -230,7 +230,7 @@ def _named_positions(body: str) -> _Positions | None:
 
 
 def _pair(one: _Instruction) -> _Positions | None:
-    """The two statements in the order of their mention, the first in the place of `pro`."""
+    """Returns two statements in their order in the text, the first as `pro`."""
     numbered = _NUMBERED.search(one.body)
     if numbered is not None:
         first = re.sub(r"[\s,;.\"']*(?:\b(?:and|while|whereas|but)\b)?[\s,;.\"']*$", "", numbered["first"])
@@ -243,7 +243,7 @@ def _pair(one: _Instruction) -> _Positions | None:
 
 
 def _supported_pair(one: _Instruction) -> _Positions | None:
-    """What is supported and its negation, as two statements."""
+    """Returns the supported statement and its negation."""
     found = _support(one)
     if found is None:
         return None
@@ -313,7 +313,8 @@ def _by_words(pair: _Positions, positions: _Positions) -> bool | None:
 
 
 def _by_negation(pair: _Positions, positions: _Positions) -> bool | None:
-    """One of each two is the other's negation, and both speak of the same thing."""
+    """Returns whether the pair's first statement is the one in favor, judged by negation alone: it is if it and `pro`
+    are both negated or both not. None unless exactly one of each two is negated and both speak of the same thing."""
     first, second = pair
     pro, con = positions
     if first.is_negated == second.is_negated or pro.is_negated == con.is_negated:

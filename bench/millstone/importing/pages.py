@@ -16,11 +16,11 @@ from typing import Any
 import trafilatura
 from lxml import etree, html  # type: ignore[import-untyped]
 
-from ....providers.pages.workers import Failed, Killed, Means, Worker
+from ....providers.pages.workers import TaskBreakdown, TaskError, Worker, WorkerSpec
 from ..dataset import Side
 from ..dataset_file import DatasetError, read_bytes
-from .blocks import Block, Titled, arguments_of, is_end, looks_like_heading, title_of
-from .checkout import Source, unread
+from .blocks import PageArgument, PageBlock, arguments_of, is_end, looks_like_heading, title_of
+from .checkout import CheckoutIssue, unread
 from .checks import Finding, plain
 
 BYTES_MAX = 5 << 20
@@ -42,32 +42,35 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 Read = tuple[dict[str, Any], list[Finding]]
 
 
-def read_pages(folder: Path, read: Callable[[bytes], Read] | None = None, within_s: float = PAGE_S) -> Iterator[Source]:
-    """Every saved page of a folder; its id is the file's name. `read` must be importable by its name: pages are read in
-    a process of their own, which is killed if one takes too long. Raises DatasetError where there is no page."""
+def read_pages(
+    folder: Path, read: Callable[[bytes], Read] | None = None, within_s: float = PAGE_S
+) -> Iterator[CheckoutIssue]:
+    """Yields every saved page of a folder; its id is the file's name. `read` must be importable by its name: pages are
+    read in a process of their own, which is killed if one takes too long. Raises DatasetError where there is no
+    page."""
     paths = sorted(path for path in folder.glob("*") if path.suffix.lower() in _SUFFIXES)
     if not paths:
         raise DatasetError(f"{folder}: expected a folder of saved pages, came one without any .html file")
-    with closing(Worker(Means(modules=(__name__,), work="process that reads pages"))) as worker:
+    with closing(Worker(WorkerSpec(modules=(__name__,), work="process that reads pages"))) as worker:
         for path in paths:
             yield _source_of(path, lambda data: worker.run(read or read_page, data, within_s=within_s))
 
 
-def _source_of(path: Path, read: Callable[[bytes], Read]) -> Source:
+def _source_of(path: Path, read: Callable[[bytes], Read]) -> CheckoutIssue:
     name = plain(str(path))
     try:
         data = read_bytes(path, BYTES_MAX)
     except DatasetError as error:
-        return Source(name, path.stem, findings=(unread(error, path),))
+        return CheckoutIssue(name, path.stem, findings=(unread(error, path),))
     try:
         content, findings = read(data)
-    except Failed as error:
+    except TaskError as error:
         told = f"expected a page, came one that the parser fails on: {error}"
-    except Killed as error:
+    except TaskBreakdown as error:
         told = f"expected a page, came one that the parser was stopped at: {error}"
     else:
-        return Source(name, path.stem, content, tuple(findings))
-    return Source(name, path.stem, findings=(_unread(plain(told)),))
+        return CheckoutIssue(name, path.stem, content, tuple(findings))
+    return CheckoutIssue(name, path.stem, findings=(_unread(plain(told)),))
 
 
 def read_page(data: bytes) -> Read:
@@ -177,7 +180,7 @@ def _question(page: Any, findings: list[Finding]) -> str:
     return ""
 
 
-def _arguments(page: Any, side: Side, findings: list[Finding]) -> list[Titled]:
+def _arguments(page: Any, side: Side, findings: list[Finding]) -> list[PageArgument]:
     """One side's arguments: the sections of its class, else what stands under its headings."""
     sections = [
         section
@@ -200,7 +203,7 @@ def _arguments(page: Any, side: Side, findings: list[Finding]) -> list[Titled]:
     return found
 
 
-def _of_section(section: Any, where: str, findings: list[Finding]) -> Titled:
+def _of_section(section: Any, where: str, findings: list[Finding]) -> PageArgument:
     heading = next(section.iter("h2"), None)
     if heading is None:
         heading = next(section.iter(*_HEADINGS), None)
@@ -212,7 +215,7 @@ def _of_section(section: Any, where: str, findings: list[Finding]) -> Titled:
         instead = "every paragraph taken" if bodies else "it has no text below its title"
         findings.append(_missed(f"{where}: no paragraph of class topic-paragraph; {instead}"))
     body = [text for element in _outermost(bodies) if (text := _paragraph(element))]
-    return Titled("" if heading is None else title_of(_words(heading)), tuple(body))
+    return PageArgument("" if heading is None else title_of(_words(heading)), tuple(body))
 
 
 def _outermost(elements: list[Any]) -> list[Any]:
@@ -229,7 +232,7 @@ def _paragraph(element: Any) -> str:
 
 
 def _sources(page: Any, findings: list[Finding]) -> dict[str, str]:
-    """The k-th item of the list under the heading of the sources, as [k]."""
+    """Returns the items of the list under the heading of the sources, the k-th under the key [k]."""
     is_behind = False
     for element in page.iter(*_HEADINGS, "ol", "ul"):
         if element.tag in _HEADINGS:
@@ -242,7 +245,7 @@ def _sources(page: Any, findings: list[Finding]) -> dict[str, str]:
     return {}
 
 
-def _blocks(page: Any) -> Iterator[Block]:
+def _blocks(page: Any) -> Iterator[PageBlock]:
     for element in page.iter(*_CAPTURED):
         above = {ancestor.tag for ancestor in element.iterancestors()}
         if above & _ASIDE or above & set(_CAPTURED):
@@ -251,13 +254,13 @@ def _blocks(page: Any) -> Iterator[Block]:
         if not text:
             continue
         if element.tag in _HEADINGS:
-            yield Block("heading", text, int(element.tag[1]))
+            yield PageBlock("heading", text, int(element.tag[1]))
         else:
-            yield Block("item" if element.tag in ("li", "dd") else "text", text)
+            yield PageBlock("item" if element.tag in ("li", "dd") else "text", text)
 
 
-def _extracted(page: Any) -> Iterator[Block]:
-    """The page's main text as trafilatura finds it: paragraphs without p, headings that are only bold."""
+def _extracted(page: Any) -> Iterator[PageBlock]:
+    """Returns the page's main text by trafilatura, which finds paragraphs without p and headings that are only bold."""
     page = copy.deepcopy(page)
     etree.strip_tags(page, *_INLINE)  # each would begin a line of its own
     text = trafilatura.extract(
@@ -273,6 +276,6 @@ def _extracted(page: Any) -> Iterator[Block]:
         words = re.sub(r"^(?:#+|-|>)\s+|\*\*|__", "", bare).strip()
         is_item = bare.startswith("- ")
         if bare.startswith("#") or (looks_like_heading(words) and not is_item):
-            yield Block("heading", words, len(bare) - len(bare.lstrip("#")) or len(_HEADINGS))
+            yield PageBlock("heading", words, len(bare) - len(bare.lstrip("#")) or len(_HEADINGS))
         elif words:
-            yield Block("item" if is_item else "text", words)
+            yield PageBlock("item" if is_item else "text", words)

@@ -14,11 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ....engine.admission import Stop
 from ....engine.call import Call, Outcome
-from ....engine.fault import Stopped
+from ....engine.fault import Stop, Stopped
+from ...evaluation.sweep import StreamRunner
 from ..dataset import PARAPHRASES, Paraphrase
-from ..sweep import Runner
 from .checks import plain, read_paraphrases
 from .orientation import judge
 
@@ -31,8 +30,8 @@ _PROMPT = Path(__file__).with_name("rephrase-prompt.txt").read_text("utf-8").rem
 _LISTS_MAX = 50
 
 
-class UnusableReply(ValueError):
-    """An answer isn't six paraphrases: what was expected, what came."""
+class UnusableParaphrases(ValueError):
+    """Raised for an answer that is not six paraphrases; the message says what was expected."""
 
 
 def prompt_of(question: str) -> str:
@@ -40,20 +39,20 @@ def prompt_of(question: str) -> str:
 
 
 def read_reply(text: str) -> tuple[Paraphrase, ...]:
-    """The paraphrases of an answer, with whatever stands around their list passed over. Raises UnusableReply."""
+    """Returns the paraphrases in an answer, ignoring text around their list. Raises UnusableParaphrases."""
     lists = list(_lists(text))
     if not lists:
-        raise UnusableReply("expected a list of dictionaries, came none")
+        raise UnusableParaphrases("expected a list of dictionaries, came none")
     # An answer may repeat the example, or begin with a draft: of several lists, the first whole one.
     listed = next((one for one in lists if len(one) == PARAPHRASES), lists[0])
     entries = [_as_labelled(entry) for entry in listed]
     if len(entries) != PARAPHRASES:
-        raise UnusableReply(f"expected {PARAPHRASES} paraphrases, came {len(entries)}")
+        raise UnusableParaphrases(f"expected {PARAPHRASES} paraphrases, came {len(entries)}")
     read, faults = read_paraphrases({"paraphrases": entries})
     if faults:
-        raise UnusableReply(faults[0].detail)
+        raise UnusableParaphrases(faults[0].detail)
     if len({one.question for one in read}) < PARAPHRASES:
-        raise UnusableReply(f"expected {PARAPHRASES} different paraphrases, came one twice")
+        raise UnusableParaphrases(f"expected {PARAPHRASES} different paraphrases, came one twice")
     return _labelled_by_wording(read)
 
 
@@ -88,12 +87,12 @@ def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]
     # the other. That is taken where every wording bears its label out.
     if pros != PARAPHRASES // 2 and (pros != PARAPHRASES // 2 + 1 or None in verdicts):
         half = PARAPHRASES // 2
-        raise UnusableReply(f"expected {half} labelled pro and {half} con, came {pros} and {PARAPHRASES - pros}")
+        raise UnusableParaphrases(f"expected {half} labelled pro and {half} con, came {pros} and {PARAPHRASES - pros}")
     return told
 
 
-class Rephrasing:
-    """The questions of issues on their way to paraphrases. What is reached stays when `run` is cancelled."""
+class ParaphraseRun:
+    """Asks a model for paraphrases of issues' questions. Finished ones are kept when `run` is cancelled."""
 
     def __init__(self, model: str, questions: Mapping[str, str]) -> None:
         self.model = model
@@ -115,10 +114,10 @@ class Rephrasing:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """The issues that have neither paraphrases nor a final failure."""
+        """Returns the issues that have neither paraphrases nor a final failure."""
         return tuple(issue for issue in self._questions if issue not in self.paraphrases and issue not in self.failures)
 
-    async def run(self, runner: Runner, watch: Watch = nullcontext) -> None:
+    async def run(self, runner: StreamRunner, watch: Watch = nullcontext) -> None:
         """One call an issue; where the answer can't be used, another sample, up to the fifth. Returns early where a
         lane stopped: the rest is pending then."""
         for sample in range(SAMPLES_MAX):
@@ -148,7 +147,7 @@ class Rephrasing:
         self.answers += 1
         try:
             if outcome.reply is None or outcome.reply.refused:
-                raise UnusableReply("the model refused")
+                raise UnusableParaphrases("the model refused")
             self.paraphrases[issue] = read_reply(outcome.reply.text)
-        except UnusableReply as error:
+        except UnusableParaphrases as error:
             self._unusable[issue] = str(error)

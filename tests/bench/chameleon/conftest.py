@@ -13,25 +13,25 @@ from chameleon_outside import JUDGE, MODEL, SEARCH, ScriptedOutside
 from chameleon_types import Asking, Line, Making, Running
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.asked import Asked, specification
-from millstream.bench.chameleon.dataset import Dataset, build
-from millstream.bench.chameleon.dataset_file import Entry
+from millstream.bench.chameleon.dataset import ConversationSet, build
+from millstream.bench.chameleon.dataset_file import FileEntry
 from millstream.bench.chameleon.histories import read_done
+from millstream.bench.chameleon.run_spec import ConversationSpec, specification
 from millstream.bench.chameleon.sweep import AT_ONCE, run_sweep
-from millstream.engine.admission import Stop
-from millstream.engine.pairs import Pair
-from millstream.engine.run_folder import RunFolder
+from millstream.engine.fault import Stop
+from millstream.engine.runs.pairs import Pair
+from millstream.engine.runs.run_folder import RunFolder
 
 
 @pytest.fixture
 def made() -> Making:
     """So many conversations over two domains, so many questions each, no two questions alike."""
 
-    def make(conversations: int = 3, questions: int = 3, name: str = "made") -> Dataset:
+    def make(conversations: int = 3, questions: int = 3, name: str = "made") -> ConversationSet:
         return build(
             name,
             [
-                Entry(
+                FileEntry(
                     {
                         "id": f"c{at}",
                         "topic": f"Topic {at}",
@@ -51,7 +51,7 @@ def made() -> Making:
 
 @pytest.fixture
 def asking() -> Asking:
-    def ask(pairs: Sequence[Pair] = (Pair(MODEL, 0.0),), **changes: Any) -> Asked:
+    def ask(pairs: Sequence[Pair] = (Pair(MODEL, 0.0),), **changes: Any) -> ConversationSpec:
         plain: dict[str, Any] = {
             "pairs": tuple(pairs),
             "judge": JUDGE,
@@ -59,7 +59,7 @@ def asking() -> Asking:
             "pages": 3,
             "tokens": {**{pair.model: 100_000 for pair in pairs}, JUDGE: 100_000},
         }
-        return Asked(**{**plain, **changes})
+        return ConversationSpec(**{**plain, **changes})
 
     return ask
 
@@ -70,8 +70,8 @@ def running(tmp_path: Path) -> Running:
 
     def run(
         outside: ScriptedOutside,
-        dataset: Dataset,
-        asked: Asked,
+        dataset: ConversationSet,
+        asked: ConversationSpec,
         *,
         at_once: int = AT_ONCE,
         retry: bool = False,

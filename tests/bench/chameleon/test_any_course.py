@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.asked import asked_of, specification
 from millstream.bench.chameleon.histories import read_done
 from millstream.bench.chameleon.recount import recount
+from millstream.bench.chameleon.run_spec import asked_of, specification
 from millstream.bench.chameleon.sweep import run_sweep
 from millstream.engine.call import Call, Failure
-from millstream.engine.pairs import Pair
-from millstream.engine.run_folder import RunFolder
+from millstream.engine.runs.pairs import Pair
+from millstream.engine.runs.run_folder import RunFolder
 
 PAIRS = (Pair(MODEL, 0.0), Pair(OTHER, None))
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}

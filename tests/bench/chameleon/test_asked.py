@@ -10,12 +10,12 @@ from chameleon_outside import JUDGE, MODEL, OTHER
 from chameleon_types import Asking, Making
 from msgspec import structs
 
-from millstream.bench.chameleon.asked import Asked, asked_of, beyond, pairs_of, specification
-from millstream.bench.chameleon.dataset import Dataset, select
+from millstream.bench.chameleon.dataset import ConversationSet, select
+from millstream.bench.chameleon.run_spec import ConversationSpec, asked_of, beyond, pairs_of, specification
 from millstream.bench.chameleon.sweep import AT_ONCE, AT_ONCE_MAX, at_once_of
 from millstream.engine.lane import Lane
-from millstream.engine.pairs import Pair
-from millstream.engine.run_folder import specification_hash
+from millstream.engine.runs.pairs import Pair
+from millstream.engine.runs.run_folder import specification_hash
 from millstream.metrics.chameleon.readings import Readings
 
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
@@ -41,7 +41,7 @@ CHANGES: list[dict[str, Any]] = [
 
 
 def test_the_specification_has_what_decides_answers_and_nothing_else(made: Making, asking: Asking) -> None:
-    def digest(dataset: Dataset, asked: Asked, endpoint: str = "e") -> str:
+    def digest(dataset: ConversationSet, asked: ConversationSpec, endpoint: str = "e") -> str:
         return specification_hash(specification(dataset, asked, dict.fromkeys(asked.lanes, endpoint)))
 
     dataset = made()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.bench.chameleon.citations import Cited, cited_in
+from millstream.bench.chameleon.citations import Citations, cited_in
 
 URLS = tuple(f"https://s{number}.test/page" for number in range(1, 21))
 SHOWN = tuple(number for number in range(1, 21) if number != 7)  # page 7 gave nothing
@@ -88,14 +88,14 @@ def test_addresses_written_out_are_matched_however_they_are_spelt(text: str) -> 
 def test_an_address_may_hold_brackets_of_its_own() -> None:
     urls = ("https://w.test/Salt_(food)", "corpus:notes.txt")
     found = cited_in("See (https://w.test/Salt_(food)), and corpus:notes.txt.", urls, (1, 2))
-    assert found == Cited(urls)
+    assert found == Citations(urls)
 
 
 def test_an_address_that_a_result_led_to_stands_for_it() -> None:
     found = cited_in(
         "See https://final.test/x [1].", ("https://a.test/", "https://b.test/"), (1, 2), ("", "https://final.test/x")
     )
-    assert found == Cited(("https://b.test/", "https://a.test/"))
+    assert found == Citations(("https://b.test/", "https://a.test/"))
 
 
 def test_a_list_at_the_end_says_what_the_answers_own_numbers_mean() -> None:
@@ -144,14 +144,14 @@ def test_a_long_hostile_answer_is_read_in_no_time() -> None:
     ],
 )
 def test_a_long_answer_of_nothing_but_brackets_is_read_at_once(begin: str, piece: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
 
     cited_in(begin + piece * (300_000 // len(piece)), URLS, SHOWN)
 
-    assert time.perf_counter() - began < 8
+    assert time.process_time() - began < 8
 
 
 def test_only_stray_brackets_go_from_the_end_of_an_address() -> None:
     urls = ("https://s1.test/a_(b)", "https://s2.test/c")
 
-    assert cited_in("See (https://s1.test/a_(b)), and [https://s2.test/c].)", urls, ()) == Cited(urls)
+    assert cited_in("See (https://s1.test/a_(b)), and [https://s2.test/c].)", urls, ()) == Citations(urls)

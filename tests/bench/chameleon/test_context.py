@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.bench.chameleon.context import chars_for, fit_answer, fit_judge, page_text, title_of
-from millstream.bench.chameleon.prompts import Exchange, Source, answer_messages, judge_message, sources_text
-from millstream.bench.chameleon.windows import bundled_windows, prompt_tokens
+from millstream.bench.chameleon.prompts import PastTurn, ShownPage, answer_messages, judge_message, sources_text
+from millstream.engine.attempts.estimate import weight_of
 from millstream.engine.call import Message
-from millstream.engine.estimate import weight_of
+from millstream.providers.windows import bundled_windows, prompt_tokens
 
-HISTORY = [Exchange(f"Question {at}?", "word " * 50) for at in range(6)]
-SOURCES = [Source(at, f"Title {at}", f"https://{at}.test/", "text " * 100) for at in (1, 2, 5)]
+HISTORY = [PastTurn(f"Question {at}?", "word " * 50) for at in range(6)]
+SOURCES = [ShownPage(at, f"Title {at}", f"https://{at}.test/", "text " * 100) for at in (1, 2, 5)]
 
 
 def size_of(messages: tuple[Message, ...]) -> int:
@@ -61,8 +61,8 @@ def test_in_any_script_a_page_is_no_more_than_its_budget_and_what_is_ascii_as_lo
 
 
 def test_twenty_chinese_pages_and_a_history_have_room_in_a_window() -> None:
-    pages = [Source(at, CHINESE, f"https://{at}.test/", page_text(CHINESE * 2_000, 1_500)[0]) for at in range(1, 21)]
-    history = [Exchange(CHINESE * 10, CHINESE * 100) for _ in range(14)]
+    pages = [ShownPage(at, CHINESE, f"https://{at}.test/", page_text(CHINESE * 2_000, 1_500)[0]) for at in range(1, 21)]
+    history = [PastTurn(CHINESE * 10, CHINESE * 100) for _ in range(14)]
     shown = fit_answer(history, pages, CHINESE, 32_000)
     assert sum(map(ord_count, (message.words for message in shown.messages))) <= 32_000
     assert (len(shown.sources), shown.history) == (20, 3)

@@ -9,7 +9,7 @@ from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, Found, Page, Scripted
 from chameleon_types import Asking, Lines, Making, Running, ids
 
 from millstream.engine.call import Call, Failure, Hit, Message, Reply
-from millstream.engine.pairs import Pair
+from millstream.engine.runs.pairs import Pair
 
 
 def of_kind(outside: ScriptedOutside, kind: str) -> list[Call]:

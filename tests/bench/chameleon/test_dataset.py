@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from millstream.bench.chameleon.dataset import DatasetError, build, by_domains, content_of, load, select, slug_of
-from millstream.bench.chameleon.dataset_file import Entry
+from millstream.bench.chameleon.dataset_file import FileEntry
 
 SAMPLE = Path(__file__).parents[3] / "fixtures/data/chameleon"
 
@@ -110,8 +110,8 @@ def test_an_empty_folder_and_a_missing_file_are_told(tmp_path: Path) -> None:
         load(tmp_path / "nothing.json")
 
 
-def entries(*contents: dict[str, Any]) -> list[Entry]:
-    return [Entry(each, f"place {at}") for at, each in enumerate(contents)]
+def entries(*contents: dict[str, Any]) -> list[FileEntry]:
+    return [FileEntry(each, f"place {at}") for at, each in enumerate(contents)]
 
 
 def test_ids_stay_wherever_a_conversation_stands_and_are_told_apart_by_what_it_holds() -> None:

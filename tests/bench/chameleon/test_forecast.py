@@ -6,11 +6,11 @@ import pytest
 from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside
 from chameleon_types import Asking, Making, Running
 
-from millstream.bench.chameleon.forecast import Assumed, SearchTerms, Span, forecast
-from millstream.engine.estimate import chars_of
+from millstream.bench.chameleon.forecast import Assumptions, LikelyRange, SearchTerms, forecast
+from millstream.engine.attempts.estimate import chars_of
+from millstream.engine.attempts.money import Price
 from millstream.engine.lane import Lane
-from millstream.engine.money import Price
-from millstream.engine.pairs import Pair
+from millstream.engine.runs.pairs import Pair
 
 PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
@@ -25,14 +25,14 @@ def test_calls_of_every_lane_are_between_the_least_and_the_most(made: Making, as
     assert (found.turns, found.conversations) == (36, 9)
     assert set(by_lane) == {MODEL, OTHER, JUDGE, SEARCH, "web"}
     for lane, calls in ((MODEL, 48), (OTHER, 24)):
-        assert by_lane[lane].calls == Span(calls, calls)
+        assert by_lane[lane].calls == LikelyRange(calls, calls)
         assert sum(call.model == lane for call in outside.calls) == calls
     assert by_lane[JUDGE].calls.least == sum(call.model == JUDGE for call in outside.calls) == 36
     # Here every pair's queries are alike, so that the searches of all pairs are those of one.
-    assert by_lane[SEARCH].calls == Span(24, 72)
-    assert by_lane["web"].calls == Span(60, 360)
+    assert by_lane[SEARCH].calls == LikelyRange(24, 72)
+    assert by_lane["web"].calls == LikelyRange(60, 360)
     assert found.unpriced == (MODEL, OTHER, JUDGE, SEARCH)
-    assert (found.cost, found.minutes, found.slowest) == (Span(0, 0), None, None)
+    assert (found.cost, found.minutes, found.slowest) == (LikelyRange(0, 0), None, None)
 
 
 def test_tokens_are_those_of_the_prompts_where_nothing_is_left_to_assume(
@@ -46,7 +46,7 @@ def test_tokens_are_those_of_the_prompts_where_nothing_is_left_to_assume(
     assert len(text) > 400
     answer = len("Answer 01234567 as in [1] and [2].") / 4
     heading = len("[1] Hit 1 (https://012345.test/1)\n")
-    exact = Assumed(
+    exact = Assumptions(
         answer=(round(answer), round(answer)),
         query=(4, 4),
         judgement=(40, 40),
@@ -72,15 +72,15 @@ def test_cost_and_time_follow_prices_and_the_narrowest_quota(made: Making, askin
     found = forecast(dataset, asked, lanes, prices, SearchTerms(10, 5.0))
     by_lane = {each.lane: each for each in found.lanes}
     model, judge, search = by_lane[MODEL], by_lane[JUDGE], by_lane[SEARCH]
-    assert model.cost == Span(
+    assert model.cost == LikelyRange(
         *(prices[MODEL].of(*each) for each in zip(model.input_tokens, model.output_tokens, strict=True))
     )
-    assert model.minutes == Span(3.0, 3.0)
+    assert model.minutes == LikelyRange(3.0, 3.0)
     assert judge.minutes == pytest.approx([tokens / 1_000 for tokens in judge.input_tokens])
     # Ten results a request for ten pages: one, or two where doubles are left out.
-    assert search.calls == Span(15, 30)
+    assert search.calls == LikelyRange(15, 30)
     assert search.cost == pytest.approx((0.075, 0.15))
-    assert found.cost.most == pytest.approx(sum((each.cost or Span(0, 0)).most for each in found.lanes))
+    assert found.cost.most == pytest.approx(sum((each.cost or LikelyRange(0, 0)).most for each in found.lanes))
     assert (found.unpriced, found.slowest) == ((), JUDGE)
     assert found.minutes == judge.minutes
 
@@ -89,13 +89,13 @@ def test_shared_queries_are_asked_and_searched_once(made: Making, asking: Asking
     dataset = made(3, 4)
     shared = forecast(dataset, asking(PAIRS, tokens=TOKENS, queries_by=Pair("script/q", 0.0)), {}, {})
     by_lane = {each.lane: each for each in shared.lanes}
-    assert by_lane["script/q"].calls == Span(12, 12)
-    assert by_lane[MODEL].calls == Span(24, 24)
-    assert by_lane[SEARCH].calls == Span(12, 24)
+    assert by_lane["script/q"].calls == LikelyRange(12, 12)
+    assert by_lane[MODEL].calls == LikelyRange(24, 24)
+    assert by_lane[SEARCH].calls == LikelyRange(12, 24)
 
 
 def test_windows_limits_and_old_pages_change_the_prompts(made: Making, asking: Asking) -> None:
-    def model(**changes: object) -> tuple[Span, Span]:
+    def model(**changes: object) -> tuple[LikelyRange, LikelyRange]:
         found = forecast(made(2, 5), asking(**changes), {}, {}).lanes
         lane = next(each for each in found if each.lane == MODEL)
         return lane.input_tokens, lane.output_tokens
@@ -103,5 +103,5 @@ def test_windows_limits_and_old_pages_change_the_prompts(made: Making, asking: A
     plain = model()
     assert model(tokens={MODEL: 500, JUDGE: 500})[0].most < plain[0].most
     assert model(keeps_pages=True)[0].most > plain[0].most
-    assert model(max_tokens=50)[1] == Span(10 * (50 + 6), 10 * (50 + 20))
+    assert model(max_tokens=50)[1] == LikelyRange(10 * (50 + 6), 10 * (50 + 20))
     assert model(turns=2)[0].most < plain[0].most

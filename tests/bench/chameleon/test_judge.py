@@ -8,11 +8,11 @@ from collections.abc import Callable
 from chameleon_outside import JUDGE, ScriptedOutside, judgement, kind_of
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.judge import Judge, Judged
+from millstream.bench.chameleon.judge import JudgeResult, TurnJudge
 from millstream.bench.chameleon.judgement import UNCLEAR
-from millstream.bench.chameleon.outside import Spent
 from millstream.bench.chameleon.prompts import JudgePrompt
-from millstream.bench.chameleon.retrieval import Failed
+from millstream.bench.chameleon.retrieval import FailedStep
+from millstream.bench.evaluation.outside import CallCosts
 from millstream.engine.call import Call, Failure, Message, Reply, Usage
 
 Said = str | Reply | Failure | None
@@ -20,11 +20,11 @@ Said = str | Reply | Failure | None
 
 def judged(
     answer: Callable[[Call], Said], *, prompt: JudgePrompt = "extended", temperature: float | None = 0.0, times: int = 1
-) -> tuple[list[Judged], ScriptedOutside, Spent]:
-    outside, spent = ScriptedOutside(answer=answer), Spent()
+) -> tuple[list[JudgeResult], ScriptedOutside, CallCosts]:
+    outside, spent = ScriptedOutside(answer=answer), CallCosts()
 
-    async def judge() -> list[Judged]:
-        one = Judge(outside, JUDGE, prompt, 10_000, temperature)
+    async def judge() -> list[JudgeResult]:
+        one = TurnJudge(outside, JUDGE, prompt, 10_000, temperature)
         return await asyncio.gather(*(one.judge("T", [], f"Q{n}?", "An answer.", 0, spent) for n in range(times)))
 
     return run_virtually(judge()), outside, spent
@@ -67,9 +67,9 @@ def test_a_refusing_judge_is_not_asked_again() -> None:
 
 def test_a_call_that_fails_for_good_is_told_with_its_step() -> None:
     (one,), _, _ = judged(lambda call: Failure("server_error", "500"))
-    assert one.failed == Failed("judge", "server_error", "500")
+    assert one.failed == FailedStep("judge", "server_error", "500")
     (one,), _, _ = judged(lambda call: "?" if kind_of(call) == "judge" else Failure("timeout", "60 s"))
-    assert one.failed == Failed("repair", "timeout", "60 s")
+    assert one.failed == FailedStep("repair", "timeout", "60 s")
 
 
 def only_without_temperature(call: Call) -> Said:
@@ -86,7 +86,7 @@ def test_a_judge_that_refuses_a_temperature_is_asked_without_one_and_only_once_f
 
 def test_another_rejection_is_a_failure_and_no_sign_of_the_temperature() -> None:
     several, outside, _ = judged(lambda call: Failure("rejected", "400: too long"), times=3)
-    assert {one.failed for one in several} == {Failed("judge", "rejected", "400: too long")}
+    assert {one.failed for one in several} == {FailedStep("judge", "rejected", "400: too long")}
     assert {call.temperature for call in outside.calls} == {0.0}
 
 
@@ -96,7 +96,7 @@ def test_from_the_cache_alone_a_judge_without_temperature_is_found_again() -> No
     )
     assert {(one.failed, one.temperature) for one in several} == {(None, None)}
     (one,), _, _ = judged(lambda call: Failure("not_cached", "not in the cache"))
-    assert one.failed == Failed("judge", "not_cached", "not in the cache")
+    assert one.failed == FailedStep("judge", "not_cached", "not in the cache")
 
 
 def test_no_temperature_asked_for_is_none_sent() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.bench.chameleon.judgement import Judgement, UnusableJudgement, read_judgement
+from millstream.bench.chameleon.judgement import TurnJudgement, UnusableJudgement, read_judgement
 
 WHOLE: dict[str, Any] = {
     "stance": "critical",
@@ -18,7 +18,7 @@ WHOLE: dict[str, Any] = {
     "rationale": "It probably rejects the premise.",
     "confidence": 0.8,
 }
-READ = Judgement("critical", WHOLE["rationale"], 0.67, 0.8, ("Salt is needed.", "Guidelines differ."), True)
+READ = TurnJudgement("critical", WHOLE["rationale"], 0.67, 0.8, ("Salt is needed.", "Guidelines differ."), True)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_claims_of_another_type_are_taken_as_far_as_they_are_texts(claims: objec
 
 def test_the_papers_prompt_asks_for_no_rationale_and_its_confidence_is_067() -> None:
     bare = {key: WHOLE[key] for key in ("stance", "key_claims", "contradictions_acknowledged")}
-    assert read_judgement(json.dumps(bare), "paper") == Judgement("critical", "", 0.67, None, READ.key_claims, True)
+    assert read_judgement(json.dumps(bare), "paper") == TurnJudgement("critical", "", 0.67, None, READ.key_claims, True)
     certain = read_judgement(json.dumps({**WHOLE, "rationale": "It clearly does."}), "paper")
     assert (certain.rationale, certain.confidence, certain.judge_confidence) == ("", 0.67, None)
 

@@ -16,13 +16,13 @@ from pathlib import Path
 sys.path[:0] = [sys.argv[3]]
 from chameleon_outside import JUDGE, MODEL, ScriptedOutside
 from virtual_time import run_virtually
-from millstream.bench.chameleon.asked import Asked
-from millstream.bench.chameleon.dataset import Conversation, Dataset
+from millstream.bench.chameleon.run_spec import ConversationSpec
+from millstream.bench.chameleon.dataset import Conversation, ConversationSet
 from millstream.bench.chameleon.sweep import run_sweep
-from millstream.bench.chameleon.asked import specification
+from millstream.bench.chameleon.run_spec import specification
 from millstream.bench.chameleon.histories import read_done
-from millstream.engine.pairs import Pair
-from millstream.engine.run_folder import RunFolder
+from millstream.engine.runs.pairs import Pair
+from millstream.engine.runs.run_folder import RunFolder
 
 class Forgetful(dict):
     def __setitem__(self, key, value):
@@ -32,9 +32,9 @@ held = tuple(
     Conversation(f"c{at}", "D", f"Topic {at}", tuple(f"How is question {n} of {at}? " + "w" * 120 for n in range(15)))
     for at in range(1_180)
 )
-dataset = Dataset("made", "0" * 64, held[: int(sys.argv[1])], held)
+dataset = ConversationSet("made", "0" * 64, held[: int(sys.argv[1])], held)
 tokens = {MODEL: 100_000, JUDGE: 100_000}
-asked = Asked(pairs=(Pair(MODEL, 0.0),), judge=JUDGE, search="search/script", pages=1, tokens=tokens)
+asked = ConversationSpec(pairs=(Pair(MODEL, 0.0),), judge=JUDGE, search="search/script", pages=1, tokens=tokens)
 outside = ScriptedOutside(memory=Forgetful(), keeps_events=False)
 with RunFolder(Path(sys.argv[2]), specification(dataset, asked, {})) as folder:
     folder.write_manifest()

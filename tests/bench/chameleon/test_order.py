@@ -9,7 +9,7 @@ import pytest
 
 from millstream.bench.chameleon.dataset import Conversation
 from millstream.bench.chameleon.order import Order, kind_of_question, kinds_of, places_in_order
-from millstream.bench.chameleon.samples import Sample, Samples
+from millstream.bench.chameleon.samples import Samples, TurnRanks
 
 
 def conversation(*questions: str, name: str = "c", topic: str = "T", kinds: tuple[str, ...] = ()) -> Conversation:
@@ -67,15 +67,15 @@ def test_identical_prompts_are_two_samples_and_all_others_the_first() -> None:
         conversation("How?", "Why?", name="four"),
     ]
     samples = Samples(twins, 15, "written")
-    assert samples.of("one", 1) == samples.of("one", 2) == Sample()
+    assert samples.of("one", 1) == samples.of("one", 2) == TurnRanks()
     # The same question of the same topic is the same query; the same questions so far, perhaps the same answer prompt.
-    assert samples.of("two", 1) == Sample(query=1, conversation=1, question=1)
-    assert samples.of("two", 3) == Sample(query=2, conversation=0, question=2)
-    assert samples.of("three", 1) == Sample(query=0, conversation=2, question=3)
-    assert samples.of("three", 2) == Sample(query=0, conversation=1, question=1)
-    assert samples.of("four", 2) == Sample(query=1, conversation=2, question=2)
+    assert samples.of("two", 1) == TurnRanks(query=1, conversation=1, question=1)
+    assert samples.of("two", 3) == TurnRanks(query=2, conversation=0, question=2)
+    assert samples.of("three", 1) == TurnRanks(query=0, conversation=2, question=3)
+    assert samples.of("three", 2) == TurnRanks(query=0, conversation=1, question=1)
+    assert samples.of("four", 2) == TurnRanks(query=1, conversation=2, question=2)
 
 
 def test_a_question_that_only_runs_into_its_neighbour_is_another_prompt() -> None:
     samples = Samples([conversation("ab", "c", name="one"), conversation("a", "bc", name="two")], 15, "written")
-    assert samples.of("two", 1) == samples.of("two", 2) == Sample()
+    assert samples.of("two", 1) == samples.of("two", 2) == TurnRanks()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from millstream.bench.chameleon.prompts import (
-    Exchange,
-    Source,
+    PastTurn,
+    ShownPage,
     answer_messages,
     judge_message,
     query_prompt,
@@ -46,7 +46,7 @@ Formatting instructions:
 - Values must use the specified type (string, number, boolean, array).
 - Do not include explanations, Markdown fences, comments, or any
   additional text."""
-HISTORY = [Exchange("Is salt bad?", "Some say so [1]."), Exchange("Why?", "Blood pressure [2].")]
+HISTORY = [PastTurn("Is salt bad?", "Some say so [1]."), PastTurn("Why?", "Blood pressure [2].")]
 
 
 def test_the_query_prompt_is_to_the_letter() -> None:
@@ -60,8 +60,8 @@ def test_the_query_prompt_is_to_the_letter() -> None:
 def test_the_answer_prompt_is_to_the_letter() -> None:
     sources = sources_text(
         [
-            Source(1, "On salt", "https://a.test/salt", "Salt is a mineral.\nIt is old."),
-            Source(4, "Hearts", "https://b.test/", "Hearts beat."),
+            ShownPage(1, "On salt", "https://a.test/salt", "Salt is a mineral.\nIt is old."),
+            ShownPage(4, "Hearts", "https://b.test/", "Hearts beat."),
         ]
     )
     assert answer_messages(HISTORY, sources, "How much?") == (
@@ -89,7 +89,7 @@ def test_the_answer_prompt_is_to_the_letter() -> None:
 
 
 def test_old_pages_stand_where_they_stood() -> None:
-    kept = answer_messages([Exchange("Why?", "So.", "[1] T (u)\ntext")], "[2] S (v)\nmore", "How?")
+    kept = answer_messages([PastTurn("Why?", "So.", "[1] T (u)\ntext")], "[2] S (v)\nmore", "How?")
     assert kept[1].content == "Sources:\n[1] T (u)\ntext\n\nQuestion: Why?"
     assert kept[3].content == "Sources:\n[2] S (v)\nmore\n\nQuestion: How?"
 

@@ -65,8 +65,8 @@ def test_a_query_is_one_bounded_line_whatever_was_written(text: str) -> None:
 
 @pytest.mark.parametrize("piece", ["*", "1. ", "- ", '"', "_", "query: ", "query: \n", "**a**: "])
 def test_a_long_line_of_nothing_but_wrapping_is_read_at_once(piece: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
 
     query_in(piece * (300_000 // len(piece)) + "a")
 
-    assert time.perf_counter() - began < 8
+    assert time.process_time() - began < 8

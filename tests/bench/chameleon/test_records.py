@@ -11,17 +11,17 @@ from chameleon_outside import MODEL, OTHER, ScriptedOutside, asked_question, jud
 from chameleon_types import Asking, Making, Running
 from msgspec import structs
 
-from millstream.bench.chameleon.asked import asked_of, specification
-from millstream.bench.chameleon.dataset import Dataset
+from millstream.bench.chameleon.dataset import ConversationSet
 from millstream.bench.chameleon.proof import prove
 from millstream.bench.chameleon.records import RecordError, encode, read
 from millstream.bench.chameleon.recount import recount
-from millstream.bench.chameleon.retrieval import Retrieved
+from millstream.bench.chameleon.retrieval import RetrievedPage
+from millstream.bench.chameleon.run_spec import asked_of, specification
 from millstream.engine.call import Call, Failure, Reply
-from millstream.engine.journal import sealed
-from millstream.engine.pairs import Pair
-from millstream.engine.proof import Proof
-from millstream.engine.run_folder import manifest_hash, read_manifest
+from millstream.engine.runs.journal import sealed
+from millstream.engine.runs.pairs import Pair
+from millstream.engine.runs.proof import Proof
+from millstream.engine.runs.run_folder import manifest_hash, read_manifest
 from millstream.metrics.chameleon.scores import scores
 from millstream.metrics.chameleon.traces import Traces
 
@@ -45,7 +45,7 @@ def troubled(call: Call) -> str | Reply | Failure | None:
 
 
 @pytest.fixture
-def run(made: Making, asking: Asking, running: Running, tmp_path: Path) -> tuple[Path, Dataset]:
+def run(made: Making, asking: Asking, running: Running, tmp_path: Path) -> tuple[Path, ConversationSet]:
     """Three conversations of four turns; a folder with every kind of line in it, as a run that has ended leaves it."""
     dataset, asked = made(3, 4), asking()
     running(ScriptedOutside(answer=troubled), dataset, asked)
@@ -58,7 +58,7 @@ def rows(folder: Path, name: str = "records") -> list[bytes]:
     return (folder / f"{name}.jsonl").read_bytes().splitlines()
 
 
-def close(folder: Path, dataset: Dataset) -> None:
+def close(folder: Path, dataset: ConversationSet) -> None:
     """Scores and counts, as the end of a run writes them."""
     manifest = read_manifest(folder)
     asked = asked_of(manifest["specification"])
@@ -77,12 +77,12 @@ def note(folder: Path, **changes: Any) -> None:
     (folder / "manifest.json").write_bytes(orjson.dumps(manifest))
 
 
-def proven(run: tuple[Path, Dataset]) -> Proof:
+def proven(run: tuple[Path, ConversationSet]) -> Proof:
     folder, dataset = run
     return prove(folder, read_manifest(folder), dataset)
 
 
-def test_a_record_is_read_as_it_was_written(run: tuple[Path, Dataset]) -> None:
+def test_a_record_is_read_as_it_was_written(run: tuple[Path, ConversationSet]) -> None:
     records = list(read(rows(run[0])))
     failures = list(read(rows(run[0], "failures")))
     assert len(records) == 9
@@ -95,10 +95,10 @@ def test_a_record_is_read_as_it_was_written(run: tuple[Path, Dataset]) -> None:
     assert (failures[0].id, failures[0].step, failures[0].stance) == ("c1/2", "answer", None)
 
 
-def test_a_lone_surrogate_costs_no_turn(run: tuple[Path, Dataset]) -> None:
+def test_a_lone_surrogate_costs_no_turn(run: tuple[Path, ConversationSet]) -> None:
     whole = next(iter(read(rows(run[0]))))
     odd = structs.replace(
-        whole, text="x\ud800", retrieved=(Retrieved("corpus:\udcff.txt"),), cited=("corpus:\udcff.txt",)
+        whole, text="x\ud800", retrieved=(RetrievedPage("corpus:\udcff.txt"),), cited=("corpus:\udcff.txt",)
     )
     (line,) = read([encode(odd)])
     assert (line.text, line.retrieved[0].url, line.cited) == ("x?", "corpus:?.txt", ("corpus:?.txt",))
@@ -117,21 +117,23 @@ def test_a_lone_surrogate_costs_no_turn(run: tuple[Path, Dataset]) -> None:
         ({"model": None}, "model"),
     ],
 )
-def test_a_line_that_is_no_record_is_named(run: tuple[Path, Dataset], change: dict[str, Any], message: str) -> None:
+def test_a_line_that_is_no_record_is_named(
+    run: tuple[Path, ConversationSet], change: dict[str, Any], message: str
+) -> None:
     line = orjson.dumps({**orjson.loads(rows(run[0])[0]), **change})
     with pytest.raises(RecordError, match=f"^there: line 2: .*{message}"):
         list(read([b"", line], "there"))
 
 
-def test_the_recount_tells_ok_refused_failed_and_held_apart(run: tuple[Path, Dataset], asking: Asking) -> None:
+def test_the_recount_tells_ok_refused_failed_and_held_apart(run: tuple[Path, ConversationSet], asking: Asking) -> None:
     folder, dataset = run
     asked = asked_of(specification(dataset, asking(), {}))
     counted = recount(rows(folder), [*rows(folder, "failures"), b""], asked)
     ended = counted.of(PAIR)
     assert (ended.ok, ended.refused, ended.failed, ended.held) == (8, 1, {"timeout": 1}, 2)
     assert ended.answered + ended.failures + ended.held == 12
-    assert counted.steps[PAIR] == {"answer": 1}
-    assert (counted.judging[PAIR].repaired, counted.judging[PAIR].unreadable) == (2, 1)
+    assert counted.roles[PAIR] == {"answer": 1}
+    assert (counted.repaired, counted.unreadable) == (2, 1)
     # Seven judgements of one call, two that were asked for again; a refusal has none.
     assert counted.judging[PAIR].input_tokens == 100 * (6 + 2 * 2)
     assert counted.of(Pair(OTHER, None)).ok == 0
@@ -146,7 +148,7 @@ def test_a_line_that_can_not_be_counted_is_named() -> None:
         recount([], [b"{}"])
 
 
-def test_a_whole_run_is_proven(run: tuple[Path, Dataset]) -> None:
+def test_a_whole_run_is_proven(run: tuple[Path, ConversationSet]) -> None:
     proof = proven(run)
     assert (proof.wrong, proof.unproven, proof.torn) == ([], [], [])
     assert (proof.records, proof.failures, proof.pending, proof.held) == (9, 1, 0, 2)
@@ -161,7 +163,7 @@ def changed(line: bytes, **changes: Any) -> bytes:
     return sealed(orjson.dumps({**content, **changes}))
 
 
-def test_what_is_missing_double_or_changed_is_found(run: tuple[Path, Dataset]) -> None:
+def test_what_is_missing_double_or_changed_is_found(run: tuple[Path, ConversationSet]) -> None:
     folder, _ = run
     whole = rows(folder)
     path = folder / "records.jsonl"
@@ -201,7 +203,7 @@ def test_what_is_missing_double_or_changed_is_found(run: tuple[Path, Dataset]) -
     ]
 
 
-def test_a_changed_manifest_and_another_data_set_are_found(run: tuple[Path, Dataset], made: Making) -> None:
+def test_a_changed_manifest_and_another_data_set_are_found(run: tuple[Path, ConversationSet], made: Making) -> None:
     folder, _ = run
     assert "data set: its digest is" in prove(folder, read_manifest(folder), made(3, 5)).wrong[0]
     manifest = read_manifest(folder)

@@ -13,16 +13,16 @@ from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, Found, ScriptedOutsid
 from chameleon_types import Asking, Lines, Making, Running, ids, in_order, whole, written
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.asked import specification
-from millstream.bench.chameleon.conversation import Script, Talk, Turn
+from millstream.bench.chameleon.conversation import ConversationDriver, ConversationScript, ScriptTurn
 from millstream.bench.chameleon.histories import read_done
-from millstream.bench.chameleon.judge import Judge
+from millstream.bench.chameleon.judge import TurnJudge
+from millstream.bench.chameleon.run_spec import specification
 from millstream.bench.chameleon.samples import FIRST
 from millstream.bench.chameleon.sweep import manner_of, run_sweep
-from millstream.engine.admission import Stop
 from millstream.engine.call import Call, Reply
-from millstream.engine.pairs import Pair
-from millstream.engine.run_folder import RunFolder
+from millstream.engine.fault import Stop
+from millstream.engine.runs.pairs import Pair
+from millstream.engine.runs.run_folder import RunFolder
 
 PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
@@ -76,15 +76,15 @@ def test_a_resumed_conversation_shows_the_history_that_it_had(
     assert ids(lines()) == ["c0/1", "c0/2", "c0/3", "c0/4"]
     straight, texts = ScriptedOutside(), []
     turns = tuple(
-        Turn(number, question, FIRST) for number, question in enumerate(dataset.conversations[0].questions, 1)
+        ScriptTurn(number, question, FIRST) for number, question in enumerate(dataset.conversations[0].questions, 1)
     )
 
     async def hold() -> None:
-        judge = Judge(straight, JUDGE, "extended", 100_000)
-        script = Script(dataset.conversations[0], turns)
-        await Talk(
+        judge = TurnJudge(straight, JUDGE, "extended", 100_000)
+        script = ConversationScript(dataset.conversations[0], turns)
+        await ConversationDriver(
             straight, manner_of(asked, asked.pairs[0]), judge, script, lambda record: texts.append(record.text)
-        ).hold()
+        ).run()
 
     run_virtually(hold())
     assert texts == [line["text"] for line in lines()]

@@ -13,16 +13,16 @@ from chameleon_outside import JUDGE, MODEL, OTHER, SEARCH, ScriptedOutside
 from chameleon_types import Asking, Lines, Making, Running, in_order, whole, written
 from virtual_time import run_virtually
 
-from millstream.bench.chameleon.asked import asked_of, specification
-from millstream.bench.chameleon.dataset import Dataset, select
+from millstream.bench.chameleon.dataset import ConversationSet, select
 from millstream.bench.chameleon.histories import read_done
 from millstream.bench.chameleon.records import RecordError
 from millstream.bench.chameleon.recount import recount
+from millstream.bench.chameleon.run_spec import asked_of, specification
 from millstream.bench.chameleon.sweep import run_sweep
 from millstream.engine.call import Call
 from millstream.engine.fault import LocalFault
-from millstream.engine.pairs import Pair, failures_of
-from millstream.engine.run_folder import RunFolder
+from millstream.engine.runs.pairs import Pair, failures_of
+from millstream.engine.runs.run_folder import RunFolder
 
 PAIRS = (Pair(MODEL, 0.0), Pair(MODEL, 1.0), Pair(OTHER, None))
 TOKENS = {MODEL: 100_000, OTHER: 100_000, JUDGE: 100_000}
@@ -167,7 +167,7 @@ def test_every_line_is_told_of(made: Making, asking: Asking, tmp_path: Path) -> 
 def test_a_run_of_the_first_conversations_asks_what_the_whole_run_will(
     made: Making, asking: Asking, tmp_path: Path
 ) -> None:
-    def calls(dataset: Dataset, name: str) -> set[tuple[Any, ...]]:
+    def calls(dataset: ConversationSet, name: str) -> set[tuple[Any, ...]]:
         outside, asked = ScriptedOutside(), asking()
         with RunFolder(tmp_path / name, specification(dataset, asked, {})) as folder:
             folder.write_manifest()
@@ -178,7 +178,7 @@ def test_a_run_of_the_first_conversations_asks_what_the_whole_run_will(
     same = tuple(
         type(each)(f"t{at}", each.domain, "One topic", ("How?", "Why?")) for at, each in enumerate(twins.conversations)
     )
-    data = Dataset("twins", "0" * 64, same, same)
+    data = ConversationSet("twins", "0" * 64, same, same)
     some, every = calls(select(data, 3), "some"), calls(data, "every")
     assert some < every
     # Six conversations of the same questions are six samples of each prompt.
@@ -218,7 +218,7 @@ def test_a_failed_turn_is_counted_by_its_kind_and_step_with_what_it_said() -> No
     failures = [line(3, status="search_failed", step="search", error=error)]
     pair = Pair(MODEL, None)
     counted = recount([line(1), line(2)], failures, {pair: {"a": 5}})
-    assert counted.steps[pair] == {"search": 1}
+    assert counted.roles[pair] == {"search": 1}
     assert counted.of(pair).held == 2
     [(count, reason)] = failures_of([counted.of(pair)]).values()
     assert reason is not None

@@ -16,6 +16,9 @@ from virtual_time import run_virtually
 
 from millstream.bench.load.alarm import Alarm, KernelAlarm, LoopAlarm, ThreadAlarm, alarm_for
 
+# What is measured here are microseconds.
+pytestmark = pytest.mark.alone
+
 FINE: list[Callable[[], Alarm]] = [ThreadAlarm, *([KernelAlarm] if sys.platform == "linux" else [])]
 each_fine = pytest.mark.parametrize("make", FINE)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
-from millstream.bench.load.arrivals import Closed, Open, Replay, Stretch, at_rate
+from millstream.bench.load.arrivals import ClosedLoop, OpenLoop, Replay, Stretch, at_rate
 
 
 def gaps(times: Iterator[float], count: int) -> list[float]:
@@ -60,7 +60,7 @@ def test_gamma_gaps_keep_the_rate_and_have_the_variance_that_was_asked_for(burst
 
 @pytest.mark.parametrize(("rate", "rate_end"), [(0.0, 100.0), (100.0, 0.0), (10.0, 90.0), (50.0, 50.0 + 1e-9)])
 def test_a_ramp_is_a_poisson_process_in_the_time_of_its_expected_arrivals(rate: float, rate_end: float) -> None:
-    schedule = Open((Stretch(400.0, rate, rate_end),))
+    schedule = OpenLoop((Stretch(400.0, rate, rate_end),))
     times = np.array(list(schedule.times(Random(5))))
     assert len(times) == pytest.approx(400 * (rate + rate_end) / 2, abs=4 * math.sqrt(20_000))
     assert (np.diff(times) >= 0).all() and times[-1] <= 400
@@ -70,7 +70,7 @@ def test_a_ramp_is_a_poisson_process_in_the_time_of_its_expected_arrivals(rate: 
 
 
 def test_steps_have_their_rates_a_pause_has_no_call_and_each_time_knows_its_step() -> None:
-    schedule = Open((Stretch(100.0, 10.0), Stretch(50.0, 0.0), Stretch(100.0, 40.0)), "constant")
+    schedule = OpenLoop((Stretch(100.0, 10.0), Stretch(50.0, 0.0), Stretch(100.0, 40.0)), "constant")
     times = list(schedule.times(Random(1)))
     counted = [sum(schedule.step_of(at) == step for at in times) for step in range(3)]
     assert counted == [1_000, 0, 4_000]
@@ -96,14 +96,14 @@ def test_the_same_seed_gives_the_same_arrivals_and_another_one_others() -> None:
         (lambda: at_rate(0.0), "0 calls/s for ever sends nothing"),
         (lambda: Stretch(math.inf, 1.0, 2.0), "from 1 to 2 calls/s must say how long"),
         (lambda: Stretch(0.0, 1.0), "0 s must be > 0 s long"),
-        (lambda: Open(()), "0 stretches came"),
-        (lambda: Open((Stretch(math.inf, 1.0), Stretch(1.0, 1.0))), "only the last of 2"),
+        (lambda: OpenLoop(()), "0 stretches came"),
+        (lambda: OpenLoop((Stretch(math.inf, 1.0), Stretch(1.0, 1.0))), "only the last of 2"),
         (lambda: at_rate(1.0, "gamma", 0.0), r"burstiness \(0\) must be >= 0.01"),
         (lambda: at_rate(1.0, "poisson", 2.0), r"burstiness \(2\) is for gamma"),
         (lambda: Replay((2.0, 1.0)), r"time stamp 2 \(1 s\) must be >= the one before it \(2 s\)"),
         (lambda: Replay(()), "came 0"),
         (lambda: Replay((1.0,), 0.0), r"speed \(0\) must be > 0"),
-        (lambda: Closed(0), r"in_flight \(0\) must be >= 1"),
+        (lambda: ClosedLoop(0), r"in_flight \(0\) must be >= 1"),
     ],
 )
 def test_an_impossible_schedule_is_refused_with_the_numbers(make: object, message: str) -> None:

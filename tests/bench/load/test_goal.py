@@ -11,46 +11,48 @@ from load_server import LoadServer
 from virtual_time import run_virtually
 
 from millstream.bench.load.arrivals import at_rate
-from millstream.bench.load.goal import Found, Goal, Search, highest_rate, parse_goal
-from millstream.bench.load.lengths import Fixed
-from millstream.bench.load.meter import Meter
-from millstream.bench.load.plan import Limits, Plan
-from millstream.bench.load.prompts import Wanted, by_length, calls
+from millstream.bench.load.goal import Goal, Search, SearchResult, highest_rate, parse_goal
+from millstream.bench.load.meter import LoadMeter
+from millstream.bench.load.plan import Limits, LoadPlan
 from millstream.bench.load.run import run_load
-from millstream.bench.load.timing import Timed
-from millstream.bench.load.watch import Verdict
+from millstream.bench.load.timing import CallTimes
+from millstream.bench.load.watch import ClientVerdict
+from millstream.bench.traffic.lengths import FixedLength
+from millstream.bench.traffic.prompts import CallParameters, by_length, calls
 
-IDLE = Verdict(0.0, 0.1, 0.1, ())
-BUSY = Verdict(0.0, 0.99, 0.99, ("this process took 99% of a core",))
+IDLE = ClientVerdict(0.0, 0.1, 0.1, ())
+BUSY = ClientVerdict(0.0, 0.99, 0.99, ("this process took 99% of a core",))
 
 
-def meter_of(count: int, latency_s: Callable[[int], float], failed: Callable[[int], bool] = lambda n: False) -> Meter:
-    meter = Meter()
+def meter_of(
+    count: int, latency_s: Callable[[int], float], failed: Callable[[int], bool] = lambda n: False
+) -> LoadMeter:
+    meter = LoadMeter()
     for number in range(count):
         ended, status = latency_s(number), "server_error" if failed(number) else "ok"
-        meter.take(Timed(0.0, 0.0, 0.0, 0.0, 0.0, None, None, ended, (), status, 1))
+        meter.take(CallTimes(0.0, 0.0, 0.0, 0.0, 0.0, None, None, ended, (), status, 1))
     return meter
 
 
 def searched(
-    run: Callable[[float, int], Awaitable[tuple[Meter, Verdict]]], search: Search, goal: Goal | None = None
-) -> Found:
+    run: Callable[[float, int], Awaitable[tuple[LoadMeter, ClientVerdict]]], search: Search, goal: Goal | None = None
+) -> SearchResult:
     return run_virtually(_awaited(highest_rate(goal or Goal("latency", 99, 1.0, 0.01), search, run)))
 
 
-async def _awaited(found: Awaitable[Found]) -> Found:
+async def _awaited(found: Awaitable[SearchResult]) -> SearchResult:
     return await found
 
 
 def test_the_limit_of_a_server_with_ten_places_is_found() -> None:
     """Ten places of 100 ms: 100 calls a second go through, a few less with p99 below half a second."""
 
-    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+    async def run(rate: float, count: int) -> tuple[LoadMeter, ClientVerdict]:
         server = LoadServer(lambda: 0.1, places=10)
-        own = {"sim/m": calls("sim/m", by_length(Fixed(8), Random(1)), Wanted(stream=False), Random(1))}
+        own = {"sim/m": calls("sim/m", by_length(FixedLength(8), Random(1)), CallParameters(stream=False), Random(1))}
         clock = asyncio.get_running_loop().time
         result = await run_load(
-            Plan(at_rate(rate), Limits(calls=count)), own, server.ask, prices={}, clock=clock, cpu=lambda: 0.0
+            LoadPlan(at_rate(rate), Limits(calls=count)), own, server.ask, prices={}, clock=clock, cpu=lambda: 0.0
         )
         return result.models["sim/m"].meter, result.verdicts["sim/m"]
 
@@ -63,7 +65,7 @@ def test_the_limit_of_a_server_with_ten_places_is_found() -> None:
 
 @pytest.mark.parametrize("limit", [11.0, 50.0, 333.0])
 def test_the_bracket_holds_the_limit_to_the_precision(limit: float) -> None:
-    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+    async def run(rate: float, count: int) -> tuple[LoadMeter, ClientVerdict]:
         return meter_of(count, lambda n: 0.5 if rate <= limit else 2.0), IDLE
 
     found = searched(run, Search(10.0, 1_000.0, precision=0.02))
@@ -72,7 +74,7 @@ def test_the_bracket_holds_the_limit_to_the_precision(limit: float) -> None:
 
 
 def test_errors_miss_the_goal_whatever_the_times() -> None:
-    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+    async def run(rate: float, count: int) -> tuple[LoadMeter, ClientVerdict]:
         return meter_of(count, lambda n: 0.1, lambda n: rate > 30 and n % 20 == 0), IDLE
 
     found = searched(run, Search(10.0, 100.0))
@@ -80,10 +82,10 @@ def test_errors_miss_the_goal_whatever_the_times() -> None:
 
 
 def test_the_ends_of_the_search_are_told_as_such() -> None:
-    async def good(rate: float, count: int) -> tuple[Meter, Verdict]:
+    async def good(rate: float, count: int) -> tuple[LoadMeter, ClientVerdict]:
         return meter_of(count, lambda n: 0.1), IDLE
 
-    async def bad(rate: float, count: int) -> tuple[Meter, Verdict]:
+    async def bad(rate: float, count: int) -> tuple[LoadMeter, ClientVerdict]:
         return meter_of(count, lambda n: 5.0), IDLE
 
     kept, missed = searched(good, Search(10.0, 70.0)), searched(bad, Search(10.0, 70.0))
@@ -92,7 +94,7 @@ def test_the_ends_of_the_search_are_told_as_such() -> None:
 
 
 def test_a_busy_client_ends_the_search_and_blames_no_server() -> None:
-    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+    async def run(rate: float, count: int) -> tuple[LoadMeter, ClientVerdict]:
         return (meter_of(count, lambda n: 0.1), IDLE) if rate < 40 else (meter_of(count, lambda n: 9.0), BUSY)
 
     found = searched(run, Search(10.0, 1_000.0))
@@ -102,7 +104,7 @@ def test_a_busy_client_ends_the_search_and_blames_no_server() -> None:
 def test_a_step_that_does_not_decide_gets_more_calls_and_then_counts_as_missed() -> None:
     asked: list[int] = []
 
-    async def run(rate: float, count: int) -> tuple[Meter, Verdict]:
+    async def run(rate: float, count: int) -> tuple[LoadMeter, ClientVerdict]:
         asked.append(count)
         return meter_of(count, lambda n: 2.0 if n % 100 == 50 else 0.5), IDLE
 
@@ -116,7 +118,7 @@ def test_a_step_that_does_not_decide_gets_more_calls_and_then_counts_as_missed()
 def test_the_least_calls_can_show_that_a_goal_is_kept_and_a_third_of_them_can_not(goal: Goal) -> None:
     assert goal.standing(meter_of(goal.calls_least, lambda n: 0.1)) == "kept"
     assert goal.standing(meter_of(goal.calls_least // 3, lambda n: 0.1)) == "open"
-    assert goal.standing(Meter()) == "open"
+    assert goal.standing(LoadMeter()) == "open"
 
 
 def test_a_goal_reads_as_it_is_written() -> None:

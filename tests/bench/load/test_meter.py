@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from millstream.bench.load.meter import SLICES_MAX, Meter, Promise
-from millstream.bench.load.timing import Timed
+from millstream.bench.load.meter import SLICES_MAX, LoadMeter, Promise
+from millstream.bench.load.timing import CallTimes
 
 
-def timed(due: float, latency_s: float = 0.1, status: str = "ok", first_s: float = 0.05, tokens: int = 6) -> Timed:
+def timed(due: float, latency_s: float = 0.1, status: str = "ok", first_s: float = 0.05, tokens: int = 6) -> CallTimes:
     ended = due + latency_s
-    return Timed(
+    return CallTimes(
         due=due,
         free=0.0,
         begun=due,
@@ -29,7 +29,7 @@ def timed(due: float, latency_s: float = 0.1, status: str = "ok", first_s: float
 
 
 def test_slices_grow_wider_and_never_more_and_lose_no_call() -> None:
-    meter = Meter(slice_s=1.0)
+    meter = LoadMeter(slice_s=1.0)
     for second in range(5_000):
         meter.take(timed(float(second)))
     assert len(meter.slices) <= SLICES_MAX and meter.slice_s == 64.0
@@ -40,7 +40,7 @@ def test_slices_grow_wider_and_never_more_and_lose_no_call() -> None:
 
 def test_merged_meters_are_one_that_took_all() -> None:
     promise = Promise(latency_s=0.3)
-    whole, first, second = Meter(promise), Meter(promise), Meter(promise)
+    whole, first, second = LoadMeter(promise), LoadMeter(promise), LoadMeter(promise)
     for number in range(600):
         call = timed(number / 2, 0.1 + number / 2_000, "ok" if number % 10 else "timeout")
         whole.take(call, number % 3)
@@ -59,7 +59,7 @@ def test_merged_meters_are_one_that_took_all() -> None:
 
 def test_meters_of_different_promises_are_not_merged() -> None:
     with pytest.raises(ValueError, match="promises differ"):
-        Meter(Promise(latency_s=1.0)).merge(Meter())
+        LoadMeter(Promise(latency_s=1.0)).merge(LoadMeter())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_meters_of_different_promises_are_not_merged() -> None:
     ],
 )
 def test_goodput_counts_the_answers_that_keep_all_of_the_promise(promise: Promise, kept: bool) -> None:
-    meter = Meter(promise)
+    meter = LoadMeter(promise)
     meter.take(timed(0.0))
     meter.take(timed(0.0, status="timeout"))
     assert meter.kept == int(kept)
@@ -100,4 +100,4 @@ def test_a_promise_of_nothing_or_of_no_time_is_refused() -> None:
     with pytest.raises(ValueError, match=r"latency_s \(0 s\) must be > 0"):
         Promise(latency_s=0)
     with pytest.raises(ValueError, match=r"slice_s \(0 s\) must be > 0"):
-        Meter(slice_s=0)
+        LoadMeter(slice_s=0)

@@ -13,34 +13,40 @@ from load_server import LoadServer
 from scipy import stats  # type: ignore[import-untyped]
 from virtual_time import run_virtually
 
-from millstream.bench.load.arrivals import Arrivals, Closed, Open, Process, Replay, Stretch, at_rate
-from millstream.bench.load.lengths import Fixed
+from millstream.bench.load.arrivals import Arrivals, ClosedLoop, OpenLoop, Process, Replay, Stretch, at_rate
 from millstream.bench.load.meter import Promise
-from millstream.bench.load.plan import Limits, Plan
-from millstream.bench.load.prompts import Wanted, by_length, calls
-from millstream.bench.load.run import Ask, Result, run_load
-from millstream.engine.admission import Stop
+from millstream.bench.load.plan import Limits, LoadPlan
+from millstream.bench.load.run import LoadResult, SendCall, run_load
+from millstream.bench.traffic.lengths import FixedLength
+from millstream.bench.traffic.prompts import CallParameters, by_length, calls
+from millstream.engine.attempts.money import Price
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.endpoint import Hear
-from millstream.engine.fault import LocalFault, Stopped
-from millstream.engine.money import Price
+from millstream.engine.fault import LocalFault, Stop, Stopped
 
 MODEL = "sim/steady"
 PRICES = {MODEL: Price(1.0, 4.0)}
 
 
 def asked(model: str = MODEL, *, stream: bool = False) -> Iterator[Call]:
-    return calls(model, by_length(Fixed(16), Random(1)), Wanted(max_tokens=8, stream=stream), Random(model))
+    return calls(
+        model, by_length(FixedLength(16), Random(1)), CallParameters(max_tokens=8, stream=stream), Random(model)
+    )
 
 
-async def under_test(plan: Plan, ask: Ask, *models: str, stream: bool = False) -> Result:
+async def under_test(plan: LoadPlan, ask: SendCall, *models: str, stream: bool = False) -> LoadResult:
     """Idle processors: in virtual time there is nothing to measure."""
     loop = asyncio.get_running_loop()
     own = {model: asked(model, stream=stream) for model in models or (MODEL,)}
     return await run_load(plan, own, ask, prices=PRICES, clock=loop.time, cpu=lambda: 0.0)
 
 
-def value(result: Result, percent: float, name: str = "latency") -> float:
+def rate(result: LoadResult) -> float:
+    """Measured calls a second."""
+    return result.models[MODEL].meter.calls / result.seconds
+
+
+def value(result: LoadResult, percent: float, name: str = "latency") -> float:
     found = getattr(result.models[MODEL].meter, name).percentile(percent)
     assert found is not None
     return float(found.value_s)
@@ -50,40 +56,42 @@ def test_percentiles_agree_with_the_servers_law_to_two_percent_and_a_millisecond
     random = Random(1)
     law = stats.lognorm(0.6, scale=0.08)
 
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.08 * math.exp(random.gauss(0, 0.6)))
-        return await under_test(Plan(at_rate(200.0), Limits(calls=20_000)), server.ask)
+        return await under_test(LoadPlan(at_rate(200.0), Limits(calls=20_000)), server.ask)
 
     result = run_virtually(scenario())
     meter = result.models[MODEL].meter
     for percent in (50.0, 90.0, 99.0):
         truth = float(law.ppf(percent / 100))
         assert abs(value(result, percent) - truth) <= 0.02 * truth + 0.001
-    assert meter.calls == meter.answered == 20_000 and not result.is_client_bound
+    assert meter.calls == meter.answered == 20_000 and not any(
+        each.is_client_bound for each in result.verdicts.values()
+    )
 
 
 def test_a_stall_of_two_seconds_shows_in_the_latency_of_all_who_were_due_in_it() -> None:
     """One in ten of the calls is due in the stall and waits for what is left of it: a tenth of them 1.8 s and more."""
 
-    async def scenario(arrivals: Arrivals) -> Result:
+    async def scenario(arrivals: Arrivals) -> LoadResult:
         server = LoadServer(lambda: 0.01, stalls=(10.0, 12.0))
-        return await under_test(Plan(arrivals, Limits(duration_s=20.0)), server.ask)
+        return await under_test(LoadPlan(arrivals, Limits(duration_s=20.0)), server.ask)
 
     opened = run_virtually(scenario(at_rate(100.0, "constant")))
     assert value(opened, 99) == pytest.approx(2.01 - 0.2, abs=0.02)
     assert value(opened, 95) == pytest.approx(2.01 - 1.0, abs=0.02)
     assert value(opened, 89) == pytest.approx(0.01, abs=0.001)
     # One that waits for its answer before the next one sees the stall once, and its percentiles nothing of it.
-    closed = run_virtually(scenario(Closed(1)))
+    closed = run_virtually(scenario(ClosedLoop(1)))
     assert value(closed, 99) == pytest.approx(0.01, abs=0.001)
 
 
 def test_a_stalled_server_with_few_places_in_flight_is_charged_from_when_calls_were_due() -> None:
     """What a client holds back for want of a place has waited all the same; from when it was sent, nothing shows."""
 
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.01, stalls=(10.0, 12.0))
-        plan = Plan(at_rate(100.0, "constant"), Limits(duration_s=20.0, in_flight=4))
+        plan = LoadPlan(at_rate(100.0, "constant"), Limits(duration_s=20.0, in_flight=4))
         return await under_test(plan, server.ask)
 
     result = run_virtually(scenario())
@@ -94,13 +102,13 @@ def test_a_stalled_server_with_few_places_in_flight_is_charged_from_when_calls_w
     assert measured.held > 190 and measured.hold_max_s == pytest.approx(1.97, abs=0.02)
     assert measured.begun == measured.meter.calls == 2_000 and measured.in_flight_max == 4
     # The server kept them waiting, not we.
-    assert not result.is_client_bound and value(result, 99, "own_delay") < 0.001
+    assert not any(each.is_client_bound for each in result.verdicts.values()) and value(result, 99, "own_delay") < 0.001
 
 
 def test_an_open_loop_does_not_slow_down_with_the_server() -> None:
     async def scenario(latency_s: float) -> list[float]:
         server = LoadServer(lambda: latency_s)
-        await under_test(Plan(at_rate(50.0), Limits(duration_s=20.0), seed=4), server.ask)
+        await under_test(LoadPlan(at_rate(50.0), Limits(duration_s=20.0), seed=4), server.ask)
         return server.arrivals
 
     quick, slow = run_virtually(scenario(0.001)), run_virtually(scenario(15.0))
@@ -109,10 +117,10 @@ def test_an_open_loop_does_not_slow_down_with_the_server() -> None:
 
 
 def test_an_overrun_that_never_ends_is_told_call_by_call() -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 1e6)
         return await under_test(
-            Plan(at_rate(10.0, "constant"), Limits(duration_s=30.0, in_flight=5, drain_s=3)), server.ask
+            LoadPlan(at_rate(10.0, "constant"), Limits(duration_s=30.0, in_flight=5, drain_s=3)), server.ask
         )
 
     measured = run_virtually(scenario()).models[MODEL]
@@ -121,21 +129,23 @@ def test_an_overrun_that_never_ends_is_told_call_by_call() -> None:
 
 
 def test_a_closed_loop_keeps_its_number_in_flight_and_its_rate_is_the_servers() -> None:
-    async def scenario() -> tuple[Result, LoadServer]:
+    async def scenario() -> tuple[LoadResult, LoadServer]:
         server = LoadServer(lambda: 0.5)
-        return await under_test(Plan(Closed(8), Limits(duration_s=20.0)), server.ask), server
+        return await under_test(LoadPlan(ClosedLoop(8), Limits(duration_s=20.0)), server.ask), server
 
     result, server = run_virtually(scenario())
     assert server.in_flight_max == 8
-    assert result.rate(MODEL) == pytest.approx(16.0, rel=0.01)
+    assert rate(result) == pytest.approx(16.0, rel=0.01)
     assert value(result, 99) == pytest.approx(0.5, rel=0.002)
 
 
 def test_streamed_calls_tell_first_token_tokens_and_gaps() -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.2, pieces=11, gap_s=0.03)
         promise = Promise(first_token_s=0.25, token_s=0.04)
-        return await under_test(Plan(at_rate(20.0), Limits(duration_s=20.0), promise=promise), server.ask, stream=True)
+        return await under_test(
+            LoadPlan(at_rate(20.0), Limits(duration_s=20.0), promise=promise), server.ask, stream=True
+        )
 
     result = run_virtually(scenario())
     meter = result.models[MODEL].meter
@@ -143,36 +153,36 @@ def test_streamed_calls_tell_first_token_tokens_and_gaps() -> None:
     assert value(result, 50, "token") == value(result, 99, "gap") == pytest.approx(0.03, rel=0.004)
     assert value(result, 50) == pytest.approx(0.5, rel=0.002)
     assert meter.gap.count == 10 * meter.calls and meter.kept == meter.calls
-    assert result.goodput(MODEL) == result.rate(MODEL)
+    assert result.models[MODEL].meter.kept / result.seconds == rate(result)
 
 
 def test_warm_up_and_cool_down_are_sent_and_left_out() -> None:
-    async def scenario() -> tuple[Result, int]:
+    async def scenario() -> tuple[LoadResult, int]:
         server = LoadServer(lambda: 0.01)
-        plan = Plan(at_rate(10.0, "constant"), Limits(duration_s=30.0), warm_up_s=5.0, cool_down_s=5.0)
+        plan = LoadPlan(at_rate(10.0, "constant"), Limits(duration_s=30.0), warm_up_s=5.0, cool_down_s=5.0)
         return await under_test(plan, server.ask), len(server.arrivals)
 
     result, arrived = run_virtually(scenario())
     meter = result.models[MODEL].meter
     assert (arrived, result.models[MODEL].begun, meter.calls, result.seconds) == (300, 300, 200, 20.0)
     assert min(part.begins_s for part in meter.slices.values()) == 5.0
-    assert result.rate(MODEL) == 10.0
+    assert rate(result) == 10.0
 
 
 @pytest.mark.parametrize(("kind", "within"), [("constant", 0.001), ("poisson", 4 / math.sqrt(6_000))])
 def test_the_rate_is_kept_to_what_chance_allows(kind: Process, within: float) -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.05)
-        return await under_test(Plan(at_rate(300.0, kind), Limits(duration_s=20.0)), server.ask)
+        return await under_test(LoadPlan(at_rate(300.0, kind), Limits(duration_s=20.0)), server.ask)
 
-    assert run_virtually(scenario()).rate(MODEL) == pytest.approx(300, rel=within)
+    assert rate(run_virtually(scenario())) == pytest.approx(300, rel=within)
 
 
 def test_steps_are_measured_each_by_itself() -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.1, places=5)
         stretches = (Stretch(20.0, 20.0), Stretch(20.0, 100.0))
-        return await under_test(Plan(Open(stretches, "constant"), Limits(duration_s=40.0)), server.ask)
+        return await under_test(LoadPlan(OpenLoop(stretches, "constant"), Limits(duration_s=40.0)), server.ask)
 
     steps = run_virtually(scenario()).models[MODEL].meter.steps
     assert (steps[0].calls, steps[1].calls) == (400, 2_000)
@@ -183,9 +193,9 @@ def test_steps_are_measured_each_by_itself() -> None:
 
 
 def test_several_models_are_asked_at_once_each_with_arrivals_of_its_own() -> None:
-    async def scenario() -> tuple[Result, LoadServer]:
+    async def scenario() -> tuple[LoadResult, LoadServer]:
         server = LoadServer(lambda: 0.1)
-        plan = Plan(at_rate(30.0), Limits(duration_s=30.0))
+        plan = LoadPlan(at_rate(30.0), Limits(duration_s=30.0))
         return await under_test(plan, server.ask, "sim/one", "sim/other"), server
 
     result, server = run_virtually(scenario())
@@ -199,9 +209,9 @@ def test_several_models_are_asked_at_once_each_with_arrivals_of_its_own() -> Non
 
 
 def test_a_trace_ends_its_test() -> None:
-    async def scenario() -> tuple[Result, list[float]]:
+    async def scenario() -> tuple[LoadResult, list[float]]:
         server = LoadServer(lambda: 0.1)
-        return await under_test(Plan(Replay((5.0, 6.0, 9.0)), Limits()), server.ask), server.arrivals
+        return await under_test(LoadPlan(Replay((5.0, 6.0, 9.0)), Limits()), server.ask), server.arrivals
 
     result, arrivals = run_virtually(scenario())
     assert arrivals == pytest.approx([0.0, 1.0, 4.0], abs=0.001) and result.ending.reason == "arrivals"
@@ -214,7 +224,7 @@ def test_no_test_spends_or_could_have_spent_more_than_its_cap() -> None:
     # A prompt of 64 bytes, what a provider may add to it and to its one turn, and 8 tokens of answer.
     worst = (64 + 16 + 16) * 1e-6 + 8 * 4e-6
 
-    async def scenario(cap: float, latency_s: float) -> tuple[Result, int, int]:
+    async def scenario(cap: float, latency_s: float) -> tuple[LoadResult, int, int]:
         spent_by_server = 0.0
         server = LoadServer(lambda: latency_s * chance.random(), cost=None)
 
@@ -225,31 +235,31 @@ def test_no_test_spends_or_could_have_spent_more_than_its_cap() -> None:
             outcome = await server.ask(call, hear=hear)
             return Outcome(call, reply=Reply("A"), attempts=1, cost=worst, latency_ms=outcome.latency_ms)
 
-        result = await under_test(Plan(at_rate(100.0), Limits(max_cost=cap, duration_s=60.0)), ask)
+        result = await under_test(LoadPlan(at_rate(100.0), Limits(max_cost=cap, duration_s=60.0)), ask)
         return result, len(server.arrivals), math.floor(cap / worst * (1 + 1e-12))
 
     for _ in range(500):
         cap = chance.uniform(0, 60 * worst)
         result, sent, affordable = run_virtually(scenario(cap, chance.choice([0.001, 0.3, 5.0])))
-        assert sent == affordable and result.spent <= cap
+        assert sent == affordable and result.models[MODEL].spent <= cap
         assert result.ending.reason == "cost"
 
 
 def test_money_that_answers_did_not_cost_is_spent_on_others() -> None:
-    async def scenario() -> tuple[Result, int]:
+    async def scenario() -> tuple[LoadResult, int]:
         server = LoadServer(lambda: 0.01, cost=0.000_01)
-        return await under_test(Plan(at_rate(5.0, "constant"), Limits(max_cost=0.001)), server.ask), len(
+        return await under_test(LoadPlan(at_rate(5.0, "constant"), Limits(max_cost=0.001)), server.ask), len(
             server.arrivals
         )
 
     result, sent = run_virtually(scenario())
-    assert 85 <= sent <= 100 and result.spent == pytest.approx(sent * 0.000_01)
+    assert 85 <= sent <= 100 and result.models[MODEL].spent == pytest.approx(sent * 0.000_01)
 
 
 def test_calls_are_counted_over_all_models() -> None:
-    async def scenario() -> tuple[Result, int]:
+    async def scenario() -> tuple[LoadResult, int]:
         server = LoadServer(lambda: 0.1)
-        return await under_test(Plan(Closed(3), Limits(calls=100)), server.ask, "sim/one", "sim/other"), len(
+        return await under_test(LoadPlan(ClosedLoop(3), Limits(calls=100)), server.ask, "sim/one", "sim/other"), len(
             server.arrivals
         )
 
@@ -259,16 +269,16 @@ def test_calls_are_counted_over_all_models() -> None:
 
 
 def test_failures_are_told_by_kind_and_their_times_are_no_latencies() -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.1, fails=lambda n: "rate_limited" if n % 4 == 0 else None)
-        return await under_test(Plan(at_rate(50.0, "constant"), Limits(calls=400)), server.ask)
+        return await under_test(LoadPlan(at_rate(50.0, "constant"), Limits(calls=400)), server.ask)
 
     meter = run_virtually(scenario()).models[MODEL].meter
     assert (meter.failures, meter.errors, meter.latency.count) == ({"rate_limited": 100}, 100, 300)
 
 
 def test_a_lane_that_stops_ends_the_test_and_says_why() -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.1)
 
         async def ask(call: Call, *, hear: Hear | None = None) -> Outcome:
@@ -276,7 +286,7 @@ def test_a_lane_that_stops_ends_the_test_and_says_why() -> None:
                 raise Stopped([Stop(MODEL, "dead_key", "the key is dead")])
             return await server.ask(call, hear=hear)
 
-        return await under_test(Plan(at_rate(50.0), Limits(duration_s=1e6)), ask)
+        return await under_test(LoadPlan(at_rate(50.0), Limits(duration_s=1e6)), ask)
 
     result = run_virtually(scenario())
     assert (result.ending.reason, result.ending.detail) == ("stopped", "the key is dead")
@@ -284,19 +294,19 @@ def test_a_lane_that_stops_ends_the_test_and_says_why() -> None:
 
 
 def test_what_no_call_should_raise_ends_the_test_and_is_raised() -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         async def ask(call: Call, *, hear: Hear | None = None) -> Outcome:
             await asyncio.sleep(0.1)
             raise ZeroDivisionError("a defect")
 
-        return await under_test(Plan(at_rate(5.0), Limits(duration_s=1e6)), ask)
+        return await under_test(LoadPlan(at_rate(5.0), Limits(duration_s=1e6)), ask)
 
     with pytest.raises(ZeroDivisionError, match="a defect"):
         run_virtually(scenario())
 
 
 def test_what_can_not_be_used_on_our_own_side_ends_the_test_and_what_was_measured_stands() -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.1)
 
         async def ask(call: Call, *, hear: Hear | None = None) -> Outcome:
@@ -304,7 +314,7 @@ def test_what_can_not_be_used_on_our_own_side_ends_the_test_and_what_was_measure
                 raise LocalFault("the disk is full")
             return await server.ask(call, hear=hear)
 
-        return await under_test(Plan(at_rate(50.0), Limits(duration_s=1e6)), ask)
+        return await under_test(LoadPlan(at_rate(50.0), Limits(duration_s=1e6)), ask)
 
     result = run_virtually(scenario())
     assert (result.ending.reason, result.ending.detail) == ("fault", "the disk is full")
@@ -316,7 +326,7 @@ def test_what_can_not_be_used_on_our_own_side_ends_the_test_and_what_was_measure
 def test_a_cancelled_test_leaves_nothing_in_flight() -> None:
     async def scenario() -> tuple[int, int]:
         server = LoadServer(lambda: 50.0)
-        test = asyncio.create_task(under_test(Plan(at_rate(10.0), Limits(duration_s=1e6)), server.ask))
+        test = asyncio.create_task(under_test(LoadPlan(at_rate(10.0), Limits(duration_s=1e6)), server.ask))
         await asyncio.sleep(10.0)
         under_way = server.in_flight
         test.cancel()
@@ -335,11 +345,14 @@ def test_a_cancelled_test_leaves_nothing_in_flight() -> None:
         (lambda: Limits(max_cost=-1), r"max_cost \(\$-1\) must be >= 0"),
         (lambda: Limits(in_flight=0), r"in_flight \(0\) must be >= 1"),
         (lambda: Limits(drain_s=-1), r"drain_s \(-1 s\) must be >= 0"),
-        (lambda: Plan(at_rate(1), Limits()), "must have an end"),
-        (lambda: Plan(Closed(1), Limits()), "must have an end"),
-        (lambda: Plan(Closed(9), Limits(calls=1, in_flight=8)), r"of 9 calls must be <= in_flight \(8\)"),
-        (lambda: Plan(at_rate(1), Limits(calls=1), cool_down_s=1), "needs duration_s"),
-        (lambda: Plan(at_rate(1), Limits(duration_s=9), warm_up_s=5, cool_down_s=4), r"5 s \+ 4 s\) must be shorter"),
+        (lambda: LoadPlan(at_rate(1), Limits()), "must have an end"),
+        (lambda: LoadPlan(ClosedLoop(1), Limits()), "must have an end"),
+        (lambda: LoadPlan(ClosedLoop(9), Limits(calls=1, in_flight=8)), r"of 9 calls must be <= in_flight \(8\)"),
+        (lambda: LoadPlan(at_rate(1), Limits(calls=1), cool_down_s=1), "needs duration_s"),
+        (
+            lambda: LoadPlan(at_rate(1), Limits(duration_s=9), warm_up_s=5, cool_down_s=4),
+            r"5 s \+ 4 s\) must be shorter",
+        ),
     ],
 )
 def test_an_impossible_plan_is_refused_with_the_numbers(make: object, message: str) -> None:
@@ -349,9 +362,9 @@ def test_an_impossible_plan_is_refused_with_the_numbers(make: object, message: s
 
 
 def test_a_cap_on_cost_without_a_price_is_refused() -> None:
-    async def scenario() -> Result:
+    async def scenario() -> LoadResult:
         server = LoadServer(lambda: 0.1)
-        return await under_test(Plan(at_rate(1), Limits(max_cost=1.0)), server.ask, "sim/unpriced")
+        return await under_test(LoadPlan(at_rate(1), Limits(max_cost=1.0)), server.ask, "sim/unpriced")
 
     with pytest.raises(ValueError, match=r"sim/unpriced has no price, so max_cost \(\$1\) can't be kept"):
         run_virtually(scenario())

@@ -21,11 +21,16 @@ from command_line import environment
 from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]
 from scipy import stats  # type: ignore[import-untyped]
 
-from millstream.bench.speed.load_command import Asked, Times_s, Told, compared, ended, started
-from millstream.bench.speed.load_rivals import wrk
-from millstream.bench.speed.steady import Law, Log, Steady, built, compiler, steady, stopped
+from millstream.speed.load_command import CommandResult, LoadSetup, Times_s, compared, ended, started
+from millstream.speed.load_rivals import wrk
+from millstream.speed.steady import Law, Log, Steady, built, compiler, steady, stopped
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler: the server with a known law is built by it")
+# What is measured here are milliseconds.
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.process,
+    pytest.mark.skipif(compiler() is None, reason="no C compiler: the server with a known law is built by it"),
+]
 
 LAW = Law("uniform", 0.08, 0.12)
 LONG_TAILED = Law("lognormal", 0.06, 0.5)
@@ -40,8 +45,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ask(program: Path, tmp_path: Path) -> Iterator[Callable[..., tuple[Told, Log]]]:
-    def asked(law: Law, test: Asked, meanwhile: Callable[[Steady, int], None] | None = None) -> tuple[Told, Log]:
+def ask(program: Path, tmp_path: Path) -> Iterator[Callable[..., tuple[CommandResult, Log]]]:
+    def asked(
+        law: Law, test: LoadSetup, meanwhile: Callable[[Steady, int], None] | None = None
+    ) -> tuple[CommandResult, Log]:
         with (
             steady(law, program=program) as server,
             started(server.url, test, tmp_path, environment(tmp_path)) as process,
@@ -53,15 +60,15 @@ def ask(program: Path, tmp_path: Path) -> Iterator[Callable[..., tuple[Told, Log
     yield asked
 
 
-Ask = Callable[..., tuple[Told, Log]]
+Ask = Callable[..., tuple[CommandResult, Log]]
 
 
-def skip_where_the_client_was_bound(told: Told) -> None:
+def skip_where_the_client_was_bound(told: CommandResult) -> None:
     if told.reasons:
         pytest.skip(f"this machine was too busy to measure: {'; '.join(told.reasons)}")
 
 
-def off(told: Told, log: Log) -> list[str]:
+def off(told: CommandResult, log: Log) -> list[str]:
     """What is further from the truth than 2% + 1 ms."""
     found = compared(told.model.latency, told.measured(log.arrived, log.took))
     assert found, "no percentile was compared"
@@ -74,7 +81,7 @@ def off(told: Told, log: Log) -> list[str]:
 
 @pytest.mark.parametrize(("rate", "law"), [(50.0, LAW), (200.0, LONG_TAILED), (500.0, LAW)])
 def test_percentiles_agree_with_what_the_server_did_and_the_rate_is_kept(rate: float, law: Law, ask: Ask) -> None:
-    told, log = ask(law, Asked(rate=rate, seconds=SECONDS))
+    told, log = ask(law, LoadSetup(rate=rate, seconds=SECONDS))
     assert not told.model.errors and len(log.arrived) == told.model.begun == len(told.due)
     # Its law is what it is said to be, or the comparison would prove nothing.
     median = 0.1 if law is LAW else 0.06
@@ -90,7 +97,8 @@ def test_percentiles_agree_with_what_the_server_did_and_the_rate_is_kept(rate: f
 def test_beyond_what_one_core_does_figures_agree_or_the_client_is_told_to_be_the_bottleneck(
     rate: float, ask: Ask
 ) -> None:
-    told, log = ask(LAW, Asked(rate=rate, seconds=2.0))
+    # A slow machine begins few of so many calls: the warm-up must not hold all of them.
+    told, log = ask(LAW, LoadSetup(rate=rate, seconds=2.0, warm_up_s=1_000 / rate))
     assert told.reasons or not off(told, log)
     is_kept = told.model.rate == pytest.approx(rate, rel=0.01)
     assert told.reasons or is_kept
@@ -110,7 +118,7 @@ def frozen(pid: int, seconds: float) -> None:
 
 @pytest.mark.parametrize("held_s", [0.02, 0.06])
 def test_a_client_that_stands_still_again_and_again_says_so(held_s: float, ask: Ask) -> None:
-    told, _ = ask(LAW, Asked(rate=100.0, seconds=4.0), lambda server, pid: frozen(pid, held_s))
+    told, _ = ask(LAW, LoadSetup(rate=100.0, seconds=4.0), lambda server, pid: frozen(pid, held_s))
     assert any("lag" in reason for reason in told.reasons)
 
 
@@ -118,7 +126,7 @@ def test_a_busy_machine_is_never_blamed_on_the_server_in_silence(ask: Ask) -> No
     hog = [sys.executable, "-c", "while True: pass"]
     hogs = [subprocess.Popen(hog) for _ in range(2 * (os.cpu_count() or 1))]
     try:
-        told, log = ask(LAW, Asked(rate=200.0, seconds=SECONDS))
+        told, log = ask(LAW, LoadSetup(rate=200.0, seconds=SECONDS))
     finally:
         for process in hogs:
             process.kill()
@@ -132,7 +140,7 @@ def test_a_busy_machine_is_never_blamed_on_the_server_in_silence(ask: Ask) -> No
 def test_the_servers_own_log_shows_the_process_that_was_asked(
     rate: float, process: str, burstiness: float, ask: Ask
 ) -> None:
-    test = Asked(rate=rate, arrivals=process, burstiness=burstiness, seconds=5.0, seed=3)
+    test = LoadSetup(rate=rate, arrivals=process, burstiness=burstiness, seconds=5.0, seed=3)
     told, log = ask(LAW, test)
     assert len(log.arrived) == len(told.due)
     skip_where_the_client_was_bound(told)
@@ -165,7 +173,7 @@ def dispersion(times: Times_s, window_s: float) -> float:
 
 
 def test_a_constant_rate_comes_in_even_steps(ask: Ask) -> None:
-    told, log = ask(LAW, Asked(rate=200.0, seconds=SECONDS))
+    told, log = ask(LAW, LoadSetup(rate=200.0, seconds=SECONDS))
     skip_where_the_client_was_bound(told)
     came = np.sort(log.arrived)[told.due >= 0.5]
     place = (came - told.due[told.due >= 0.5]) - np.median(came - told.due[told.due >= 0.5])
@@ -174,7 +182,7 @@ def test_a_constant_rate_comes_in_even_steps(ask: Ask) -> None:
 
 def test_a_streamed_answers_first_piece_comes_when_the_server_sent_it(ask: Ask) -> None:
     law = Law("uniform", 0.04, 0.08, pieces=6, gap_s=0.02)
-    told, log = ask(law, Asked(rate=100.0, seconds=SECONDS, is_streamed=True))
+    told, log = ask(law, LoadSetup(rate=100.0, seconds=SECONDS, is_streamed=True))
     assert told.model.gap.count == 5 * told.model.calls
     skip_where_the_client_was_bound(told)
     for times, truth in ((told.model.first_token, log.drawn), (told.model.latency, log.took)):
@@ -211,7 +219,7 @@ def test_a_stall_shows_in_an_open_loop_as_it_should_and_as_wrk_reckons_it(
     """Of 400 calls 100 are due in the stall and wait for what is left of it: the n-th longest 1 s - n / 100 s. wrk runs
     a closed loop, and makes up the calls that it did not send in the stall."""
     stall = Stall()
-    told, log = ask(BRIEF, Asked(rate=100.0, seconds=4.0, warm_up_s=0.0), stall)
+    told, log = ask(BRIEF, LoadSetup(rate=100.0, seconds=4.0, warm_up_s=0.0), stall)
     assert len(log.arrived) == told.model.begun == 400
     for percent in (85.0, 90.0, 95.0, 99.0):
         found = at(told, percent)
@@ -223,17 +231,17 @@ def test_a_stall_shows_in_an_open_loop_as_it_should_and_as_wrk_reckons_it(
         rival = wrk(server.url, 2, 4.0, tmp_path)
         freezer.join()
     if rival is None:
-        pytest.skip("wrk is not installed: sh bench/speed/install-servers.sh")
+        pytest.skip("wrk is not installed: sh speed/install-servers.sh")
     assert rival.latency[99.0] == pytest.approx(at(told, 99.0), abs=0.15)
 
 
 def test_a_closed_loop_forgets_a_stall_and_its_page_must_not_be_read_otherwise(ask: Ask) -> None:
     """Each of its two waits once: that is two in hundreds, and their 99th percentile knows nothing of it."""
-    told, _ = ask(BRIEF, Asked(in_flight=2, seconds=4.0, warm_up_s=0.0), stall := Stall())
+    told, _ = ask(BRIEF, LoadSetup(in_flight=2, seconds=4.0, warm_up_s=0.0), stall := Stall())
     assert told.model.begun > 200
     assert at(told, 99.0) < 0.3 < stall.took_s - 0.1 < told.model.latency.longest_s
 
 
-def at(told: Told, percent: float) -> float:
+def at(told: CommandResult, percent: float) -> float:
     """Of the whole histogram, as it stands in load.json."""
     return float(HdrHistogram.decode(told.model.latency.hdr).get_value_at_percentile(percent)) / 1e6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.bench.load.timing import Stopwatch, Timed
+from millstream.bench.load.timing import CallTimes, Stopwatch
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
 
 CALL = Call("sim/steady", "A")
@@ -21,7 +21,7 @@ class Clock:
         self.now = now
 
 
-def told(due: float, *events: tuple[float, str | None], ends: float, outcome: Outcome, free: float = 0.0) -> Timed:
+def told(due: float, *events: tuple[float, str | None], ends: float, outcome: Outcome, free: float = 0.0) -> CallTimes:
     """Begun at second 1."""
     clock = Clock()
     clock.set(1.0)

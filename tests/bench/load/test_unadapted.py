@@ -11,15 +11,15 @@ from scripted import ScriptedProvider, engine_over, worst_minute
 from virtual_time import run_virtually
 
 from millstream.bench.load.arrivals import at_rate
-from millstream.bench.load.lengths import Fixed
-from millstream.bench.load.plan import Limits, Plan
-from millstream.bench.load.prompts import Wanted, by_length, calls
-from millstream.bench.load.run import Result, run_load
-from millstream.bench.load.unadapted import Unadapted
+from millstream.bench.load.plan import Limits, LoadPlan
+from millstream.bench.load.run import LoadResult, run_load
+from millstream.bench.traffic.lengths import FixedLength
+from millstream.bench.traffic.prompts import CallParameters, by_length, calls
 from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.endpoint import Fault, Hear, Request, Response
 from millstream.engine.lane import Lane
 from millstream.engine.limits import Limit
+from millstream.providers.transport.no_retry_endpoint import NoRetryEndpoint
 
 MODEL = "script/m"
 REFUSED = Fault("rate_limited", "slow down", "throttle", status=429, retry_after_s=20.0)
@@ -33,7 +33,7 @@ class Bare(ScriptedProvider):
 
     def __init__(self, fault: Fault | None, every: int = 2) -> None:
         super().__init__(lambda prompt, at: fault if len(self.arrivals) % every == 0 else None, 0.1)
-        self._before = Unadapted(_Sending(self, super().send))
+        self._before = NoRetryEndpoint(_Sending(self, super().send))
 
     async def send(self, request: Request) -> Response:
         return await self._before.send(request)
@@ -61,16 +61,16 @@ class _Sending:
         return (Limit("requests", 60.0, 10.0, 0.0, 60.0),)
 
 
-def loaded(provider: ScriptedProvider, folder: Path, lane: Lane, rate: float, seconds: float) -> Result:
-    async def scenario() -> Result:
+def loaded(provider: ScriptedProvider, folder: Path, lane: Lane, rate: float, seconds: float) -> LoadResult:
+    async def scenario() -> LoadResult:
         loop = asyncio.get_running_loop()
         async with engine_over({MODEL: provider}, folder, lane, mode="live") as bench:
 
             async def ask(call: Call, *, hear: Hear | None = None) -> Outcome:
                 return await bench.scheduler.ask(call, hear=hear)
 
-            own = {MODEL: calls(MODEL, by_length(Fixed(16), Random(1)), Wanted(stream=False), Random(1))}
-            plan = Plan(at_rate(rate, "constant"), Limits(duration_s=seconds))
+            own = {MODEL: calls(MODEL, by_length(FixedLength(16), Random(1)), CallParameters(stream=False), Random(1))}
+            plan = LoadPlan(at_rate(rate, "constant"), Limits(duration_s=seconds))
             return await run_load(plan, own, ask, prices={}, clock=loop.time, cpu=lambda: 0.0)
 
     return run_virtually(scenario())
@@ -101,7 +101,7 @@ def test_a_declared_quota_holds_and_its_wait_is_told_apart_from_our_own(tmp_path
     meter = result.models[MODEL].meter
     held, latency = meter.held.percentile(90), meter.latency.percentile(90)
     assert held is not None and latency is not None and 20 < held.value_s < latency.value_s
-    assert not result.is_client_bound
+    assert not any(each.is_client_bound for each in result.verdicts.values())
 
 
 def test_what_stops_a_lane_still_stops_the_test(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_what_stops_a_lane_still_stops_the_test(tmp_path: Path) -> None:
 
 def test_headers_that_tell_limits_are_not_told_to_the_lane_and_faults_in_answers_are_final() -> None:
     provider = ScriptedProvider()
-    before = Unadapted(_Sending(provider, provider.send))
+    before = NoRetryEndpoint(_Sending(provider, provider.send))
     assert before.limits(Response(200, b"")) == ()
     decoded = before.decode(Response(429, b""))
     assert isinstance(decoded, Fault) and (decoded.action, decoded.retry_after_s) == ("never", None)

@@ -9,7 +9,7 @@ import pytest
 from virtual_time import run_virtually
 
 from millstream.bench.load.histogram import Histogram
-from millstream.bench.load.watch import Verdict, Watch
+from millstream.bench.load.watch import ClientVerdict, ClientWatch
 
 
 def times(*seconds: float) -> Histogram:
@@ -19,16 +19,18 @@ def times(*seconds: float) -> Histogram:
     return histogram
 
 
-def watched(cpu: Callable[[float], float], stalls_s: float = 0.0, late_s: float = 0.0, begun: int = 100) -> Verdict:
+def watched(
+    cpu: Callable[[float], float], stalls_s: float = 0.0, late_s: float = 0.0, begun: int = 100
+) -> ClientVerdict:
     """Ten seconds over answers of 100 ms. The clock jumps by `stalls_s` once in each second."""
 
-    async def scenario() -> Verdict:
+    async def scenario() -> ClientVerdict:
         loop = asyncio.get_running_loop()
 
         def clock() -> float:
             return loop.time() + stalls_s * int(loop.time())
 
-        watch = Watch(clock, lambda: cpu(clock()))
+        watch = ClientWatch(clock, lambda: cpu(clock()))
         watch.begin()
         await asyncio.sleep(10.0)
         await watch.end()
@@ -69,9 +71,9 @@ def test_one_pause_counts_by_its_length_and_not_as_one_sample_among_hundreds() -
     """As a process that is stopped for two seconds of ten: no sample is taken in them, and a closed loop begins no call
     late."""
 
-    async def scenario() -> Watch:
+    async def scenario() -> ClientWatch:
         loop = asyncio.get_running_loop()
-        watch = Watch(lambda: loop.time() + (2.0 if loop.time() > 5.0 else 0.0), lambda: 0.0)
+        watch = ClientWatch(lambda: loop.time() + (2.0 if loop.time() > 5.0 else 0.0), lambda: 0.0)
         watch.begin()
         await asyncio.sleep(8.0)
         await watch.end()
@@ -90,7 +92,7 @@ def test_one_pause_counts_by_its_length_and_not_as_one_sample_among_hundreds() -
 
 def test_a_watch_that_never_began_ends_in_peace() -> None:
     async def scenario() -> float:
-        watch = Watch(asyncio.get_running_loop().time)
+        watch = ClientWatch(asyncio.get_running_loop().time)
         await watch.end()
         return watch.cpu_mean
 

@@ -9,23 +9,23 @@ import pytest
 from load_server import LoadServer
 from virtual_time import run_virtually
 
-from millstream.bench.load.arrivals import Arrivals, Closed, at_rate
+from millstream.bench.load.arrivals import Arrivals, ClosedLoop, at_rate
 from millstream.bench.load.histogram import Histogram
-from millstream.bench.load.lengths import Fixed
-from millstream.bench.load.plan import Limits, Plan
-from millstream.bench.load.prompts import Wanted, by_length, calls
-from millstream.bench.load.run import Measured, run_load
+from millstream.bench.load.plan import Limits, LoadPlan
+from millstream.bench.load.run import ModelRun, run_load
+from millstream.bench.traffic.lengths import FixedLength
+from millstream.bench.traffic.prompts import CallParameters, by_length, calls
 
 MODEL = "sim/steady"
 
 
-def measured(arrivals: Arrivals) -> Measured:
+def measured(arrivals: Arrivals) -> ModelRun:
     """20 ms an answer, and once a standstill of two seconds, for a minute."""
 
-    async def scenario() -> Measured:
+    async def scenario() -> ModelRun:
         server = LoadServer(lambda: 0.02, stalls=(30.0, 32.0))
-        texts = calls(MODEL, by_length(Fixed(16), Random(1)), Wanted(), Random(2))
-        plan = Plan(arrivals, Limits(duration_s=60.0))
+        texts = calls(MODEL, by_length(FixedLength(16), Random(1)), CallParameters(), Random(2))
+        plan = LoadPlan(arrivals, Limits(duration_s=60.0))
         clock = asyncio.get_running_loop().time
         result = await run_load(plan, {MODEL: texts}, server.ask, prices={MODEL: None}, clock=clock, cpu=lambda: 0.0)
         return result.models[MODEL]
@@ -46,7 +46,7 @@ def test_people_who_come_whatever_the_server_does_have_waited() -> None:
 
 
 def test_a_client_that_waits_for_its_answers_has_seen_one_slow_call() -> None:
-    closed = measured(Closed(1)).meter
+    closed = measured(ClosedLoop(1)).meter
     assert closed.calls == pytest.approx(2_900, abs=5)
     assert at(closed.latency, 99) == pytest.approx(0.02, abs=0.001)
     assert at(closed.latency, 99.9) == pytest.approx(0.02, abs=0.001)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.millstone.dataset import Dataset, load
+from millstream.bench.millstone.dataset import IssueDataset, load
 
 Content = dict[str, Any]
 
@@ -71,5 +71,5 @@ def write(tmp_path: Path) -> Callable[[dict[str, Content]], Path]:
 
 
 @pytest.fixture
-def tiny(tiny_content: dict[str, Content], write: Callable[[dict[str, Content]], Path]) -> Dataset:
+def tiny(tiny_content: dict[str, Content], write: Callable[[dict[str, Content]], Path]) -> IssueDataset:
     return load(write(tiny_content))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.millstone.dataset import Dataset, DatasetError, build, load, select
+from millstream.bench.millstone.dataset import DatasetError, IssueDataset, build, load, select
 from millstream.bench.millstone.dataset_file import BYTES_MAX, contents_of_file, encode
 from millstream.bench.millstone.reference import CONTROVERSIAL
 from millstream.fixtures import full_size
@@ -20,7 +20,7 @@ Write = Callable[[dict[str, Content]], Path]
 
 
 def test_issues_come_in_the_order_of_their_ids_and_texts_to_the_letter(
-    tiny: Dataset, tiny_content: dict[str, Content]
+    tiny: IssueDataset, tiny_content: dict[str, Content]
 ) -> None:
     assert [issue.id for issue in tiny.issues] == ["bells", "tea"]
     tea = tiny.issues[1]
@@ -32,13 +32,13 @@ def test_issues_come_in_the_order_of_their_ids_and_texts_to_the_letter(
     assert tiny.name == "issues"
 
 
-def test_argument_ids_count_within_their_side(tiny: Dataset) -> None:
+def test_argument_ids_count_within_their_side(tiny: IssueDataset) -> None:
     arguments = tiny.issues[0].arguments
     assert [argument.id for argument in arguments] == ["pro-1", "pro-2", "con-1", "con-2", "con-3", "con-4"]
     assert [argument.side for argument in arguments] == ["pro"] * 2 + ["con"] * 4
 
 
-def test_citations_are_the_known_numbers_in_order_of_first_mention(tiny: Dataset) -> None:
+def test_citations_are_the_known_numbers_in_order_of_first_mention(tiny: IssueDataset) -> None:
     citations = {argument.id: argument.citations for argument in tiny.issues[1].arguments}
     assert citations["pro-1"] == (("1", "A. Leaf, leaf.example"),)  # named twice, listed once
     assert citations["pro-2"] == ()
@@ -47,7 +47,7 @@ def test_citations_are_the_known_numbers_in_order_of_first_mention(tiny: Dataset
 
 
 def test_one_file_and_a_folder_of_the_same_issues_are_the_same_set(
-    tiny: Dataset, tiny_content: dict[str, Content], tmp_path: Path
+    tiny: IssueDataset, tiny_content: dict[str, Content], tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"millstone_dataset": 1, "issues": tiny_content, "note": "passed over"}))
@@ -78,14 +78,14 @@ def _digest(content: dict[str, Content], orientation: bool) -> str:
 
 
 def test_digests_are_of_the_canonical_json_of_what_can_stand_in_a_prompt(
-    tiny: Dataset, tiny_content: dict[str, Content]
+    tiny: IssueDataset, tiny_content: dict[str, Content]
 ) -> None:
     assert tiny.digest == _digest(tiny_content, orientation=True)
     assert tiny.draw_digest == _digest(tiny_content, orientation=False)
 
 
 def test_a_corrected_label_changes_the_digest_but_not_the_draws(
-    tiny: Dataset, tiny_content: dict[str, Content], write: Write
+    tiny: IssueDataset, tiny_content: dict[str, Content], write: Write
 ) -> None:
     tiny_content["tea"]["paraphrases"][3]["orientation"] = "pro"
     corrected = load(write(tiny_content))
@@ -93,7 +93,9 @@ def test_a_corrected_label_changes_the_digest_but_not_the_draws(
     assert corrected.draw_digest == tiny.draw_digest
 
 
-def test_any_changed_text_changes_both_digests(tiny: Dataset, tiny_content: dict[str, Content], write: Write) -> None:
+def test_any_changed_text_changes_both_digests(
+    tiny: IssueDataset, tiny_content: dict[str, Content], write: Write
+) -> None:
     for field, index in (("pros", 0), ("cons", 2)):
         content = copy.deepcopy(tiny_content)
         content["tea"][field][index] += "!"
@@ -103,7 +105,7 @@ def test_any_changed_text_changes_both_digests(tiny: Dataset, tiny_content: dict
 
 
 def test_a_data_set_file_is_read_back_as_the_same_set_and_written_as_the_same_bytes(
-    tiny: Dataset, tiny_content: dict[str, Content], tmp_path: Path
+    tiny: IssueDataset, tiny_content: dict[str, Content], tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.json"
     path.write_bytes(encode(tiny_content))
@@ -224,7 +226,7 @@ def test_a_file_that_is_no_data_set_is_refused(tmp_path: Path, root: Any, messag
     assert str(caught.value) == f"{path}: {message}"
 
 
-def test_a_byte_order_mark_is_passed_over(tiny: Dataset, tiny_content: dict[str, Content], tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_passed_over(tiny: IssueDataset, tiny_content: dict[str, Content], tmp_path: Path) -> None:
     for name, content in tiny_content.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content), "utf-8-sig")
     assert load(tmp_path).issues == tiny.issues
@@ -256,7 +258,7 @@ def test_a_path_that_holds_nothing_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "none")
 
 
-def test_a_selection_keeps_order_and_the_digests_of_the_whole(tiny: Dataset) -> None:
+def test_a_selection_keeps_order_and_the_digests_of_the_whole(tiny: IssueDataset) -> None:
     assert select(tiny) == tiny
     chosen = select(tiny, "tea")
     assert [issue.id for issue in chosen.issues] == ["tea"]
@@ -265,7 +267,7 @@ def test_a_selection_keeps_order_and_the_digests_of_the_whole(tiny: Dataset) -> 
     assert [issue.id for issue in select(tiny, "all", limit=1).issues] == ["bells"]
 
 
-def test_a_selection_reads_ids_from_a_file(tiny: Dataset, tmp_path: Path) -> None:
+def test_a_selection_reads_ids_from_a_file(tiny: IssueDataset, tmp_path: Path) -> None:
     path = tmp_path / "ids.txt"
     path.write_text("# my issues\n\ntea\tdata\tflag\n")
     assert select(tiny, str(path)) == select(tiny, "tea")
@@ -275,7 +277,7 @@ def test_a_selection_reads_ids_from_a_file(tiny: Dataset, tmp_path: Path) -> Non
 
 
 def test_a_known_id_wins_over_a_file_of_its_name(
-    tiny: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: IssueDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tea").write_text("bells\n")
     monkeypatch.chdir(tmp_path)
@@ -283,21 +285,21 @@ def test_a_known_id_wins_over_a_file_of_its_name(
     assert [issue.id for issue in select(tiny, "./tea").issues] == ["bells"]
 
 
-def test_an_unknown_issue_is_refused_with_the_nearest_known(tiny: Dataset) -> None:
+def test_an_unknown_issue_is_refused_with_the_nearest_known(tiny: IssueDataset) -> None:
     with pytest.raises(DatasetError, match="issues: no issue 'Bell' among the 2 of the data set; nearest: bells"):
         select(tiny, "tea,Bell")
     with pytest.raises(DatasetError, match="nearest: "):
         select(tiny, ",".join(f"unknown-{number}" for number in range(500)))  # too long to be asked as a file's name
 
 
-def test_a_selection_of_nothing_is_refused(tiny: Dataset) -> None:
+def test_a_selection_of_nothing_is_refused(tiny: IssueDataset) -> None:
     with pytest.raises(DatasetError, match="issues: expected at least one issue id, came none"):
         select(tiny, " , ")
     with pytest.raises(DatasetError, match=r"limit \(0\) must be >= 1"):
         select(tiny, "all", limit=0)
 
 
-def test_the_controversial_issues_are_ten_of_the_published_ones(tmp_path: Path, tiny: Dataset) -> None:
+def test_the_controversial_issues_are_ten_of_the_published_ones(tmp_path: Path, tiny: IssueDataset) -> None:
     chosen = select(load(full_size.ensure(tmp_path / "full")), "controversial")
     assert [issue.id for issue in chosen.issues] == sorted(CONTROVERSIAL)
     assert len(chosen.issues) == 10

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.bench.millstone.draws import Draw, Shape, Stream, draw, seed, sizes
+from millstream.bench.millstone.draws import Draw, DrawStream, Shape, draw, seed, sizes
 
 SHAPES: tuple[Shape, ...] = ("baseline", "one-sided-pro", "one-sided-con", "clear-pro", "clear-con", "balanced")
 
@@ -62,16 +62,16 @@ def second_draw(text: str, shape: Shape, pros: int, cons: int) -> Draw:
 
 @given(st.text(max_size=20), st.sampled_from(SHAPES), st.integers(1, 12), st.integers(1, 12))
 def test_a_second_implementation_draws_the_same(text: str, shape: Shape, pros: int, cons: int) -> None:
-    assert draw(Stream(text), shape, pros, cons) == second_draw(text, shape, pros, cons)
+    assert draw(DrawStream(text), shape, pros, cons) == second_draw(text, shape, pros, cons)
 
 
 def test_a_second_implementation_draws_the_same_beyond_one_byte_and_one_block() -> None:
-    assert draw(Stream("x"), "balanced", 300, 290) == second_draw("x", "balanced", 300, 290)
+    assert draw(DrawStream("x"), "balanced", 300, 290) == second_draw("x", "balanced", 300, 290)
 
 
 @pytest.mark.parametrize("bound", [2, 200, 256, 257, 40_000, 65_536])
 def test_a_second_implementation_throws_the_same_numbers_away(bound: int) -> None:
-    stream, second = Stream("x"), stream_of("x")
+    stream, second = DrawStream("x"), stream_of("x")
     assert [stream.below(bound) for _ in range(200)] == [below(second, bound) for _ in range(200)]
 
 
@@ -79,7 +79,7 @@ def test_the_generator_is_pinned() -> None:
     # printf 'millstone-draw-1/ab/tea/2/clear-pro-1/14/0' | sha256sum begins with 13 76 d9 11
     text = seed("ab", "tea", 2, "clear-pro-1", 14)
     assert text == "millstone-draw-1/ab/tea/2/clear-pro-1/14"
-    stream = Stream(text)
+    stream = DrawStream(text)
     assert [stream.below(256) for _ in range(4)] == [0x13, 0x76, 0xD9, 0x11]
 
 
@@ -87,7 +87,7 @@ def test_the_generator_is_pinned() -> None:
 def test_a_draw_shows_each_argument_once_and_as_many_of_each_side_as_its_shape_says(
     shape: Shape, pros: int, cons: int, trial: int
 ) -> None:
-    drawn = draw(Stream(str(trial)), shape, pros, cons)
+    drawn = draw(DrawStream(str(trial)), shape, pros, cons)
     assert sorted(drawn.shown) == sorted(drawn.listed)
     assert len(set(drawn.shown)) == len(drawn.shown)
     of_pro = sum(index < pros for index in drawn.shown)
@@ -113,7 +113,7 @@ def test_sizes_are_the_protocols(shape: Shape, pros: int, cons: int, expected: t
 
 
 def test_every_order_and_every_choice_is_about_equally_likely() -> None:
-    draws = [draw(Stream(f"trial {trial}"), "clear-pro", 5, 2) for trial in range(6000)]
+    draws = [draw(DrawStream(f"trial {trial}"), "clear-pro", 5, 2) for trial in range(6000)]
     chosen = Counter(index for drawn in draws for index in drawn.shown if index < 5)
     places = Counter(drawn.shown.index(next(i for i in drawn.shown if i >= 5)) for drawn in draws)
     mentions = Counter(drawn.mentions for drawn in draws)
@@ -126,4 +126,4 @@ def test_every_order_and_every_choice_is_about_equally_likely() -> None:
 
 def test_a_bound_that_two_bytes_cannot_hold_is_refused() -> None:
     with pytest.raises(ValueError, match=r"bound \(65537\) must be <= 65536"):
-        Stream("x").below(65537)
+        DrawStream("x").below(65537)

@@ -9,11 +9,11 @@ from typing import Any, get_args
 
 import pytest
 
-from millstream.bench.millstone.dataset import Dataset, load, select
-from millstream.bench.millstone.draws import Stream, draw, seed
+from millstream.bench.millstone.dataset import IssueDataset, load, select
+from millstream.bench.millstone.draws import DrawStream, draw, seed
 from millstream.bench.millstone.grid import (
     Grid,
-    Item,
+    GridItem,
     Protocol,
     calls,
     default_max_tokens,
@@ -32,12 +32,12 @@ ARGUMENT_CASES = ("one-sided-pro", "one-sided-con", "clear-pro", "clear-con", "b
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def full(tmp_path_factory: pytest.TempPathFactory) -> IssueDataset:
     return load(full_size.ensure(tmp_path_factory.mktemp("data") / "full"))
 
 
 def test_the_paper_protocol_has_eleven_configurations_with_draws_of_their_own() -> None:
-    names = [config.name for config in Grid(Dataset("none", "", "", ())).configs]
+    names = [config.name for config in Grid(IssueDataset("none", "", "", ())).configs]
     assert names == [
         "baseline",
         "one-sided-pro",
@@ -54,19 +54,19 @@ def test_the_paper_protocol_has_eleven_configurations_with_draws_of_their_own() 
 
 
 def test_the_released_protocol_has_one_baseline_and_two_wrappings_of_five_cases() -> None:
-    names = [config.name for config in Grid(Dataset("none", "", "", ()), "released").configs]
+    names = [config.name for config in Grid(IssueDataset("none", "", "", ()), "released").configs]
     assert names == ["baseline-1", *(f"{case}-{wrapping}" for case in ARGUMENT_CASES for wrapping in (1, 2))]
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
-def test_the_full_set_gives_105930_prompts_with_unique_ids(full: Dataset, protocol: Protocol) -> None:
+def test_the_full_set_gives_105930_prompts_with_unique_ids(full: IssueDataset, protocol: Protocol) -> None:
     grid = Grid(full, protocol)
     assert len(grid) == 105_930
     assert len(set(grid.ids())) == sum(1 for _ in grid.ids()) == 105_930
     assert len(Grid(select(full, "controversial"), protocol)) == 9_900
 
 
-def test_items_come_by_issue_template_configuration_and_trial(tiny: Dataset) -> None:
+def test_items_come_by_issue_template_configuration_and_trial(tiny: IssueDataset) -> None:
     grid = Grid(tiny, templates=2, trials=3)
     expected = [
         f"{issue}/{template}/{config.name}/{trial}"
@@ -84,11 +84,11 @@ def test_items_come_by_issue_template_configuration_and_trial(tiny: Dataset) -> 
 X = ("'position <<A>>' or 'position <<B>>'", "'position <<B>>' or 'position <<A>>'")
 
 
-def second_prompt(content: Content, item: Item, draw_digest: str, protocol: str, citations: str) -> str:
+def second_prompt(content: Content, item: GridItem, draw_digest: str, protocol: str, citations: str) -> str:
     """One item's prompt, put together again from the raw issue and PROTOCOL's wording."""
     shape: Any = item.config.rstrip("-1234")
     case = item.config if protocol == "paper" else shape
-    seeded = Stream(seed(draw_digest, item.issue, item.template, case, item.trial))
+    seeded = DrawStream(seed(draw_digest, item.issue, item.template, case, item.trial))
     drawn = draw(seeded, shape, len(content["pros"]), len(content["cons"]))
     first, second = (X[mention] for mention in drawn.mentions)
     question = content["paraphrases"][item.template - 1]["question"]
@@ -119,7 +119,7 @@ def second_prompt(content: Content, item: Item, draw_digest: str, protocol: str,
 
 @pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
 def test_every_prompt_is_what_a_second_implementation_writes(
-    tiny: Dataset, tiny_content: dict[str, Content], protocol: Protocol, citations: Citations
+    tiny: IssueDataset, tiny_content: dict[str, Content], protocol: Protocol, citations: Citations
 ) -> None:
     for item in Grid(tiny, protocol, trials=4, citations=citations):
         assert item.prompt == second_prompt(tiny_content[item.issue], item, tiny.draw_digest, protocol, citations)
@@ -134,7 +134,7 @@ def test_every_prompt_is_what_a_second_implementation_writes(
     ],
 )
 def test_the_prompts_of_a_fixed_set_are_pinned(
-    tiny: Dataset, protocol: Protocol, citations: Citations, expected: str
+    tiny: IssueDataset, protocol: Protocol, citations: Citations, expected: str
 ) -> None:
     # A change here is a change of what is measured: it needs a new prompt or draw version, and empties old caches.
     hash_ = hashlib.sha256()
@@ -143,7 +143,7 @@ def test_the_prompts_of_a_fixed_set_are_pinned(
     assert hash_.hexdigest() == expected
 
 
-def test_arguments_are_named_in_the_order_shown(tiny: Dataset) -> None:
+def test_arguments_are_named_in_the_order_shown(tiny: IssueDataset) -> None:
     texts = {(issue.id, entry.id): entry.text for issue in tiny.issues for entry in issue.arguments}
     for item in Grid(tiny, trials=3):
         places = [item.prompt.index(texts[item.issue, argument]) for argument in item.arguments]
@@ -151,7 +151,7 @@ def test_arguments_are_named_in_the_order_shown(tiny: Dataset) -> None:
         assert len(places) == sum(text in item.prompt for (issue, _), text in texts.items() if issue == item.issue)
 
 
-def test_each_configuration_shows_the_sides_that_its_name_says(tiny: Dataset) -> None:
+def test_each_configuration_shows_the_sides_that_its_name_says(tiny: IssueDataset) -> None:
     shown: dict[tuple[str, str], set[tuple[int, int]]] = {}
     for item in Grid(tiny, trials=2):
         sides = Counter(argument.split("-")[0] for argument in item.arguments)
@@ -172,13 +172,13 @@ def test_each_configuration_shows_the_sides_that_its_name_says(tiny: Dataset) ->
     }
 
 
-def test_orientation_is_the_templates_own(tiny: Dataset) -> None:
+def test_orientation_is_the_templates_own(tiny: IssueDataset) -> None:
     assert {(item.template, item.orientation) for item in Grid(tiny, trials=1)} == {
         (1, "pro"), (2, "pro"), (3, "pro"), (4, "con"), (5, "con"), (6, "con"),
     }  # fmt: skip
 
 
-def test_the_two_wrappings_of_a_released_case_share_a_draw(tiny: Dataset) -> None:
+def test_the_two_wrappings_of_a_released_case_share_a_draw(tiny: IssueDataset) -> None:
     items = {(item.issue, item.template, item.config, item.trial): item for item in Grid(tiny, "released")}
     for (issue, template, config, trial), item in items.items():
         if config.endswith("-2"):
@@ -187,7 +187,7 @@ def test_the_two_wrappings_of_a_released_case_share_a_draw(tiny: Dataset) -> Non
             assert item.prompt != other.prompt
 
 
-def test_configurations_of_the_paper_draw_on_their_own(tiny: Dataset) -> None:
+def test_configurations_of_the_paper_draw_on_their_own(tiny: IssueDataset) -> None:
     drawn: dict[str, list[tuple[str, ...]]] = {}
     for item in Grid(tiny):
         drawn.setdefault(item.config, []).append(item.arguments)
@@ -196,7 +196,9 @@ def test_configurations_of_the_paper_draw_on_their_own(tiny: Dataset) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
-def test_a_sample_is_the_rank_among_identical_prompts(tiny: Dataset, protocol: Protocol, citations: Citations) -> None:
+def test_a_sample_is_the_rank_among_identical_prompts(
+    tiny: IssueDataset, protocol: Protocol, citations: Citations
+) -> None:
     seen: Counter[str] = Counter()
     for item in Grid(tiny, protocol, citations=citations):
         assert item.sample == seen[item.prompt]
@@ -232,7 +234,7 @@ def test_equal_texts_of_different_arguments_make_identical_prompts(
 
 
 @pytest.mark.parametrize("protocol", get_args(Protocol))
-def test_skipping_changes_neither_prompts_nor_ranks(tiny: Dataset, protocol: Protocol) -> None:
+def test_skipping_changes_neither_prompts_nor_ranks(tiny: IssueDataset, protocol: Protocol) -> None:
     everything = list(Grid(tiny, protocol))
     done = {item.id for index, item in enumerate(everything) if index < 700 or index % 3}
     rest = [item for item in everything if item.id not in done]
@@ -240,7 +242,7 @@ def test_skipping_changes_neither_prompts_nor_ranks(tiny: Dataset, protocol: Pro
     assert [call.tag for call in calls(Grid(tiny, protocol), "sim/x", skip=done.__contains__)] == rest
 
 
-def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: Dataset) -> None:
+def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: IssueDataset) -> None:
     def asked(grid: Grid) -> set[tuple[str, int]]:
         return {(item.prompt, item.sample) for item in grid}
 
@@ -251,7 +253,9 @@ def test_a_smaller_look_asks_nothing_that_the_whole_run_does_not(full: Dataset) 
     assert asked(Grid(select(full, "golf,milk"), trials=4)) < whole
 
 
-def test_correcting_a_label_changes_no_prompt(tiny: Dataset, tiny_content: dict[str, Content], write: Write) -> None:
+def test_correcting_a_label_changes_no_prompt(
+    tiny: IssueDataset, tiny_content: dict[str, Content], write: Write
+) -> None:
     tiny_content["tea"]["paraphrases"][3]["orientation"] = "pro"
     corrected = Grid(load(write(tiny_content)), trials=2)
     before = Grid(tiny, trials=2)
@@ -259,7 +263,7 @@ def test_correcting_a_label_changes_no_prompt(tiny: Dataset, tiny_content: dict[
     assert list(corrected) != list(before)
 
 
-def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_asked(tiny: Dataset) -> None:
+def test_calls_carry_the_prompt_the_rank_and_the_item_and_nothing_that_was_not_asked(tiny: IssueDataset) -> None:
     grid = Grid(tiny)
     made = list(calls(grid, "openai/gpt-4o"))
     assert [call.tag for call in made] == list(grid)
@@ -295,7 +299,7 @@ def test_issues_that_could_share_a_prompt_keep_their_order(tiny_content: dict[st
     assert made == list(calls(grid, "sim/x"))
 
 
-def test_calls_are_made_one_at_a_time(tiny: Dataset) -> None:
+def test_calls_are_made_one_at_a_time(tiny: IssueDataset) -> None:
     asked: list[str] = []
 
     def note(item_id: str) -> bool:
@@ -331,7 +335,9 @@ def test_max_tokens_follow_the_models_name(model: str, tokens: int | None) -> No
 
 
 @pytest.mark.parametrize(("protocol", "citations"), VARIANTS)
-def test_the_largest_prompt_and_the_total_are_exact(tiny: Dataset, protocol: Protocol, citations: Citations) -> None:
+def test_the_largest_prompt_and_the_total_are_exact(
+    tiny: IssueDataset, protocol: Protocol, citations: Citations
+) -> None:
     grid = Grid(tiny, protocol, citations=citations)
     lengths = {item.id: len(item.prompt) for item in grid}
     chars, item_id = largest_prompt(grid)
@@ -339,7 +345,7 @@ def test_the_largest_prompt_and_the_total_are_exact(tiny: Dataset, protocol: Pro
     assert total_chars(grid) == sum(lengths.values())
 
 
-def test_the_specification_names_whatever_decides_the_prompts(tiny: Dataset) -> None:
+def test_the_specification_names_whatever_decides_the_prompts(tiny: IssueDataset) -> None:
     grid = Grid(select(tiny, "tea"), "released", templates=2, trials=3, citations="cumulative")
     assert grid.specification() == {
         "data": tiny.digest,
@@ -353,7 +359,7 @@ def test_the_specification_names_whatever_decides_the_prompts(tiny: Dataset) -> 
     }
 
 
-def test_the_repr_tells_the_size_with_numbers(tiny: Dataset) -> None:
+def test_the_repr_tells_the_size_with_numbers(tiny: IssueDataset) -> None:
     assert repr(Grid(tiny)) == (
         "<Grid [paper: 2 issues x 6 templates x 11 configurations x 15 trials = 1,980 prompts]>"
     )
@@ -371,7 +377,7 @@ def test_the_repr_tells_the_size_with_numbers(tiny: Dataset) -> None:
     ],
 )
 def test_options_that_the_protocol_does_not_have_are_refused(
-    tiny: Dataset, options: dict[str, Any], message: str
+    tiny: IssueDataset, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         Grid(tiny, **options)

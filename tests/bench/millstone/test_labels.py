@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 from paraphrasing import AGAINST, FAVOR, six
 
-from millstream.bench.millstone.dataset import Dataset, build, load, select
+from millstream.bench.millstone.dataset import IssueDataset, build, load, select
 from millstream.bench.millstone.grid import Grid
-from millstream.bench.millstone.labels import Labels, compared, corrected, labels_of, recorded_told, relabelled
+from millstream.bench.millstone.labels import (
+    OrientationLabels,
+    compared,
+    corrected,
+    labels_of,
+    recorded_told,
+    relabelled,
+)
 from millstream.fixtures import full_size
 
 SAMPLE = Path(__file__).parents[3] / "fixtures/data/millstone"
@@ -36,11 +43,11 @@ def issue(labels: str, fourth: str = FAVOR, topic: str = "ferries") -> dict[str,
     }
 
 
-def data_set(**issues: Mapping[str, Any]) -> Dataset:
+def data_set(**issues: Mapping[str, Any]) -> IssueDataset:
     return build("harbours", issues)
 
 
-def wrong(found: Labels) -> list[int]:
+def wrong(found: OrientationLabels) -> list[int]:
     return [mismatch.template for mismatch in found.mismatches]
 
 
@@ -64,14 +71,14 @@ def test_each_label_that_its_wording_contradicts_is_found(labels: str, fourth: s
     assert (wrong(found), found.unread, found.checked) == (templates, (), 6)
     right = corrected(dataset)
     assert [one.orientation for one in right.issues[0].paraphrases] == [SIDES[each] for each in RIGHT[fourth]]
-    assert compared(right, ALL) == Labels(6)
+    assert compared(right, ALL) == OrientationLabels(6)
     assert (right.digest == dataset.digest) == (not templates)
 
 
 def test_sample_data_generated_data_and_their_corrections_raise_no_alarm() -> None:
     generated = build("full size", dict(full_size.issues()))
     for dataset in (load(SAMPLE), generated):
-        assert compared(dataset, ALL) == Labels(6 * len(dataset.issues))
+        assert compared(dataset, ALL) == OrientationLabels(6 * len(dataset.issues))
         assert corrected(dataset) == dataset
 
 
@@ -128,7 +135,7 @@ def test_a_manifest_keeps_all_of_it(is_corrected: bool) -> None:
     content = issue("pppppp")
     content["paraphrases"][0]["question"] = "A or B?"
     found = compared(data_set(ferries=content), ALL)
-    found = Labels(found.checked, found.mismatches, found.unread, is_corrected)
+    found = OrientationLabels(found.checked, found.mismatches, found.unread, is_corrected)
     assert labels_of(json.loads(json.dumps(found.as_json()))) == found
     assert found.as_json()["used"] == ("by wording" if is_corrected else "as given")
 

@@ -5,12 +5,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.bench.millstone.dataset import Dataset
+from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.draws import Draw
-from millstream.bench.millstone.prompts import Part, Sheet, fingerprint_of, length_of, text_of
+from millstream.bench.millstone.prompts import PromptPart, Sheet, fingerprint_of, length_of, text_of
 
 
-def test_the_baseline_is_to_the_letter(tiny: Dataset) -> None:
+def test_the_baseline_is_to_the_letter(tiny: IssueDataset) -> None:
     parts = Sheet(tiny.issues[1]).parts(1, "baseline", Draw((0, 1), (), ()))
     assert text_of(parts) == (
         "Tea, wording 1: A or B?\n"
@@ -19,7 +19,7 @@ def test_the_baseline_is_to_the_letter(tiny: Dataset) -> None:
     )
 
 
-def test_wrapping_1_is_to_the_letter(tiny: Dataset) -> None:
+def test_wrapping_1_is_to_the_letter(tiny: IssueDataset) -> None:
     # pro-3 with two known sources of three, con-3 without any, pro-1 with one named twice.
     parts = Sheet(tiny.issues[1]).parts(4, "W1", Draw((1, 0), (0, 2, 7), (2, 7, 0)))
     assert text_of(parts) == (
@@ -47,7 +47,7 @@ def test_wrapping_1_is_to_the_letter(tiny: Dataset) -> None:
     )
 
 
-def test_wrapping_2_is_to_the_letter(tiny: Dataset) -> None:
+def test_wrapping_2_is_to_the_letter(tiny: IssueDataset) -> None:
     parts = Sheet(tiny.issues[0]).parts(6, "W2", Draw((0, 0), (1,), (1,)))
     assert text_of(parts) == (
         "Bells, wording 6: A or B?\n"
@@ -64,7 +64,7 @@ def test_wrapping_2_is_to_the_letter(tiny: Dataset) -> None:
     )
 
 
-def test_cumulative_citations_repeat_those_of_the_arguments_before_in_the_list(tiny: Dataset) -> None:
+def test_cumulative_citations_repeat_those_of_the_arguments_before_in_the_list(tiny: IssueDataset) -> None:
     # Listed: pro-2 (none), pro-1 [1], con-2 [4] [1], con-3 (none). The order shown is another one.
     parts = Sheet(tiny.issues[1], "cumulative").parts(2, "W1", Draw((0, 0), (1, 0, 6, 7), (7, 1, 6, 0)))
     assert text_of(parts) == (
@@ -104,7 +104,7 @@ def test_cumulative_citations_repeat_those_of_the_arguments_before_in_the_list(t
 @given(st.text(), st.lists(st.integers(0, 40)))
 def test_a_fingerprint_is_the_texts_own_however_it_is_cut(text: str, cuts: list[int]) -> None:
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
-    parts = [Part.of(text[start:end]) for start, end in pairwise(places)]
+    parts = [PromptPart.of(text[start:end]) for start, end in pairwise(places)]
     assert text_of(parts) == text
     assert length_of(parts) == len(text)
     assert fingerprint_of(parts) == int.from_bytes(text.encode(), "big") % (2**64 - 59)

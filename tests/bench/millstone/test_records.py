@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.millstone.dataset import Dataset
+from millstream.bench.millstone.dataset import IssueDataset
 from millstream.bench.millstone.grid import Grid, calls
 from millstream.bench.millstone.records import RecordError, read, record, row
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
@@ -18,7 +18,7 @@ FIELDS = {
 
 
 @pytest.fixture
-def call(tiny: Dataset) -> Call:
+def call(tiny: IssueDataset) -> Call:
     """A call of a template whose orientation is con: A means con."""
     return next(
         call
@@ -105,7 +105,7 @@ def test_truncated_is_a_finish_for_length(call: Call) -> None:
     assert not record(Outcome(call, Reply("position <<B>>", finish_reason="stop")), "paper").truncated
 
 
-def test_what_is_written_is_read_back_the_same(tiny: Dataset) -> None:
+def test_what_is_written_is_read_back_the_same(tiny: IssueDataset) -> None:
     outcomes = [answered(call, "\u2028 <<B>> \x00") for call in calls(Grid(tiny, trials=1), "sim/x")]
     outcomes.append(Outcome(outcomes[0].call, failure=Failure("empty", "no choices")))
     outcomes.append(answered(outcomes[1].call, "caf\ufffd", raw=b"caf\xe9"))

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from msgspec import structs
 
-from millstream.bench.millstone.dataset import Dataset, load
+from millstream.bench.millstone.dataset import IssueDataset, load
 from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.sample import sample_ids
-from millstream.interfaces.millstone_work import SAMPLE
+from millstream.bench.millstone.work import SAMPLE
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +44,13 @@ def test_each_beginning_is_the_smaller_sample(grid: Grid) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1, 1_000_000])
-def test_a_sample_as_large_as_the_grid_or_larger_is_the_grid(tiny: Dataset, more: int) -> None:
+def test_a_sample_as_large_as_the_grid_or_larger_is_the_grid(tiny: IssueDataset, more: int) -> None:
     grid = Grid(tiny, "released", templates=2, trials=3)
     ids = sample_ids(grid, len(grid) + more)
     assert sorted(ids) == sorted(grid.ids()) and ids != list(grid.ids())
 
 
-def test_the_sample_is_pinned(tiny: Dataset) -> None:
+def test_the_sample_is_pinned(tiny: IssueDataset) -> None:
     assert sample_ids(Grid(tiny), 6) == [
         "bells/2/clear-con-2/3",
         "tea/1/balanced-3/6",
@@ -61,7 +61,7 @@ def test_the_sample_is_pinned(tiny: Dataset) -> None:
     ]
 
 
-def test_every_item_is_as_likely_as_any_other(tiny: Dataset) -> None:
+def test_every_item_is_as_likely_as_any_other(tiny: IssueDataset) -> None:
     draws, size = 4_000, 5
     seen: Counter[str] = Counter()
     for number in range(draws):
@@ -72,11 +72,11 @@ def test_every_item_is_as_likely_as_any_other(tiny: Dataset) -> None:
     assert sum((seen[item_id] - expected) ** 2 / expected for item_id in ids) < 1.6 * len(ids)
 
 
-def test_another_data_set_has_another_sample(tiny: Dataset) -> None:
+def test_another_data_set_has_another_sample(tiny: IssueDataset) -> None:
     samples = [sample_ids(Grid(structs.replace(tiny, draw_digest=digest)), 20) for digest in ("one", "two")]
     assert samples[0] != samples[1]
 
 
-def test_a_sample_of_nothing_is_refused(tiny: Dataset) -> None:
+def test_a_sample_of_nothing_is_refused(tiny: IssueDataset) -> None:
     with pytest.raises(ValueError, match=r"size \(0\) must be >= 1"):
         sample_ids(Grid(tiny), 0)

@@ -12,8 +12,8 @@ import pytest
 
 from millstream.bench.millstone.grid import CONFIGS, Protocol
 from millstream.bench.millstone.recount import recount
-from millstream.metrics.scores import scores
-from millstream.metrics.silence import SILENCES, Silence
+from millstream.metrics.millstone.scores import scores
+from millstream.metrics.millstone.silence import SILENCES, Silence
 
 WEIGHTS = {"one-sided-pro": 1, "one-sided-con": 1, "clear-pro": 2, "clear-con": 2, "balanced": 3}
 

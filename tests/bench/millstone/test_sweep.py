@@ -15,12 +15,11 @@ from millstream.bench.millstone.dataset import load, select
 from millstream.bench.millstone.grid import Grid
 from millstream.bench.millstone.records import RecordError
 from millstream.bench.millstone.recount import recount
-from millstream.bench.millstone.sweep import Asked, read_done, run_sweep, specification
-from millstream.engine.admission import Stop, StopReason
+from millstream.bench.millstone.sweep import GridSpec, read_done, run_sweep, specification
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
-from millstream.engine.fault import LocalFault, Stopped
-from millstream.engine.pairs import Done, Pair
-from millstream.engine.run_folder import RunFolder, specification_hash
+from millstream.engine.fault import LocalFault, Stop, Stopped, StopReason
+from millstream.engine.runs.pairs import FinishedItems, Pair
+from millstream.engine.runs.run_folder import RunFolder, specification_hash
 from millstream.engine.sink import Sink
 
 SAMPLE = Path(__file__).parents[3] / "fixtures/data/millstone"
@@ -78,10 +77,10 @@ def grid() -> Grid:
     return Grid(select(load(SAMPLE), limit=1), templates=1, trials=3)
 
 
-ASKED = Asked(("a/one", "a/two"), (None, 0.5))
+ASKED = GridSpec(("a/one", "a/two"), (None, 0.5))
 
 
-def swept(runner: Scripted, folder: Path, grid: Grid, asked: Asked = ASKED) -> tuple[list[Stop], Done]:
+def swept(runner: Scripted, folder: Path, grid: Grid, asked: GridSpec = ASKED) -> tuple[list[Stop], FinishedItems]:
     with RunFolder(folder, specification(grid, asked, {})) as opened:
         opened.write_manifest()
         stops = asyncio.run(run_sweep(runner, opened, grid, asked, read_done(opened)))
@@ -159,15 +158,15 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
 
 
 def test_the_specification_has_what_decides_answers_and_nothing_else(grid: Grid) -> None:
-    def digest(asked: Asked = ASKED, endpoint: str = "e") -> str:
+    def digest(asked: GridSpec = ASKED, endpoint: str = "e") -> str:
         return specification_hash(specification(grid, asked, dict.fromkeys(asked.models, endpoint)))
 
-    assert digest() == digest(Asked(("a/one", "a/two"), (None, 0.5)))
+    assert digest() == digest(GridSpec(("a/one", "a/two"), (None, 0.5)))
     others = [
-        digest(Asked(("a/one",), (None, 0.5))),
-        digest(Asked(ASKED.models, (None, 0.7))),
-        digest(Asked(ASKED.models, ASKED.temperatures, 50)),
-        digest(Asked(ASKED.models, ASKED.temperatures, None, "careful")),
+        digest(GridSpec(("a/one",), (None, 0.5))),
+        digest(GridSpec(ASKED.models, (None, 0.7))),
+        digest(GridSpec(ASKED.models, ASKED.temperatures, 50)),
+        digest(GridSpec(ASKED.models, ASKED.temperatures, None, "careful")),
         digest(endpoint="f"),
     ]
     assert len({digest(), *others}) == 6
@@ -176,4 +175,4 @@ def test_the_specification_has_what_decides_answers_and_nothing_else(grid: Grid)
 @pytest.mark.parametrize("values", [{"models": ()}, {"models": ("a/b", "a/b")}, {"temperatures": (0, 0.0)}])
 def test_what_would_write_a_line_twice_is_refused(values: dict[str, tuple[object, ...]]) -> None:
     with pytest.raises(ValueError, match="must be at least one, each named once"):
-        Asked(**{"models": ("a/b",), **values})  # type: ignore[arg-type]
+        GridSpec(**{"models": ("a/b",), **values})  # type: ignore[arg-type]

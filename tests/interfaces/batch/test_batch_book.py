@@ -9,12 +9,12 @@ from zlib import crc32
 import orjson
 import pytest
 
+from millstream.configuration.errors import UsageError
 from millstream.engine.fault import DamagedJournal, RunHeld
-from millstream.interfaces.batch.book import Book
-from millstream.interfaces.batch.place import Place
-from millstream.interfaces.batch.requests import Broken
-from millstream.interfaces.batch.rows import Note, Written, row_id, row_of_broken
-from millstream.interfaces.refusal import UsageError
+from millstream.interfaces.batch.batch_store import Book
+from millstream.interfaces.batch.place import BatchPlace
+from millstream.interfaces.batch.requests import BadLine
+from millstream.interfaces.batch.rows import Note, NotedRow, row_id, row_of_broken
 
 TAG = "0123456789abcdef"
 LAST = 9
@@ -22,23 +22,23 @@ SPECIFICATION = {"benchmark": "batch", "input": "a file"}
 
 
 def opened(out: Path, *, errors: Path | None = None, retry: bool = False) -> Book:
-    return Book(Place(out, errors), SPECIFICATION, TAG, LAST, retry=retry)
+    return Book(BatchPlace(out, errors), SPECIFICATION, TAG, LAST, retry=retry)
 
 
-def answer(line: int, text: str = "A") -> Written:
+def answer(line: int, text: str = "A") -> NotedRow:
     row = orjson.dumps({"id": row_id(TAG, line), "custom_id": f"r{line}", "response": {"body": text}, "error": None})
-    return Written(row, Note(id=f"r{line}", line=line, row_crc=crc32(row), status="ok", cost=0.25))
+    return NotedRow(row, Note(id=f"r{line}", line=line, row_crc=crc32(row), status="ok", cost=0.25))
 
 
-def failure(line: int) -> Written:
-    return row_of_broken(Broken(line, f"r{line}", "timeout", f"no answer {line}"), TAG)
+def failure(line: int) -> NotedRow:
+    return row_of_broken(BadLine(line, f"r{line}", "timeout", f"no answer {line}"), TAG)
 
 
 def lines_done(book: Book) -> dict[int, int]:
     return {line: kind for line, kind in enumerate(book.done) if kind}
 
 
-def written(out: Path, *rows: Written) -> None:
+def written(out: Path, *rows: NotedRow) -> None:
     with opened(out) as book:
         for row in rows:
             book.keep(row)
@@ -154,4 +154,4 @@ def test_an_output_is_held_by_one_and_belongs_to_one_input(tmp_path: Path) -> No
     with opened(out), pytest.raises(RunHeld, match="choose another OUT"):
         opened(out)
     with pytest.raises(UsageError, match=r"another batch \(input: a file there, another asked\)"):
-        Book(Place(out), {**SPECIFICATION, "input": "another"}, TAG, LAST)
+        Book(BatchPlace(out), {**SPECIFICATION, "input": "another"}, TAG, LAST)

@@ -11,37 +11,41 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.configuration.errors import UsageError
 from millstream.engine.fault import LocalFault
 from millstream.interfaces.batch.digests import Digests
-from millstream.interfaces.batch.input import InputFile, Line, Splitter, lines_of_pipe
-from millstream.interfaces.refusal import UsageError
+from millstream.interfaces.batch.input import InputFile, InputLine, Splitter, lines_of_pipe
 
 
-def split(pieces: list[bytes], most: int = 1 << 20) -> list[Line]:
+def split(pieces: list[bytes], most: int = 1 << 20) -> list[InputLine]:
     splitter = Splitter(most)
     found = [line for piece in pieces for line in splitter.feed(piece)]
     return [*found, *splitter.end()]
 
 
 def test_blank_lines_are_counted_and_passed_over() -> None:
-    assert split([b"a\n\n  \r\nb\r\n\n"]) == [Line(1, b"a"), Line(4, b"b\r")]
+    assert split([b"a\n\n  \r\nb\r\n\n"]) == [InputLine(1, b"a"), InputLine(4, b"b\r")]
 
 
 def test_a_last_line_needs_no_newline() -> None:
-    assert split([b"a\nb"]) == [Line(1, b"a"), Line(2, b"b")]
+    assert split([b"a\nb"]) == [InputLine(1, b"a"), InputLine(2, b"b")]
     assert split([b""]) == split([]) == []
 
 
 def test_a_mark_before_the_file_is_no_part_of_its_first_line_and_none_anywhere_else() -> None:
-    assert split([b"\xef\xbb", b"\xbfa\n\xef\xbb\xbfb\n"]) == [Line(1, b"a"), Line(2, b"\xef\xbb\xbfb")]
+    assert split([b"\xef\xbb", b"\xbfa\n\xef\xbb\xbfb\n"]) == [InputLine(1, b"a"), InputLine(2, b"\xef\xbb\xbfb")]
 
 
 def test_a_line_that_is_too_long_is_told_and_not_kept() -> None:
-    assert split([b"a\n" + b"x" * 11 + b"\nb\n"], most=10) == [Line(1, b"a"), Line(2, None), Line(3, b"b")]
+    assert split([b"a\n" + b"x" * 11 + b"\nb\n"], most=10) == [
+        InputLine(1, b"a"),
+        InputLine(2, None),
+        InputLine(3, b"b"),
+    ]
     assert split([b"x" * 8, b"x" * 8, b"\n" + b"y" * 10 + b"\n" + b"z" * 99], most=10) == [
-        Line(1, None),
-        Line(2, b"y" * 10),
-        Line(3, None),
+        InputLine(1, None),
+        InputLine(2, b"y" * 10),
+        InputLine(3, None),
     ]
 
 
@@ -57,13 +61,13 @@ def test_a_file_is_known_by_its_bytes_and_read_twice_alike(tmp_path: Path) -> No
     path = tmp_path / "in.jsonl"
     path.write_bytes(b"a\n\nb\nc")
 
-    async def lines(source: InputFile) -> list[Line]:
+    async def lines(source: InputFile) -> list[InputLine]:
         return [line async for line in source.lines()]
 
     with InputFile(path) as source:
         survey = source.survey()
         assert (survey.requests, survey.last) == (3, 4)
-        assert asyncio.run(lines(source)) == [Line(1, b"a"), Line(3, b"b"), Line(4, b"c")]
+        assert asyncio.run(lines(source)) == [InputLine(1, b"a"), InputLine(3, b"b"), InputLine(4, b"c")]
     path.write_bytes(b"a\n\nb\nd")
     with InputFile(path) as source:
         assert source.survey().digest != survey.digest
@@ -98,7 +102,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_lines_of_a_pipe_come_before_its_end_does() -> None:
     out, into = os.pipe()
 
-    async def main() -> list[Line]:
+    async def main() -> list[InputLine]:
         lines, found = lines_of_pipe(out), []
         os.write(into, b"a\nb")
         found.append(await anext(lines))
@@ -108,7 +112,7 @@ def test_lines_of_a_pipe_come_before_its_end_does() -> None:
         return found + [line async for line in lines]
 
     try:
-        assert asyncio.run(asyncio.wait_for(main(), 20)) == [Line(1, b"a"), Line(2, b"b")]
+        assert asyncio.run(asyncio.wait_for(main(), 20)) == [InputLine(1, b"a"), InputLine(2, b"b")]
     finally:
         os.close(out)
 

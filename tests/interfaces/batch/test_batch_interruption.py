@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from batches import ids_of, line, rows_of, write_mixed, write_sound
-from command_line import COMMAND, Provider, environment, finish, start
+from command_line import COMMAND, Provider, environment, finish, run_command, start
 from openai.types.chat import ChatCompletion
 from places import small_disk
 from watched_memory import run_watched
@@ -63,7 +63,7 @@ def test_random_kills_lose_no_line_double_none_and_ask_again_only_what_was_in_fl
         assert len(named) == len(set(named))
     assert killed >= KILLS // 4, "the batches ended before they could be killed"
     provider.set_faults()
-    done = finish(start(tmp_path, *command(provider, *apart)))
+    done = run_command(tmp_path, *command(provider, *apart))
     assert done.code == 3, done.err
     rows = rows_of(tmp_path / "out.jsonl") + rows_of(tmp_path / "errors.jsonl")
     assert len(rows) == len({row["id"] for row in rows}) == 1_200
@@ -119,7 +119,7 @@ def test_a_signal_drains_and_claims_only_what_the_output_holds(
     assert told["answered"] == len(ids_of(tmp_path / "out.jsonl")) == provider.calls() > 0
     assert told["answered"] + told["pending"] == 60
     provider.set_faults()
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     assert provider.calls() == 60 and sorted(ids_of(tmp_path / "out.jsonl")) == wanted(60)
 
 
@@ -155,33 +155,33 @@ def test_of_two_processes_on_one_output_one_writes_and_the_other_says_who(provid
 
 def test_a_torn_last_row_is_set_aside_and_asked_again_from_the_cache(provider: Provider, tmp_path: Path) -> None:
     write_sound(tmp_path / "in.jsonl", 20)
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     out = tmp_path / "out.jsonl"
     whole = out.read_bytes()
     for cut in (1, 20, 300):
         out.write_bytes(whole[:-cut])
-        assert finish(start(tmp_path, *command(provider))).code == 0
+        assert run_command(tmp_path, *command(provider)).code == 0
         assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
     assert len((tmp_path / "out.torn").read_bytes().splitlines()) == 3
 
 
 def test_a_note_without_its_row_is_no_answer(provider: Provider, tmp_path: Path) -> None:
     write_sound(tmp_path / "in.jsonl", 20)
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     out = tmp_path / "out.jsonl"
     rows = out.read_bytes().splitlines(keepends=True)
     out.write_bytes(b"".join(rows[:5] + rows[9:]))
-    done = finish(start(tmp_path, *command(provider, "--json")))
+    done = run_command(tmp_path, *command(provider, "--json"))
     assert (done.code, json.loads(done.out)["already"]) == (0, 16)
     assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
 
 
 def test_a_row_without_its_note_is_not_believed(provider: Provider, tmp_path: Path) -> None:
     write_sound(tmp_path / "in.jsonl", 20)
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     notes = tmp_path / "out.jsonl.millstream/records.jsonl"
     notes.write_bytes(b"".join(notes.read_bytes().splitlines(keepends=True)[:-3]))
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     assert sorted(ids_of(tmp_path / "out.jsonl")) == wanted(20) and provider.calls() == 20
     assert len(rows_of(tmp_path / "out.jsonl.millstream/replaced.jsonl")) == 3
 
@@ -191,35 +191,35 @@ def test_a_changed_row_stops_the_start_and_is_asked_again_once_it_is_set_aside(
     provider: Provider, tmp_path: Path, damage: tuple[bytes, bytes]
 ) -> None:
     write_sound(tmp_path / "in.jsonl", 20)
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     out = tmp_path / "out.jsonl"
     rows = out.read_bytes().splitlines(keepends=True)
     rows[4] = rows[4].replace(*damage)
     out.write_bytes(b"".join(rows))
-    done = finish(start(tmp_path, *command(provider)))
+    done = run_command(tmp_path, *command(provider))
     assert done.code == 5 and "out.jsonl line 5 " in done.err and "--set-aside-damaged" in done.err
     assert out.read_bytes() == b"".join(rows)
-    assert finish(start(tmp_path, *command(provider, "--set-aside-damaged"))).code == 0
+    assert run_command(tmp_path, *command(provider, "--set-aside-damaged")).code == 0
     assert sorted(ids_of(out)) == wanted(20) and provider.calls() == 20
     assert (tmp_path / "out.jsonl.millstream/damaged.jsonl").read_bytes() == rows[4]
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
 
 
 @pytest.mark.parametrize("journal", ["records.jsonl", "failures-1.jsonl"])
 def test_a_changed_note_stops_the_start_until_it_is_set_aside(provider: Provider, tmp_path: Path, journal: str) -> None:
     write_sound(tmp_path / "in.jsonl", 5)
     provider.set_faults("rejected=400,at=2-2")
-    assert finish(start(tmp_path, *command(provider))).code == 3
+    assert run_command(tmp_path, *command(provider)).code == 3
     provider.set_faults()
-    assert finish(start(tmp_path, *command(provider, "--retry"))).code == 0
+    assert run_command(tmp_path, *command(provider, "--retry")).code == 0
     notes = tmp_path / "out.jsonl.millstream" / journal
     damaged = re.sub(rb'"attempts":1', b'"attempts":2', notes.read_bytes(), count=1)
     assert damaged != notes.read_bytes()
     notes.write_bytes(damaged)
-    done = finish(start(tmp_path, *command(provider)))
+    done = run_command(tmp_path, *command(provider))
     assert done.code == 5 and f"{journal} line 1 is damaged" in done.err and "--set-aside-damaged" in done.err
-    assert finish(start(tmp_path, *command(provider, "--set-aside-damaged"))).code == 0
-    assert finish(start(tmp_path, *command(provider))).code == 0
+    assert run_command(tmp_path, *command(provider, "--set-aside-damaged")).code == 0
+    assert run_command(tmp_path, *command(provider)).code == 0
     assert sorted(ids_of(tmp_path / "out.jsonl")) == wanted(5) and provider.calls() == 6
 
 
@@ -230,14 +230,14 @@ def test_two_batches_never_share_a_file_of_errors(provider: Provider, tmp_path: 
     first = start(tmp_path, "batch", "in.jsonl", "one.jsonl", *where)
     provider.await_calls(2)
     for words in (("two.jsonl", *where), ("errors.jsonl", *where[:-2])):
-        other = finish(start(tmp_path, "batch", "in.jsonl", *words))
+        other = run_command(tmp_path, "batch", "in.jsonl", *words)
         assert other.code == 5 and "errors.jsonl is being written by another batch" in other.err, other
     provider.set_faults("rejected=400")
     assert finish(first).code == 3
     failed = rows_of(tmp_path / "errors.jsonl")
     assert len(rows_of(tmp_path / "one.jsonl")) + len(failed) == 60 and failed
     # Nor one after the other.
-    other = finish(start(tmp_path, "batch", "in.jsonl", "two.jsonl", *where))
+    other = run_command(tmp_path, "batch", "in.jsonl", "two.jsonl", *where)
     assert other.code == 2 and "errors.jsonl is there already" in other.err
     assert rows_of(tmp_path / "errors.jsonl") == failed
 
@@ -247,14 +247,14 @@ def test_a_full_disk_stops_the_batch_and_loses_no_answer(provider: Provider, tmp
         write_sound(tmp_path / "in.jsonl", 4_000)
         where = ("--base-url", provider.base_url, "--cache", str(tmp_path / "cache"), "--no-progress")
         words = ("batch", str(tmp_path / "in.jsonl"), str(disk / "out.jsonl"), *where)
-        done = finish(start(tmp_path, *words))
+        done = run_command(tmp_path, *words)
         assert done.code == 5 and "disk full while writing" in done.err, done
         assert "Traceback" not in done.err
         answered = len(ids_of(disk / "out.jsonl"))
         assert provider.calls() == answered < 4_000
         # With room again the same command goes on.
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
-        again = finish(start(tmp_path, *words))
+        again = run_command(tmp_path, *words)
         assert again.code == 0, again.err
         assert sorted(ids_of(disk / "out.jsonl")) == wanted(4_000) and provider.calls() == 4_000
 
@@ -262,5 +262,5 @@ def test_a_full_disk_stops_the_batch_and_loses_no_answer(provider: Provider, tmp
 def test_a_place_that_can_not_be_written_is_a_local_fault(provider: Provider, tmp_path: Path) -> None:
     write_sound(tmp_path / "in.jsonl", 2)
     (tmp_path / "out.jsonl.millstream").write_text("")
-    done = finish(start(tmp_path, *command(provider)))
+    done = run_command(tmp_path, *command(provider))
     assert done.code == 5 and "can't be written" in done.err and provider.calls() == 0

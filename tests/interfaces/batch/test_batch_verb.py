@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from batches import ids_of, line, request, rows_of, text_of, write_mixed, write_sound
-from command_line import COMMAND, Done, Provider, environment, finish, lines_of, start
+from command_line import COMMAND, Done, Provider, environment, lines_of, run_command, start
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
@@ -300,11 +300,11 @@ def test_pipes_carry_requests_in_and_rows_out_as_they_come(provider: Provider, t
 def test_a_file_goes_to_stdout_with_progress_and_summary_beside_it(provider: Provider, tmp_path: Path) -> None:
     write_sound(tmp_path / "in.jsonl", 20)
     where = ("--base-url", provider.base_url, "--cache", "cache", "--errors", "errors.jsonl")
-    done = finish(start(tmp_path, "batch", "in.jsonl", "-", *where))
+    done = run_command(tmp_path, "batch", "in.jsonl", "-", *where)
     assert done.code == 0, done.err
     assert len([json.loads(row) for row in done.out.splitlines()]) == 20
     assert "20 of 20 requests (100%)" in done.err and "20 requests: 20 answers" in done.err
-    again = finish(start(tmp_path, "batch", "in.jsonl", "-", *where))
+    again = run_command(tmp_path, "batch", "in.jsonl", "-", *where)
     assert again.code == 2 and "errors.jsonl is there already" in again.err
 
 

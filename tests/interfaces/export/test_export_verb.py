@@ -28,9 +28,11 @@ from watched_memory import run_watched
 
 from millstream.bench.chameleon.records import Record as Turn
 from millstream.bench.chameleon.records import encode
-from millstream.bench.millstone.grid import Item
-from millstream.engine.journal import sealed
-from millstream.interfaces.export.columns import RECORDS
+from millstream.bench.millstone.grid import GridItem
+from millstream.engine.runs.journal import sealed
+from millstream.interfaces.export.columns import record_of
+
+pytestmark = pytest.mark.needs_benchmark("millstone", "chameleon")
 
 CommandLine = Callable[..., Done]
 NASTY = (
@@ -46,7 +48,7 @@ NASTY = (
 )
 
 
-def nasty(item: Item) -> str:
+def nasty(item: GridItem) -> str:
     return f"position <<A>> {NASTY[crc32(item.id.encode()) % len(NASTY)]} {item.id}"
 
 
@@ -86,7 +88,7 @@ def read_by(library: str, path: Path) -> list[dict[str, Any]]:
 
 def expected(folder: Path, benchmark: str) -> list[dict[str, Any]]:
     """Every documented field of every record and failure; one that is missing there is null."""
-    names = RECORDS[benchmark].__struct_fields__
+    names = record_of(benchmark).__struct_fields__
     records = [*rows_of(folder / "records.jsonl"), *rows_of(folder / "failures.jsonl")]
     return [{name: plain(filled(record.get(name))) for name in names} for record in records]
 
@@ -378,4 +380,4 @@ def test_every_column_of_a_batch_is_documented() -> None:
     told = (Path(__file__).parents[3] / "docs/using.md").read_text()
     (entry,) = re.findall(r"^- A batch has `id`.*?(?=^- )", told, re.MULTILINE | re.DOTALL)
     inner = {"finish_reason", "tool_calls", "code", "message", "param"}
-    assert set(re.findall(r"`(\w+)`", entry)) - inner == set(RECORDS["batch"].__struct_fields__)
+    assert set(re.findall(r"`(\w+)`", entry)) - inner == set(record_of("batch").__struct_fields__)

@@ -12,8 +12,8 @@ import pytest
 from gateways import ANN, BOB, MODEL, Both, Client, files_of_at_most, gateway, get, post, question, until
 
 from millstream import Lane
+from millstream.configuration.gateway_settings import CallerSettings, GatewaySettings
 from millstream.fixtures.provider import Latency, Options
-from millstream.interfaces.gateway.settings import CallerSettings, GatewaySettings
 
 AS_ANN, AS_BOB = {"x_api_key": ANN}, {"x_api_key": BOB}
 BOTH = CallerSettings("bob", "BOB")

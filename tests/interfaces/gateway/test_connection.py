@@ -9,13 +9,14 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from gateways import until
 
-from millstream.interfaces.gateway.connection import WAITING_BYTES_MAX, WAITING_MAX, Connection
-from millstream.interfaces.gateway.request import Back, Request
-from millstream.interfaces.gateway.server import Connections
-from millstream.interfaces.gateway.whole import Whole
+from millstream.interfaces.gateway.http.http_connection import WAITING_BYTES_MAX, WAITING_MAX, Connection
+from millstream.interfaces.gateway.http.http_request import ClientStream, HttpRequest
+from millstream.interfaces.gateway.http.http_response import HttpResponse
+from millstream.interfaces.gateway.http.http_server import Connections
+from millstream.interfaces.gateway.request_handler import failed_request
 
-Begin = Callable[[Request], "Whole | Slow"]
-Answering = Callable[[Back], Awaitable[Whole | None]]
+Begin = Callable[[HttpRequest], "HttpResponse | Slow"]
+Answering = Callable[[ClientStream], Awaitable[HttpResponse | None]]
 GET = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
 MANY = 1_000
 PIECE = b"x" * (1 << 20)
@@ -25,17 +26,17 @@ class Slow:
     """A request that is answered by `answering`. Counts how often it ended."""
 
     def __init__(self, answering: Answering) -> None:
-        self.whole: Whole | None = None
+        self.whole: HttpResponse | None = None
         self.told: Callable[[], None] | None = None
         self.is_begun = False
         self.has_started = False
         self.ended = 0
         self._answering = answering
 
-    def finish(self) -> Whole | None:
+    def finish(self) -> HttpResponse | None:
         return self.whole
 
-    async def answer(self, back: Back) -> Whole | None:
+    async def answer(self, back: ClientStream) -> HttpResponse | None:
         self.has_started = True
         return await self._answering(back)
 
@@ -46,18 +47,18 @@ class Slow:
 class Begun(Slow):
     """One that goes on by itself."""
 
-    def __init__(self, whole: Whole | None) -> None:
+    def __init__(self, whole: HttpResponse | None) -> None:
         super().__init__(for_ever)
         self.is_begun = True
         self._comes = whole
 
-    def finish(self) -> Whole | None:
+    def finish(self) -> HttpResponse | None:
         if self._comes is None:
             raise ZeroDivisionError("a defect")
         return self._comes
 
 
-async def for_ever(_: Back) -> Whole | None:
+async def for_ever(_: ClientStream) -> HttpResponse | None:
     await asyncio.Event().wait()
     return None
 
@@ -65,7 +66,7 @@ async def for_ever(_: Back) -> Whole | None:
 @asynccontextmanager
 async def served(begin: Begin) -> AsyncIterator[tuple[Connections, asyncio.StreamReader, asyncio.StreamWriter]]:
     """One client's connection to requests that `begin` answers."""
-    loop, connections = asyncio.get_running_loop(), Connections(begin)
+    loop, connections = asyncio.get_running_loop(), Connections(begin, failed_request)
     server = await loop.create_server(lambda: Connection(connections, loop), "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1])
     try:
@@ -85,8 +86,8 @@ def run(scenario: Awaitable[None]) -> None:
     asyncio.run(whole())
 
 
-def said(body: bytes) -> Whole:
-    return Whole(200, "Server: here\r\n", body)
+def said(body: bytes) -> HttpResponse:
+    return HttpResponse(200, "Server: here\r\n", body)
 
 
 async def body_of(reader: asyncio.StreamReader) -> bytes:
@@ -99,11 +100,11 @@ def test_requests_that_come_at_once_are_answered_one_by_one_in_their_order() -> 
         begun: list[str] = []
         goes_on = asyncio.Event()
 
-        async def first(_: Back) -> Whole:
+        async def first(_: ClientStream) -> HttpResponse:
             await goes_on.wait()
             return said(b"/0")
 
-        def begin(request: Request) -> Whole | Slow:
+        def begin(request: HttpRequest) -> HttpResponse | Slow:
             begun.append(request.seen.target)
             return Slow(first) if request.seen.target == "/0" else said(request.seen.target.encode())
 
@@ -125,8 +126,8 @@ def test_who_sends_more_than_is_answered_has_to_wait(size: int) -> None:
     async def scenario() -> None:
         goes_on = asyncio.Event()
 
-        def begin(request: Request) -> Slow:
-            async def sized(_: Back) -> Whole:
+        def begin(request: HttpRequest) -> Slow:
+            async def sized(_: ClientStream) -> HttpResponse:
                 await goes_on.wait()
                 await request.body.whole()
                 return said(b"%d" % len(request.body.data))
@@ -155,7 +156,7 @@ def test_a_stream_goes_no_faster_than_it_is_taken() -> None:
     async def scenario() -> None:
         written = 0
 
-        async def stream(back: Back) -> None:
+        async def stream(back: ClientStream) -> None:
             nonlocal written
             await back.begin("", PIECE)
             for _ in range(63):
@@ -184,7 +185,7 @@ def test_an_answer_that_nobody_takes_keeps_the_next_one_from_being_made() -> Non
     async def scenario() -> None:
         begun = 0
 
-        def begin(_: Request) -> Whole:
+        def begin(_: HttpRequest) -> HttpResponse:
             nonlocal begun
             begun += 1
             return said(PIECE * 8)
@@ -206,7 +207,7 @@ def test_a_client_that_leaves_ends_what_it_asked_for_and_all_that_waits_behind(i
     async def scenario() -> None:
         works: list[Slow] = []
 
-        def begin(_: Request) -> Slow:
+        def begin(_: HttpRequest) -> Slow:
             works.append(Begun(said(b"")) if is_begun else Slow(for_ever))
             return works[-1]
 
@@ -228,7 +229,7 @@ def test_one_that_leaves_in_the_instant_when_it_asks_is_ended_too() -> None:
     async def scenario() -> None:
         work, reached = Slow(for_ever), list[Connections]()
 
-        def begin(_: Request) -> Slow:
+        def begin(_: HttpRequest) -> Slow:
             # Before the answer's first step.
             for connection in reached[0]:
                 connection.abort()
@@ -247,7 +248,7 @@ def test_what_goes_on_by_itself_is_answered_when_it_is_told_and_the_next_one_beg
     async def scenario() -> None:
         works: list[Slow] = []
 
-        def begin(request: Request) -> Slow:
+        def begin(request: HttpRequest) -> Slow:
             works.append(Begun(said(request.seen.target.encode())))
             return works[-1]
 
@@ -264,15 +265,15 @@ def test_what_goes_on_by_itself_is_answered_when_it_is_told_and_the_next_one_beg
     run(scenario())
 
 
-async def broken(_: Back) -> Whole | None:
+async def broken(_: ClientStream) -> HttpResponse | None:
     raise ZeroDivisionError("a defect")
 
 
-def begins_broken(_: Request) -> Whole | Slow:
+def begins_broken(_: HttpRequest) -> HttpResponse | Slow:
     raise ZeroDivisionError("a defect")
 
 
-def told_broken(_: Request) -> Slow:
+def told_broken(_: HttpRequest) -> Slow:
     work = Begun(None)
     asyncio.get_running_loop().call_soon(lambda: work.told is not None and work.told())
     return work
@@ -296,7 +297,7 @@ def test_a_defect_is_one_line_here_and_an_answer_there(when: str, capfd: pytest.
 
 
 def test_a_stream_that_breaks_off_never_looks_whole(capfd: pytest.CaptureFixture[str]) -> None:
-    async def stream(back: Back) -> Whole | None:
+    async def stream(back: ClientStream) -> HttpResponse | None:
         await back.begin("", b"some of it")
         raise ZeroDivisionError("a defect")
 
@@ -313,7 +314,7 @@ def test_a_stream_that_breaks_off_never_looks_whole(capfd: pytest.CaptureFixture
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nX: ", GET % 1], ids=["nothing", "half a head", "a request"])
 def test_a_connection_on_which_nothing_whole_comes_is_closed(sent: bytes) -> None:
     async def scenario() -> None:
-        loop, connections = asyncio.get_running_loop(), Connections(lambda _: said(b""))
+        loop, connections = asyncio.get_running_loop(), Connections(lambda _: said(b""), failed_request)
         connections.idle_s = 0.3
         server = await loop.create_server(lambda: Connection(connections, loop), "127.0.0.1", 0)
         async with server:
@@ -341,12 +342,12 @@ def test_a_connection_on_which_nothing_whole_comes_is_closed(sent: bytes) -> Non
 
 
 def test_one_that_waits_for_its_answer_is_not_idle() -> None:
-    async def late(_: Back) -> Whole:
+    async def late(_: ClientStream) -> HttpResponse:
         await asyncio.sleep(0.5)
         return said(b"late")
 
     async def scenario() -> None:
-        loop, connections = asyncio.get_running_loop(), Connections(lambda _: Slow(late))
+        loop, connections = asyncio.get_running_loop(), Connections(lambda _: Slow(late), failed_request)
         connections.idle_s = 0.1
         server = await loop.create_server(lambda: Connection(connections, loop), "127.0.0.1", 0)
         async with server:

@@ -12,7 +12,7 @@ import pytest
 from gateways import CHAT, Client, gateway, gateway_before, get, post, question, request, until
 from raw_server import RawServer, Visit, answer, http
 
-from millstream.wiring.files import FILES_SPARED, connections_max
+from millstream.wiring.file_limits import FILES_SPARED, connections_max
 
 # More than the system takes for a client by itself.
 LONG = "x" * (12 << 20)
@@ -34,8 +34,8 @@ def test_a_client_that_takes_nothing_is_not_waited_for_for_ever(tmp_path: Path, 
                 body = json.dumps(question(stream=is_streamed)).encode()
                 lines = [("Host", f"127.0.0.1:{running.port}"), ("Content-Type", "application/json")]
                 client.sendall(request("POST", CHAT, lines, body))
-                await until(lambda: running.handling.under_way == 1)
-                await until(lambda: running.handling.under_way == 0)
+                await until(lambda: running.state.under_way == 1)
+                await until(lambda: running.state.under_way == 0)
                 await until(lambda: running.listener.connections.open == 0)
             kept = await post(running.port, question(), X_Millstream_Trial="0")
             assert kept.is_cached and kept.json["choices"][0]["message"]["content"] == LONG

@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from millstream.interfaces.gateway.framing import HEAD_MAX, LINE_MAX, Framing
-from millstream.interfaces.gateway.request import BODY_BYTES_MAX, Request
+from millstream.interfaces.gateway.http.http_framing import HEAD_MAX, LINE_MAX, RequestFramer
+from millstream.interfaces.gateway.http.http_request import BODY_BYTES_MAX, HttpRequest
 
 HOST = b"Host: localhost:8400\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -18,12 +18,12 @@ def post(head: bytes, body: bytes = b"", version: bytes = b"1.1") -> bytes:
     return b"POST /v1/messages HTTP/%b\r\n%b%b\r\n%b" % (version, HOST, head, body)
 
 
-def fed(*pieces: bytes) -> list[Request]:
-    framing = Framing("127.0.0.1", "127.0.0.1")
+def fed(*pieces: bytes) -> list[HttpRequest]:
+    framing = RequestFramer("127.0.0.1", "127.0.0.1")
     return list(itertools.chain.from_iterable(framing.feed(piece) for piece in pieces))
 
 
-def told(request: Request) -> tuple[object, ...]:
+def told(request: HttpRequest) -> tuple[object, ...]:
     seen = request.seen
     body = request.body.data if request.body.is_whole else None
     return seen.method, seen.target, dict(seen.headers), request.is_new, request.is_last, body, request.fault
@@ -54,7 +54,7 @@ def test_cut_anywhere_they_are_the_same() -> None:
 
 
 def test_a_head_is_handed_over_before_its_body() -> None:
-    framing = Framing("", "")
+    framing = RequestFramer("", "")
     (request,) = framing.feed(post(b"Content-Length: 3\r\n", b"a"))
     assert not request.body.is_whole and request.length == 3 and not framing.is_between
     assert framing.feed(b"bc") == [] and request.body.data == b"abc" and framing.is_between
@@ -113,7 +113,7 @@ BROKEN = {
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_body_whose_chunks_are_none_is_never_whole(case: str) -> None:
     for pieces in ((BROKEN[case],), tuple(bytes([one]) for one in BROKEN[case])):
-        framing = Framing("", "")
+        framing = RequestFramer("", "")
         (request,) = framing.feed(post(CHUNKED))
         behind = [one for piece in pieces for one in framing.feed(piece)]
         assert behind == [] and request.body.is_broken and not request.body.is_whole
@@ -126,7 +126,7 @@ def test_a_line_or_a_head_that_is_too_long_is_refused_as_soon_as_that_is_known()
         assert request.fault is not None and "too long" in request.fault.message
     (request,) = fed(post(b"X-Long: %b\r\n" % (b"x" * (LINE_MAX - 6))))
     assert request.fault is None
-    framing, came, sent_bytes = Framing("", ""), list[Request](), 0
+    framing, came, sent_bytes = RequestFramer("", ""), list[HttpRequest](), 0
     for piece in itertools.chain([b"GET / HTTP/1.1\r\n"], itertools.repeat(b"X-A: b\r\n" * 100)):
         came, sent_bytes = framing.feed(piece), sent_bytes + len(piece)
         if came:
@@ -135,7 +135,7 @@ def test_a_line_or_a_head_that_is_too_long_is_refused_as_soon_as_that_is_known()
 
 
 def test_what_stands_around_chunks_has_an_end_too() -> None:
-    framing = Framing("", "")
+    framing = RequestFramer("", "")
     (request,) = framing.feed(post(CHUNKED, b"1\r\na\r\n0\r\n"))
     fed_bytes = 0
     while not request.body.is_broken:
@@ -145,7 +145,7 @@ def test_what_stands_around_chunks_has_an_end_too() -> None:
 
 
 def test_a_body_is_read_up_to_its_bound_and_no_further() -> None:
-    framing = Framing("", "")
+    framing = RequestFramer("", "")
     (request,) = framing.feed(post(CHUNKED))
     piece = b"x" * (1 << 20)
     for number in range(18):
@@ -155,7 +155,7 @@ def test_a_body_is_read_up_to_its_bound_and_no_further() -> None:
 
 
 def test_a_body_in_very_small_chunks_costs_no_more_than_its_length() -> None:
-    framing = Framing("", "")
+    framing = RequestFramer("", "")
     (request,) = framing.feed(post(CHUNKED))
     pieces = b"2\r\nxy\r\n" * 10_000
     tracemalloc.start()

@@ -12,14 +12,15 @@ import pytest
 from gateways import ANN, CHAT, TOKEN, Client, gateway, question, request
 from msgspec import structs
 
+from millstream.configuration.gateway_settings import CallerSettings, GatewaySettings
 from millstream.fixtures.provider import Options
-from millstream.interfaces.dialects.dialect import Problem
-from millstream.interfaces.gateway.guard import Rules, Seen, Token, digest_of, judge
-from millstream.interfaces.gateway.settings import CallerSettings, GatewaySettings
+from millstream.interfaces.gateway.guard import CallerToken, GuardRules, digest_of, judge
+from millstream.interfaces.gateway.http.http_request import RequestHead
+from millstream.providers.llm.serve_dialect import Problem
 
 PORT = 8400
-OPEN = Rules(PORT)
-CLOSED = Rules(PORT, tokens=(Token("", digest_of(TOKEN)), Token("ann", digest_of(ANN))))
+OPEN = GuardRules(PORT)
+CLOSED = GuardRules(PORT, tokens=(CallerToken("", digest_of(TOKEN)), CallerToken("ann", digest_of(ANN))))
 
 OWN_HOSTS = (
     *("127.0.0.1:{}", "localhost:{}", "LOCALHOST:{}", "LocalHost:{}", "127.0.0.2:{}", "127.255.255.254:{}"),
@@ -98,7 +99,7 @@ def unknown() -> Iterator[Case]:
             yield Case("POST", CHAT, (host(), JSON, (name, secret)))
     yield Case("POST", f"{CHAT}?key={TOKEN}x", (host(), JSON))
     yield Case("POST", f"{CHAT}?KEY={TOKEN}", (host(), JSON))
-    for scheme in ("Basic", "Token", "", "Bearer:", "Digest"):
+    for scheme in ("Basic", "CallerToken", "", "Bearer:", "Digest"):
         yield Case("POST", CHAT, (host(), JSON, ("Authorization", f"{scheme} {TOKEN}".strip())))
     for name in ("Cookie", "X-Token", "X-Auth", "Proxy-Authorization", "X-Forwarded-Authorization"):
         yield Case("POST", CHAT, (host(), JSON, (name, f"Bearer {TOKEN}")))
@@ -113,11 +114,11 @@ def at(case: Case, port: int) -> Case:
     return Case(case.method, case.target.replace("{}", str(port)), headers)
 
 
-def seen(case: Case, remote: str = "127.0.0.1") -> Seen:
+def seen(case: Case, remote: str = "127.0.0.1") -> RequestHead:
     found: dict[str, list[str]] = {}
     for name, value in at(case, PORT).headers:
         found.setdefault(name.lower(), []).append(value)
-    return Seen(case.method, at(case, PORT).target, found, remote, "127.0.0.1")
+    return RequestHead(case.method, at(case, PORT).target, found, remote, "127.0.0.1")
 
 
 def test_there_are_more_than_three_hundred_cases() -> None:
@@ -192,7 +193,7 @@ def test_a_program_that_says_how_it_fetches_is_no_page() -> None:
 
 
 def test_the_address_that_a_connection_came_to_is_ours() -> None:
-    own = Seen("GET", "/health", {"host": ["10.1.2.3:8400"], "x-api-key": [ANN]}, "10.9.9.9", "10.1.2.3")
+    own = RequestHead("GET", "/health", {"host": ["10.1.2.3:8400"], "x-api-key": [ANN]}, "10.9.9.9", "10.1.2.3")
     assert judge(own, CLOSED) == "ann"
     assert isinstance(judge(structs.replace(own, local="10.1.2.4"), CLOSED), Problem)
 

@@ -18,10 +18,13 @@ from gateways import Client, gateway, post, question, until
 from heavy_bodies import MIB, SHAPES, attack, get, most_memory
 from served_gateway import Served, gateway_process
 
-from millstream.interfaces.dialects.bounds import MESSAGES_MAX, MODEL_NAME_MAX, VALUES_MAX, check_values
-from millstream.interfaces.dialects.dialect import Refused
+from millstream.interfaces.gateway.http.body_memory import LONG_BYTES, BodyMemory
 from millstream.interfaces.gateway.metrics import OTHER, UNDECLARED_SHOWN
-from millstream.interfaces.gateway.room import LONG_BYTES, Room
+from millstream.providers.llm.serve_bounds import MESSAGES_MAX, MODEL_NAME_MAX, VALUES_MAX, check_values
+from millstream.providers.llm.serve_dialect import RequestRefusal
+
+# How long others wait is measured here.
+pytestmark = pytest.mark.alone
 
 # `make gateway`: ten bodies of nearly 16 MiB at once.
 SIZE = int(float(os.environ.get("MILLSTREAM_BODY_MIB", "1")) * MIB)
@@ -125,7 +128,7 @@ def test_models_that_nobody_declared_and_that_never_answered_share_one_series(tm
 def test_values_are_counted_outside_of_texts_alone(body: bytes, is_refused: bool) -> None:
     try:
         check_values(body)
-    except Refused as refused:
+    except RequestRefusal as refused:
         assert is_refused and refused.problem.status == 413
     else:
         assert not is_refused
@@ -136,7 +139,7 @@ def test_counting_takes_time_in_proportion_to_the_body() -> None:
     for pattern in (b'\\"', b'"', b'",', b"\\,", b'"\\,'):
         body = b'"' + pattern * (MIB // len(pattern)) + b"," * VALUES_MAX
         began = time.process_time()
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(RequestRefusal):
             check_values(body)
         assert time.process_time() - began < 2
 
@@ -148,7 +151,7 @@ SHARES = (("a", 60), ("b", 60), ("c", 10))
 
 
 def test_long_bodies_get_their_room_in_turn_and_give_it_back() -> None:
-    room = Room(100)
+    room = BodyMemory(100)
     granted: list[str] = []
     first, second, third = (room.enter(size, partial(granted.append, name)) for name, size in SHARES)
     assert granted == ["a"] and not third.is_granted  # nobody overtakes
@@ -157,11 +160,11 @@ def test_long_bodies_get_their_room_in_turn_and_give_it_back() -> None:
     second.release()
     third.release()
     first.release()
-    assert repr(room) == "<Room [0 of 100 bytes taken, 0 waiting]>"
+    assert repr(room) == "<BodyMemory [0 of 100 bytes taken, 0 waiting]>"
 
 
 def test_one_body_larger_than_the_room_is_let_in_alone() -> None:
-    room = Room(100)
+    room = BodyMemory(100)
     large, small = room.enter(500, lambda: None), room.enter(1, lambda: None)
     assert large.is_granted and not small.is_granted
     large.release()

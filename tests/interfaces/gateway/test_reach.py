@@ -10,8 +10,8 @@ import pytest
 from gateways import gateway, get, post, question
 
 from millstream import Lane, Settings
-from millstream.interfaces.gateway.reach import unreached
-from millstream.interfaces.gateway.settings import GatewaySettings
+from millstream.configuration.gateway_settings import GatewaySettings
+from millstream.interfaces.gateway.allowed_providers import unreached
 from millstream.providers.table import Provider
 
 LOCAL = {"ollama", "vllm", "vllm-completions", "llamacpp", "sim"}

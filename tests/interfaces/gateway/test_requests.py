@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from gateways import CHAT, MODEL, Answer, Both, Client, gateway, get, post, question, request
 
+from millstream.configuration.gateway_settings import GatewaySettings
 from millstream.fixtures.provider import Latency, Options
-from millstream.interfaces.gateway.asking import MODELS_MAX
-from millstream.interfaces.gateway.settings import GatewaySettings
+from millstream.interfaces.gateway.dispatch import MODELS_MAX
 
 Scenario = Callable[[Both], Awaitable[None]]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from millstream.engine.budget_file import amounts_in
+from millstream.engine.attempts.budget_file import amounts_in
+from millstream.engine.attempts.money import CostBudget
 from millstream.engine.fault import LocalFault
-from millstream.engine.money import Purse
 from millstream.interfaces.gateway.spending import caller_purse
 
 
-def reserved(purse: Purse, dollars: float) -> bool:
+def reserved(purse: CostBudget, dollars: float) -> bool:
     if not purse.fits(dollars):
         return False
     purse.reserve(dollars)

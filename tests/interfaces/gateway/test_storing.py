@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from gateways import Both, files_of_at_most, gateway, post, question, until
 
-from millstream.engine.cache import Cache, Piece
+from millstream.engine.store.cache import Cache, StoredPiece
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def busy_disk(cache: Cache) -> Iterator[None]:
     """Nothing is committed while it lasts: somebody else is writing."""
     is_held, is_over = threading.Event(), threading.Event()
 
-    def pieces() -> Iterator[Piece]:
+    def pieces() -> Iterator[StoredPiece]:
         is_held.set()
         is_over.wait(20)
         yield from ()
@@ -44,7 +44,7 @@ def test_an_answer_goes_out_before_it_is_stored_and_closing_waits_for_that(tmp_p
             with busy_disk(cache_of(both)):
                 answers = [await post(both.port, question(str(number))) for number in range(3)]
                 assert [answer.status for answer in answers] == [200] * 3
-                assert both.running.handling.asking.under_way == 3
+                assert both.running.engine.scheduler.under_way == 3
             assert not any(answer.is_cached for answer in answers)
         async with gateway(tmp_path) as both:
             again = [await post(both.port, question(str(number))) for number in range(3)]
@@ -66,7 +66,7 @@ def test_who_asks_between_an_answer_and_its_commit_gets_the_same(tmp_path: Path,
                 if not is_streamed:
                     said = [answer.json["choices"] for answer in (first, second)]
                     assert said[0] == said[1] and second.headers["x-millstream-cost"] == "0"
-            await until(lambda: both.running.handling.asking.under_way == 0)
+            await until(lambda: both.running.engine.scheduler.under_way == 0)
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
 

@@ -12,7 +12,7 @@ from gateways import Client, gateway, gateway_before, post, question, until
 from raw_server import RawServer, Visit, answer, http
 
 from millstream.fixtures.provider import Latency, Options
-from millstream.interfaces.gateway.streaming import Saying
+from millstream.interfaces.gateway.streaming import StreamedText
 
 SLOW = Options(latency=Latency(a=0.02), token_latency=Latency(a=0.02))
 
@@ -101,7 +101,7 @@ def test_a_second_attempt_goes_on_where_the_first_broke_off_or_ends_the_stream(
 def test_while_nothing_comes_clients_hear_that_we_are_there(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with gateway(tmp_path, None, Options(latency=Latency(a=0.4))) as both:
-            both.running.handling.ping_s = 0.05
+            both.running.state.ping_s = 0.05
             got = await post(both.port, question(stream=True))
             assert got.body.count(b": ping") >= 3 and got.body.endswith(b"[DONE]\n\n")
 
@@ -109,7 +109,7 @@ def test_while_nothing_comes_clients_hear_that_we_are_there(tmp_path: Path) -> N
 
 
 def test_saying_never_takes_back_what_was_said() -> None:
-    saying = Saying()
+    saying = StreamedText()
     for piece in (None, "Once", " upon"):
         saying.hear(piece)
     assert saying.take() == "Once upon"
@@ -124,7 +124,7 @@ def test_saying_never_takes_back_what_was_said() -> None:
 
 
 def test_a_piece_costs_no_more_for_what_was_said_before_it() -> None:
-    saying, piece = Saying(), "fifty characters of an answer that never seems to "
+    saying, piece = StreamedText(), "fifty characters of an answer that never seems to "
     began = time.process_time()
     for _ in range(2):
         saying.hear(None)
@@ -150,12 +150,12 @@ def test_a_client_that_hangs_up_frees_its_upstream_within_a_second(tmp_path: Pat
         async with RawServer(provider) as server, gateway_before(server.base_url, tmp_path) as running:
             async with Client(running.port) as client:
                 client.post(question(stream=is_streamed))
-                await until(lambda: running.handling.asking.under_way == 1)
+                await until(lambda: running.engine.scheduler.under_way == 1)
                 await asyncio.sleep(0.1)
                 left = loop.time()
             await until(lambda: bool(gone))
             assert gone[0] - left < 1.0
-            await until(lambda: running.handling.under_way == 0)
+            await until(lambda: running.state.under_way == 0)
             assert running.engine.scheduler.routes["lab/open"].lane.in_flight == 0
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
@@ -180,7 +180,7 @@ def test_a_client_that_hung_up_gets_the_same_number_when_it_asks_again(tmp_path:
             async with Client(both.port) as first:
                 first.post(question())
                 await until(lambda: both.calls == 1)
-            await until(lambda: both.running.handling.under_way == 0)
+            await until(lambda: both.running.state.under_way == 0)
             assert (await post(both.port, question(), X_Stainless_Retry_Count="1")).trial == 0
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
@@ -189,7 +189,7 @@ def test_a_client_that_hung_up_gets_the_same_number_when_it_asks_again(tmp_path:
 def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with gateway(tmp_path) as both, Client(both.port) as client:
-            both.running.handling.body_s = 0.1
+            both.running.state.body_s = 0.1
             client.send(
                 f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{both.port}\r\n"
                 "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{".encode()

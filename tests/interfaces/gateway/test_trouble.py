@@ -100,7 +100,7 @@ def test_a_disk_that_has_room_again_is_used_again(tmp_path: Path) -> None:
                     await asyncio.sleep(0.4)
             again = await post(both.port, question("second"))
             assert (again.status, again.is_cached, both.calls) == (200, False, 2)
-            await until(lambda: both.running.handling.asking.under_way == 0)
+            await until(lambda: both.running.engine.scheduler.under_way == 0)
             assert (await post(both.port, question("second"), X_Millstream_Trial="0")).is_cached
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
@@ -115,7 +115,7 @@ def test_what_a_call_cost_is_told_though_who_had_it_sent_hung_up(tmp_path: Path)
                 other = asyncio.create_task(post(both.port, question(), X_Millstream_Trial="0"))
                 await asyncio.sleep(0.1)
             assert (await other).is_cached
-            await until(lambda: both.running.handling.asking.under_way == 0)
+            await until(lambda: both.running.engine.scheduler.under_way == 0)
             told = (await get(both.port, "/metrics")).body.decode()
             lines = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
             assert float(lines['millstream_cost_dollars_total{caller=""}']) == both.running.engine.purse.spent > 0

@@ -13,7 +13,7 @@ from gateways import CHAT, MODEL, Both, Client, gateway, gateway_before, get, po
 from raw_server import RawServer, Visit
 
 from millstream.fixtures.provider import Latency, Options
-from millstream.interfaces.gateway.connection import LINGER_S
+from millstream.interfaces.gateway.http.http_connection import LINGER_S
 
 Scenario = Callable[[Both, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 TYPE = b"Content-Type: application/json\r\n"
@@ -275,12 +275,12 @@ def test_a_client_that_closes_its_half_frees_its_upstream(tmp_path: Path) -> Non
         async with RawServer(provider) as server, gateway_before(server.base_url, tmp_path) as running:
             reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
             writer.write(asked(running.port))
-            await until(lambda: running.handling.asking.under_way == 1)
+            await until(lambda: running.engine.scheduler.under_way == 1)
             writer.write_eof()
             assert await reader.read() == b""
             writer.close()
             await asyncio.wait_for(gone.wait(), 5)
-            await until(lambda: running.handling.under_way == 0)
+            await until(lambda: running.state.under_way == 0)
 
     asyncio.run(asyncio.wait_for(scenario(), 30))
 

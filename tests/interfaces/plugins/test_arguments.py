@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from millstream.interfaces.options import Sending
+from millstream.bench.evaluation.preparation import settings_of
+from millstream.configuration.errors import UsageError
+from millstream.configuration.options import SendingOptions
 from millstream.interfaces.plugins.arguments import check_model, sending_of
-from millstream.interfaces.preparation import settings_of
-from millstream.interfaces.refusal import UsageError
 from millstream.wiring import ConfigurationError
 
 FILE = """
@@ -30,7 +30,7 @@ output = 2
 
 def test_arguments_are_read_as_flags_are_whatever_type_a_harness_gives_them() -> None:
     found = sending_of({"rpm": "500", "tpm": 2e5, "concurrency": 8, "timeout": "2m", "cache": "~/kept", "mode": None})
-    assert found == Sending(rpm=500.0, tpm=200_000.0, concurrency=8, timeout=120.0, cache="~/kept")
+    assert found == SendingOptions(rpm=500.0, tpm=200_000.0, concurrency=8, timeout=120.0, cache="~/kept")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_file_declares_lanes_for_every_model_and_flags_go_before_it(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     (tmp_path / "lanes.toml").write_text(FILE)
-    settings = settings_of(Sending(config=str(tmp_path / "lanes.toml"), rpm=100))
+    settings = settings_of(SendingOptions(config=str(tmp_path / "lanes.toml"), rpm=100))
     assert check_model("openai/gpt-4o", settings).rpm == 100
     assert check_model("openai/gpt-4o", settings).concurrency == 64
     assert check_model("mylab/other", settings).rpm == 100
@@ -62,7 +62,7 @@ def test_the_file_declares_lanes_for_every_model_and_flags_go_before_it(
 
 def test_a_lane_of_the_file_is_missed_only_by_who_asks_for_its_model(tmp_path: Path) -> None:
     (tmp_path / "lanes.toml").write_text(FILE)
-    settings = settings_of(Sending(config=str(tmp_path / "lanes.toml")))
+    settings = settings_of(SendingOptions(config=str(tmp_path / "lanes.toml")))
     assert [lane.model for lane in settings.lanes if lane.model == "nowhere/small"] == []
     with pytest.raises(ConfigurationError, match="nowhere"):
         check_model("nowhere/small", settings)
@@ -70,7 +70,7 @@ def test_a_lane_of_the_file_is_missed_only_by_who_asks_for_its_model(tmp_path: P
 
 def test_a_budget_without_a_price_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     (tmp_path / "lanes.toml").write_text(FILE)
-    sending = Sending(config=str(tmp_path / "lanes.toml"), base_url="http://127.0.0.1:1/v1", max_cost=1.0)
+    sending = SendingOptions(config=str(tmp_path / "lanes.toml"), base_url="http://127.0.0.1:1/v1", max_cost=1.0)
     settings = settings_of(sending)
     check_model("openai/steady", settings)
     with pytest.raises(UsageError, match="openai/open has no price"):
@@ -80,4 +80,4 @@ def test_a_budget_without_a_price_is_refused_before_anything_is_sent(tmp_path: P
 @pytest.mark.parametrize("model", ["gpt-4o", "web", "search/brave", "openai/", "openai/a b"])
 def test_what_is_no_model_of_a_provider_is_refused(model: str) -> None:
     with pytest.raises(UsageError, match="provider/model"):
-        check_model(model, settings_of(Sending(base_url="http://127.0.0.1:1/v1")))
+        check_model(model, settings_of(SendingOptions(base_url="http://127.0.0.1:1/v1")))

@@ -11,7 +11,7 @@ from inspect_ai.util import JSONSchema
 
 from millstream.engine.call import Call, Failure, Message, Outcome, Reply, TokenLogprob, Usage
 from millstream.engine.content import Native, Part, ToolCall
-from millstream.interfaces.plugins.inspect_answers import CallFailed, output_of, record_of
+from millstream.interfaces.plugins.inspect_answers import InspectCallError, output_of, record_of
 from millstream.interfaces.plugins.inspect_asking import call_of
 
 CALL = Call("lab/model", "A or B?")
@@ -118,7 +118,7 @@ def test_the_next_turn_says_again_all_that_was_said(parts: tuple[Part, ...]) -> 
 
 def test_a_failure_is_an_error_and_never_a_text() -> None:
     failure = Failure("server_error", "503: overloaded", 503)
-    with pytest.raises(CallFailed, match="lab/model: server_error: 503: overloaded") as raised:
+    with pytest.raises(InspectCallError, match="lab/model: server_error: 503: overloaded") as raised:
         output_of([Outcome(CALL, failure=failure)], ())
     assert raised.value.status_code == 503
 
@@ -136,7 +136,7 @@ def test_a_failure_is_an_error_and_never_a_text() -> None:
 def test_a_prompt_beyond_the_models_window_is_what_inspect_calls_model_length(detail: str) -> None:
     output = output_of([Outcome(CALL, failure=Failure("rejected", detail, 400))], ())
     assert (output.stop_reason, output.completion) == ("model_length", detail)
-    with pytest.raises(CallFailed):
+    with pytest.raises(InspectCallError):
         output_of([Outcome(CALL, failure=Failure("server_error", detail, 500))], ())
 
 

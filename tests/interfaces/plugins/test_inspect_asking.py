@@ -23,10 +23,10 @@ from inspect_ai.tool import ToolCallError, ToolChoice, ToolFunction, ToolInfo, T
 from inspect_ai.util import JSONSchema
 from pydantic import JsonValue
 
+from millstream.configuration.errors import UsageError
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
 from millstream.interfaces.plugins.inspect_asking import call_of
-from millstream.interfaces.refusal import UsageError
 from millstream.wiring import Settings, access_to, family_of, keyless_endpoint_to
 
 PICTURE = "data:image/png;base64,AAAA"

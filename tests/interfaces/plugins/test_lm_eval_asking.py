@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from millstream.configuration.errors import UsageError
 from millstream.engine.call import Call, Message
-from millstream.interfaces.plugins.lm_eval_asking import ChatPrompt, Generation, generation_of, weighing_of
-from millstream.interfaces.refusal import UsageError
+from millstream.interfaces.plugins.lm_eval_asking import ChatPrompt, LmEvalGeneration, generation_of, weighing_of
 
 MODEL = "openai/steady"
 
 
-def asked(context: str = "A or B?", **given: Any) -> Generation:
+def asked(context: str = "A or B?", **given: Any) -> LmEvalGeneration:
     return generation_of(MODEL, context, given, max_tokens=256, seed=None)
 
 

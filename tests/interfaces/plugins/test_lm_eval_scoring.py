@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.call import TokenLogprob
-from millstream.interfaces.plugins.lm_eval_scoring import CantScore, Score, score
+from millstream.interfaces.plugins.lm_eval_scoring import CantScore, ContinuationScore, score
 
 
 def tokens_of(*texts: str, greedy: bool = True) -> list[TokenLogprob]:
@@ -20,32 +20,36 @@ def tokens_of(*texts: str, greedy: bool = True) -> list[TokenLogprob]:
 
 
 def test_the_continuation_alone_is_summed_and_what_was_said_after_it_is_not() -> None:
-    assert score(tokens_of("Is it", " A", " or", " B?", " A", "!"), "Is it A or B?", " A") == Score(-4.0, True)
+    assert score(tokens_of("Is it", " A", " or", " B?", " A", "!"), "Is it A or B?", " A") == ContinuationScore(
+        -4.0, True
+    )
 
 
 def test_it_is_greedy_only_where_each_of_its_tokens_was_the_likeliest() -> None:
     tokens = [*tokens_of("Q:", " ye", greedy=False), *tokens_of("", "", "s", "!")[2:]]
-    assert score(tokens, "Q:", " yes") == Score(-3.0, False)
+    assert score(tokens, "Q:", " yes") == ContinuationScore(-3.0, False)
     assert not score([TokenLogprob("Q:", 0.0), TokenLogprob(" yes", -1.0)], "Q:", " yes").is_greedy
 
 
 def test_a_token_that_straddles_the_border_is_the_continuations() -> None:
-    assert score(tokens_of("The ans", "wer is", "n't", " A", "."), "The answer", " isn't A") == Score(-6.0, True)
+    assert score(tokens_of("The ans", "wer is", "n't", " A", "."), "The answer", " isn't A") == ContinuationScore(
+        -6.0, True
+    )
 
 
 def test_white_space_before_the_border_counts_with_what_follows_it() -> None:
-    assert score(tokens_of("Answer:", " A", "."), "Answer: ", "A") == Score(-1.0, True)
-    assert score(tokens_of("Answer:", " ", "A", "."), "Answer: ", "A") == Score(-3.0, True)
+    assert score(tokens_of("Answer:", " A", "."), "Answer: ", "A") == ContinuationScore(-1.0, True)
+    assert score(tokens_of("Answer:", " ", "A", "."), "Answer: ", "A") == ContinuationScore(-3.0, True)
 
 
 def test_the_first_token_of_all_has_no_probability() -> None:
     tokens = [TokenLogprob("He", math.nan), *tokens_of("", "llo", "!")[1:]]
-    assert score(tokens, "", "Hello") == Score(-1.0, True)
+    assert score(tokens, "", "Hello") == ContinuationScore(-1.0, True)
 
 
 def test_a_mark_of_the_beginning_that_nobody_wrote_is_passed_over() -> None:
-    assert score(tokens_of("<s>", "He", "llo", "!"), "", "Hello") == Score(-3.0, True)
-    assert score(tokens_of("<|begin_of_text|>", "Q:", " A", "."), "Q:", " A") == Score(-2.0, True)
+    assert score(tokens_of("<s>", "He", "llo", "!"), "", "Hello") == ContinuationScore(-3.0, True)
+    assert score(tokens_of("<|begin_of_text|>", "Q:", " A", "."), "Q:", " A") == ContinuationScore(-2.0, True)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +61,8 @@ def test_a_mark_of_the_beginning_that_nobody_wrote_is_passed_over() -> None:
     ],
 )
 def test_a_character_in_pieces_is_still_spelt(texts: tuple[str, ...]) -> None:
-    assert score(tokens_of(*texts), "Q: ✓", " A") == Score(-3.0, True)
-    assert score(tokens_of(*texts), "Q:", " ✓ A") == Score(-6.0, True)
+    assert score(tokens_of(*texts), "Q: ✓", " A") == ContinuationScore(-3.0, True)
+    assert score(tokens_of(*texts), "Q:", " ✓ A") == ContinuationScore(-6.0, True)
 
 
 @pytest.mark.parametrize("last", [(), ("!",), ("\ufffd",)])

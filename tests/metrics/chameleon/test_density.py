@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.metrics.chameleon.density import GRID, density
+from millstream.metrics.statistics.density import GRID, density
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda values: max(values) - min(values) > 0.01))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from chameleon_records import SWAYING, as_line, as_lines, known_turns, name_of, run_records, talk, turn_record
+from conversation_traces import traces_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.metrics.chameleon.figures import Figures, figures_of
+from millstream.metrics.chameleon.figures import ConversationFigures, figures_of
 from millstream.metrics.chameleon.readings import ALLOWED, Readings
-from millstream.metrics.chameleon.traces import traces_of
 
 EVERY_READING = [dict(zip(ALLOWED, chosen, strict=True)) for chosen in product(*ALLOWED.values())]
 URLS = [f"https://{host}.test/{page}" for host in "ab" for page in "123"]
@@ -35,7 +35,7 @@ judged = st.fixed_dictionaries(
 turns = judged | judged.map(unjudged)
 
 
-def figures(lines: list[bytes], **chosen: Any) -> Figures:
+def figures(lines: list[bytes], **chosen: Any) -> ConversationFigures:
     [trace] = traces_of(lines)
     return figures_of(trace, Readings(**chosen))
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from chameleon_records import SWAYING, as_line, as_lines, run_records, talk, turn_record
+from conversation_traces import traces_of
 
 from millstream.metrics.chameleon.readings import ALLOWED, Readings
-from millstream.metrics.chameleon.sample import Sample, ranks, samples
+from millstream.metrics.chameleon.sample import PairSample, ranks, samples
 from millstream.metrics.chameleon.scores import scores
 from millstream.metrics.chameleon.summary import by_turn, heat
-from millstream.metrics.chameleon.traces import Traces, traces_of
+from millstream.metrics.chameleon.traces import Traces
 from millstream.metrics.chameleon.unmeasured import unmeasured
 
 PAGE = {"query": "q", "retrieved": [{"url": "https://a.test/1", "status": "ok"}]}
@@ -33,7 +34,7 @@ def told(lines: list[bytes]) -> tuple[str, ...]:
     return unmeasured({str(pair): troubles for pair, troubles in gathered(lines).troubles.items()})
 
 
-def sampled(lines: list[bytes], **chosen: Any) -> tuple[Sample, ...]:
+def sampled(lines: list[bytes], **chosen: Any) -> tuple[PairSample, ...]:
     return samples(traces_of(lines), Readings(**chosen))
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from chameleon_records import PERSONAS, SWAYING, as_lines, run_records, talk, turn_record, url
+from conversation_traces import traces_of
 
 import millstream as ms
-from millstream.metrics.chameleon.density import density
 from millstream.metrics.chameleon.readings import Readings
-from millstream.metrics.chameleon.sample import Sample, by_model, joined, samples
+from millstream.metrics.chameleon.sample import PairSample, by_model, joined, samples
 from millstream.metrics.chameleon.summary import (
     bands,
     binned,
@@ -25,15 +25,15 @@ from millstream.metrics.chameleon.summary import (
     spread,
     spread_of,
 )
-from millstream.metrics.chameleon.traces import traces_of
+from millstream.metrics.statistics.density import density
 
 
-def sampled(lines: list[bytes], **chosen: Any) -> tuple[Sample, ...]:
+def sampled(lines: list[bytes], **chosen: Any) -> tuple[PairSample, ...]:
     return samples(traces_of(lines), Readings(**chosen))
 
 
 @pytest.fixture(scope="module")
-def run() -> tuple[Sample, ...]:
+def run() -> tuple[PairSample, ...]:
     return sampled(as_lines(run_records(PERSONAS, conversations=16, turns=8)))
 
 
@@ -64,7 +64,7 @@ def test_a_share_counts_what_is_strictly_above() -> None:
     assert found.mean == pytest.approx(2 / 3)
 
 
-def test_models_that_sway_more_and_cite_again_correlate(run: tuple[Sample, ...]) -> None:
+def test_models_that_sway_more_and_cite_again_correlate(run: tuple[PairSample, ...]) -> None:
     for found in related(run):
         assert (found.found.rows, found.found.clusters, found.found.of) == (16 * 9, 16, "conversations")
         assert found.found.r is not None and found.found.p is not None
@@ -93,7 +93,7 @@ def test_where_conversations_have_different_numbers_of_rows_the_interval_is_arou
     assert few.note == "no interval: fewer than 10 conversations (2)"
 
 
-def test_bins_of_reuse_hold_every_conversation_once(run: tuple[Sample, ...]) -> None:
+def test_bins_of_reuse_hold_every_conversation_once(run: tuple[PairSample, ...]) -> None:
     found = binned(run)
     assert sum(each.score.n for each in found) == 16 * 9
     srr = np.concatenate([sample.column("srr") for sample in run])
@@ -112,7 +112,7 @@ def test_a_rate_on_a_bound_belongs_to_the_bin_above() -> None:
     assert (found.low, found.high) == (0.3, 0.4)
 
 
-def test_turn_by_turn_the_terms_of_srr_average_to_it(run: tuple[Sample, ...]) -> None:
+def test_turn_by_turn_the_terms_of_srr_average_to_it(run: tuple[PairSample, ...]) -> None:
     for sample in run:
         turns = by_turn([sample])
         assert [turn.turn for turn in turns] == list(range(1, 9))
@@ -148,7 +148,7 @@ def test_a_turn_counts_the_conversations_that_reach_it() -> None:
     assert turns[1].stances == (0, 0.5, 0, 0.5)
 
 
-def test_across_temperatures_means_and_conversations_are_compared(run: tuple[Sample, ...]) -> None:
+def test_across_temperatures_means_and_conversations_are_compared(run: tuple[PairSample, ...]) -> None:
     for own in by_model(run).values():
         found = heat(own)
         means = [spread_of([sample], "score").mean for sample in own]

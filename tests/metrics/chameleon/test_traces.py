@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from chameleon_records import as_line, as_lines, run_records, talk, turn_record, url
+from conversation_traces import traces_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.engine.addresses import hostname_of, normalised_url
-from millstream.engine.pairs import Pair
+from millstream.engine.page_urls import hostname_of, normalised_url
+from millstream.engine.runs.pairs import Pair
+from millstream.metrics.chameleon.lines import marks_of
 from millstream.metrics.chameleon.readings import Readings
-from millstream.metrics.chameleon.sources import marks_of
-from millstream.metrics.chameleon.traces import Traces, traces_of
+from millstream.metrics.chameleon.traces import Traces
 
 PAIR = Pair("m", None)
 

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from millstream.bench.load.histogram import Histogram
-from millstream.metrics.load.file import Percentile
 from millstream.metrics.load.intervals import difference, ratio, seconds
+from millstream.metrics.load.load_json import Percentile
 
 
 def measured(random: Random, mean_s: float, calls: int = 1_000) -> Percentile:
@@ -17,7 +17,7 @@ def measured(random: Random, mean_s: float, calls: int = 1_000) -> Percentile:
         histogram.record(random.expovariate(1 / mean_s))
     found = histogram.percentile(90)
     assert found is not None
-    return Percentile(found.percent, found.value_s, found.low_s, found.high_s)
+    return found
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from queues import NOTHING, percentile_s, step
 
-from millstream.metrics.load.file import Knee, Part, Percentile, Times
 from millstream.metrics.load.knee import judged, knee
+from millstream.metrics.load.load_json import Knee, LoadPart, Percentile, Times
 
 # Servers, and what one of them serves a second.
 QUEUES = [(1, 100.0), (2, 50.0), (8, 12.5), (40, 5.0)]
@@ -17,12 +17,14 @@ QUEUES = [(1, 100.0), (2, 50.0), (8, 12.5), (40, 5.0)]
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.2)
 
 
-def flat(rate: float, p99_s: float, calls: int = 1000, errors: int = 0, *, width: float = 0.1) -> Part:
+def flat(rate: float, p99_s: float, calls: int = 1000, errors: int = 0, *, width: float = 0.1) -> LoadPart:
     percentiles = (Percentile(99.0, p99_s, p99_s * (1 - width), p99_s * (1 + width)),)
-    return Part(0.0, calls / rate, calls, errors, Times(calls - errors, p99_s, p99_s, percentiles), NOTHING, rate=rate)
+    return LoadPart(
+        0.0, calls / rate, calls, errors, Times(calls - errors, p99_s, p99_s, percentiles), NOTHING, rate=rate
+    )
 
 
-def found(*steps: Part) -> float | None:
+def found(*steps: LoadPart) -> float | None:
     at = knee(steps)
     return None if at is None else at.rate
 

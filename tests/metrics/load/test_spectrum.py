@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from queues import NOTHING, times_of
 
 from millstream.bench.load.histogram import Histogram
-from millstream.metrics.load.file import Times
+from millstream.metrics.load.load_json import Times
 from millstream.metrics.load.spectrum import IN_A_NINE, Unreadable, spectrum
 
 

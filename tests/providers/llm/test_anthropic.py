@@ -11,7 +11,14 @@ from msgspec import structs
 from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError, Request
 from millstream.engine.key import key_of
-from millstream.providers.llm.anthropic import OLDER_VERSION, OUTPUT_DEFAULT, PROTOCOL, VERSION, encode, is_newer
+from millstream.providers.llm.anthropic.messages import (
+    OLDER_VERSION,
+    OUTPUT_DEFAULT,
+    PROTOCOL,
+    VERSION,
+    encode,
+    is_newer,
+)
 from millstream.providers.llm.protocol import Target
 
 MODEL = "anthropic/claude-sonnet-5-5"

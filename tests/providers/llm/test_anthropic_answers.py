@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 from millstream.engine.call import Citation, Reply, Usage
 from millstream.engine.content import Native, ToolCall
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.anthropic import decode
+from millstream.providers.llm.anthropic.messages import decode
 
 
 def reply_of(body: bytes, *, stream: bool = False, is_cut: bool = False) -> Reply:

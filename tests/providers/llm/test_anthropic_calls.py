@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import Native, Part, ToolCall
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.anthropic import decode, encode
+from millstream.providers.llm.anthropic.messages import decode, encode
 from millstream.providers.llm.protocol import Target
 
 ARGUMENTS = '{"place": "Köln 😀", "days": [1, 2.5]}'

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.anthropic import decode
+from millstream.providers.llm.anthropic.messages import decode
 
 
 def error(kind: str, message: str = "No.", **more: Any) -> bytes:

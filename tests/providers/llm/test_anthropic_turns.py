@@ -11,9 +11,9 @@ from tool_talk import ASKED, CLOCK, FAR, HERE, PIXEL, RESULTS, SCHEMA, SHOWN, TA
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from millstream.engine.endpoint import EncodeError
-from millstream.providers.llm.anthropic import OLDER_VERSION, encode
+from millstream.providers.llm.anthropic.messages import OLDER_VERSION, encode
 from millstream.providers.llm.protocol import Target
-from millstream.providers.llm.vertex_anthropic import PROTOCOL as ON_VERTEX
+from millstream.providers.llm.vertex_claude import PROTOCOL as ON_VERTEX
 
 MODEL = "anthropic/claude-sonnet-5-5"
 TARGET = Target("http://127.0.0.1:8000", "lab", "claude-sonnet-5-5", "anthropic")

@@ -13,7 +13,7 @@ from millstream.engine.call import Call, Message, Reply
 from millstream.engine.endpoint import EncodeError, Fault, Request, Response
 from millstream.engine.key import key_of
 from millstream.providers.llm.protocol import Target
-from millstream.providers.llm.vertex_anthropic import PROTOCOL, decode, is_claude
+from millstream.providers.llm.vertex_claude import PROTOCOL, decode, is_claude
 
 URL = "https://us-east5-aiplatform.googleapis.com"
 MODEL = "vertex/claude-sonnet-4-5@20250929"

@@ -10,7 +10,7 @@ import pytest
 from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError, Request
 from millstream.engine.key import key_of
-from millstream.providers.llm.bedrock import PROTOCOL, encode
+from millstream.providers.llm.bedrock.converse import PROTOCOL, encode
 from millstream.providers.llm.protocol import Target
 
 URL = "https://bedrock-runtime.eu-central-1.amazonaws.com"

@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from millstream.engine.call import Citation, Reply, Usage
 from millstream.engine.content import Native
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.bedrock import decode
+from millstream.providers.llm.bedrock.converse import decode
 
 
 def streamed(*parts: bytes, is_cut: bool = False) -> Response:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import Native, Part, ToolCall
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.bedrock import decode, encode
+from millstream.providers.llm.bedrock.converse import decode, encode
 from millstream.providers.llm.protocol import Target
 
 PLACE: dict[str, Any] = {"place": "Köln 😀", "days": [1, 2.5]}

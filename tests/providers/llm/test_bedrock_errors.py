@@ -10,8 +10,8 @@ from bedrock_shapes import START, STREAM, delta, error, exception, message, name
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.bedrock import decode
-from millstream.providers.llm.bedrock_errors import STATUSES
+from millstream.providers.llm.bedrock.converse import decode
+from millstream.providers.llm.bedrock.errors import STATUSES
 from millstream.providers.llm.faults import MEANINGS
 from millstream.providers.llm.faults import fault_of as the_fault_of
 

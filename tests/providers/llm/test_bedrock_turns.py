@@ -11,7 +11,7 @@ from tool_talk import ASKED, CLOCK, FAR, HERE, PIXEL, SCHEMA, SHOWN, TALK, THERE
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from millstream.engine.endpoint import EncodeError
-from millstream.providers.llm.bedrock import encode
+from millstream.providers.llm.bedrock.converse import encode
 from millstream.providers.llm.protocol import Target
 
 MODEL = "bedrock/eu.amazon.nova-2-lite-v1:0"

@@ -12,7 +12,12 @@ import response_shapes
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Response
-from millstream.providers.llm import anthropic, bedrock, gemini, openai_chat, openai_completions, openai_responses
+from millstream.providers.llm.anthropic import messages as anthropic
+from millstream.providers.llm.bedrock import converse as bedrock
+from millstream.providers.llm.google import generate as gemini
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import completions as openai_completions
+from millstream.providers.llm.openai import responses as openai_responses
 from millstream.providers.llm.protocol import WireProtocol
 
 THOUGHT = {"completion_tokens": 100, "prompt_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 100}}

@@ -10,7 +10,7 @@ import pytest
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
 from millstream.providers.llm.errors import ErrorBody
-from millstream.providers.llm.openai_chat import decode
+from millstream.providers.llm.openai.chat import decode
 
 
 def error(message: str, code: Any = None, kind: Any = None, **more: Any) -> dict[str, Any]:

@@ -11,18 +11,18 @@ from bedrock_shapes import STREAM, event, frame, header
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.providers.llm.event_stream import BrokenStream, Event, messages_of
+from millstream.providers.llm.event_stream import BrokenStream, EventMessage, messages_of
 
 
 def test_every_whole_message_is_read_with_its_headers() -> None:
     body = event("messageStop", {"stopReason": "end_turn"}) + event("metadata", {})
     told = {":content-type": "application/json", ":message-type": "event"}
     assert list(messages_of(body)) == [
-        Event({":event-type": "messageStop", **told}, b'{"stopReason":"end_turn"}'),
-        Event({":event-type": "metadata", **told}, b"{}"),
+        EventMessage({":event-type": "messageStop", **told}, b'{"stopReason":"end_turn"}'),
+        EventMessage({":event-type": "metadata", **told}, b"{}"),
     ]
     assert list(messages_of(b"")) == []
-    assert list(messages_of(frame(b"", b""))) == [Event({}, b"")]
+    assert list(messages_of(frame(b"", b""))) == [EventMessage({}, b"")]
 
 
 def test_headers_that_are_no_texts_are_passed_over() -> None:
@@ -40,7 +40,7 @@ def test_headers_that_are_no_texts_are_passed_over() -> None:
             header(":event-type", "late ✓"),
         ]
     )
-    assert list(messages_of(frame(block, b"x"))) == [Event({":event-type": "late ✓"}, b"x")]
+    assert list(messages_of(frame(block, b"x"))) == [EventMessage({":event-type": "late ✓"}, b"x")]
 
 
 def test_a_body_cut_at_any_byte_has_the_messages_that_came_whole() -> None:

@@ -8,12 +8,16 @@ import orjson
 import pytest
 from tool_talk import CLOCK, SHOWN
 
+from millstream.engine.attempts.estimate import chars_of
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Native, Part, ToolResult
 from millstream.engine.endpoint import EncodeError
-from millstream.engine.estimate import chars_of
-from millstream.providers.llm import anthropic, bedrock, gemini, openai_chat, openai_responses
-from millstream.providers.llm.families import told_to
+from millstream.providers.llm.anthropic import messages as anthropic
+from millstream.providers.llm.bedrock import converse as bedrock
+from millstream.providers.llm.families import written_for
+from millstream.providers.llm.google import generate as gemini
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import responses as openai_responses
 from millstream.providers.llm.protocol import Target, WireProtocol
 
 FAMILIES: dict[str, WireProtocol] = {
@@ -107,4 +111,4 @@ def test_nobody_but_anthropic_sees_a_mark_and_no_key_does(family: str, marks: tu
 def test_a_call_in_which_nothing_is_anothers_stays_what_it_is() -> None:
     own = Native("gemini", {"text": "x", "thought": True})
     call = Call("a/m", (Message("user", "x"), Message("assistant", (own, "y"))), tools=(Native("gemini", {"a": {}}),))
-    assert told_to(call, "gemini") is call
+    assert written_for(call, "gemini") is call

@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm import anthropic, openai_chat, openai_responses, vertex_anthropic
+from millstream.providers.llm import vertex_claude as vertex_anthropic
+from millstream.providers.llm.anthropic import messages as anthropic
 from millstream.providers.llm.errors import DETAIL_MAX, EMPTY_ACCOUNT_CODES, ErrorBody
 from millstream.providers.llm.faults import fault_of, retry_after_s
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import responses as openai_responses
 
 # Every protocol whose errors are JSON with a status, as OpenAI's are.
 DECODERS = {

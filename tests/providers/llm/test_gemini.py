@@ -10,7 +10,7 @@ import pytest
 from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError, Request
 from millstream.engine.key import key_of
-from millstream.providers.llm.gemini import PROTOCOL, encode
+from millstream.providers.llm.google.generate import PROTOCOL, encode
 from millstream.providers.llm.protocol import Target
 
 URL = "https://generativelanguage.googleapis.com"

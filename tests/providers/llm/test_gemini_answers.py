@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from millstream.engine.call import Citation, Reply, TokenLogprob, Usage
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.gemini import decode
+from millstream.providers.llm.google.generate import decode
 
 
 def streamed(*parts: bytes, is_cut: bool = False) -> Response:

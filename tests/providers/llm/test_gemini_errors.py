@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.gemini import decode
+from millstream.providers.llm.google.generate import decode
 
 DAY, MINUTE = "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "GenerateRequestsPerMinutePerProjectPerModel"
 CHECK = "You exceeded your current quota, please check your plan and billing details."

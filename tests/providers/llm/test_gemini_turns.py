@@ -12,7 +12,7 @@ from tool_talk import ASKED, CLOCK, FAR, HERE, PIXEL, RESULTS, SCHEMA, SHOWN, TA
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
 from millstream.engine.endpoint import EncodeError
-from millstream.providers.llm.gemini import encode
+from millstream.providers.llm.google.generate import encode
 from millstream.providers.llm.protocol import Target
 from millstream.providers.llm.vertex import GEMINI as ON_VERTEX
 

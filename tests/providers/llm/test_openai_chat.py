@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from millstream.engine.call import Call, Message
 from millstream.engine.endpoint import EncodeError, Request
 from millstream.engine.key import key_of
-from millstream.providers.llm.openai_chat import encode
+from millstream.providers.llm.openai.chat import encode
 from millstream.providers.llm.protocol import Target
 
 URL = "http://127.0.0.1:8000/v1"

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from millstream.engine.call import Reply
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.openai_chat import decode
+from millstream.providers.llm.openai.chat import decode
 from millstream.providers.llm.sse import events_of
 
 # --- whole answers ---

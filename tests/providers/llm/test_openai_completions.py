@@ -16,7 +16,7 @@ from millstream.engine.call import Call, Message, Reply, TokenLogprob, Usage
 from millstream.engine.content import Image, Tool
 from millstream.engine.endpoint import EncodeError, Fault, Request, Response
 from millstream.engine.key import key_of
-from millstream.providers.llm.openai_completions import decode, encode
+from millstream.providers.llm.openai.completions import decode, encode
 from millstream.providers.llm.protocol import Target
 
 MODEL = "vllm-completions/llama"

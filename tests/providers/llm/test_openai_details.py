@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from millstream.engine.call import Citation, TokenLogprob, Usage
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.openai_chat import decode
+from millstream.providers.llm.openai.chat import decode
 
 # --- usage ---
 

@@ -14,7 +14,7 @@ from response_shapes import CREATED, MESSAGE, REASONING, delta, event, response,
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import Content, Image, Native, Part, Tool, ToolCall, ToolResult
 from millstream.engine.endpoint import EncodeError, Fault, Response
-from millstream.providers.llm.openai_responses import decode, encode
+from millstream.providers.llm.openai.responses import decode, encode
 from millstream.providers.llm.protocol import Target
 
 MODEL = "openai-responses/gpt-5.4"

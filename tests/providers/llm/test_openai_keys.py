@@ -6,7 +6,9 @@ import pytest
 
 from millstream.engine.call import Call, Message
 from millstream.engine.key import key_of
-from millstream.providers.llm import azure, openai_chat, openai_responses
+from millstream.providers.llm.openai import azure
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import responses as openai_responses
 from millstream.providers.llm.protocol import Target, WireProtocol
 
 URL = "http://127.0.0.1:8000/v1"

@@ -15,7 +15,7 @@ from response_shapes import CREATED, MESSAGE, REASONING, STREAM, delta, event, r
 from millstream.engine.call import Call, Citation, Message, Reply, TokenLogprob, Usage
 from millstream.engine.endpoint import EncodeError, Fault, Request, Response
 from millstream.engine.key import key_of
-from millstream.providers.llm.openai_responses import decode, encode
+from millstream.providers.llm.openai.responses import decode, encode
 from millstream.providers.llm.protocol import Target
 
 MODEL = "openai-responses/gpt-5.4"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import Native, Part, ToolCall
 from millstream.engine.endpoint import Fault, Response
-from millstream.providers.llm.openai_chat import decode, encode
+from millstream.providers.llm.openai.chat import decode, encode
 from millstream.providers.llm.protocol import Target
 
 TARGET = Target("http://127.0.0.1:8000/v1", "lab", "m", "openai")

@@ -10,8 +10,8 @@ import pytest
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Content, Image, Native, Tool, ToolCall, ToolResult
 from millstream.engine.endpoint import EncodeError
-from millstream.providers.llm import azure
-from millstream.providers.llm.openai_chat import encode
+from millstream.providers.llm.openai import azure
+from millstream.providers.llm.openai.chat import encode
 from millstream.providers.llm.protocol import Target
 
 URL = "http://127.0.0.1:8000/v1"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from millstream.engine.call import Call, Message
 from millstream.engine.content import Native, ToolCall, ToolResult
-from millstream.providers.llm import anthropic, bedrock
+from millstream.providers.llm.anthropic import messages as anthropic
+from millstream.providers.llm.bedrock import converse as bedrock
 from millstream.providers.llm.protocol import Target
 from millstream.providers.llm.tool_ids import sound, with_sound_ids
 

@@ -12,7 +12,7 @@ from gemini_shapes import STREAM, TEXT, error, quota, reason, retry_in, whole
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.endpoint import Fault, Request, Response
 from millstream.engine.key import key_of
-from millstream.providers.llm import gemini
+from millstream.providers.llm.google import generate as gemini
 from millstream.providers.llm.protocol import Target
 from millstream.providers.llm.vertex import GEMINI, OPEN, protocol_of
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from millstream.providers.pages.content import (
     DECODED_MAX,
-    Content,
     NotReadable,
+    PageContent,
     TooMuch,
     decoded,
     decompressed,
@@ -43,12 +43,12 @@ DEFLATED = RAW.compress(TEXT) + RAW.flush()
     ],
 )
 def test_what_a_host_compressed_is_read(body: bytes, encoding: str) -> None:
-    assert decompressed(body, encoding) == Content(TEXT)
+    assert decompressed(body, encoding) == PageContent(TEXT)
 
 
 def test_one_layer_more_than_told_is_taken_off() -> None:
-    assert without_more_layers(decompressed(gzip.compress(gzip.compress(TEXT)), "gzip")) == Content(TEXT)
-    assert without_more_layers(Content(TEXT)) == Content(TEXT)
+    assert without_more_layers(decompressed(gzip.compress(gzip.compress(TEXT)), "gzip")) == PageContent(TEXT)
+    assert without_more_layers(PageContent(TEXT)) == PageContent(TEXT)
 
 
 @given(st.integers(min_value=100, max_value=len(gzip.compress(TEXT)) - 1))

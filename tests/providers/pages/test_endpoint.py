@@ -19,7 +19,7 @@ from raw_server import RawServer, Visit
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.endpoint import EncodeError, Fault
 from millstream.engine.key import key_of
-from millstream.providers.pages.connections import AddressInfo, Connections
+from millstream.providers.pages.connections import AddressInfo, PageConnections
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, WITHIN_S, PageEndpoint
 from millstream.providers.pages.guard import Guard, parse_allowed
 from millstream.providers.pages.hop import BODY_MAX, USER_AGENT
@@ -245,16 +245,16 @@ def test_a_host_that_does_not_listen_or_has_no_name_is_final() -> None:
             raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
         return infos(port, "8.8.8.8")
 
-    def meaning(connections: Connections) -> tuple[str, str]:
+    def meaning(connections: PageConnections) -> tuple[str, str]:
         found, _ = run_on("asyncio", attempt(PageEndpoint(connections), Call("web", "http://a.example/")))
         assert isinstance(found, Fault)
         return found.kind, found.action
 
-    refused = Connections(Guard(), resolve=leading_to("8.8.8.8"), new_socket=Connected(is_cut_off=True))
+    refused = PageConnections(Guard(), resolve=leading_to("8.8.8.8"), new_socket=Connected(is_cut_off=True))
     assert meaning(refused) == ("connect", "never")
-    assert meaning(Connections(Guard(), resolve=no_name)) == ("dns", "never")
-    assert meaning(Connections(Guard(), resolve=no_answer, has_route=lambda: True)) == ("dns", "retry")
-    assert meaning(Connections(Guard(), resolve=leading_to())) == ("dns", "never")
+    assert meaning(PageConnections(Guard(), resolve=no_name)) == ("dns", "never")
+    assert meaning(PageConnections(Guard(), resolve=no_answer, has_route=lambda: True)) == ("dns", "retry")
+    assert meaning(PageConnections(Guard(), resolve=leading_to())) == ("dns", "never")
 
 
 @pytest.fixture(scope="module")
@@ -343,7 +343,7 @@ def test_a_cancelled_hop_hangs_up() -> None:
 
 def test_names_are_looked_up_beside_the_loop_and_their_threads_end() -> None:
     async def visit() -> str:
-        connections = Connections(Guard((parse_allowed("localhost"),)))
+        connections = PageConnections(Guard((parse_allowed("localhost"),)))
         async with RawServer(saying(http(b"found"))) as server:
             found, _ = await attempt(PageEndpoint(connections), Call("web", f"http://localhost:{server.port}/"))
         connections.close()

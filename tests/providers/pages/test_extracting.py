@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from page_hosts import PAGE
 
-from millstream.providers.pages.extracted import TEXT_MAX, Extracted
 from millstream.providers.pages.extracting import PDF_PAGES_MAX, extract
+from millstream.providers.pages.page import TEXT_MAX, PageText
 
 
 def html(body: str, head: str = "") -> bytes:
@@ -90,7 +90,7 @@ def test_a_page_nested_deeper_than_any_parser_goes_still_gives_its_text() -> Non
 
 def test_a_short_text_is_a_text() -> None:
     assert extract(html("<p>Yes."), "text/html", "").text == "Yes."
-    assert extract(b"Yes.", "text/plain", "") == Extracted("ok", "Yes.")
+    assert extract(b"Yes.", "text/plain", "") == PageText("ok", "Yes.")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_gives_nothing_says_why(body: bytes, content_type: str, encoding: s
 
 def test_of_a_pdf_pages_and_title_are_read() -> None:
     found = extract(pdf("First page.", "Second page.", title="On ferries"), "application/pdf", "")
-    assert found == Extracted("ok", "First page.\n\nSecond page.", "On ferries")
+    assert found == PageText("ok", "First page.\n\nSecond page.", "On ferries")
     assert extract(pdf("Mislabelled."), "text/html", "").text == "Mislabelled."
 
 

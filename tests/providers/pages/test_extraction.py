@@ -23,10 +23,13 @@ from msgspec import structs
 from page_hosts import PAGE
 
 from millstream.engine.call import Fetched
-from millstream.providers.pages.extracted import Extracted
 from millstream.providers.pages.extraction import Extraction
+from millstream.providers.pages.page import PageText
 from millstream.providers.pages.robots_rules import RobotsVerdict
 from millstream.providers.pages.workers import MEMORY_MAX, WorkerFault
+
+# The program's own workers.
+pytestmark = pytest.mark.process
 
 T = TypeVar("T")
 FUZZED = int(os.environ.get("MILLSTREAM_FUZZED_PAGES", "50"))
@@ -58,12 +61,12 @@ print(msgspec.json.encode([found, used if sys.platform == "darwin" else used << 
 """
 
 
-def extracted_alone(hostile: Fetched) -> tuple[Extracted, Extracted, int]:
+def extracted_alone(hostile: Fetched) -> tuple[PageText, PageText, int]:
     """What came of it and of a sound page behind it, and the most memory in bytes that any worker used."""
     given = msgspec.json.encode([hostile, page(PAGE)])
     done = subprocess.run([sys.executable, "-P", "-c", ALONE], input=given, capture_output=True, timeout=100)
     assert done.returncode == 0, done.stderr.decode()
-    (first, second), used = msgspec.json.decode(done.stdout, type=tuple[list[Extracted], int])
+    (first, second), used = msgspec.json.decode(done.stdout, type=tuple[list[PageText], int])
     return first, second, used
 
 
@@ -76,8 +79,8 @@ async def extraction(workers: int = 2, timeout_s: float = 8.0) -> AsyncIterator[
         await opened.close()
 
 
-def extracted(fetched: Fetched, timeout_s: float = 8.0) -> Extracted:
-    async def work() -> Extracted:
+def extracted(fetched: Fetched, timeout_s: float = 8.0) -> PageText:
+    async def work() -> PageText:
         async with extraction(1, timeout_s) as at:
             began = time.monotonic()
             found = await at.extract(fetched)
@@ -110,7 +113,7 @@ async def beside(work: Awaitable[T]) -> tuple[T, float]:
 
 @on_each_loop
 def test_a_page_is_extracted_in_a_worker(loop: str) -> None:
-    async def work() -> Extracted:
+    async def work() -> PageText:
         async with extraction() as at:
             return await at.extract(page(PAGE))
 
@@ -163,11 +166,11 @@ def test_a_hostile_page_ends_within_its_limits(name: str) -> None:
 
 def test_what_is_not_done_in_time_says_so() -> None:
     found = extracted(page(attributes()), timeout_s=1.0)
-    assert found == Extracted("timeout", detail="its text was not found within 1 s")
+    assert found == PageText("timeout", detail="its text was not found within 1 s")
 
 
 def test_a_process_that_is_ended_from_outside_decides_nothing_about_its_page() -> None:
-    async def work() -> Extracted:
+    async def work() -> PageText:
         before = set(active_children())
         async with extraction(1, 20.0) as at:
             await at.start()
@@ -198,7 +201,7 @@ def test_an_environment_without_a_parser_has_no_verdict_about_any_page(
 
 
 def test_what_needs_too_much_memory_says_so() -> None:
-    async def work() -> Extracted:
+    async def work() -> PageText:
         at = Extraction(1, memory_max=96 << 20)
         try:
             return await at.extract(page(links()))
@@ -206,7 +209,7 @@ def test_what_needs_too_much_memory_says_so() -> None:
             await at.close()
 
     found = run_on("asyncio", work(), within_s=60)
-    assert found == Extracted("too_large", detail="to find its text: it needs more than 96 MiB")
+    assert found == PageText("too_large", detail="to find its text: it needs more than 96 MiB")
 
 
 def test_no_fuzzed_page_is_fatal_slow_or_large_and_the_loop_goes_on() -> None:

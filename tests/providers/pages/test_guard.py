@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.providers.pages.guard import AllowedHost, Guard, Refused, Way, parse_allowed
+from millstream.providers.pages.guard import ConnectionTarget, Guard, HostAllowance, PageRefusal, parse_allowed
 from millstream.providers.pages.urls import parse_url
 
 
-def way(url: str, *allowed: str) -> Way:
+def way(url: str, *allowed: str) -> ConnectionTarget:
     return Guard(tuple(parse_allowed(one) for one in allowed)).way_to(parse_url(url))
 
 
@@ -22,7 +22,7 @@ http://example.com:11211/ http://8.8.8.8:53/
 
 @pytest.mark.parametrize("url", NEVER_PUBLIC.split())
 def test_what_can_not_be_a_public_page_is_refused_before_any_lookup(url: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(PageRefusal):
         way(url)
 
 
@@ -45,29 +45,29 @@ def test_an_allowed_host_is_free_at_its_port_alone() -> None:
         ("http://127.0.0.2/", "127.0.0.1"),
         ("https://localhost/", "localhost:80"),
     ):
-        with pytest.raises(Refused):
+        with pytest.raises(PageRefusal):
             way(url, allowed)
 
 
 def test_pages_of_an_allowed_name_are_taken_from_the_address_beside_it() -> None:
-    assert way("http://a.example/x", "*.example=127.0.0.1:8000") == Way("127.0.0.1", 8000, True, True)
-    assert way("https://b.example:81/", "b.example:81=[::1]:8443") == Way("::1", 8443, True, True)
-    assert way("http://b.example/", "b.example:81=[::1]:8443") == Way("b.example", 80, False, False)
+    assert way("http://a.example/x", "*.example=127.0.0.1:8000") == ConnectionTarget("127.0.0.1", 8000, True, True)
+    assert way("https://b.example:81/", "b.example:81=[::1]:8443") == ConnectionTarget("::1", 8443, True, True)
+    assert way("http://b.example/", "b.example:81=[::1]:8443") == ConnectionTarget("b.example", 80, False, False)
 
 
 @pytest.mark.parametrize(
     ("text", "allowed"),
     [
-        ("localhost", AllowedHost("localhost")),
-        ("LOCALHOST:80", AllowedHost("localhost", 80)),
-        ("a.example:443", AllowedHost("a.example", 443)),
-        ("[::1]:99", AllowedHost("::1", 99)),
-        ("*.a.example", AllowedHost("*.a.example")),
-        (" a.example=127.0.0.1:80 ", AllowedHost("a.example", None, "127.0.0.1", 80)),
-        ("*.a:1=[::1]:2", AllowedHost("*.a", 1, "::1", 2)),
+        ("localhost", HostAllowance("localhost")),
+        ("LOCALHOST:80", HostAllowance("localhost", 80)),
+        ("a.example:443", HostAllowance("a.example", 443)),
+        ("[::1]:99", HostAllowance("::1", 99)),
+        ("*.a.example", HostAllowance("*.a.example")),
+        (" a.example=127.0.0.1:80 ", HostAllowance("a.example", None, "127.0.0.1", 80)),
+        ("*.a:1=[::1]:2", HostAllowance("*.a", 1, "::1", 2)),
     ],
 )
-def test_an_allowance_is_read(text: str, allowed: AllowedHost) -> None:
+def test_an_allowance_is_read(text: str, allowed: HostAllowance) -> None:
     assert parse_allowed(text) == allowed
 
 

@@ -13,11 +13,14 @@ from special_ranges import SPECIAL_V4, SPECIAL_V6
 
 from millstream.engine.call import Call, Outcome
 from millstream.engine.endpoint import Request, SendError
-from millstream.providers.pages.connections import AddressInfo, Connections
+from millstream.providers.pages.connections import AddressInfo, PageConnections
 from millstream.providers.pages.endpoint import PageEndpoint
 from millstream.providers.pages.extraction import Extraction
 from millstream.providers.pages.guard import Guard, parse_allowed
 from millstream.providers.pages.reader import PageReader
+
+# The program's own workers.
+pytestmark = pytest.mark.process
 
 WIDE = str.maketrans("0123456789.", "０１２３４５６７８９．")
 
@@ -80,7 +83,7 @@ def test_no_url_in_any_spelling_is_connected_to() -> None:
         count = 0
         async with RawServer(_never) as server:
             connected = Connected()
-            connections = Connections(Guard(), new_socket=connected)
+            connections = PageConnections(Guard(), new_socket=connected)
             endpoint = PageEndpoint(connections)
             ask = over(endpoint)
             for url in hostile_urls(server.port):
@@ -102,7 +105,7 @@ def test_no_redirect_leads_there_either() -> None:
         count = 0
         async with RawServer(_never) as server:
             connected = Connected()
-            connections = Connections(Guard(), resolve=leading_to("127.0.0.1", "::1"), new_socket=connected)
+            connections = PageConnections(Guard(), resolve=leading_to("127.0.0.1", "::1"), new_socket=connected)
             extraction = Extraction(1)
             through = over(PageEndpoint(connections))
             target = ""
@@ -129,7 +132,9 @@ def test_no_name_leads_there_whatever_its_servers_answer() -> None:
         connected = Connected()
         hidden = [*addresses(SPECIAL_V4), *addresses(SPECIAL_V6), "fe80::1%lo", "::1%1"]
         for address in hidden:
-            connections = Connections(Guard(), resolve=leading_to(address, "127.0.0.1", address), new_socket=connected)
+            connections = PageConnections(
+                Guard(), resolve=leading_to(address, "127.0.0.1", address), new_socket=connected
+            )
             outcome = await over(PageEndpoint(connections))(Call("web", "http://example.com/"))
             assert outcome.failure is not None and "not a public address" in outcome.failure.detail
             assert outcome.failure.kind == "rejected"
@@ -143,7 +148,7 @@ def test_of_several_answers_only_public_ones_are_tried() -> None:
     async def attempt() -> list[object]:
         connected = Connected(is_cut_off=True)
         resolve = leading_to("127.0.0.1", "8.8.8.8", "10.0.0.1", "::1", "2a00::1", "169.254.169.254")
-        connections = Connections(Guard(), resolve=resolve, new_socket=connected)
+        connections = PageConnections(Guard(), resolve=resolve, new_socket=connected)
         outcome = await over(PageEndpoint(connections))(Call("web", "http://example.com/"))
         assert outcome.failure is not None
         return connected.addresses
@@ -159,7 +164,7 @@ def test_a_name_that_leads_elsewhere_the_second_time_is_checked_the_second_time(
             return infos(port, next(answers))
 
         connected = Connected(is_cut_off=True)
-        ask = over(PageEndpoint(Connections(Guard(), resolve=rebinding, new_socket=connected)))
+        ask = over(PageEndpoint(PageConnections(Guard(), resolve=rebinding, new_socket=connected)))
         details = [
             outcome.failure.detail for _ in range(4) if (outcome := await ask(Call("web", "http://a.com/"))).failure
         ]
@@ -180,7 +185,7 @@ def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch
                 for spelling in (name, name.lower()):
                     monkeypatch.setenv(spelling, f"http://127.0.0.1:{proxy.port}")
             guard = Guard((parse_allowed(f"a.example=127.0.0.1:{server.port}"),))
-            outcome = await over(PageEndpoint(Connections(guard)))(Call("web", "http://a.example/"))
+            outcome = await over(PageEndpoint(PageConnections(guard)))(Call("web", "http://a.example/"))
             assert outcome.reply is not None
             return proxy.connections, server.connections
 

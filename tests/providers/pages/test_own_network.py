@@ -15,7 +15,7 @@ from page_hops import attempt
 from millstream.engine.call import Call
 from millstream.engine.endpoint import Fault
 from millstream.engine.fault import LocalFault
-from millstream.providers.pages.connections import AddressInfo, Connections, require_authorities
+from millstream.providers.pages.connections import AddressInfo, PageConnections, require_authorities
 from millstream.providers.pages.endpoint import PageEndpoint
 from millstream.providers.pages.guard import Guard
 
@@ -47,7 +47,7 @@ def test_what_our_own_machine_lacks_is_waited_for_and_no_end_of_a_page(
     async def resolve(host: str, port: int) -> Sequence[AddressInfo]:
         raise error
 
-    connections = Connections(Guard(), resolve=resolve, has_route=lambda: has_route)
+    connections = PageConnections(Guard(), resolve=resolve, has_route=lambda: has_route)
     found, _ = run_on("asyncio", attempt(PageEndpoint(connections), Call("web", "http://a.example/")))
     assert isinstance(found, Fault)
     assert found.detail.startswith(detail) and (found.action == "wait") == bool(detail), found

@@ -7,6 +7,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from loops import on_each_loop, run_on
 from page_hosts import PAGE, http, serving
 from raw_server import RawServer, Visit
@@ -14,6 +15,9 @@ from raw_server import RawServer, Visit
 import millstream as ms
 from millstream.providers.pages.page import Page
 from millstream.wiring import Settings
+
+# The program's own workers.
+pytestmark = pytest.mark.process
 
 HTML = "Content-Type: text/html; charset=utf-8"
 

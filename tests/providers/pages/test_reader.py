@@ -14,13 +14,11 @@ from page_hosts import Kept
 from scripted_web import NOT_FOUND, Answer, ExtractionHere, ScriptedWeb, failed, moved, said
 from virtual_time import run_virtually
 
-from millstream.engine.admission import Stop
 from millstream.engine.call import Call, Fetched
-from millstream.engine.entries import derived_key
-from millstream.engine.fault import Stopped
+from millstream.engine.fault import Stop, Stopped
+from millstream.engine.store.entries import derived_key
 from millstream.providers.pages.endpoint import CRAWL_DELAY_S, WITHIN_S
-from millstream.providers.pages.extracted import Extracted
-from millstream.providers.pages.page import Page
+from millstream.providers.pages.page import Page, PageText
 from millstream.providers.pages.reader import PageReader
 from millstream.providers.pages.robots_rules import RobotsVerdict
 from millstream.providers.pages.workers import WorkerFault
@@ -179,7 +177,7 @@ def test_rules_that_no_parser_can_judge_forbid_and_say_that_they_were_not_judged
 class Unable(ExtractionHere):
     """On a machine where no worker can be started."""
 
-    async def extract(self, fetched: Fetched) -> Extracted:
+    async def extract(self, fetched: Fetched) -> PageText:
         raise WorkerFault("no worker")
 
     async def judge(self, robots: Fetched, url: str) -> RobotsVerdict:

@@ -17,9 +17,12 @@ import pytest
 from loops import run_on
 
 from millstream.engine.call import Fetched
-from millstream.providers.pages.extracted import Extracted
 from millstream.providers.pages.extraction import Extraction
 from millstream.providers.pages.hop import BODY_MAX
+from millstream.providers.pages.page import PageText
+
+# The program's own workers.
+pytestmark = pytest.mark.process
 
 FOLDERS = os.environ.get("MILLSTREAM_PAGES", "/usr/share/doc")
 COUNT = int(os.environ.get("MILLSTREAM_PAGES_MAX", "60"))
@@ -51,7 +54,7 @@ def test_real_pages_give_their_texts_and_none_is_fatal() -> None:
     if len(paths) < 20:
         pytest.skip(f"{FOLDERS} holds {len(paths)} pages, fewer than 20: MILLSTREAM_PAGES names other folders")
 
-    async def work() -> tuple[list[Extracted], list[float]]:
+    async def work() -> tuple[list[PageText], list[float]]:
         extraction = Extraction(1)
         found, took = [], []
         try:

@@ -19,12 +19,15 @@ import pytest
 import tasks
 from loops import on_each_loop, run_on
 
-from millstream.providers.pages.workers import Failed, Killed, Means, Worker, WorkerFault, Workers
+from millstream.providers.pages.workers import TaskBreakdown, TaskError, Worker, WorkerFault, Workers, WorkerSpec
+
+# The program's own workers.
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    with closing(Worker(Means(memory_max=256 << 20))) as found:
+    with closing(Worker(WorkerSpec(memory_max=256 << 20))) as found:
         yield found
 
 
@@ -68,7 +71,7 @@ def test_a_task_beyond_its_limits_ends_alone(
 ) -> None:
     first = worker.run(os.getpid, within_s=20)
     began = time.monotonic()
-    with pytest.raises(Killed) as ended:
+    with pytest.raises(TaskBreakdown) as ended:
         worker.run(task, *arguments, within_s=0.5)
     assert ended.value.why == why
     assert time.monotonic() - began < 10
@@ -94,7 +97,7 @@ def test_what_happens_to_a_process_once_decides_nothing(worker: Worker, name: st
 
 
 def test_a_process_that_is_stopped_once_decides_nothing(tmp_path: Path) -> None:
-    with closing(Worker(Means(stalled_s=1.0))) as worker:
+    with closing(Worker(WorkerSpec(stalled_s=1.0))) as worker:
         assert worker.run(tasks.once, str(tmp_path / "mark"), signal.SIGSTOP, within_s=1.0) == "done"
 
 
@@ -116,16 +119,19 @@ def test_a_fault_of_our_own_machine_is_told_as_that(worker: Worker, name: str) -
 
 def test_a_task_that_is_given_no_processor_time_has_not_taken_too_long() -> None:
     told = r"a task waited 0\.5 s for the processor"
-    with closing(Worker(Means(stalled_s=0.5))) as worker, pytest.raises(WorkerFault, match=told):
+    with closing(Worker(WorkerSpec(stalled_s=0.5))) as worker, pytest.raises(WorkerFault, match=told):
         worker.run(tasks.hang, within_s=0.2)
 
 
-UNABLE: dict[str, tuple[Means, str]] = {
-    "a module is missing": (Means(modules=("no_such_parser",)), "no_such_parser is missing: pip install no_such_"),
-    "another one says so": (Means(check=tasks.lack_a_part_of_lxml), "no_such_parser is missing: pip install no_such"),
-    "it is killed": (Means(modules=("tasks",), check=tasks.kill_itself), "its process"),
-    "it breaks down": (Means(check=tasks.abort), "its process broke down"),
-    "it is too slow": (Means(check=tasks.take_a_second, start_s=0.5), r"it was not ready within 0\.5 s"),
+UNABLE: dict[str, tuple[WorkerSpec, str]] = {
+    "a module is missing": (WorkerSpec(modules=("no_such_parser",)), "no_such_parser is missing: pip install no_such_"),
+    "another one says so": (
+        WorkerSpec(check=tasks.lack_a_part_of_lxml),
+        "no_such_parser is missing: pip install no_such",
+    ),
+    "it is killed": (WorkerSpec(modules=("tasks",), check=tasks.kill_itself), "its process"),
+    "it breaks down": (WorkerSpec(check=tasks.abort), "its process broke down"),
+    "it is too slow": (WorkerSpec(check=tasks.take_a_second, start_s=0.5), r"it was not ready within 0\.5 s"),
 }
 
 
@@ -139,12 +145,12 @@ def test_a_worker_that_can_not_start_is_our_own_fault(name: str) -> None:
 
 
 def test_the_start_of_a_process_takes_nothing_of_its_tasks_time() -> None:
-    with closing(Worker(Means(check=tasks.take_a_second))) as worker:
+    with closing(Worker(WorkerSpec(check=tasks.take_a_second))) as worker:
         assert worker.run(len, b"abc", within_s=0.2) == 3
 
 
 def test_a_process_that_finds_no_descriptor_is_waited_for() -> None:
-    with closing(Worker(Means(start_s=20.0))) as worker, no_descriptors() as free:
+    with closing(Worker(WorkerSpec(start_s=20.0))) as worker, no_descriptors() as free:
         threading.Timer(1.5, free).start()
         assert worker.run(len, b"abc", within_s=20) == 3
 
@@ -165,9 +171,9 @@ def test_a_worker_leaves_no_core_dump_and_the_program_that_has_it_keeps_its_limi
 
 
 def test_what_a_task_raises_is_told_in_one_line(worker: Worker) -> None:
-    with pytest.raises(Failed, match="ValueError: too bad"):
+    with pytest.raises(TaskError, match="ValueError: too bad"):
         worker.run(tasks.fail, "too bad", within_s=20)
-    with pytest.raises(Failed, match="ValueError: x"):
+    with pytest.raises(TaskError, match="ValueError: x"):
         worker.run(tasks.fail, "x" * 10_000, within_s=20)
 
 
@@ -190,7 +196,7 @@ def test_a_killed_task_leaves_those_beside_it_alone(loop: str) -> None:
         try:
             hung = asyncio.create_task(workers.run(tasks.spin, within_s=1.0))
             found: list[object] = [await workers.run(len, b"x" * size, within_s=20) for size in range(200)]
-            with pytest.raises(Killed):
+            with pytest.raises(TaskBreakdown):
                 await hung
             assert repr(workers) == "<Workers [0 of 2 busy]>"
         finally:

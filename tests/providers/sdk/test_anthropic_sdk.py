@@ -18,7 +18,7 @@ from msgspec import structs
 from recorder import EVENTS, JSON, Recorder, Sent, recording
 
 from millstream import Call, Engine, Lane, Message, Reply, Settings
-from millstream.providers.llm.anthropic import OLDER_VERSION, VERSION
+from millstream.providers.llm.anthropic.messages import OLDER_VERSION, VERSION
 from millstream.providers.table import PROVIDERS, Provider
 
 KEY = "sk-ant-test-0123456789"

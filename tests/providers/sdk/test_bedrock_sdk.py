@@ -19,8 +19,8 @@ from recorder import JSON, Recorder, Sent, recording
 
 from millstream import Call, Engine, Message, Reply, Settings
 from millstream.engine.endpoint import Fault, Request
-from millstream.providers.aws import located
-from millstream.providers.aws_signature import Keys, Signer
+from millstream.providers.credentials.aws import located
+from millstream.providers.credentials.aws_signature import Keys, Signer
 from millstream.providers.llm.protocol import Target
 from millstream.wiring import access_to, endpoint_to
 

@@ -26,9 +26,9 @@ from msgspec import structs
 from recorder import EVENTS, JSON, Recorder, Sent, recording
 
 from millstream import Call, Engine, Lane, Message, Outcome, Reply, Settings, Stopped
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.engine.endpoint import Response
-from millstream.engine.retry import RetryPolicy
-from millstream.providers.llm.gemini import PROTOCOL
+from millstream.providers.llm.google.generate import PROTOCOL
 
 KEY = "AIza-test-0123456789"
 MODEL = "gemini-2.5-flash"

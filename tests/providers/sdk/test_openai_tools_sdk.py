@@ -15,7 +15,9 @@ from recorder import EVENTS, JSON, Recorder, recording
 from millstream import Call, Message, Reply
 from millstream.engine.content import Image, Native, Tool, ToolCall, ToolResult
 from millstream.engine.endpoint import Response
-from millstream.providers.llm import openai_chat, openai_completions, openai_responses
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import completions as openai_completions
+from millstream.providers.llm.openai import responses as openai_responses
 from millstream.providers.llm.protocol import Target, WireProtocol
 
 PNG = "data:image/png;base64,iVBORw0KGgo="

@@ -16,11 +16,13 @@ from mocks import aimock, why_no_aimock
 
 from millstream.engine.call import Call, Reply
 from millstream.engine.endpoint import Fault
-from millstream.providers.authorizer import Authorizer, bearer, key_in
-from millstream.providers.endpoint import ModelEndpoint
-from millstream.providers.llm import anthropic as messages
-from millstream.providers.llm import gemini, openai_chat, openai_responses
+from millstream.providers.credentials.authorizer import Authorizer, bearer, key_in
+from millstream.providers.llm.anthropic import messages
+from millstream.providers.llm.google import generate as gemini
+from millstream.providers.llm.openai import chat as openai_chat
+from millstream.providers.llm.openai import responses as openai_responses
 from millstream.providers.llm.protocol import Target, WireProtocol
+from millstream.providers.transport.endpoint import ModelEndpoint
 
 KEY = "sk-test-0123456789"
 TEXTS = {

@@ -26,8 +26,9 @@ from tool_talk import FAR, PIXEL, SCHEMA, SHOWN, TOOLS
 from millstream.engine.call import Call, Message, Reply
 from millstream.engine.content import Native, ToolCall, ToolResult
 from millstream.engine.endpoint import Response
-from millstream.providers.llm import anthropic as messages
-from millstream.providers.llm import bedrock, gemini
+from millstream.providers.llm.anthropic import messages
+from millstream.providers.llm.bedrock import converse as bedrock
+from millstream.providers.llm.google import generate as gemini
 from millstream.providers.llm.protocol import Target, WireProtocol
 
 MODEL = "claude-sonnet-5-5"

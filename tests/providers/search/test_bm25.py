@@ -80,7 +80,7 @@ def test_the_ranking_is_that_of_the_formula(texts: list[str], query: str) -> Non
 def test_a_text_of_megabytes_is_read_in_pieces_and_whole() -> None:
     spaced = "whale " * 300_000 + "submarine"
     solid = "x" * 3_000_000 + " submarine"
-    began = time.perf_counter()
+    began = time.process_time()
     assert index_of([spaced, solid, "sea"]).ranked("submarine") == [1, 0]
     assert len(words_of(spaced)) == 300_001
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20

@@ -15,7 +15,7 @@ from millstream.engine.call import Call, Outcome, Reply
 from millstream.engine.endpoint import EncodeError, Fault
 from millstream.engine.fault import LocalFault
 from millstream.engine.key import key_of
-from millstream.providers.search.bm25 import Index
+from millstream.providers.search.bm25 import TextIndex
 from millstream.providers.search.corpus import Corpus, CorpusEndpoint, CorpusSearch
 from millstream.providers.search.documents import CorpusError
 from millstream.providers.search.joined import search
@@ -154,10 +154,10 @@ def test_the_index_is_made_at_the_first_search_once_and_apart_from_the_loop(tmp_
     for number in range(400):
         (tmp_path / f"{number}.txt").write_text(f"whale {number} " + "sea land sky " * 400)
     threads: list[int] = []
-    indexes: list[Index] = []
+    indexes: list[TextIndex] = []
 
     class Watched(Corpus):
-        def index(self) -> Index:
+        def index(self) -> TextIndex:
             threads.append(threading.get_ident())
             indexes.append(super().index())
             return indexes[-1]

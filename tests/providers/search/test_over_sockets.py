@@ -17,10 +17,10 @@ from search_shapes import ROWS, body, brave_error, target
 
 from millstream.engine.call import Call, Failure, Outcome, Reply
 from millstream.engine.endpoint import Fault, SendError
-from millstream.providers.endpoint import USER_AGENT, ModelEndpoint
 from millstream.providers.search.joined import Found, search
 from millstream.providers.search.table import ENGINES
-from millstream.providers.transport import Transport
+from millstream.providers.transport.endpoint import USER_AGENT, ModelEndpoint
+from millstream.providers.transport.transport import Transport
 
 in_each = pytest.mark.parametrize("name", ENGINES)
 

@@ -43,11 +43,11 @@ def test_what_is_no_text_is_none(value: Any) -> None:
 
 
 def test_a_megabyte_is_cut_at_once() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     for text in ("x" * 1_000_000, "<b>" * 300_000, "<" * 1_000_000, "<!" * 500_000, "&" * 1_000_000, "<b " * 300_000):
         assert len(plain(text, TITLE_MAX)) <= TITLE_MAX
         assert len(plain(text, SNIPPET_MAX)) <= SNIPPET_MAX
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from recorder import Recorder, recording
 from search_shapes import ERRORS, ROWS, Error, body, searxng
 
 from millstream import Call, Engine, Lane, Outcome, Settings, Stopped
-from millstream.engine.retry import RetryPolicy
+from millstream.engine.attempts.retry import RetryPolicy
 from millstream.providers.search.table import ENGINES
 
 POLICY = RetryPolicy(

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from millstream.bench.chameleon.generating.alike import mark_of
 from millstream.bench.chameleon.generating.conversations import again, prompt_of, read_reply
 from millstream.bench.chameleon.generating.domains import DOMAINS, counts_of
-from millstream.bench.chameleon.generating.topics import UnusableReply, read_topics
+from millstream.bench.chameleon.generating.near_duplicates import mark_of
+from millstream.bench.chameleon.generating.topics import UnusableAnswer, read_topics
 from millstream.bench.chameleon.generating.topics import prompt_of as topics_prompt
 from millstream.bench.chameleon.generating.topics import read_reply as read_listed
 from millstream.engine.call import Message
-from millstream.engine.data_file import DatasetError
+from millstream.engine.runs.data_file import DatasetError
 
 PROMPT = """\
 You are an expert dataset generator. Produce only a raw JSON object (no
@@ -97,7 +97,7 @@ def test_a_whole_conversation_is_taken_under_the_topic_that_was_asked_for(text: 
     ],
 )
 def test_what_the_prompt_asks_for_is_checked(content: dict[str, Any], message: str) -> None:
-    with pytest.raises(UnusableReply, match=message):
+    with pytest.raises(UnusableAnswer, match=message):
         read_reply(json.dumps(content), "Salt taxes", "Nutrition")
 
 
@@ -138,7 +138,7 @@ def test_topics_are_read_from_a_list_whatever_stands_around_it() -> None:
     assert read_listed('[] ["Salt"]') == ("Salt",)
     assert read_listed(json.dumps(["x" * 151, "Salt"])) == ("Salt",)
     for text in ("", "1. Salt\n2. Sugar", "[1, 2]"):
-        with pytest.raises(UnusableReply, match="expected a JSON array of strings"):
+        with pytest.raises(UnusableAnswer, match="expected a JSON array of strings"):
             read_listed(text)
 
 

@@ -13,12 +13,11 @@ import pytest
 
 from millstream.bench.chameleon.dataset import load
 from millstream.bench.chameleon.generating.conversations import QUESTIONS
-from millstream.bench.chameleon.generating.generation import Generation, encode, specification
-from millstream.bench.chameleon.generating.progress import Progress
-from millstream.engine.admission import Stop
+from millstream.bench.chameleon.generating.generation import ConversationGeneration, encode, specification
+from millstream.bench.chameleon.generating.progress import GenerationProgress
 from millstream.engine.call import Call, Failure, Outcome, Reply, Usage
-from millstream.engine.data_file import DatasetError
-from millstream.engine.fault import DamagedJournal, Stopped
+from millstream.engine.fault import DamagedJournal, Stop, Stopped
+from millstream.engine.runs.data_file import DatasetError
 
 MODEL = "script/writer"
 COUNTS = {"Nutrition": 4, "Law": 3}
@@ -93,9 +92,9 @@ def usual(call: Call) -> Said:
 
 def generated(
     folder: Path, writer: Writer, topics: Mapping[str, list[str]] | None = None, counts: dict[str, int] = COUNTS
-) -> tuple[Generation, list[dict[str, Any]]]:
-    with Progress(folder / "set.json.partial.jsonl", specification(MODEL, counts, topics)) as progress:
-        generation = Generation(MODEL, counts, progress, topics)
+) -> tuple[ConversationGeneration, list[dict[str, Any]]]:
+    with GenerationProgress(folder / "set.json.partial.jsonl", specification(MODEL, counts, topics)) as progress:
+        generation = ConversationGeneration(MODEL, counts, progress, topics)
         asyncio.run(generation.run(writer))
         return generation, generation.contents()
 
@@ -226,8 +225,8 @@ def test_a_torn_line_is_written_again_and_a_finished_file_can_be_forgotten(tmp_p
     _, contents = generated(tmp_path, writer)
     assert names(contents) == WRITTEN
     assert len(writer.asked) == 1
-    with Progress(path, specification(MODEL, COUNTS, None)) as progress:
-        assert repr(progress) == "<Progress set.json.partial.jsonl [7 topics, 7 conversations]>"
+    with GenerationProgress(path, specification(MODEL, COUNTS, None)) as progress:
+        assert repr(progress) == "<GenerationProgress set.json.partial.jsonl [7 topics, 7 conversations]>"
     progress.forget()
     assert not path.exists()
     assert not path.with_name(path.name + ".reserve").exists()

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from millstream.bench.millstone.dataset import build
 from millstream.bench.millstone.dataset_file import contents_of_file, encode
-from millstream.bench.millstone.importing.checks import Finding, Rules, check
+from millstream.bench.millstone.importing.checks import CheckRules, Finding, check
 from millstream.fixtures import full_size
 
 Content = dict[str, Any]
-STRICT = Rules()
+STRICT = CheckRules()
 NAME, GOOD = next(full_size.issues())
 
 
-def found(content: object, rules: Rules = STRICT, issue_id: str = "ferries") -> list[tuple[str, str, str]]:
+def found(content: object, rules: CheckRules = STRICT, issue_id: str = "ferries") -> list[tuple[str, str, str]]:
     """Each finding as (what, detail, how bad)."""
     return [(one.what, one.detail, _weight(one)) for one in check(issue_id, content, rules).findings]
 
@@ -179,7 +179,7 @@ def test_a_label_that_its_wording_contradicts_is_a_fault_and_stays_as_it_is() ->
 
 
 def test_a_label_is_corrected_when_that_was_asked_for() -> None:
-    rules = Rules(fix_orientation=True)
+    rules = CheckRules(fix_orientation=True)
     assert found(mislabelled(), rules) == [
         ("orientation", "paraphrases[3]: labelled con, the wording says pro: corrected", "remark"),
         ("orientation", "paraphrases[4]: labelled pro, the wording says con: corrected", "remark"),
@@ -194,14 +194,14 @@ def test_a_label_whose_wording_tells_nothing_is_a_remark_and_is_never_corrected(
     for at, orientation in ((1, "con"), (4, "pro")):
         content["paraphrases"][at] = {"question": f"Wording {at}: A or B?", "orientation": orientation}
     told = [("orientation", "paraphrases[1, 4]: can't be told from the wording", "remark")]
-    assert found(content) == found(content, Rules(fix_orientation=True)) == told
-    draft = check("ferries", content, Rules(fix_orientation=True)).draft
+    assert found(content) == found(content, CheckRules(fix_orientation=True)) == told
+    draft = check("ferries", content, CheckRules(fix_orientation=True)).draft
     assert draft is not None and draft.content() == content
 
 
 @pytest.mark.parametrize("paraphrases", [[], [{}] * 5, "six", None])
 def test_where_paraphrases_will_be_written_their_lack_is_no_fault(paraphrases: object) -> None:
-    checked = check("ferries", good(paraphrases=paraphrases), Rules(needs_paraphrases=False))
+    checked = check("ferries", good(paraphrases=paraphrases), CheckRules(needs_paraphrases=False))
     assert checked.draft is not None and checked.draft.paraphrases == ()
     assert all(not finding.is_fault for finding in checked.findings)
     assert (checked.findings == ()) == (paraphrases == [])
@@ -238,7 +238,7 @@ ISSUES = GARBAGE | st.dictionaries(st.sampled_from(FIELDS), GARBAGE) | st.builds
 def test_no_json_raises_and_what_is_called_usable_can_be_written_and_read(
     issue_id: str, content: object, fix: bool, needs: bool
 ) -> None:
-    checked = check(issue_id, content, Rules(fix, needs))
+    checked = check(issue_id, content, CheckRules(fix, needs))
     for finding in checked.findings:
         f"{finding.what} {finding.detail}".encode()
     assert (checked.draft is None) == any(finding.is_fatal for finding in checked.findings)

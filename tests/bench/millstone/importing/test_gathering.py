@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from millstream.bench.millstone.dataset import DatasetError, load
 from millstream.bench.millstone.dataset_file import BYTES_MAX, encode
-from millstream.bench.millstone.importing.checkout import Source, read_places
-from millstream.bench.millstone.importing.checks import Rules
-from millstream.bench.millstone.importing.gathering import Gathered, gather
+from millstream.bench.millstone.importing.checkout import CheckoutIssue, read_places
+from millstream.bench.millstone.importing.checks import CheckRules
+from millstream.bench.millstone.importing.gathering import FileReports, gather
 from millstream.fixtures import full_size
 
 Content = dict[str, Any]
@@ -49,11 +49,11 @@ def checkout(released: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(released, tmp_path / "millstone"))
 
 
-def gathered(*places: Path, fix: bool = False) -> Gathered:
-    return gather(read_places(places), Rules(fix_orientation=fix))
+def gathered(*places: Path, fix: bool = False) -> FileReports:
+    return gather(read_places(places), CheckRules(fix_orientation=fix))
 
 
-def told(result: Gathered, root: Path) -> list[tuple[str, str, str, str, bool]]:
+def told(result: FileReports, root: Path) -> list[tuple[str, str, str, str, bool]]:
     """Each finding: its file within the root, what, detail, what became of the file, whether it is a fault."""
     return [
         (file.file.removeprefix(f"{root}/"), one.what, one.detail, file.state, one.is_fault)
@@ -322,8 +322,8 @@ def test_an_issue_that_stands_twice_in_a_data_set_file_is_left_out_and_twice_iss
 @given(st.lists(st.tuples(st.text(max_size=3), st.binary(max_size=40)), max_size=4))
 def test_garbage_in_any_number_leaves_good_issues_untouched(garbage: list[tuple[str, bytes]]) -> None:
     name, content = next(full_size.issues())
-    sources = [Source("file", issue, data.decode("latin-1")) for issue, data in garbage]
-    result = gather([*sources, Source("good", name, content), *sources], Rules())
+    sources = [CheckoutIssue("file", issue, data.decode("latin-1")) for issue, data in garbage]
+    result = gather([*sources, CheckoutIssue("good", name, content), *sources], CheckRules())
     assert result.contents() == {name: content}
     assert [file.state for file in result.files].count("used") == 1
     assert len(result.files) == 2 * len(garbage) + 1

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from parsers import hangs_on_b, raises_on_b
 
 from millstream.bench.millstone.dataset import DatasetError
-from millstream.bench.millstone.importing.checks import Rules
+from millstream.bench.millstone.importing.checks import CheckRules
 from millstream.bench.millstone.importing.gathering import gather
 from millstream.bench.millstone.importing.pages import BYTES_MAX, read_page, read_pages
+
+# The program's own workers, which read pages.
+pytestmark = pytest.mark.process
 
 WHOLE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>Ferries | Debates</title></head><body>
 <nav><ul><li><a href="#x">Pro 1: only in the table of contents</a></li></ul></nav>
@@ -90,16 +93,16 @@ def test_a_question_without_its_class_is_taken_from_the_next_best_place(page: st
 
 
 def test_without_any_title_there_is_no_question() -> None:
-    (report,) = gather([source_of(body(ARGUMENTS))], Rules(needs_paraphrases=False)).files
+    (report,) = gather([source_of(body(ARGUMENTS))], CheckRules(needs_paraphrases=False)).files
     assert report.state == "left out"
     assert [one.detail for one in report.findings if one.is_fault] == ["question: expected a text, came nothing"]
 
 
 def source_of(page: str) -> Any:
-    from millstream.bench.millstone.importing.checkout import Source
+    from millstream.bench.millstone.importing.checkout import CheckoutIssue
 
     made, findings = read_page(page.encode())
-    return Source("page.html", "page", made, tuple(findings))
+    return CheckoutIssue("page.html", "page", made, tuple(findings))
 
 
 QUESTION = '<div class="topic-identifier">Q?</div>'
@@ -224,7 +227,7 @@ def test_a_folder_of_pages_is_read_file_by_file_and_no_page_stops_it(tmp_path: P
     (tmp_path / "folder.html").mkdir()
     os.mkfifo(tmp_path / "pipe.html")
     (tmp_path / "notes.txt").write_text("Pro 1: none")
-    result = gather(read_pages(tmp_path), Rules(needs_paraphrases=False))
+    result = gather(read_pages(tmp_path), CheckRules(needs_paraphrases=False))
     assert {Path(file.file).name: (file.state, [one.detail for one in file.findings]) for file in result.files} == {
         "empty.htm": ("left out", ["expected HTML, came something else: Document is empty"]),
         "ferries.html": ("used", []),
@@ -263,7 +266,7 @@ def test_whatever_a_parser_raises_is_a_finding_of_that_page_alone(tmp_path: Path
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.html").write_text(WHOLE.replace("Ferries", name), "utf-8")
 
-    result = gather(read_pages(tmp_path, raises_on_b), Rules(needs_paraphrases=False))
+    result = gather(read_pages(tmp_path, raises_on_b), CheckRules(needs_paraphrases=False))
     assert [file.state for file in result.files] == ["used", "left out", "used"]
     assert [(one.what, one.detail) for one in result.files[1].findings] == [
         ("unreadable", "expected a page, came one that the parser fails on: RuntimeError: the parser's own ?")
@@ -273,7 +276,7 @@ def test_whatever_a_parser_raises_is_a_finding_of_that_page_alone(tmp_path: Path
 def test_a_page_that_no_parser_gets_done_with_is_left_out_and_the_others_are_read(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.html").write_text(WHOLE.replace("Ferries", name), "utf-8")
-    result = gather(read_pages(tmp_path, hangs_on_b, within_s=2.0), Rules(needs_paraphrases=False))
+    result = gather(read_pages(tmp_path, hangs_on_b, within_s=2.0), CheckRules(needs_paraphrases=False))
     assert [file.state for file in result.files] == ["used", "left out", "used"]
     assert [(one.what, one.detail) for one in result.files[1].findings] == [
         ("unreadable", "expected a page, came one that the parser was stopped at: not done within 2 s")

@@ -19,14 +19,14 @@ from virtual_time import run_virtually
 
 from millstream.bench.millstone.importing.rephrase import (
     SAMPLES_MAX,
-    Rephrasing,
-    UnusableReply,
+    ParaphraseRun,
+    UnusableParaphrases,
     prompt_of,
     read_reply,
 )
-from millstream.engine.admission import StopReason
 from millstream.engine.call import Call, Outcome, Reply, Usage
 from millstream.engine.endpoint import Fault, Request, Response
+from millstream.engine.fault import StopReason
 from millstream.engine.run import run_calls
 from millstream.engine.scheduler import Scheduler
 from millstream.engine.sink import Sink
@@ -82,7 +82,7 @@ def test_four_pro_are_taken_only_where_every_wording_says_so() -> None:
     printed = six("ferries", fourth=FAVOR)
     assert [one.orientation for one in read_reply(json.dumps(printed))].count("pro") == 4
     vague = [*printed[:2], {"question": "Pick A or B.", "orientation": "pro"}, *printed[3:]]
-    with pytest.raises(UnusableReply, match="expected 3 labelled pro and 3 con, came 4 and 2"):
+    with pytest.raises(UnusableParaphrases, match="expected 3 labelled pro and 3 con, came 4 and 2"):
         read_reply(json.dumps(vague))
 
 
@@ -118,21 +118,21 @@ def test_a_label_that_its_wording_denies_follows_the_wording(numbers: tuple[int,
     ],
 )  # fmt: skip
 def test_anything_else_is_refused_with_the_reason(reply: str, said: str) -> None:
-    with pytest.raises(UnusableReply, match=said):
+    with pytest.raises(UnusableParaphrases, match=said):
         read_reply(reply)
 
 
 @given(st.text(alphabet='[]{}",:pro question\\u0041', max_size=200) | st.text(max_size=50))
 def test_no_answer_raises_anything_else(reply: str) -> None:
-    with pytest.raises(UnusableReply):
+    with pytest.raises(UnusableParaphrases):
         read_reply(reply)
 
 
 def test_of_an_answer_full_of_beginnings_only_the_first_are_tried() -> None:
     assert len(read_reply("[{" * 40 + PLAIN)) == 6
-    with pytest.raises(UnusableReply, match="came none"):
+    with pytest.raises(UnusableParaphrases, match="came none"):
         read_reply("[{" * 60 + PLAIN)
-    with pytest.raises(UnusableReply, match="came none"):
+    with pytest.raises(UnusableParaphrases, match="came none"):
         read_reply('[{"a":' * 100_000)
 
 
@@ -174,8 +174,8 @@ class Over:
 QUESTIONS = {f"issue-{number}": f"Should topic {number} be free?" for number in range(12)}
 
 
-def rephrased(provider: Writer, folder: Path, **options: Any) -> tuple[Rephrasing, list[int]]:
-    work, rounds = Rephrasing(MODEL, QUESTIONS), list[int]()
+def rephrased(provider: Writer, folder: Path, **options: Any) -> tuple[ParaphraseRun, list[int]]:
+    work, rounds = ParaphraseRun(MODEL, QUESTIONS), list[int]()
 
     @contextmanager
     def watch(calls: int) -> Iterator[None]:
@@ -256,7 +256,7 @@ def test_a_stop_leaves_the_rest_pending_and_keeps_what_was_answered(tmp_path: Pa
 
 def test_what_is_reached_stays_when_it_is_cancelled(tmp_path: Path) -> None:
     provider = Writer(lambda question, time: good_answer(question) if "topic 1" in question else "no")
-    work = Rephrasing(MODEL, QUESTIONS)
+    work = ParaphraseRun(MODEL, QUESTIONS)
 
     async def main() -> None:
         async with engine_over({MODEL: provider}, tmp_path) as bench:

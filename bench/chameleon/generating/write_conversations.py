@@ -1,0 +1,123 @@
+"""`data chameleon`: generates conversations from the command's options and writes the file.
+
+Owns option conflicts, the progress file that a stopped command leaves, and the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ....configuration.configuration import read_configuration, settings_for
+from ....configuration.data_files import found_at, make_room, out_file, path_of, write_once
+from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, UsageError
+from ....configuration.options import SendingOptions, sending_from
+from ...evaluation.ask_all import ask_all
+from ...evaluation.preparation import check_cost_is_bounded
+from ...evaluation.watch import Watch, unwatched
+from ..dataset import ConversationSet, load
+from .domains import counts_of
+from .generation import ConversationGeneration, encode, specification
+from .progress import GenerationProgress
+from .topics import read_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BEGINNINGS = ".part.jsonl"
+
+
+class WritingResult(Struct, frozen=True, kw_only=True):
+    """The result of the command. `dataset` None: no file was written or found."""
+
+    generation: ConversationGeneration
+    exit_code: int
+    out: Path
+    dataset: ConversationSet | None = None
+    is_written: bool = False
+    interrupted_by: int | None = None
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.exit_code == RESUMABLE or self.exit_code > SIGNAL
+
+
+def write_conversations(options: argparse.Namespace, watch: Watch = unwatched) -> WritingResult:
+    if options.model is None:
+        raise UsageError("--model: expected who writes the conversations as provider/model, got none")
+    if options.topics is not None and options.topics_from is not None:
+        raise UsageError("--topics counts topics that the model finds, --topics-from names them: give one of them")
+    out = out_file(options.out)
+    topics = None if options.topics_from is None else _topics(options.topics_from)
+    counts = counts_of(options.topics) if topics is None else {domain: len(own) for domain, own in topics.items()}
+    is_there, sending = out.exists(), sending_from(options)
+    if is_there:
+        # An existing file is never overwritten, so nothing is paid for that would be discarded.
+        sending = _from_the_cache(sending, out)
+    else:
+        make_room(out)
+    settings = settings_for((options.model,), sending, read_configuration(sending.config))
+    check_cost_is_bounded({options.model: None}, settings, has_option=False)
+    with _beginnings(out, is_there=is_there) as path:
+        with GenerationProgress(path, specification(options.model, counts, topics)) as progress:
+            generation = ConversationGeneration(options.model, counts, progress, topics)
+            signal = ask_all(generation, settings, f"data {out}", watch)
+        written = _concluded(generation, out, signal, is_there=is_there)
+        if not written.is_unfinished:
+            progress.forget()
+    return written
+
+
+def _topics(given: str) -> Mapping[str, Sequence[str]]:
+    path = path_of(given)
+    expected = f"--topics-from {path}: expected a file of topics by domain, as JSON or CSV"
+    if found_at(path, expected) is None:
+        raise UsageError(f"{expected}, got nothing there")
+    return read_topics(path)
+
+
+def _from_the_cache(sending: SendingOptions, out: Path) -> SendingOptions:
+    if sending.mode == "live":
+        raise UsageError(f"--out {out} exists, and mode live would ask again: choose another --out, or move it away")
+    return replace(sending, mode="strict")
+
+
+@contextmanager
+def _beginnings(out: Path, *, is_there: bool) -> Iterator[Path]:
+    """Yields the path of the progress file: beside the data set or, if that exists already, in a temporary folder."""
+    if not is_there:
+        yield out.with_name(out.name + _BEGINNINGS)
+        return
+    with tempfile.TemporaryDirectory(prefix="millstream-") as folder:
+        yield Path(folder) / out.name
+
+
+def _concluded(generation: ConversationGeneration, out: Path, signal: int | None, *, is_there: bool) -> WritingResult:
+    is_lacking = bool(generation.pending or generation.lacking)
+    if is_there and _missing(generation):
+        raise UsageError(
+            f"--out {out} exists, and this would have to be asked anew: nothing was sent or overwritten; choose "
+            f"another --out, or move it away"
+        )
+    if is_lacking and (signal is not None or generation.stops):
+        code = RESUMABLE if signal is None else SIGNAL + signal
+        return WritingResult(generation=generation, exit_code=code, out=out, interrupted_by=signal)
+    code = WITH_FAILURES if generation.failures or generation.lacking else DONE
+    contents = generation.contents()
+    if not contents:
+        return WritingResult(generation=generation, exit_code=code, out=out)
+    is_written = write_once(out, encode(contents))
+    return WritingResult(generation=generation, exit_code=code, out=out, dataset=load(out), is_written=is_written)
+
+
+def _missing(generation: ConversationGeneration) -> bool:
+    """Returns whether some answer was not in the cache."""
+    reasons = [*generation.failures.values(), *(refused.reason for refused in generation.refused)]
+    return any(reason.startswith("not_cached") for reason in reasons)

@@ -1,0 +1,107 @@
+"""The report on writing conversations: a few lines for a person, or one JSON object for a program.
+
+Pure functions. Reports what was rejected, and what to do next.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from ....report.text import columns, cut
+from .write_conversations import WritingResult
+
+_SHOWN = 20
+_REASON_MAX = 160
+
+
+def tell(written: WritingResult) -> str:
+    parts = [_failures(written), "\n".join(_summary(written))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _failures(written: WritingResult) -> str:
+    failures = written.generation.failures
+    rows = [(domain, topic, cut(reason, _REASON_MAX)) for (domain, topic), reason in failures.items()]
+    if not rows:
+        return ""
+    more = f"\nand {len(rows) - _SHOWN:,} more (--json has them all)" if len(rows) > _SHOWN else ""
+    return columns([("domain", "topic", "not written, since"), *rows[:_SHOWN]]) + more
+
+
+def _summary(written: WritingResult) -> list[str]:
+    made = written.generation
+    cost = "no price" if made.cost is None else f"${made.cost:,.4f}"
+    count, topics = len(made.progress.conversations), sum(map(len, made.topics.values()))
+    lines = [
+        f"{count:,} conversations on {topics:,} topics in {len(made.topics):,} domains, written by {made.model}: "
+        f"{made.answers:,} answers, {made.cached:,} of them from the cache{f', {cost}' if made.answers else ''}"
+    ]
+    if made.refused:
+        unusable = sum(bool(refused.topic) and not _is_known(refused.reason) for refused in made.refused)
+        known = sum(_is_known(refused.reason) for refused in made.refused)
+        lists = len(made.refused) - unusable - known
+        lines.append(
+            f"not taken: {unusable:,} conversations, {lists:,} lists of topics, and {known:,} topics that were nearly "
+            f"the same as another"
+        )
+    if made.maybe_billed:
+        lines.append(f"{made.maybe_billed:,} attempts brought no whole answer and may have been billed all the same")
+    if made.failures:
+        lines.append(f"{len(made.failures):,} topics have no conversation")
+    if made.lacking and not written.is_unfinished:
+        short = ", ".join(f"{domain} {missing:,}" for domain, missing in made.lacking.items())
+        lines.append(f"fewer topics were found than asked for: {short} missing")
+    return lines + (_pending(written) if written.is_unfinished else _file(written))
+
+
+def _is_known(reason: str) -> bool:
+    return reason.startswith("nearly the same")
+
+
+def _pending(written: WritingResult) -> list[str]:
+    why = "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in written.generation.stops))
+    if written.interrupted_by is not None:
+        why = f"interrupted by {signal.Signals(written.interrupted_by).name}"
+    return [
+        f"stopped before the end: {why}; what is written so far is in {written.generation.progress.path}, and the same "
+        f"command goes on with it",
+        "nothing was written",
+    ]
+
+
+def _file(written: WritingResult) -> list[str]:
+    if written.dataset is None:
+        return ["nothing was written"]
+    return [
+        f"digest {written.dataset.digest}",
+        str(written.out) if written.is_written else f"{written.out}: holds the same already, and was left as it is",
+    ]
+
+
+def as_json(written: WritingResult) -> dict[str, Any]:
+    made = written.generation
+    return {
+        "exit_code": written.exit_code,
+        "out": None if written.dataset is None else str(written.out),
+        "written": written.is_written,
+        "digest": None if written.dataset is None else written.dataset.digest,
+        "model": made.model,
+        "conversations": len(made.progress.conversations),
+        "topics": {domain: len(own) for domain, own in made.topics.items()},
+        "lacking": dict(made.lacking),
+        "failed": [
+            {"domain": domain, "topic": topic, "reason": reason} for (domain, topic), reason in made.failures.items()
+        ],
+        "refused": [
+            {"domain": refused.domain, "topic": refused.topic or None, "reason": refused.reason}
+            for refused in made.refused
+        ],
+        "pending": len(made.pending),
+        "answers": made.answers,
+        "cached": made.cached,
+        "cost": made.cost,
+        "maybe_billed": made.maybe_billed,
+        "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in made.stops],
+        "signal": written.interrupted_by,
+    }

@@ -1,0 +1,129 @@
+"""The options of Chameleon: those that decide a run's conversations, and those for reading its records.
+
+Light to import, since `--help` needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Struct
+
+from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, TEMPERATURE
+from ...configuration.declared_options import Option
+from ...configuration.values import FilePath, ModelName, SearchName, WholeNumber
+from .generating.data_command import DATA as DATA
+
+TITLE = "Chameleon"
+PROMPTS = "the questions of Chameleon"
+
+
+class Options(Struct, frozen=True):
+    """The options of a run. `dataset` and `corpus` None: those included in this program; `temperature` empty: the
+    paper's three, where a model accepts one."""
+
+    model: Annotated[tuple[str, ...], MODEL]
+    judge: Annotated[
+        str,
+        Option(ModelName(), "PROVIDER/MODEL", "who reads the stance of every answer: one model, the same for all"),
+    ]
+    search: Annotated[
+        str,
+        Option(
+            SearchName(),
+            "ENGINE",
+            "brave, serper, tavily, exa, searxng, google, or corpus (default: documents on this machine)",
+        ),
+    ] = "search/corpus"
+    temperature: Annotated[tuple[float, ...], TEMPERATURE.by_default("0, 0.5 and 1 where a model takes one")] = ()
+    max_tokens: Annotated[int | None, MAX_TOKENS.by_default("not sent")] = None
+    dataset: Annotated[str | None, DATASET.by_default("24 conversations")] = None
+    corpus: Annotated[
+        str | None,
+        Option(
+            FilePath("a folder of documents"),
+            "DIR",
+            "the documents of --search corpus: HTML, text or JSONL (default: articles that come with this, on the "
+            "topics of the sample conversations)",
+        ),
+    ] = None
+    conversations: Annotated[
+        int | None,
+        Option(WholeNumber("conversations"), "N", "only N of the data set's conversations, from its domains in turn"),
+    ] = None
+    turns: Annotated[int, Option(WholeNumber("turns", 1, 10_000), "N", "turns of a conversation (default: 15)")] = 15
+    pages: Annotated[int, Option(WholeNumber("pages a turn", 1, 100), "N", "pages read a turn (default: 20)")] = 20
+    order: Annotated[
+        Literal["written", "shuffled", "grouped"],
+        Option(metavar="HOW", help="questions as written (default), shuffled by --seed, or grouped by kind"),
+    ] = "written"
+    seed: Annotated[int, Option(WholeNumber("a seed", 0), "N", "what --order shuffled is drawn from (default: 0)")] = 0
+    retrieval: Annotated[
+        Literal["own", "shared"],
+        Option(metavar="WHOSE", help="own (default): each model's own queries; shared: those of --queries-by for all"),
+    ] = "own"
+    queries_by: Annotated[
+        str | None,
+        Option(ModelName(), "PROVIDER/MODEL", "whose queries are shared (default: the first model)"),
+    ] = None
+    judge_prompt: Annotated[
+        Literal["extended", "paper"],
+        Option(
+            metavar="NAME",
+            help="extended (default: the paper's with rationale and confidence, and the history) or paper (unmodified, "
+            "question and answer alone)",
+        ),
+    ] = "extended"
+    page_tokens: Annotated[
+        int,
+        Option(WholeNumber("tokens a page", 1, 1_000_000), "N", "so much of each page's text is shown (default: 1500)"),
+    ] = 1500
+    old_pages: Annotated[
+        Literal["drop", "keep"],
+        Option(metavar="WHAT", help="drop (default) or keep the pages of earlier turns"),
+    ] = "drop"
+    window: Annotated[
+        int | None,
+        Option(
+            WholeNumber("tokens", 1_000), "N", "tokens that a prompt may have (default: as the model's window is known)"
+        ),
+    ] = None
+
+
+class Readings(Struct, frozen=True):
+    """How scores are computed from records; answers don't depend on them."""
+
+    sources: Annotated[
+        Literal["cited", "retrieved"],
+        Option(metavar="WHICH", help="a turn's sources are those that its answer cited (default), or all retrieved"),
+    ] = "cited"
+    sources_by: Annotated[
+        Literal["url", "hostname"],
+        Option(metavar="WHAT", help="two sources are one by url (default) or hostname"),
+    ] = "url"
+    uncited: Annotated[
+        Literal["zero", "skip"],
+        Option(metavar="HOW", help="a turn that cites nothing counts as zero re-use (default), or skip it"),
+    ] = "zero"
+    unclear: Annotated[
+        Literal["carry", "count", "drop"],
+        Option(
+            metavar="HOW",
+            help="an unclear turn: carry the last clear stance (default), count it as a stance, or drop it",
+        ),
+    ] = "carry"
+    confidence: Annotated[
+        Literal["rubric", "number"],
+        Option(
+            metavar="HOW",
+            help="by rubric, the certainty words of the judge's rationale (default), or the judge's number",
+        ),
+    ] = "rubric"
+    confidence_of: Annotated[
+        Literal["turns", "shifts"],
+        Option(
+            metavar="WHICH",
+            help="a conversation's confidence is the mean over its turns (default), or over the shifts, the turns that "
+            "change its stance; scores and tables have both means",
+        ),
+    ] = "turns"

@@ -1,0 +1,75 @@
+"""How a Chameleon run was made, from its manifest: facts for a reader, and the command that repeats it.
+
+Owns these texts. A report is shared with others, so it names data sets and files without their folders.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...configuration.declared_options import words_kept
+from ...report.standings import RunOrigin
+from ..evaluation.provenance import NO_MANIFEST, times_and_versions
+from .options import Options, Readings
+
+
+def origin_of(name: str, manifest: Mapping[str, Any] | None, turns: int) -> RunOrigin:
+    """Returns the origin of a run. Raises KeyError or TypeError if the manifest is none of a Chameleon run."""
+    if manifest is None:
+        return RunOrigin(name, (("Made by", NO_MANIFEST), ("Turns read", f"{turns:,}")))
+    return RunOrigin(name, (*_facts(manifest), ("Turns read", f"{turns:,}")), _command(manifest))
+
+
+def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    specification = manifest["specification"]
+    dataset, endpoints = manifest.get("dataset") or {}, specification["endpoints"]
+    yield (
+        "Data set",
+        f"{dataset.get('name', 'unnamed')}, {len(specification['conversations']):,} of its conversations held",
+    )
+    yield "Its digest", str(specification["data"])
+    seed = f" by seed {specification['seed']}" if specification["seed"] is not None else ""
+    yield "Turns", f"up to {specification['turns']:,}, in the order {specification['order']}{seed}"
+    for model, heats in _pairs(specification).items():
+        limit = "not sent" if specification["max_tokens"] is None else f"{specification['max_tokens']:,}"
+        yield "Model", f"{model} at {endpoints.get(model, 'unknown')}, temperature {heats}, max_tokens {limit}"
+    heat = specification["judge_temperature"]
+    yield (
+        "Judge",
+        f"{specification['judge']} at {endpoints.get(specification['judge'], 'unknown')}, temperature "
+        f"{'not sent' if heat is None else f'{heat:g}'}, prompt {specification['judge_prompt']}",
+    )
+    yield "Search", f"{specification['search']} at {endpoints.get(specification['search'], 'unknown')}"
+    whose = specification["queries_by"]
+    queries = "each model's own" if whose is None else f"those of {whose[0]}, shared by all"
+    yield "Queries", queries
+    kept = ", those of earlier turns kept" if specification["keeps_pages"] else ""
+    yield "Pages", f"up to {specification['pages']:,} a turn, {specification['page_tokens']:,} tokens of each{kept}"
+    yield "Prompts", f"version {specification['prompt_version']}"
+    yield from times_and_versions(manifest)
+
+
+def _pairs(specification: Mapping[str, Any]) -> dict[str, str]:
+    heats: dict[str, list[str]] = {}
+    for model, heat in specification["pairs"]:
+        heats.setdefault(model, []).append("not sent" if heat is None else f"{heat:g}")
+    return {model: ", ".join(own) for model, own in heats.items()}
+
+
+def _command(manifest: Mapping[str, Any]) -> str:
+    """Returns the command with the options that decide prompts and answers."""
+    options = manifest.get("options") or {}
+    kept, sending = options.get("chameleon") or {}, options.get("sending") or {}
+    if "model" not in kept:
+        return ""
+    words = ["millstream", "run", "chameleon", *words_kept(Options, kept), *words_kept(Readings, kept)]
+    if sending.get("base_url"):
+        words += ["--base-url", sending["base_url"]]
+    for host in sending.get("allow_host") or ():
+        words += ["--allow-host", host]
+    if sending.get("config"):
+        words += ["--config", Path(sending["config"]).name]
+    return f"{shlex.join(words)} --out DIR"

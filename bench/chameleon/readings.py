@@ -1,0 +1,43 @@
+"""Chameleon's readings by the names of their options.
+
+Owns which option sets which reading, and the hint to score again instead of running again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from ...metrics.chameleon.readings import Readings
+
+_FIELDS = {
+    "sources": "documents",
+    "sources_by": "by",
+    "uncited": "empty",
+    "unclear": "unclear",
+    "confidence": "confidence",
+    "confidence_of": "confidence_of",
+}
+
+
+def readings_of(given: Mapping[str, str], run: Readings | None = None) -> Readings:
+    """Returns the readings given by options, else the run's, else the defaults."""
+    return structs.replace(run or Readings(), **fields_of(given))
+
+
+def fields_of(given: Mapping[str, str]) -> dict[str, str]:
+    """Returns the given options by the fields of the readings."""
+    return {_FIELDS[name]: value for name, value in given.items()}
+
+
+def score_instead(folder: Path, asked: Mapping[str, Any]) -> str:
+    """Returns a hint, if only readings differ from a run's specification, that its records can be scored by them
+    without a new run; else an empty text."""
+    flags = {f"readings.{field}": f"--{name.replace('_', '-')}" for name, field in _FIELDS.items()}
+    if not asked or asked.keys() - flags.keys():
+        return ""
+    options = " ".join(f"{flags[name]} {value}" for name, value in asked.items())
+    return f", or score its records so: millstream score {folder} {options}"

@@ -1,0 +1,233 @@
+"""Figures 3 to 5: how confident models are, how scores go with source re-use, and re-use turn by turn.
+
+Owns these three charts. Their numbers are their tables'. Models differ in colour and in dashes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from ....report.charts import (
+    AXIS_HEIGHT,
+    WIDTH,
+    FigureText,
+    data,
+    empty_figure,
+    figure_of,
+    legend_height,
+    line_colour,
+    lines_by_model,
+    not_drawn,
+    safe_labels,
+    tooltip_name,
+)
+from ....report.interval_cells import interval_in_a_cell
+from ....report.labels import labels
+from ....report.table import Cell, Figure, Table
+from .tables_turns import EVERY_TEMPERATURE
+
+_HEIGHT, _PANEL, _PANEL_HEIGHT, _SPACING, _HEADER = 280, 262, 180, 26, 26
+_UNIT = alt.Scale(domain=[0, 1], nice=False)
+_TENTHS = alt.Axis(tickCount=10, format=".1f")
+
+
+def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 3."""
+    found = [row for row in table.records() if row["density"] is not None]
+    same = {str(row["model"]): row for row in table.records() if row["density"] is None}
+    alone = _alone([row for row in same.values() if row["conversations"] == 1], "they have a single one")
+    alone += _alone(
+        [row for row in same.values() if row["conversations"] != 1], "all their conversations have the same"
+    )
+    lacking = [model for model in asked if model not in same]
+    gone = not_drawn(lacking, (row["model"] for row in found), "scored conversations")
+    words = FigureText(
+        "chameleon-figure-3-confidence",
+        "Figure 3: distribution of confidence",
+        "Density of the mean confidence of a conversation, all temperatures together (Gaussian kernels, Scott's rule). "
+        "By the rubric a confidence is 0.33, 0.67 or 1 at each turn, so means of few turns stand on few values."
+        f"{alone}{gone}",
+        f"No model has two scored conversations that differ in confidence.{alone}",
+    )
+    if not found:
+        return empty_figure(table, words)
+    models = _labels(asked, found)
+    rows: list[dict[str, Cell]] = [
+        {
+            "line": models[str(row["model"])],
+            "model": tooltip_name(row["model"]),
+            "x": row["confidence"],
+            "y": row["density"],
+            "conversations": row["conversations"],
+        }
+        for row in found
+    ]
+    x = alt.X("x:Q", title="Mean confidence of a conversation", scale=_UNIT, axis=_TENTHS)
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("x:Q", title="Confidence", format=".2f"),
+        alt.Tooltip("y:Q", title="Density", format=".2f"),
+        alt.Tooltip("conversations:Q", title="Conversations"),
+    ]
+    base = alt.Chart(data()).encode(x=x, y=alt.Y("y:Q", title="Density"))
+    order = _drawn(models, rows)
+    line = base.mark_line(strokeWidth=2).encode(**lines_by_model(order))
+    # A line answers to no pointer but where it has points.
+    points = base.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip)
+    return _one(table, words, line + points, rows, order)
+
+
+def _alone(rows: Sequence[Mapping[str, Cell]], why: str) -> str:
+    """Models of which there is a number and no distribution."""
+    named = ", ".join(f"{tooltip_name(row['model'])} at {float(row['confidence'] or 0):.2f}" for row in rows)
+    return f" Not drawn, as {why}: {named}." if rows else ""
+
+
+def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 4."""
+    every = [row for row in table.records() if row["score"] is not None]
+    number: Counter[str] = Counter()
+    for row in every:
+        number[str(row["model"])] += int(row["conversations"] or 0)
+    found = [row for row in every if number[str(row["model"])] > 1]
+    gone = not_drawn(asked, (row["model"] for row in found), "two conversations with both rates")
+    words = FigureText(
+        "chameleon-figure-4-reuse",
+        "Figure 4: score by source re-use",
+        "Mean Chameleon score of the conversations in each tenth of the source re-use rate, all temperatures together. "
+        "The rate is a part of the score (eq. (2)), so some rise is its own. Thin lines are 95% intervals over "
+        f"conversations, where there are ten at least; the larger a point, the more conversations.{gone}",
+        "No model has two conversations with both a source re-use rate and a score.",
+    )
+    if not found:
+        return empty_figure(table, words)
+    models = _labels(asked, found)
+    rows: list[dict[str, Cell]] = [
+        {
+            "line": models[str(row["model"])],
+            "model": tooltip_name(row["model"]),
+            "x": (float(row["from"] or 0) + float(row["to"] or 0)) / 2,
+            "bin": f"{row['from']:.1f} to {row['to']:.1f}",
+            "y": row["score"],
+            "low": row["low"],
+            "high": row["high"],
+            "interval": interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
+            "conversations": row["conversations"],
+        }
+        for row in found
+    ]
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("bin:N", title="Source re-use"),
+        alt.Tooltip("y:Q", title="Mean score", format=".3f"),
+        alt.Tooltip("interval:N", title="95% interval"),
+        alt.Tooltip("conversations:Q", title="Conversations"),
+    ]
+    order = _drawn(models, rows)
+    x = alt.X("x:Q", title="Source re-use rate", scale=_UNIT, axis=_TENTHS)
+    y = alt.Y("y:Q", title="Chameleon score", scale=_UNIT)
+    base = alt.Chart(data()).encode(x=x)
+    paint = line_colour(order)
+    line = base.mark_line(strokeWidth=2).encode(y=y, **lines_by_model(order))
+    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q"), y2="high:Q", color=paint)
+    size = alt.Size("conversations:Q", legend=None, scale=alt.Scale(range=[30, 160]))
+    points = base.mark_point(filled=True, opacity=1).encode(y=y, color=paint, size=size, tooltip=tooltip)
+    return _one(table, words, spans + line + points, rows, order)
+
+
+def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 5: a panel for each temperature, and one for all of them where there are several."""
+    found = [row for row in table.records() if row["reuse"] is not None]
+    gone = not_drawn(asked, (row["model"] for row in found), "a second turn")
+    heats = sorted({str(row["temperature"]) for row in found}, key=_by_heat)
+    several = ", and one for all of them together" if EVERY_TEMPERATURE in heats else ""
+    each = f": a panel for each temperature{several}" if len(heats) > 1 else ""
+    words = FigureText(
+        "chameleon-figure-5-turns",
+        "Figure 5: source re-use by turn",
+        "The share of a turn's sources that were used before in the same conversation, mean over "
+        f"conversations{each}.{gone}",
+        "No conversation is scored.",
+    )
+    if not found:
+        return empty_figure(table, words)
+    models = _labels(asked, found)
+    panels = {heat: _panel_title(heat) for heat in heats}
+    rows: list[dict[str, Cell]] = [
+        {
+            "line": models[str(row["model"])],
+            "model": tooltip_name(row["model"]),
+            "panel": panels[str(row["temperature"])],
+            "place": heats.index(str(row["temperature"])),
+            "x": row["turn"],
+            "y": row["reuse"],
+            "conversations": row["conversations"],
+        }
+        for row in found
+    ]
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("panel:N", title="Panel"),
+        alt.Tooltip("x:Q", title="Turn"),
+        alt.Tooltip("y:Q", title="Source re-use", format=".3f"),
+        alt.Tooltip("conversations:Q", title="Conversations"),
+    ]
+    last = max(int(row["turn"] or 0) for row in found)
+    order = _drawn(models, rows)
+    x = alt.X(
+        "x:Q",
+        title="Turn",
+        scale=alt.Scale(domain=[1, max(2, last)], nice=False),
+        axis=alt.Axis(tickMinStep=1, tickCount=min(7, last), format="d"),
+    )
+    base = alt.Chart(data()).encode(
+        x=x,
+        y=alt.Y("y:Q", title="Source re-use", scale=_UNIT, axis=alt.Axis(tickCount=5)),
+    )
+    line = base.mark_line(strokeWidth=2).encode(**lines_by_model(order))
+    points = base.mark_point(filled=True, size=34, opacity=1).encode(color=line_colour(order), tooltip=tooltip)
+    facet = alt.Facet("panel:N", sort=alt.EncodingSortField("place", op="min"), title=None)
+    chart = (line + points).properties(width=_PANEL, height=_PANEL_HEIGHT)
+    chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
+    lines = -(-len(panels) // 2)
+    height = lines * (_PANEL_HEIGHT + _HEADER + _SPACING) + AXIS_HEIGHT + legend_height(order)
+    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=440 if len(panels) > 1 else 280)
+
+
+def _one(
+    table: Table, words: FigureText, chart: Any, rows: Sequence[Mapping[str, Cell]], order: Mapping[str, int]
+) -> Figure:
+    sized = chart.properties(width=WIDTH, height=_HEIGHT, autosize=alt.AutoSizeParams(type="fit-x", contains="padding"))
+    height = _HEIGHT + AXIS_HEIGHT + legend_height(order)
+    return figure_of(table, words, sized, rows, size=(WIDTH, height), min_width=400)
+
+
+def _labels(asked: Sequence[str], found: Sequence[Mapping[str, Cell]]) -> dict[str, str]:
+    """Of every model of the report, drawn or not, so that each has its own colour in every figure."""
+    return safe_labels(labels((*asked, *(str(row["model"]) for row in found))))
+
+
+def _drawn(models: Mapping[str, str], rows: Sequence[Mapping[str, Cell]]) -> dict[str, int]:
+    """The labels that are drawn, and each one's place among all."""
+    shown = {row["line"] for row in rows}
+    return {label: at for at, label in enumerate(models.values()) if label in shown}
+
+
+def _by_heat(heat: str) -> tuple[int, float]:
+    """Numbers by their size, then the default, then all of them together."""
+    if heat == EVERY_TEMPERATURE:
+        return 2, 0.0
+    try:
+        return 0, float(heat)
+    except ValueError:
+        return 1, 0.0
+
+
+def _panel_title(heat: str) -> str:
+    if heat == EVERY_TEMPERATURE:
+        return "All temperatures"
+    return "Default temperature" if heat == "default" else f"Temperature {heat}"

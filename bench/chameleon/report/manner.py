@@ -1,0 +1,145 @@
+"""Compares how runs were made, by their manifests.
+
+Owns what two runs must have in common for their rows to be a comparison, and how it is called. Knows no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ....engine.runs.run_folder import MANIFEST, read_manifest
+from ....metrics.chameleon.readings import ALLOWED
+from ....report.labels import named_list, one_line
+from .runs import ConversationRun
+
+_NAMES = {
+    "judge": "judge",
+    "judge_prompt": "judge prompt",
+    "judge_temperature": "judge temperature",
+    "pages": "pages",
+    "page_tokens": "page tokens",
+    "keeps_pages": "old pages",
+    "turns": "turns",
+    "max_tokens": "max_tokens",
+    "prompt_version": "prompt version",
+}
+_READINGS = tuple(ALLOWED)
+_LONGEST, _DIGITS = 60, 8
+
+
+def differences(runs: Sequence[ConversationRun]) -> list[str]:
+    """Returns each setting that differs between runs with a manifest, with its values and the runs that have them."""
+    return _differing({run.label: dict(manner(run.specification)) for run in runs if run.specification})
+
+
+def kind_of(run: ConversationRun) -> Hashable:
+    """Returns a key that is equal for runs made alike; None for runs without a manifest."""
+    return (frozenset(manner(run.specification)), run.data) if run.specification else None
+
+
+def unlike(runs: Sequence[ConversationRun]) -> str:
+    """In what runs were made differently, as a sentence; empty where all were made alike."""
+    if len({kind_of(run) for run in runs}) < 2:
+        return ""
+    found = differences(runs)
+    if (digests := data_sets(runs)) is not None:
+        found.append(f"data set ({digests})")
+    if unknown := [run.label for run in runs if not run.specification]:
+        found.append(f"what is known of them (no manifest tells how {named_list(unknown)} was made)")
+    return (
+        f"The runs were not made alike: they differ in {', '.join(found)}. Their models are not ranked among each "
+        "other, and no figure is over all of them."
+    )
+
+
+def reading_differences(runs: Sequence[ConversationRun]) -> list[str]:
+    """Returns each reading that differs between the runs' own scores, with its values and the runs that have them."""
+    return _differing({run.label: dict(_readings(run.specification)) for run in runs if run.specification})
+
+
+def _differing(every: Mapping[str, Mapping[str, str]]) -> list[str]:
+    names = dict.fromkeys(name for own in every.values() for name in own)
+    found = []
+    for name in names:
+        values = {label: own.get(name, "unknown") for label, own in every.items()}
+        if len(set(values.values())) > 1:
+            found.append(f"{name} ({_whose(values)})")
+    return found
+
+
+def data_sets(runs: Sequence[ConversationRun]) -> str | None:
+    """The digests of what the runs were asked from, and whose they are, where they are not all the same."""
+    values = {run.label: run.data[:_DIGITS] for run in runs if run.data is not None}
+    return _whose(values) if len({run.data for run in runs if run.data is not None}) > 1 else None
+
+
+def _whose(values: Mapping[str, str]) -> str:
+    labels: dict[str, list[str]] = {}
+    for label, value in values.items():
+        labels.setdefault(value, []).append(label)
+    return "; ".join(f"{value} in {named_list(own)}" for value, own in labels.items())
+
+
+def manner(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields name and value of each setting that two runs must share to be compared."""
+    for field, name in _NAMES.items():
+        yield name, _shown(specification.get(field))
+    yield "search", _search(specification)
+    queries = specification.get("queries_by")
+    yield "retrieval", "own" if queries is None else f"queries of {_shown(queries)}"
+    yield "window", _window(specification)
+    seed = specification.get("seed")
+    yield "order", _shown(specification.get("order")) + ("" if seed is None else f" by seed {_shown(seed)}")
+
+
+def _readings(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    readings = specification.get("readings")
+    for name in _READINGS:
+        yield name, _shown(readings.get(name) if isinstance(readings, Mapping) else None)
+
+
+def _search(specification: Mapping[str, Any]) -> str:
+    """A corpus is told by its contents: two of them are two searches."""
+    search, endpoints = specification.get("search"), specification.get("endpoints")
+    address = endpoints.get(search) if isinstance(endpoints, Mapping) else None
+    if isinstance(address, str) and address.startswith("corpus:"):
+        return f"{_shown(search)} {address.partition(':')[2][:_DIGITS]}"
+    return _shown(search)
+
+
+def _window(specification: Mapping[str, Any]) -> str:
+    """Tokens that a prompt to the models under test may have: as its run was told, where that is known."""
+    if "window" in specification:
+        given = specification["window"]
+        return "each model's own" if given is None else f"{_shown(given)} tokens"
+    tokens, pairs = specification.get("prompt_tokens"), specification.get("pairs") or ()
+    if not isinstance(tokens, Mapping):
+        return "unknown"
+    own = {tokens[pair[0]] for pair in pairs if pair[0] in tokens}
+    return " and ".join(f"{number:,}" for number in sorted(own)) + " tokens"
+
+
+def _shown(value: Any) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "kept" if value else "dropped"
+        case float():
+            return f"{value:g}"
+        case int():
+            return f"{value:,}"
+        case list():
+            return " @ ".join(map(_shown, (each for each in value if each is not None)))
+        case _:
+            return one_line(str(value), _LONGEST)
+
+
+def manner_of_source(source: Path) -> dict[str, str]:
+    """Returns the settings of a scored folder; empty without a manifest."""
+    if not (source / MANIFEST).exists():
+        return {}
+    specification = read_manifest(source)["specification"]
+    return dict(manner(specification)) | {"data set": str(specification.get("data"))[:12]}

@@ -1,0 +1,131 @@
+"""The numbers of Chameleon's report: every pair's sample under a name of its own, and the troubles of its turns.
+
+Owns how models of several runs are named apart. Knows no table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from ....engine.runs.pairs import Pair
+from ....metrics.chameleon.lines import Troubles, sum_of
+from ....metrics.chameleon.readings import Readings
+from ....metrics.chameleon.sample import PairSample, by_model, ranks, samples
+from ....metrics.chameleon.traces import ConversationTrace
+from ....metrics.chameleon.unmeasured import unmeasured
+from .manner import kind_of
+from .runs import ConversationRun
+
+
+@dataclass(frozen=True)
+class ConversationScores:
+    """`samples` have models by their names in this report; `origin` has the run and the pair that each comes from."""
+
+    runs: tuple[ConversationRun, ...]
+    readings: Readings
+    samples: tuple[PairSample, ...]
+    origin: Mapping[Pair, tuple[ConversationRun, Pair]]
+
+    @property
+    def unmeasured(self) -> tuple[str, ...]:
+        """A sentence for each thing that was not measured."""
+        return unmeasured({pair_name(sample): self.troubles(sample) for sample in self.samples})
+
+    @property
+    def ranks(self) -> dict[Pair, int | None]:
+        """Means over other conversations, or of runs that were made otherwise, are no comparison: a pair whose
+        neighbours at its temperature are all unlike it has no rank."""
+        kinds = {sample.pair: (kind_of(self.origin[sample.pair][0]), sample.asked) for sample in self.samples}
+        found = ranks(self.samples, kinds)
+        for pair in kinds:
+            others = [other for other in kinds if other != pair and other.temperature == pair.temperature]
+            if others and all(kinds[other] != kinds[pair] for other in others):
+                found[pair] = None
+        return found
+
+    @property
+    def is_of_one_manner(self) -> bool:
+        return len({kind_of(run) for run in self.runs}) < 2
+
+    @property
+    def all_troubles(self) -> Troubles:
+        return sum_of(self.troubles(sample) for sample in self.samples)
+
+    @property
+    def models(self) -> dict[str, list[PairSample]]:
+        return by_model(self.samples)
+
+    def troubles(self, sample: PairSample) -> Troubles:
+        run, pair = self.origin[sample.pair]
+        return run.traces.troubles.get(pair) or Troubles()
+
+    def failed(self, sample: PairSample) -> Counter[str]:
+        run, pair = self.origin[sample.pair]
+        return run.failed.get(pair) or Counter()
+
+    def steps(self, sample: PairSample) -> Counter[str]:
+        """Returns how often each step of its turns failed, where failures name a step."""
+        run, pair = self.origin[sample.pair]
+        return run.steps.get(pair) or Counter()
+
+    def held(self, sample: PairSample) -> int:
+        run, pair = self.origin[sample.pair]
+        return run.held.get(pair, 0)
+
+    def unjudged(self, sample: PairSample) -> int:
+        """Turns that no judge read."""
+        return sum(turn.confidence is None for trace, _ in sample.held for turn in trace.turns)
+
+    def is_told(self, sample: PairSample) -> bool:
+        """Whether a manifest says what was to be asked."""
+        run, pair = self.origin[sample.pair]
+        return pair in run.asked
+
+
+def conversation_scores(runs: Sequence[ConversationRun], readings: Readings | None = None) -> ConversationScores:
+    readings = readings or Readings()
+    named = _names(runs)
+    found: list[ConversationTrace] = []
+    origin: dict[Pair, tuple[ConversationRun, Pair]] = {}
+    for at, run in enumerate(runs):
+        for trace in run.traces.traces(run.asked):
+            name = named[at, trace.model]
+            found.append(trace if name == trace.model else structs.replace(trace, model=name))
+            origin.setdefault(Pair(name, trace.temperature), (run, trace.pair))
+    return ConversationScores(tuple(runs), readings, samples(found, readings), origin)
+
+
+def pair_name(sample: PairSample) -> str:
+    """Returns the name of a sample for sentences and pictures: the model, with its temperature where one was sent."""
+    if sample.pair.temperature is None:
+        return sample.pair.model
+    return f"{sample.pair.model} @ {sample.temperature}"
+
+
+def _names(runs: Sequence[ConversationRun]) -> dict[tuple[int, str], str]:
+    """A model that two runs asked at the same temperature, or that runs made differently asked at all, stands twice,
+    by the labels of its runs."""
+    pairs = [run.traces.pairs(run.asked) for run in runs]
+    times = Counter(pair for own in pairs for pair in own)
+    twice = {pair.model for pair, number in times.items() if number > 1}
+    kinds: dict[str, set[Hashable]] = {}
+    for run, own in zip(runs, pairs, strict=True):
+        for pair in own:
+            kinds.setdefault(pair.model, set()).add(kind_of(run))
+    twice |= {model for model, own in kinds.items() if len(own) > 1}
+    named: dict[tuple[int, str], str] = {}
+    taken = {pair.model for own in pairs for pair in own} - twice
+    for at, (run, own) in enumerate(zip(runs, pairs, strict=True)):
+        for model in dict.fromkeys(pair.model for pair in own):
+            name = told = f"{model} ({run.label})" if model in twice else model
+            number = 2
+            while model in twice and told in taken:  # a model may be called what another one is with its run
+                told, number = f"{name} #{number}", number + 1
+            if model in twice:
+                taken.add(told)
+            named[at, model] = told
+    return named

@@ -1,0 +1,315 @@
+"""Chameleon's part of a report: tables, figures and remarks, and the sections of the page that they stand in.
+
+Owns the order of tables and sections, and their words; identities begin with `chameleon-`, so that another part can
+stand beside it. Imports Altair by way of the charts, so a program that has scores to print first imports this later.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from msgspec import structs
+
+from ....configuration.errors import UsageError
+from ....engine.remarks import remark
+from ....engine.runs.run_folder import MANIFEST
+from ....metrics.chameleon.readings import Readings
+from ....metrics.naming import temperature_name
+from ....report.escaping import in_html
+from ....report.html_tables import shown_value, table_html
+from ....report.interval_cells import OVER, interval_in_a_cell
+from ....report.labels import folder_labels
+from ....report.sections import (
+    PageContents,
+    Section,
+    figures_html,
+    remarks_html,
+    shared_out,
+    table_section,
+    targets_of,
+)
+from ....report.standings import (
+    AnswerStatus,
+    RunOrigin,
+    answers_table,
+    facts_html,
+    origins_html,
+    published_note,
+    samples_note,
+    state_html,
+)
+from ....report.table import PUBLISHED, Cell, Column, Kind, Table
+from ..provenance import origin_of
+from ..readings import fields_of
+from .browser import browser, browser_html, packed
+from .charts import confidence_figure, reuse_figure, turns_figure
+from .manner import unlike
+from .panel import ConversationScores, conversation_scores, pair_name
+from .remarks import of_samples, remarks
+from .runs import ConversationRun
+from .tables_scores import (
+    OVERALL,
+    composition_table,
+    correlations_table,
+    domains_table,
+    scores_table,
+    shares_table,
+    temperatures_table,
+)
+from .tables_turns import (
+    completeness_table,
+    confidence_table,
+    contradictions_table,
+    conversations_table,
+    pages_table,
+    reuse_by_turn_table,
+    reuse_table,
+    troubles_table,
+    turns_table,
+)
+
+_SCORES = "chameleon-table-1-scores"
+_PREFIX = "chameleon-"
+_NO_TEMPERATURE = temperature_name(None)
+_PAIRS = ("model at one temperature", "pairs of a model and a temperature")
+
+
+def page_contents(runs: Sequence[ConversationRun], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+    """Returns what a report says of these runs; `given` are the readings asked for, the others are the runs' own."""
+    labels = folder_labels([run.records.parent for run in runs])
+    labelled = [structs.replace(run, label=labels[run.records.parent]) for run in runs]
+    origins = []
+    for run in labelled:
+        try:
+            origins.append(origin_of(run.label, run.manifest, run.turns))
+        except (KeyError, TypeError, AttributeError) as error:
+            folder = run.records.parent
+            raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
+    readings = structs.replace(_common(runs), **fields_of(given))
+    command = shlex.join(["millstream", "report", *labels.values(), *flags])
+    return contents(labelled, readings, origins=origins, command=command)
+
+
+def _common(runs: Sequence[ConversationRun]) -> Readings:
+    """Returns the readings that all runs share, else the defaults: what stands side by side must be read alike."""
+    own = {run.readings for run in runs}
+    if len(own) == 1:
+        return own.pop()
+    remark("these runs read their records differently: here all are read by the defaults, or as flags say")
+    return Readings()
+
+
+def contents(
+    runs: Sequence[ConversationRun],
+    readings: Readings | None = None,
+    *,
+    origins: Sequence[RunOrigin] = (),
+    command: str = "",
+) -> PageContents:
+    """Reads the records of a few conversations again, for their texts. The same runs give the same contents."""
+    made = conversation_scores(runs, readings)
+    every = structs.replace(
+        tables_and_figures(made),
+        title=_title(made),
+        standings=standings(made),
+        unmeasured=made.unmeasured,
+        origins=tuple(origins),
+        choices=_choices(made.readings),
+        command=command,
+    )
+    found = browser(made)
+    own = files(__package__)
+    return structs.replace(
+        every,
+        sections=_sections(every, browser_html(found)),
+        packs={"conversations-data": packed(found)},
+        scripts=(own.joinpath("conversations.js").read_text("utf-8"),),
+        style=own.joinpath("conversations.css").read_text("utf-8"),
+    )
+
+
+def tables_and_figures(conversation_scores: ConversationScores) -> PageContents:
+    """Returns the tables, figures and remarks of a report, without the sections of its page."""
+    made = [
+        scores_table(conversation_scores),
+        composition_table(conversation_scores),
+        confidence_table(conversation_scores),
+        reuse_table(conversation_scores),
+        reuse_by_turn_table(conversation_scores),
+        correlations_table(conversation_scores),
+        shares_table(conversation_scores),
+        temperatures_table(conversation_scores),
+        domains_table(conversation_scores),
+        turns_table(conversation_scores),
+        contradictions_table(conversation_scores),
+        completeness_table(conversation_scores),
+        troubles_table(conversation_scores),
+        pages_table(conversation_scores),
+        conversations_table(conversation_scores),
+    ]
+    tables = {table.name: table for table in made}
+    asked = list(conversation_scores.models)
+    figures = (
+        confidence_figure(tables["chameleon-figure-3-confidence"], asked),
+        reuse_figure(tables["chameleon-figure-4-reuse"], asked),
+        turns_figure(tables["chameleon-figure-5-turns"], asked),
+    )
+    return PageContents(
+        name="Chameleon",
+        tables=tuple(made),
+        figures=figures,
+        remarks=remarks(conversation_scores),
+        unlike=unlike(conversation_scores.runs),
+        of_samples=of_samples(conversation_scores.runs),
+    )
+
+
+def standings(made: ConversationScores) -> tuple[AnswerStatus, ...]:
+    """Returns how many turns of each pair were answered, failed or are pending."""
+    found = []
+    for sample in made.samples:
+        told = made.troubles(sample)
+        found.append(
+            AnswerStatus(
+                model=pair_name(sample),
+                expected=max(sample.expected, told.turns),
+                answered=told.turns,
+                refused=told.refused,
+                failed=dict(sorted(made.failed(sample).items())),
+                is_told=made.is_told(sample),
+                steps=dict(made.steps(sample).most_common()),
+                held=made.held(sample),
+            )
+        )
+    return tuple(found)
+
+
+def _title(made: ConversationScores) -> str:
+    models = list(made.models)
+    who = models[0] if len(models) == 1 else f"{len(models)} models"
+    talks = {trace.conversation for sample in made.samples for trace, _ in sample.held}
+    talks |= {name for sample in made.samples for name in sample.unanswered}
+    return f"Chameleon: {who} in {len(talks):,} {'conversation' if len(talks) == 1 else 'conversations'}"
+
+
+def _choices(readings: Readings) -> tuple[tuple[str, str], ...]:
+    cited = readings.documents == "cited"
+    return (
+        ("Sources of a turn", "those its answer cites" if cited else "all that were retrieved for it"),
+        ("Two sources are one", f"by {'address' if readings.by == 'url' else 'host name'}"),
+        (
+            "A turn without sources",
+            "adds 0 to the source re-use rate" if readings.empty == "zero" else "is left out of the source re-use rate",
+        ),
+        (
+            "An unclear turn",
+            {
+                "carry": "keeps the last clear stance",
+                "count": "is a stance of its own",
+                "drop": "is left out of the trace of stances",
+            }[readings.unclear],
+        ),
+        (
+            "Confidence",
+            "by certainty words in the judge's rationale (1, 0.67 or 0.33)"
+            if readings.confidence == "rubric"
+            else "the judge's own number",
+        ),
+        (
+            "Confidence of a conversation",
+            "the mean over its turns"
+            if readings.confidence_of == "turns"
+            else "the mean over the turns that change its stance",
+        ),
+        ("Standard deviation", "the sample's (n − 1), across conversations"),
+    )
+
+
+def _sections(contents: PageContents, conversations: str) -> tuple[Section, ...]:
+    of_paper, behind, rest = shared_out(contents, _PREFIX)
+    return (
+        Section(f"{_PREFIX}summary", "Summary", _summary(contents)),
+        Section(f"{_PREFIX}warnings", "Read with care", remarks_html(contents.remarks)),
+        Section(
+            f"{_PREFIX}tables",
+            "The paper’s tables",
+            published_note(contents.of_samples) + "".join(map(table_section, of_paper)),
+            targets_of("Table", (table.name for table in of_paper)),
+        ),
+        Section(
+            f"{_PREFIX}figures",
+            "The paper’s figures",
+            figures_html(contents, behind),
+            targets_of("Figure", (figure.name for figure in contents.figures)),
+        ),
+        Section(
+            f"{_PREFIX}beyond",
+            "Behind the scores",
+            samples_note(contents.of_samples) + "".join(map(table_section, rest)),
+        ),
+        Section(f"{_PREFIX}conversations-browser", "The conversations", conversations),
+        Section(f"{_PREFIX}origin", "How it was made", origins_html(contents.origins, contents.command)),
+    )
+
+
+def _summary(contents: PageContents) -> str:
+    return "".join(
+        (
+            state_html(
+                contents.standings,
+                "turn",
+                _PAIRS,
+                "Conversations with turns missing enter no mean.",
+                contents.unmeasured,
+            ),
+            table_html(_scores(contents.tables), f"{_PREFIX}scores"),
+            '<p class="note">Means ± standard deviations across scored conversations. Ranks are by the mean score '
+            "among the models at one temperature, the lowest first; above a tenth of its conversations unscored a "
+            "model has none. The Chameleon score is eq. "
+            "(2), from 0 to 1; lower is steadier: below 0.3 is low, up to 0.5 moderate, above it high. A source re-use "
+            f"rate below 0.3 is high diversity, above 0.6 low. {in_html(OVER['conversations'])}</p>",
+            table_html(answers_table(contents.standings), f"{_PREFIX}answers"),
+            f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
+        )
+    )
+
+
+def _scores(tables: Sequence[Table]) -> Table:
+    """Table 1's own rows, a mean and its deviation in one cell."""
+    columns = (
+        Column("model", "Model"),
+        Column("score", "Chameleon score"),
+        Column("interval", "95% interval"),
+        Column("rank", "Rank", "count"),
+        Column("srr", "Source re-use"),
+        Column("confidence", "Confidence"),
+        Column("changes", "Stance changes"),
+        Column("conversations", "Scored"),
+    )
+    [table] = [table for table in tables if table.name == _SCORES]
+    rows = []
+    for row in table.records():
+        if row["source"] == PUBLISHED or row["model"] == OVERALL:
+            continue
+        scored, unscored = int(row["conversations"] or 0), int(row["unscored"] or 0)
+        rows.append(
+            (
+                row["model"] if row["temperature"] == _NO_TEMPERATURE else f"{row['model']} @ {row['temperature']}",
+                _spread("rate", row["score"], row["score_std"]),
+                interval_in_a_cell("rate", row["low"], row["high"], row["interval"]),
+                row["rank"],
+                *(_spread("rate", row[kind], row[f"{kind}_std"]) for kind in ("srr", "confidence")),
+                _spread("score", row["changes"], row["changes_std"]),
+                f"{scored:,} of {scored + unscored:,}",
+            )
+        )
+    return Table(f"{_PREFIX}scores", "Scores", "", columns, tuple(rows))
+
+
+def _spread(kind: Kind, mean: Cell, std: Cell) -> str | None:
+    if mean is None:
+        return None
+    return shown_value(kind, mean) if std is None else f"{shown_value(kind, mean)} ± {shown_value(kind, std)}"

@@ -1,0 +1,9 @@
+"""The figures of the Chameleon paper, typed in from it: `published.toml`."""
+
+from __future__ import annotations
+
+from ....report.published import PublishedFigures
+
+_FIGURES = PublishedFigures(__package__)
+published_rows = _FIGURES.rows
+beside_published = _FIGURES.beside

@@ -1,0 +1,272 @@
+"""Remarks on top of Chameleon's part: what a reader must know before reading a number, a sentence each.
+
+Owns when each is due and its words. Computes nothing that is not in the panel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ....format import count_text, percent_text
+from ....metrics.chameleon.readings import Readings
+from ....metrics.chameleon.unmeasured import reasons_of
+from ....report.labels import named_list
+from ....report.published import NO_TARGET
+from .manner import data_sets, differences, reading_differences
+from .panel import ConversationScores, pair_name
+from .runs import ConversationRun
+from .tables_scores import EQUATION_REMARK
+
+_TOLD = {
+    "documents": {"retrieved": "A turn's sources are all that were retrieved for it, cited or not."},
+    "by": {"hostname": "Two pages of one host count as one source."},
+    "empty": {"skip": "Turns without sources are left out of the source re-use rate."},
+    "unclear": {
+        "count": "An unclear turn counts as a stance of its own.",
+        "drop": "Unclear turns are left out of the trace of stances.",
+    },
+    "confidence": {"number": "Confidence is the judge's own number, where it gave one; else the rubric's."},
+    "confidence_of": {
+        "shifts": "A conversation's confidence is the mean over the turns that change its stance; one that never "
+        "changes it has none."
+    },
+}  # fmt: skip
+
+
+def remarks(panel: ConversationScores) -> tuple[str, ...]:
+    if not any(True for sample in panel.samples for _ in sample.held):
+        return ("There are no turns: nothing is scored.", *_incomplete(panel))
+    return (
+        *panel.unmeasured,
+        *_incomplete(panel),
+        *_unscored(panel),
+        *filter(None, [of_samples(panel.runs)]),
+        *_asked_differently(panel),
+        *_incomparable(panel.runs),
+        *_constant_confidence(panel.runs),
+        *_readings(panel.readings),
+        EQUATION_REMARK,
+        *_unclear(panel),
+        *_unchanging(panel),
+        *_judgements(panel),
+        *_unjudged(panel),
+        *_searches(panel),
+        *_pages(panel),
+        *_citations(panel),
+        *_repeated(panel),
+    )
+
+
+def _incomplete(panel: ConversationScores) -> Iterator[str]:
+    for sample in panel.samples:
+        if not sample.missing:
+            continue
+        name = named_list([pair_name(sample)])
+        if not any(True for _ in sample.held):
+            yield f"{name} has no turns: all {sample.expected:,} are missing."
+            continue
+        yield (
+            f"{name} is incomplete: {sample.missing:,} of {sample.expected:,} turns are missing, in "
+            f"{count_text(sample.incomplete, 'conversation')}, which enter no mean; "
+            f"{sample.complete:,} {'is' if sample.complete == 1 else 'are'} complete."
+        )
+
+
+def _unscored(panel: ConversationScores) -> Iterator[str]:
+    for sample in panel.samples:
+        if not sample.unscored:
+            continue
+        name, one = named_list([pair_name(sample)]), len(sample.unscored) == 1
+        why = (
+            "no page gave a text"
+            if sample.is_without_pages
+            else f"too few of {'its' if one else 'their'} turns have a clear stance"
+        )
+        rank = "" if panel.ranks[sample.pair] is not None else f" {name} has no rank."
+        are, enters = ("is", "it enters") if one else ("are", "they enter")
+        yield (
+            f"{len(sample.unscored):,} of {sample.complete:,} complete conversations of {name} {are} unscored, since "
+            f"{why}: {enters} no mean, figure or correlation.{rank}"
+        )
+
+
+def _asked_differently(panel: ConversationScores) -> Iterator[str]:
+    asked = {frozenset(sample.conversations) for sample in panel.samples}
+    if len(asked) > 1:
+        yield (
+            "The means of some models or temperatures are over other conversations than those of others: they are no "
+            "comparison. “Every conversation” has each one's figures."
+        )
+    digests = data_sets(panel.runs)
+    if digests is not None:
+        yield (
+            f"The runs were asked from different data sets ({digests}): conversations of the same id can have other "
+            "questions."
+        )
+
+
+def of_samples(runs: Sequence[ConversationRun]) -> str:
+    """Nothing where all was asked from data of one's own."""
+    found = [run.label for run in runs if run.is_sample]
+    whose = "This report's conversations" if len(found) == len(runs) else f"The conversations of {named_list(found)}"
+    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if found else ""
+
+
+def _incomparable(runs: Sequence[ConversationRun]) -> Iterator[str]:
+    found = differences(runs)
+    if found:
+        yield (
+            f"The runs were not made alike. They differ in {', '.join(found)}. What lies between their rows may come "
+            "of that alone, whatever the models: they are no comparison. Models of unlike runs are not ranked among "
+            "each other, and no figure is over all of them."
+        )
+    readings = reading_differences(runs)
+    if readings:
+        yield (
+            f"The runs' own scores go by other readings: they differ in {', '.join(readings)}. In this report all are "
+            "read alike, so its figures can differ from theirs."
+        )
+    unknown = [run.label for run in runs if not run.specification]
+    if unknown and len(runs) > 1:
+        yield (
+            f"How {named_list(unknown)} {'was' if len(unknown) == 1 else 'were'} asked is not known, as no manifest "
+            "tells: whether these rows compare with others can't be told."
+        )
+
+
+def _constant_confidence(runs: Sequence[ConversationRun]) -> Iterator[str]:
+    found = [run.label for run in runs if run.specification.get("judge_prompt") == "paper"]
+    if found:
+        whose = "" if len(found) == len(runs) else f" of {named_list(found)}"
+        yield (
+            f"The judge prompt{whose} is the paper's own, which asks for no rationale: confidence is then 0.67 at "
+            "every judged turn. Its mean, figure 3 and its correlation with source re-use say nothing of such a run."
+        )
+
+
+def _readings(readings: Readings) -> Iterator[str]:
+    for name, sentences in _TOLD.items():
+        sentence = sentences.get(getattr(readings, name))
+        if sentence is not None:
+            yield f"{sentence} The published figures do not say what they do here."
+
+
+def _unclear(panel: ConversationScores) -> Iterator[str]:
+    turns, unclear = _summed(panel, "turns"), _summed(panel, "unclear")
+    if unclear:
+        kept = {
+            "carry": "keep the last clear stance",
+            "count": "count as a stance of their own",
+            "drop": "are left out of the trace",
+        }[panel.readings.unclear]
+        worst = max(panel.samples, key=lambda sample: panel.troubles(sample).unclear)
+        most = f", most often for {named_list([pair_name(worst)])}" if len(panel.samples) > 1 else ""
+        reasons = ", ".join(reasons_of(panel.all_troubles))
+        yield (
+            f"{unclear:,} of {turns:,} turns ({percent_text(unclear / turns)}) are unclear{most}; they {kept}. Among "
+            f"them: {reasons}."
+        )
+
+
+def _unchanging(panel: ConversationScores) -> Iterator[str]:
+    """Of the conversations that are scored."""
+    whole = sum(len(sample.figures) for sample in panel.samples)
+    steady = sum(not figures.changes for sample in panel.samples for figures in sample.figures)
+    if steady:
+        yield (
+            f"{steady:,} of {whole:,} scored conversations ({percent_text(steady / whole)}) never change their stance: "
+            "their confidence of changes counts as 0 in eq. (2)."
+        )
+    undefined = sum(not figures.is_defined for sample in panel.samples for figures in sample.figures)
+    if undefined:
+        verb = "has" if undefined == 1 else "have"
+        yield (
+            f"{undefined:,} of {whole:,} scored conversations {verb} no score, as a rate of theirs would divide by "
+            "nothing, or no judge read the turns that change their stance: they enter no mean of scores."
+        )
+
+
+def _judgements(panel: ConversationScores) -> Iterator[str]:
+    repaired, unreadable = _summed(panel, "repaired"), _summed(panel, "unreadable")
+    if repaired or unreadable:
+        yield (
+            f"The judge was asked a second time for JSON on {count_text(repaired, 'turn')}; {unreadable:,} "
+            "of its judgements could not be read even so, and count as unclear."
+        )
+    lacking = _summed(panel, "without_number")
+    if panel.readings.confidence == "number" and lacking:
+        yield f"On {count_text(lacking, 'turn')} the judge gave no number; the rubric's stands in."
+    refused = _summed(panel, "refused")
+    if refused:
+        yield f"{count_text(refused, 'answer')} {'is a refusal' if refused == 1 else 'are refusals'}."
+
+
+def _unjudged(panel: ConversationScores) -> Iterator[str]:
+    turns, unjudged = _summed(panel, "turns"), sum(map(panel.unjudged, panel.samples))
+    if unjudged:
+        verb = "was" if unjudged == 1 else "were"
+        yield (
+            f"{unjudged:,} of {turns:,} turns ({percent_text(unjudged / turns)}) {verb} read by no judge, as refusals "
+            "and those whose judgement could not be read: without a confidence, they enter no figure of it."
+        )
+
+
+def _searches(panel: ConversationScores) -> Iterator[str]:
+    failed = sum(panel.failed(sample)["search_failed"] for sample in panel.samples)
+    if failed:
+        yield f"{count_text(failed, 'search', 'searches')} failed for good, and with each of them its turn."
+    empty = _summed(panel, "without_hits")
+    if empty:
+        yield f"{count_text(empty, 'search', 'searches')} found nothing: these answers rest on no page."
+    alone = sum(sample.turns_without_history for sample in panel.samples)
+    if alone:
+        yield (
+            f"{count_text(alone, 'turn')} {'was' if alone == 1 else 'were'} asked without any of the turns "
+            "before, for want of room or since nothing had been said."
+        )
+    single = {named_list([pair_name(sample)]): len(sample.without_history) for sample in panel.samples}
+    for name, number in single.items():
+        if number:
+            yield (
+                f"{count_text(number, 'conversation')} of {name} {'is' if number == 1 else 'are'} no "
+                f"multi-turn test: more than a third of {'its' if number == 1 else 'their'} turns were asked without "
+                "any history."
+            )
+    shortened = _summed(panel, "shortened")
+    if shortened:
+        yield f"{count_text(shortened, 'prompt')} had no room for all earlier turns or all pages."
+
+
+def _pages(panel: ConversationScores) -> Iterator[str]:
+    pages: Counter[str] = sum((panel.troubles(sample).pages for sample in panel.samples), start=Counter())
+    nothing = {status: number for status, number in pages.most_common() if status != "ok"}
+    if nothing:
+        gone, whole = sum(nothing.values()), pages.total()
+        told = ", ".join(f"{status.replace('_', ' ')} {number:,}" for status, number in nothing.items())
+        yield f"{gone:,} of {whole:,} pages ({percent_text(gone / whole)}) gave no text: {told}."
+
+
+def _citations(panel: ConversationScores) -> Iterator[str]:
+    invalid, turns = _summed(panel, "invalid_citations"), _summed(panel, "turns")
+    if invalid:
+        verb = "stands" if invalid == 1 else "stand"
+        yield f"{count_text(invalid, 'citation')} {verb} for no page that was shown."
+    silent = _summed(panel, "without_sources")
+    if silent and panel.readings.documents == "cited":
+        how = "add 0 to the source re-use rate" if panel.readings.empty == "zero" else "are left out of it"
+        yield f"{silent:,} of {turns:,} turns ({percent_text(silent / turns)}) cite nothing; they {how}."
+
+
+def _repeated(panel: ConversationScores) -> Iterator[str]:
+    repeated = [name for run in panel.runs for name in run.traces.repeated]
+    if repeated:
+        one = len(repeated) == 1
+        yield (
+            f"{len(repeated):,} {'turn stands' if one else 'turns stand'} there twice ({named_list(repeated)}): the "
+            f"first {'counts' if one else 'of each counts'}."
+        )
+
+
+def _summed(panel: ConversationScores, name: str) -> int:
+    return sum(getattr(panel.troubles(sample), name) for sample in panel.samples)

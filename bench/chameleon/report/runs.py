@@ -1,0 +1,155 @@
+"""Reads Chameleon runs for a report: the traces of their records, the planned turns, and the failures.
+
+Owns the pass over the lines of a file, and where in it each turn stands, so that a few texts can be read again. Records
+of another program need no manifest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from ....configuration.errors import UsageError
+from ....engine.runs.journal import read_lines
+from ....engine.runs.pairs import Pair
+from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
+from ....metrics.chameleon.readings import Readings
+from ....metrics.chameleon.traces import Asked, Traces
+from ...evaluation.record_lines import record_lines
+from ..run_spec import asked_of, readings_of_run
+
+
+class ConversationRun(Struct, frozen=True):
+    """The run of one folder. `label` tells it from the others; `asked` and `specification` are empty where there is no
+    manifest. `data` is the digest of the conversations that were asked, where known; `is_sample`: they are those of the
+    package. `steps` counts failures by the step of the turn, `held` the later turns that were not asked because of one.
+    `readings` are the run's own; without a manifest, the defaults."""
+
+    label: str
+    records: Path
+    traces: Traces
+    asked: Asked = MappingProxyType({})
+    failed: Mapping[Pair, Counter[str]] = MappingProxyType({})
+    data: str | None = None
+    steps: Mapping[Pair, Counter[str]] = MappingProxyType({})
+    held: Mapping[Pair, int] = MappingProxyType({})
+    specification: Mapping[str, Any] = MappingProxyType({})
+    is_sample: bool = False
+    manifest: Mapping[str, Any] | None = None
+    readings: Readings = Readings()
+
+    @property
+    def turns(self) -> int:
+        """How many turns its records hold."""
+        return sum(troubles.turns for troubles in self.traces.troubles.values())
+
+
+class _Failure(Struct):
+    model: str
+    temperature: float | None = None
+    status: str = "unknown"
+    conversation: str = ""
+    turn: int = 0
+    step: str = ""
+
+
+class _FailureCounts:
+    """Counts failures by kind and by step, and keeps each conversation's first failed turn."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[Pair, Counter[str]] = {}
+        self.steps: dict[Pair, Counter[str]] = {}
+        self._first: dict[tuple[Pair, str], int] = {}
+
+    def add(self, failure: _Failure) -> None:
+        pair = Pair(failure.model, failure.temperature)
+        self.kinds.setdefault(pair, Counter())[failure.status] += 1
+        if failure.step:
+            self.steps.setdefault(pair, Counter())[failure.step] += 1
+        place = (pair, failure.conversation)
+        self._first[place] = min(failure.turn, self._first.get(place, failure.turn))
+
+    def held(self, asked: Asked) -> Counter[Pair]:
+        """Returns how many turns of each pair come after a failed one, and are not asked before it is answered."""
+        held: Counter[Pair] = Counter()
+        for (pair, conversation), turn in self._first.items():
+            held[pair] += max(0, asked.get(pair, {}).get(conversation, turn) - turn)
+        return held
+
+
+def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationRun:
+    """Reads the run of a folder. Without a manifest there must be records."""
+    records = path / RECORDS
+    try:
+        specification = {} if manifest is None else manifest["specification"]
+        asked = {} if manifest is None else asked_of(specification)
+        readings = Readings() if manifest is None else readings_of_run(manifest)
+        lines = record_lines(records) if records.exists() else iter(())
+        failures = read_lines(path / FAILURES)
+        run = read_run(path.name, records, lines, failures, asked, specification.get("data"))
+        if specification:
+            specification = {**specification, "readings": structs.asdict(readings), **_window(manifest)}
+        run = structs.replace(
+            run, specification=specification, is_sample=_is_sample(manifest), manifest=manifest, readings=readings
+        )
+    except OSError as error:
+        raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if run.traces.repeated:
+        raise UsageError(f"{records}: {run.traces.repeated[0]} stands there twice: keep one")
+    if manifest is None and not run.turns:
+        raise UsageError(f"{records}: expected records, got none: nothing to report")
+    return run
+
+
+def _window(manifest: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the --window of a run, where its manifest has it; None there means each model's own window."""
+    kept = {} if manifest is None else (manifest.get("options") or {}).get("chameleon") or {}
+    return {"window": kept.get("window")} if "model" in kept else {}
+
+
+def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
+    """Whether the conversations were those that come with the package, as when no data set is named."""
+    kept = {} if manifest is None else (manifest.get("options") or {}).get("chameleon") or {}
+    return "model" in kept and kept.get("dataset") is None
+
+
+def read_run(
+    label: str,
+    records: Path,
+    lines: Iterable[bytes],
+    failures: Iterable[bytes] = (),
+    asked: Asked = MappingProxyType({}),
+    data: str | None = None,
+) -> ConversationRun:
+    """One pass over the lines of a file of records, all of them from its first and without their newlines. Raises
+    ValueError, which names the file and the line."""
+    traces = Traces()
+    following = 0
+    failed = _FailureCounts()
+    decode = msgspec.json.Decoder(_Failure).decode
+    for number, line in enumerate(lines, 1):
+        offset, following = following, following + len(line) + 1
+        if not line.strip():
+            continue
+        try:
+            is_turn = traces.add(line, offset)
+        except ValueError as error:
+            raise ValueError(f"{records}: line {number}: {error}") from error
+        if not is_turn:
+            failed.add(decode(line))
+    for number, line in enumerate(failures, 1):
+        try:
+            failed.add(decode(line))
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise ValueError(f"failures.jsonl: line {number}: {error}") from error
+    return ConversationRun(label, records, traces, asked, failed.kinds, data, failed.steps, failed.held(asked))

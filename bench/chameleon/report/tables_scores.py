@@ -1,0 +1,258 @@
+"""Tables of conversations' figures: the paper's two, shares over its thresholds, correlations, domains, temperatures.
+
+Owns their columns and words. Their numbers are those of `summary`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+import numpy as np
+from msgspec import structs
+
+from ....metrics.chameleon.sample import KINDS, PairSample, conversations_of
+from ....metrics.chameleon.summary import (
+    SCORE_BANDS,
+    SRR_BANDS,
+    THRESHOLDS,
+    bands,
+    by_domain,
+    heat,
+    related,
+    share_over,
+    spread,
+    spread_of,
+)
+from ....report.interval_cells import OVER, interval_cells, interval_columns
+from ....report.table import Cell, Column, Kind, Table
+from .panel import ConversationScores
+from .published import beside_published
+
+OVERALL = "Overall"
+_ROUNDING = 1e-12
+MODEL = Column("model", "Model")
+TEMPERATURE = Column("temperature", "Temp.")
+CONVERSATIONS = Column("conversations", "Conversations", "count")
+UNSCORED = Column("unscored", "Unscored", "count")
+INTERVAL_NOTE = OVER["conversations"]
+PARTNERS = {"confidence": "confidence", "changes": "stance changes"}
+EQUATION_REMARK = (
+    "The paper's table 1 can't come from its eq. (2): for GPT-4o-mini at temperature 0 the printed 9.152 stance "
+    "changes in 14 steps and the printed SRR of 0.797 alone give at least 0.595, and the printed score is 0.512. This "
+    "report's scores are eq. (2); the published rows stand beside them and are no target."
+)
+OTHER = "other_confidence"
+CONFIDENCE_NOTES = {
+    "turns": "Confidence is a conversation's mean over its turns, and “other confidence” over those alone that change "
+    "its stance (conversations without such a turn have none).",
+    "shifts": "Confidence is a conversation's mean over the turns that change its stance (conversations without such a "
+    "turn have none), and “other confidence” over all its turns.",
+}
+_WITHOUT_MEAN = ("low", "high", "interval", "rank", "conversations", "unscored")
+_UNITS: dict[str, Kind] = {"score": "rate", "srr": "rate", "confidence": "rate", "changes": "score"}
+_TITLES = {"score": "Chameleon score", "srr": "Source re-use", "confidence": "Confidence", "changes": "Stance changes"}
+
+
+def scores_table(panel: ConversationScores) -> Table:
+    columns = [TEMPERATURE, MODEL]
+    for kind in KINDS:
+        columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
+        if kind == "score":
+            columns += [*interval_columns("rate"), Column("rank", "Rank", "count")]
+        if kind == "confidence":
+            columns += [Column(OTHER, "Other confidence", "rate"), Column(f"{OTHER}_std", "Std", "rate")]
+    columns += [CONVERSATIONS, UNSCORED]
+    rows = [_scores(panel, sample) for sample in panel.samples]
+    if len(rows) > 1 and panel.is_of_one_manner:
+        rows.append((None, OVERALL, *_overall(rows, [column.name for column in columns])))
+    return beside_published(
+        "chameleon-table-1-scores",
+        "Table 1: Chameleon score, source re-use rate, confidence and stance changes",
+        "Mean and standard deviation across scored conversations; the standard deviation is the sample's (n − 1). "
+        f"{CONFIDENCE_NOTES[panel.readings.confidence_of]} "
+        "“Overall” is the mean of the rows above it, as in the paper but for its stance changes, whose rows have a "
+        f"mean of 5.487 ± 2.613. {INTERVAL_NOTE} {EQUATION_REMARK}",
+        columns,
+        rows,
+    )
+
+
+def _scores(panel: ConversationScores, sample: PairSample) -> tuple[Cell, ...]:
+    row: list[Cell] = [sample.temperature, sample.pair.model]
+    for kind in KINDS:
+        found = spread_of([sample], kind)
+        row += [found.mean, found.std]
+        if kind == "score":
+            row += [*interval_cells(found.interval, "rate"), panel.ranks[sample.pair]]
+        if kind == "confidence":
+            other = spread_of([sample], OTHER)
+            row += [other.mean, other.std]
+    return (*row, len(sample.figures), len(sample.unscored))
+
+
+def _overall(rows: Sequence[tuple[Cell, ...]], names: Sequence[str]) -> Iterator[Cell]:
+    """Intervals, ranks and numbers of conversations have no mean that would say something."""
+    for at, name in enumerate(names[2:], 2):
+        known = [float(value) for row in rows if isinstance(value := row[at], int | float)]
+        yield fmean(known) if known and name not in _WITHOUT_MEAN else None
+
+
+def composition_table(panel: ConversationScores) -> Table:
+    asked: dict[str, tuple[str, int]] = {}
+    for sample in panel.samples:
+        for trace, _ in sample.held:
+            asked[trace.conversation] = (trace.domain, max(trace.asked, asked.get(trace.conversation, ("", 0))[1]))
+    found: dict[str, list[int]] = {}
+    for domain, turns in asked.values():
+        found.setdefault(domain, []).append(turns)
+    rows: list[tuple[Cell, ...]] = [
+        (domain or None, len(turns), sum(turns))
+        for domain, turns in sorted(found.items(), key=lambda each: (not each[0], each[0].casefold()))
+    ]
+    if len(rows) > 1:
+        rows.append(("Total", len(asked), sum(turns for _, turns in asked.values())))
+    return beside_published(
+        "chameleon-table-2-domains",
+        "Table 2: conversations and questions by domain",
+        "Every conversation that any model was asked about and that has a turn. The paper's printed total of 17,770 "
+        "questions is a misprint: its rows add up to 17,700.",
+        (Column("domain", "Domain"), CONVERSATIONS, Column("turns", "Questions", "count")),
+        rows,
+    )
+
+
+def shares_table(panel: ConversationScores) -> Table:
+    rows = []
+    for sample in panel.samples:
+        names, score = conversations_of([sample]), sample.column("score")
+        over = [share_over(names, score, bound) for bound in THRESHOLDS]
+        rows.append(
+            (
+                sample.pair.model,
+                sample.temperature,
+                int((~np.isnan(score)).sum()),
+                *(cell for share in over for cell in (share.mean, *interval_cells(share.interval, "share"))),
+                *bands(score, SCORE_BANDS),
+                *bands(sample.column("srr"), SRR_BANDS),
+            )
+        )
+    return beside_published(
+        "chameleon-shares",
+        "How many conversations are unstable",
+        "Shares of conversations with a score above 0.6 and above 0.7, and how many fall into the paper's bands: a "
+        "score below 0.3 is low, up to 0.5 moderate, above it high; a source re-use rate below 0.3 is high diversity, "
+        f"up to 0.6 moderate, above it low. The paper's shares are of no stated temperature. {INTERVAL_NOTE}",
+        (
+            *(MODEL, TEMPERATURE, CONVERSATIONS),
+            *(Column("over_6", "Over 0.6", "share"), *_share_ends("6")),
+            *(Column("over_7", "Over 0.7", "share"), *_share_ends("7")),
+            Column("score_low", "Score low", "count"),
+            Column("score_moderate", "moderate", "count"),
+            Column("score_high", "high", "count"),
+            Column("diversity_high", "Diversity high", "count"),
+            Column("diversity_moderate", "moderate", "count"),
+            Column("diversity_low", "low", "count"),
+        ),
+        rows,
+    )
+
+
+def _share_ends(bound: str) -> list[Column]:
+    return [structs.replace(column, name=f"{column.name}_{bound}") for column in interval_columns("share")]
+
+
+def correlations_table(panel: ConversationScores) -> Table:
+    is_pooled = len(panel.models) != 1 and panel.is_of_one_manner
+    groups = [("all models", list(panel.samples))] if is_pooled else []
+    groups += list(panel.models.items())
+    rows = []
+    for whose, some in groups:
+        for each in related(some):
+            found = each.found
+            ends = interval_cells(found, "correlation")
+            rows.append((whose, PARTNERS[each.partner], found.rows, found.clusters, found.r, *ends, found.p))
+    return beside_published(
+        "chameleon-correlations",
+        "Does source re-use go with confidence and with stance changes?",
+        "Pearson's r of a conversation's source re-use rate with its mean confidence and with its number of stance "
+        "changes, over scored conversations. Several models and temperatures hold the same ones, so interval and "
+        "p are over conversations, both by Student's t on Fisher's z with whole conversations left out in turn: p is "
+        "below 0.05 where the interval excludes 0. Fewer than 10 conversations have neither. Over all models r also "
+        "holds what differs between models: see each alone. The paper tells p < 0.05, of the t distribution as if all "
+        "rows were independent.",
+        (
+            Column("whose", "Over"),
+            Column("partner", "SRR and"),
+            Column("conversations", "Conversations held", "count"),
+            Column("distinct", "Different ones", "count"),
+            Column("r", "r", "correlation"),
+            *interval_columns("correlation"),
+            Column("p", "p", "p"),
+        ),
+        rows,
+    )
+
+
+def domains_table(panel: ConversationScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for domain, own in by_domain(panel.samples).items():
+        for model in dict.fromkeys(sample.pair.model for sample, _ in own):
+            some = [(sample, kept) for sample, kept in own if sample.pair.model == model]
+            names = [sample.conversations[row] for sample, kept in some for row in kept]
+            row: list[Cell] = [domain or None, model, len(names)]
+            for kind in KINDS:
+                values = np.concatenate([sample.column(kind)[kept] for sample, kept in some])
+                found = spread(names, values)
+                row += [found.mean, found.std, *(interval_cells(found.interval, "rate") if kind == "score" else ())]
+            rows.append(tuple(row))
+    columns = [Column("domain", "Domain"), MODEL, CONVERSATIONS]
+    for kind in KINDS:
+        columns += [Column(kind, _TITLES[kind], _UNITS[kind]), Column(f"{kind}_std", "Std", _UNITS[kind])]
+        if kind == "score":
+            columns += interval_columns("rate")
+    return Table(
+        "chameleon-domains",
+        "By domain",
+        f"Mean and standard deviation (n − 1) across scored conversations of all temperatures. {INTERVAL_NOTE}",
+        tuple(columns),
+        tuple(rows),
+    )
+
+
+def temperatures_table(panel: ConversationScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, some in panel.models.items():
+        found = heat(some)
+        mean = fmean(found.means) if found.means else None
+        heats = ", ".join(sample.temperature for sample in some)
+        moved = map(_settled, (found.span, found.std, found.variance, found.within))
+        rows.append((model, heats, mean, *moved, found.conversations))
+    if len(rows) > 1 and panel.is_of_one_manner:
+        known = [float(row[2]) for row in rows if isinstance(row[2], float)]
+        rows.append((OVERALL, None, fmean(known) if known else None, *[None] * 5))
+    return beside_published(
+        "chameleon-temperatures",
+        "Does the temperature matter?",
+        "The mean score over temperatures; then how far the mean at each temperature moves (largest minus smallest, "
+        "standard deviation, variance; n − 1), and how far one conversation's own score does (variance, mean over the "
+        "conversations scored at every temperature). The paper calls the variance “< 0.004” for all models without "
+        "saying of what; the means that its table 1 prints have standard deviations of 0.0015, 0.0012 and 0.0035.",
+        (
+            MODEL,
+            Column("temperatures", "Temperatures"),
+            Column("mean", "Mean score", "rate"),
+            Column("span", "Range of means", "small"),
+            Column("std", "Std of means", "small"),
+            Column("variance", "Variance of means", "small"),
+            Column("within", "Variance within a conversation", "small"),
+            Column("conversations", "Conversations", "count"),
+        ),
+        rows,
+    )
+
+
+def _settled(value: float | None) -> float | None:
+    """Scores are held to some sixteen digits, so equal ones can differ by a rounding; real ones, which are roots of
+    fractions with counts of turns below them, don't come that close."""
+    return 0.0 if value is not None and value < _ROUNDING else value

@@ -1,0 +1,329 @@
+"""Tables behind figures 3 to 5, of single turns, of what befell them, and of every conversation.
+
+Owns their columns and words. Their numbers are those of `density`, `summary` and the traces' troubles.
+"""
+
+from __future__ import annotations
+
+from ....metrics.chameleon.figures import ConversationFigures
+from ....metrics.chameleon.lines import STANCES
+from ....metrics.chameleon.sample import PairSample, joined
+from ....metrics.chameleon.summary import acknowledged, binned, by_turn
+from ....metrics.chameleon.traces import ConversationTrace
+from ....metrics.statistics.density import GRID, density
+from ....report.interval_cells import interval_cells, interval_columns
+from ....report.table import Cell, Column, Table
+from .panel import ConversationScores
+from .tables_scores import CONFIDENCE_NOTES, CONVERSATIONS, INTERVAL_NOTE, MODEL, TEMPERATURE, UNSCORED
+
+EVERY_TEMPERATURE = "all"
+UNSCORED_NOTE = (
+    "Unscored is a conversation with fewer than two turns of a clear stance, or with more than half of its turns "
+    "without one (empty, refused, unjudged or unclear), and every one of a model to which no page gave a text."
+)
+PAGE_TROUBLES = ("blocked", "empty", "too_large", "not_text", "timeout", "disallowed", "unreachable")
+
+
+def confidence_table(panel: ConversationScores) -> Table:
+    """A model whose conversations are all equally confident has no curve and one row that tells where they stand."""
+    rows: list[tuple[Cell, ...]] = []
+    for model, some in panel.models.items():
+        values = joined(some, "confidence")
+        found = density(values)
+        known = values[values == values]
+        if found.heights is None:
+            rows += [(model, found.n, None, float(known[0]), None)] if found.n else []
+            continue
+        for at, height in zip(GRID.tolist(), found.heights.tolist(), strict=True):
+            rows.append((model, found.n, found.bandwidth, at, height))
+    return Table(
+        "chameleon-figure-3-confidence",
+        "Figure 3, data: distribution of confidence",
+        "Kernel density of the mean confidence of a conversation, all temperatures together: Gaussian kernels, their "
+        "width by Scott's rule (standard deviation times n^−1/5). Without a density all conversations have the same "
+        f"confidence, or there is but one. {CONFIDENCE_NOTES[panel.readings.confidence_of]}",
+        (
+            MODEL,
+            CONVERSATIONS,
+            Column("bandwidth", "Bandwidth", "rate"),
+            Column("confidence", "Confidence", "rate"),
+            Column("density", "Density", "rate"),
+        ),
+        tuple(rows),
+        is_long=True,
+    )
+
+
+def reuse_table(panel: ConversationScores) -> Table:
+    rows = [
+        (model, each.low, each.high, each.score.n, each.score.mean, *interval_cells(each.score.interval, "rate"))
+        for model, some in panel.models.items()
+        for each in binned(some)
+    ]
+    return Table(
+        "chameleon-figure-4-reuse",
+        "Figure 4, data: score by source re-use",
+        "Mean Chameleon score of the conversations whose source re-use rate is at least one bound of a bin and below "
+        f"the other (the last bin has both), all temperatures together. {INTERVAL_NOTE}",
+        (
+            MODEL,
+            Column("from", "SRR from", "rate"),
+            Column("to", "to", "rate"),
+            CONVERSATIONS,
+            Column("score", "Score", "rate"),
+            *interval_columns("rate"),
+        ),
+        tuple(rows),
+    )
+
+
+def reuse_by_turn_table(panel: ConversationScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, some in panel.models.items():
+        groups = [(sample.temperature, [sample]) for sample in some]
+        groups += [(EVERY_TEMPERATURE, some)] if len(some) > 1 else []
+        for temperature, own in groups:
+            for each in by_turn(own)[1:]:
+                rows.append(
+                    (
+                        model,
+                        temperature,
+                        each.turn,
+                        each.reuse.n,
+                        each.reuse.mean,
+                        *interval_cells(each.reuse.interval, "rate"),
+                    )
+                )
+    return Table(
+        "chameleon-figure-5-turns",
+        "Figure 5, data: source re-use by turn",
+        "The share of a turn's sources that an earlier turn of the same conversation has, mean over scored "
+        f"conversations; from turn 2 on, as the first can re-use nothing. {INTERVAL_NOTE}",
+        (
+            MODEL,
+            TEMPERATURE,
+            Column("turn", "Turn", "count"),
+            CONVERSATIONS,
+            Column("reuse", "Source re-use", "rate"),
+            *interval_columns("rate"),
+        ),
+        tuple(rows),
+        is_long=True,
+    )
+
+
+def turns_table(panel: ConversationScores) -> Table:
+    rows = [
+        (
+            sample.pair.model,
+            sample.temperature,
+            each.turn,
+            each.conversations,
+            each.reuse.mean,
+            each.change_rate,
+            each.confidence,
+            *each.stances,
+        )
+        for sample in panel.samples
+        for each in by_turn([sample])
+    ]
+    return Table(
+        "chameleon-turns",
+        "Turn by turn",
+        "Over scored conversations: mean source re-use, share of conversations that change their stance at the turn, "
+        "mean confidence, and the share of each stance as the judge gave it.",
+        (
+            MODEL,
+            TEMPERATURE,
+            Column("turn", "Turn", "count"),
+            CONVERSATIONS,
+            Column("reuse", "Source re-use", "rate"),
+            Column("change_rate", "Change", "share"),
+            Column("confidence", "Confidence", "rate"),
+            *(Column(stance, stance.title(), "share") for stance in STANCES),
+        ),
+        tuple(rows),
+        is_long=True,
+    )
+
+
+def completeness_table(panel: ConversationScores) -> Table:
+    rows = []
+    for sample in panel.samples:
+        failed = panel.failed(sample)
+        rows.append(
+            (
+                sample.pair.model,
+                sample.temperature,
+                sample.complete,
+                len(sample.unscored),
+                len(sample.others),
+                len(sample.unanswered),
+                sample.expected,
+                sample.missing,
+                sum(failed.values()),
+                ", ".join(f"{kind} {number:,}" for kind, number in sorted(failed.items())) or None,
+                ", ".join(f"{step} {number:,}" for step, number in panel.steps(sample).most_common()) or None,
+                panel.held(sample),
+                sample.undefined,
+                sum(not figures.changes for figures in sample.figures),
+            )
+        )
+    return Table(
+        "chameleon-completeness",
+        "What is there",
+        "A conversation is complete when every turn that was to be asked is there; only complete ones that are scored "
+        f"enter means. {UNSCORED_NOTE} The "
+        "turns after one that failed are held back, and asked once it is answered. Undefined are conversations of a "
+        "single turn, or of which a reading leaves too little for a rate; “no change” are those that never change "
+        "their stance, whose confidence of changes counts as 0 in eq. (2).",
+        (
+            MODEL,
+            TEMPERATURE,
+            Column("complete", "Complete", "count"),
+            UNSCORED,
+            Column("incomplete", "Incomplete", "count"),
+            Column("unanswered", "Not begun", "count"),
+            Column("expected", "Turns expected", "count"),
+            Column("missing", "Turns missing", "count"),
+            Column("failed", "Turns failed", "count"),
+            Column("kinds", "Kinds of failure"),
+            Column("steps", "Failed at"),
+            Column("held", "Turns held back", "count"),
+            Column("undefined", "Undefined", "count"),
+            Column("no_change", "No change", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def troubles_table(panel: ConversationScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for sample in panel.samples:
+        told = panel.troubles(sample)
+        counts = (told.turns, told.refused, told.empty, told.cut, told.unclear)
+        judged = (told.repaired, told.unreadable, panel.unjudged(sample))
+        rest = (told.invalid_citations, told.without_sources, told.shortened, sample.turns_without_history)
+        rows.append((sample.pair.model, sample.temperature, *counts, *judged, *rest))
+    return Table(
+        "chameleon-troubles",
+        "What befell the turns",
+        "Of all turns there are. Empty: an answer without a word; cut: one that max_tokens cut off. Unclear: no clear "
+        "stance, by the judge's word, or since the answer is empty or refused or its judgement could not be read. "
+        "Repaired: the judge was asked a second time for JSON. Unjudged: no judge read the answer, or not readably, so "
+        "that it has no confidence. Invalid citations are numbers and addresses in an answer that stand for no page it "
+        "was shown. A prompt is shortened where it left out earlier turns or whole pages; without history is a turn "
+        "behind the first that was shown none of those before.",
+        (
+            MODEL,
+            TEMPERATURE,
+            Column("turns", "Turns", "count"),
+            Column("refused", "Refused", "count"),
+            Column("empty", "Empty", "count"),
+            Column("cut", "Cut", "count"),
+            Column("unclear", "Unclear", "count"),
+            Column("repaired", "Repaired", "count"),
+            Column("unreadable", "Unreadable", "count"),
+            Column("unjudged", "Unjudged", "count"),
+            Column("invalid_citations", "Invalid citations", "count"),
+            Column("without_sources", "Turns citing nothing", "count"),
+            Column("shortened", "Prompts shortened", "count"),
+            Column("without_history", "Without history", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def contradictions_table(panel: ConversationScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, some in panel.models.items():
+        rows += [(model, each.stance, each.turns, each.share) for each in acknowledged(some) if each.turns]
+    return Table(
+        "chameleon-contradictions",
+        "Are contradictions acknowledged?",
+        "Of the turns of scored conversations of which the judge said whether the answer acknowledges contradictions, "
+        "the share that does, by model and stance, all temperatures together.",
+        (
+            MODEL,
+            Column("stance", "Stance"),
+            Column("turns", "Turns", "count"),
+            Column("share", "Acknowledged", "share"),
+        ),
+        tuple(rows),
+    )
+
+
+def pages_table(panel: ConversationScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for sample in panel.samples:
+        told = panel.troubles(sample)
+        known = [told.pages[status] for status in ("ok", *PAGE_TROUBLES)]
+        searches = (told.unasked, told.without_hits, told.search_remarks)
+        pages = (told.pages.total(), *known, told.pages.total() - sum(known))
+        rows.append((sample.pair.model, sample.temperature, *searches, *pages))
+    return Table(
+        "chameleon-pages",
+        "What became of searches and pages",
+        "Of all turns there are; pages that gave nothing by their reasons. The question itself is searched for where "
+        "the model wrote no query.",
+        (
+            MODEL,
+            TEMPERATURE,
+            Column("unasked", "For the question", "count"),
+            Column("without_hits", "Without a hit", "count"),
+            Column("search_remarks", "With remarks", "count"),
+            Column("pages", "Pages", "count"),
+            Column("pages_ok", "ok", "count"),
+            *(Column(f"pages_{status}", status.replace("_", " "), "count") for status in PAGE_TROUBLES),
+            Column("pages_other", "other", "count"),
+        ),
+        tuple(rows),
+    )
+
+
+def conversations_table(panel: ConversationScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for sample in panel.samples:
+        for trace, figures in sorted(sample.held, key=lambda row: row[0].conversation):
+            rows.append(_conversation(sample, trace, figures))
+    return Table(
+        "chameleon-conversations",
+        "Every conversation",
+        "Its figures and its stances turn by turn, by their first letters. Those of incomplete ones are of the turns "
+        f"there are, and enter no mean. {UNSCORED_NOTE}",
+        (
+            MODEL,
+            TEMPERATURE,
+            Column("conversation", "Conversation"),
+            Column("domain", "Domain"),
+            Column("topic", "Topic"),
+            Column("score", "Score", "rate"),
+            Column("srr", "Source re-use", "rate"),
+            Column("confidence", "Confidence", "rate"),
+            Column("changes", "Changes", "count"),
+            Column("unclear", "Unclear", "count"),
+            Column("stance_rate", "S", "rate"),
+            Column("change_confidence", "K", "rate"),
+            Column("turns", "Turns", "count"),
+            Column("complete", "Complete"),
+            Column("scored", "Scored"),
+            Column("stances", "Stances"),
+        ),
+        tuple(rows),
+        is_long=True,
+    )
+
+
+def _conversation(sample: PairSample, trace: ConversationTrace, figures: ConversationFigures) -> tuple[Cell, ...]:
+    return (
+        *(sample.pair.model, sample.temperature, trace.conversation, trace.domain or None, trace.topic or None),
+        *(figures.score, figures.srr, figures.confidence, figures.changes, figures.unclear),
+        *(
+            figures.stance_rate,
+            figures.change_confidence,
+            figures.turns,
+            trace.is_complete,
+            figures.changes is not None,
+        ),
+        "".join(turn.stance[0].upper() for turn in trace.turns),
+    )

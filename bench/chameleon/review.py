@@ -1,0 +1,32 @@
+"""The question that people answer about a turn of Chameleon: the stance of its answer, as asked of the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...metrics.chameleon.lines import STANCES, Stance
+from ..evaluation.labelling.label import Label, LabelChoice
+from .records import Record
+
+# The judge's prompt says the same of each.
+_WORDS: Mapping[Stance, tuple[str, str]] = {
+    "supportive": ("P", "clearly agrees with the premise or reinforces it"),
+    "critical": ("C", "challenges, rejects or disputes the premise"),
+    "balanced": ("B", "acknowledges both supportive and critical evidence"),
+    "unclear": ("N", "takes no clear position, or is off-topic"),
+}
+CHOICES = tuple(LabelChoice(_WORDS[stance][0], stance, f"{stance}: {_WORDS[stance][1]}") for stance in STANCES)
+
+
+def label_of(record: Record) -> Label | None:
+    """Returns the label to ask for; None for a content filter's text or a failure."""
+    if record.filtered or record.stance is None:
+        return None
+    return Label(
+        text=record.text or "",
+        choices=CHOICES,
+        readings={"judge": record.stance},
+        question=record.question,
+        about={"topic": record.topic},
+        ask=f"What is the answer's stance? {'; '.join(f'{choice.letter}: {choice.words}' for choice in CHOICES)}",
+    )

@@ -1,0 +1,161 @@
+"""The specification of a Chameleon run: everything that decides its prompts and answers, and nothing else.
+
+Owns the specification and the ids of each pair's turns. Knows no folder and sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from msgspec import Struct, to_builtins
+
+from ...engine.runs.pairs import Pair
+from ...metrics.chameleon.readings import Readings
+from .dataset import ConversationSet
+from .order import KINDS_VERSION, TURNS, Order
+from .prompts import PROMPT_VERSION, JudgePrompt
+
+Retrieval = Literal["own", "shared"]
+
+PAGES = 20
+PAGE_TOKENS = 1_500
+TEMPERATURES: tuple[float, ...] = (0.0, 0.5, 1.0)
+
+
+class ConversationSpec(Struct, frozen=True, kw_only=True):
+    """The specification of a run. `tokens` is the prompt budget of each model, the judge included. `queries_by` writes
+    the queries for all pairs; None: each pair its own. `judge_temperature` None: none is sent to the judge. `readings`
+    only decide how the run's own scores are computed."""
+
+    pairs: tuple[Pair, ...]
+    judge: str
+    search: str
+    tokens: Mapping[str, int]
+    turns: int = TURNS
+    pages: int = PAGES
+    page_tokens: int = PAGE_TOKENS
+    keeps_pages: bool = False
+    order: Order = "written"
+    seed: int = 0
+    queries_by: Pair | None = None
+    judge_prompt: JudgePrompt = "extended"
+    judge_temperature: float | None = 0.0
+    max_tokens: int | None = None
+    readings: Readings = Readings()
+
+    def __post_init__(self) -> None:
+        if not self.pairs or len(set(self.pairs)) < len(self.pairs):
+            raise ValueError(f"pairs ({', '.join(map(str, self.pairs))}) must be at least one, each named once")
+        for name in ("turns", "pages", "page_tokens"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} ({getattr(self, name)}) must be >= 1")
+        for name, allowed in (("order", Order), ("judge_prompt", JudgePrompt)):
+            if getattr(self, name) not in get_args(allowed):
+                raise ValueError(f"{name} {getattr(self, name)!r} must be one of {', '.join(get_args(allowed))}")
+        missing = [model for model in self.models if model not in self.tokens]
+        if missing:
+            raise ValueError(f"tokens: expected how many a prompt to {missing[0]} may have, came none")
+
+    @property
+    def retrieval(self) -> Retrieval:
+        return "own" if self.queries_by is None else "shared"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Returns every model that is shown a conversation, each once: those under test, and the judge."""
+        return tuple(dict.fromkeys([*(pair.model for pair in self.pairs), self.judge]))
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """Returns every model and the search engine that calls go to, each once; pages have a lane for each host."""
+        queries = () if self.queries_by is None else (self.queries_by.model,)
+        return tuple(dict.fromkeys((*self.models, *queries, self.search)))
+
+
+def pairs_of(
+    models: Sequence[str], temperatures: Sequence[float], takes: Callable[[str, float], bool]
+) -> tuple[tuple[Pair, ...], tuple[str, ...]]:
+    """Returns every model at every temperature, and the models that accept none of these: they are asked once, at their
+    own. Without temperatures, those of the paper are used."""
+    pairs: list[Pair] = []
+    without: list[str] = []
+    for model in models:
+        taken = [Pair(model, at) for at in temperatures or TEMPERATURES if takes(model, at)]
+        if not taken:
+            without.append(model)
+        pairs += taken or [Pair(model, None)]
+    return tuple(pairs), tuple(without)
+
+
+def turns_of(dataset: ConversationSet, turns: int) -> dict[str, int]:
+    """Returns the number of turns of each conversation: as many as asked for, or as there are questions."""
+    return {each.id: min(turns, len(each.questions)) for each in dataset.conversations}
+
+
+def turn_ids(conversation: str, turns: int) -> list[str]:
+    """Returns the ids of a conversation's turns, in order."""
+    return [f"{conversation}/{turn}" for turn in range(1, turns + 1)]
+
+
+def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> list[str]:
+    """Returns sentences on what was asked for but the data set lacks."""
+    told = []
+    held = dataset.conversations
+    if conversations is not None and conversations > len(held):
+        told.append(f"{conversations:,} conversations asked for: the data set has {len(held):,}, and all are held")
+    short = [len(each.questions) for each in held if len(each.questions) < turns]
+    if short:
+        whose = "every conversation has" if len(short) == len(held) else f"{len(short):,} of {len(held):,} have"
+        many = f"{min(short):,}" if min(short) == max(short) else f"{min(short):,} to {max(short):,}"
+        noun = "question" if max(short) == 1 else "questions"
+        told.append(f"{turns:,} turns asked for: {whose} {many} {noun}, and no more turns")
+    return told
+
+
+def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
+    """Returns everything that decides prompts and answers; `endpoints` has each lane's address as used in the keys of
+    its calls. Readings decide neither: those that older manifests contain stay, so that their runs can be resumed, but
+    no others are added."""
+    readings = to_builtins(asked.readings)
+    del readings["confidence_of"]
+    turns = turns_of(dataset, asked.turns)
+    return {
+        "benchmark": "chameleon",
+        "data": dataset.digest,
+        "conversations": list(turns),
+        "turns": asked.turns,
+        "turns_each": list(turns.values()),
+        "order": asked.order,
+        "seed": asked.seed if asked.order == "shuffled" else None,
+        "kinds_version": KINDS_VERSION if asked.order == "grouped" else None,
+        "pairs": [list(pair) for pair in asked.pairs],
+        "endpoints": {lane: endpoints[lane] for lane in asked.lanes if lane in endpoints},
+        "max_tokens": asked.max_tokens,
+        "prompt_tokens": {model: asked.tokens[model] for model in asked.models},
+        "prompt_version": PROMPT_VERSION,
+        "search": asked.search,
+        "retrieval": asked.retrieval,
+        "queries_by": None if asked.queries_by is None else list(asked.queries_by),
+        "pages": asked.pages,
+        "page_tokens": asked.page_tokens,
+        "keeps_pages": asked.keeps_pages,
+        "judge": asked.judge,
+        "judge_prompt": asked.judge_prompt,
+        "judge_temperature": asked.judge_temperature,
+        "readings": readings,
+    }
+
+
+def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
+    """Returns the readings of the run's own scores. Raises KeyError, TypeError or ValueError if the manifest is none of
+    a Chameleon run."""
+    own = (manifest.get("options") or {}).get("chameleon") or {}
+    readings = {"confidence_of": own.get("confidence_of", "turns"), **manifest["specification"]["readings"]}
+    return Readings(**readings)
+
+
+def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:
+    """Returns the conversations that each pair of a run was to answer, with their numbers of turns."""
+    turns = dict(zip(specification["conversations"], specification["turns_each"], strict=True))
+    return {Pair(model, temperature): turns for model, temperature in specification["pairs"]}

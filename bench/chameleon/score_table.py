@@ -1,0 +1,160 @@
+"""Chameleon's scores as `score` shows them, from a folder's records.
+
+Owns the table, the remarks on missing turns and on readings, and when scores.json is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...configuration.errors import UsageError
+from ...engine.remarks import remark
+from ...engine.runs.pairs import Pair
+from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ...metrics.chameleon.readings import Readings
+from ...metrics.chameleon.scores import scores
+from ...metrics.chameleon.traces import Asked, Traces
+from ...report.interval_text import interval_cell, single_figures
+from ...report.text import table
+from ..evaluation.execution import write_scores
+from ..evaluation.record_lines import record_lines
+from .readings import readings_of
+
+COLUMNS = (
+    "score",
+    "95% interval over conversations",
+    "rank",
+    "scored",
+    "SRR",
+    "confidence",
+    "other confidence",
+    "changes",
+)
+_HEADER = ("model", "temperature", *COLUMNS, "incomplete", "no change", "unclear turns")
+_NAMED = 3
+
+
+def traces_in(path: Path) -> Traces:
+    """Returns the turns of a file of records, ours or another program's."""
+    traces = Traces()
+    try:
+        for number, line in enumerate(record_lines(path), 1):
+            if line.strip():
+                try:
+                    traces.add(line)
+                except ValueError as error:
+                    raise UsageError(f"{path} line {number}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    if traces.repeated:
+        raise UsageError(f"{path}: {traces.repeated[0]} stands there twice: keep one")
+    return traces
+
+
+def score_folder(folder: Path, given: Mapping[str, str]) -> dict[str, Any]:
+    path = folder / RECORDS
+    traces = traces_in(path)
+    asked, run = _asked(folder)
+    readings = readings_of(given, run)
+    found = scores(traces, readings, asked)
+    if not found["chameleon"]["models"]:
+        raise UsageError(f"{path}: expected records, got none: nothing to score")
+    if readings != run:
+        remark(f"{folder}/scores.json keeps the run's own readings; these scores are only shown")
+        return found
+    try:
+        write_scores(folder, found)
+    except OSError as error:
+        remark(f"{folder}/scores.json is not written ({error.strerror})")
+    return found
+
+
+def _asked(folder: Path) -> tuple[Asked, Readings]:
+    """Returns what the run was to ask and its readings, from the manifest if there is one."""
+    from .run_spec import asked_of, readings_of_run
+
+    if not (folder / MANIFEST).exists():
+        return {}, Readings()
+    manifest = read_manifest(folder)
+    try:
+        return asked_of(manifest["specification"]), readings_of_run(manifest)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{folder}: its {MANIFEST} is no Chameleon run's ({error!r})") from error
+
+
+def told(source: str, scores: Mapping[str, Any]) -> str:
+    found = scores["chameleon"]
+    rows: list[tuple[str, ...]] = [_HEADER]
+    remarks: list[str] = []
+    for model, by_temperature in found["models"].items():
+        for temperature, entry in by_temperature.items():
+            counts = (entry[name] for name in ("incomplete", "no_change", "unclear"))
+            rows.append((model, temperature, *cells(entry, found["readings"]), *(f"{count:,}" for count in counts)))
+            remarks += _lacks(f"{model} @ {temperature}", entry)
+    remarks += [*remarks_of(scores), *found["unmeasured"]]
+    remarks.append("read with " + ", ".join(f"{name} {value}" for name, value in found["readings"].items()))
+    return "\n".join((source, table(rows), *remarks))
+
+
+def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
+    entry: Mapping[str, Any] = scores["chameleon"]["models"].get(pair.model, {}).get(temperature) or {}
+    return entry
+
+
+def cells(entry: Mapping[str, Any], readings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns a pair's cells under COLUMNS."""
+    if not entry:
+        return ("-",) * len(COLUMNS)
+    score, srr, confidence, changes = (_spread(entry[kind]) for kind in ("score", "srr", "confidence", "changes"))
+    other = "shifts" if readings["confidence_of"] == "turns" else "turns"
+    by_other = _spread(entry[f"confidence_{other}"])
+    return (
+        *(score, interval_cell(entry["score"], 3), "-" if entry["rank"] is None else str(entry["rank"])),
+        f"{entry['conversations']:,} of {entry['conversations'] + entry['unscored'] + entry['incomplete']:,}",
+        *(srr, confidence, f"{other} {by_other}" if by_other != "-" else "-", changes),
+    )
+
+
+def _spread(found: Mapping[str, Any]) -> str:
+    mean, std = found["mean"], found["std"]
+    return "-" if mean is None else f"{mean:.3f}" + ("" if std is None else f" ± {std:.3f}")
+
+
+def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yields remarks on unscored conversations and missing ranks, on too little history, and on intervals over few
+    conversations."""
+    for model, by_temperature in scores["chameleon"]["models"].items():
+        for temperature, entry in by_temperature.items():
+            held = scores["chameleon"]["conversations"].get(model, {}).get(temperature, {})
+            figures = {name: found["score"] if found["complete"] else None for name, found in held.items()}
+            yield from single_figures(f"{model} @ {temperature}", entry["score"], figures, 3)
+            if entry["unscored"]:
+                whole = entry["unscored"] + entry["conversations"]
+                is_blind = entry["without_pages"] == entry["turns"]
+                why = "no page gave a text" if is_blind else "too few of their turns have a clear stance"
+                yield (
+                    f"{model} @ {temperature}: {entry['unscored']:,} of {whole:,} complete conversations are unscored, "
+                    f"since {why}: they enter no mean{'' if entry['rank'] is not None else ', and it has no rank'}"
+                )
+            if single := len(entry["conversations_without_history"]):
+                yield (
+                    f"{model} @ {temperature}: {single:,} conversations are no multi-turn test: more than a third "
+                    "of their turns were asked without any history"
+                )
+
+
+def _lacks(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    """Yields remarks on conversations that the means leave out."""
+    if entry["incomplete"]:
+        gone = entry["unanswered_conversations"]
+        listed = f", none of {', '.join(gone[:_NAMED])}" if gone else ""
+        more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
+        yield (
+            f"{name}: {entry['incomplete']:,} conversations are left out, as {entry['missing']:,} of "
+            f"{entry['expected']:,} turns are missing{listed}{more}"
+        )
+    if entry["undefined"]:
+        yield f"{name}: {entry['undefined']:,} conversations have a single turn, of which no rate is defined"

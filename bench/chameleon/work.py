@@ -1,0 +1,275 @@
+"""Prepares a Chameleon run from its options, sends it, and counts what its journals hold.
+
+Owns the checks of its options and their messages, and what a manifest keeps so that `resume` needs only the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ... import fixtures
+from ...configuration.benchmark_options import RunOptions
+from ...configuration.configuration import settings_for
+from ...configuration.declared_options import kept_of
+from ...configuration.errors import UsageError
+from ...engine.attempts.estimate import TokenEstimate
+from ...engine.attempts.money import worst_cost
+from ...engine.call import Call
+from ...engine.endpoint import EncodeError
+from ...engine.fault import LocalFault, Stop
+from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.run_folder import RunFolder
+from ...fixtures.web.corpus import VERSION as CORPUS_VERSION
+from ...fixtures.web.corpus import ensure_corpus
+from ...metrics.chameleon.scores import scores as scores_of
+from ...metrics.chameleon.traces import Traces
+from ...providers.retrieval import CORPUS_LANE
+from ...providers.windows import bundled_windows, prompt_tokens
+from ...wiring import Engine, Settings, access_to, keyless_endpoint_to
+from ..evaluation.benchmark import Order
+from ..evaluation.item_pilot import ItemsOfPilot
+from ..evaluation.journals import UNRECORDED
+from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, kept
+from ..evaluation.work import RunCounts
+from .dataset import ConversationSet, DatasetError, load, select
+from .histories import read_done
+from .options import Options
+from .readings import readings_of
+from .recount import recount
+from .run_spec import ConversationSpec, asked_of, beyond, pairs_of, specification
+from .run_summary import as_json, details_of, lines
+from .score_table import COLUMNS, cells, entry_of, remarks_of
+from .sweep import at_once_of, run_sweep
+
+SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "chameleon"
+
+
+_CHARS_A_TOKEN = 4
+
+
+class ChameleonWork(Struct, frozen=True):
+    """The conversations of a run, its specification and its settings."""
+
+    dataset: ConversationSet
+    asked: ConversationSpec
+    specification: dict[str, Any]
+    settings: Settings
+
+    benchmark = "chameleon"
+    item = "turn"
+    is_item_a_call = False
+    score_columns = COLUMNS
+
+    @property
+    def items(self) -> int:
+        return self.dataset.turns(self.asked.turns)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        return self.asked.lanes
+
+    def pairs(self) -> list[Pair]:
+        return list(self.asked.pairs)
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        """Returns the most that a call to each lane can cost: a prompt of full size, at four characters a token."""
+        prices = settings.price_table()
+        worst = {}
+        for lane in self.lanes:
+            chars = _CHARS_A_TOKEN * self.asked.tokens.get(lane, 0)
+            call = Call(lane, "x" * chars, max_tokens=None if lane == self.asked.judge else self.asked.max_tokens)
+            price = prices.get(lane)
+            if price is not None and (most := worst_cost(call, price, TokenEstimate())) is not None:
+                worst[lane] = most
+        return worst
+
+    def read_done(self, folder: RunFolder) -> FinishedItems:
+        return read_done(folder)
+
+    async def send(
+        self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
+    ) -> list[Stop]:
+        if self.settings.mode not in ("replay", "strict"):
+            # Checked before anything is paid for. A replay has its texts already.
+            await engine.check_pages()
+        under_test = dict.fromkeys(pair.model for pair in self.asked.pairs)
+        at_once = at_once_of([self.settings.whole_lane_of(model) for model in under_test])
+        return await run_sweep(engine, folder, self.dataset, self.asked, done, item_ended, at_once)
+
+    def count(self, folder: RunFolder) -> RunCounts:
+        asked = asked_of(self.specification)
+        counted = recount(folder.records.read(), folder.failures.read(), asked, str(folder.records.path))
+        traces = Traces()
+        for line in folder.records.read():
+            traces.add(line)
+        prices = self.settings.price_table()
+        unpriced = [lane for lane in self.lanes if lane != self.asked.search and prices.get(lane) is None]
+        details = details_of(counted, traces, unpriced, float(folder.manifest.get(UNRECORDED, 0.0)))
+        for pair, ended in counted.pairs.items():
+            # The cost of free searches does not count for models without a price.
+            if not ended.cost and {pair.model, self.asked.judge} & set(unpriced):
+                ended.cost = None
+        scores = scores_of(traces, self.asked.readings, asked)
+        remarks = (*lines(details, folder.folder), *remarks_of(scores))
+        return RunCounts(counted.pairs, scores, remarks, as_json(details), tuple(scores["chameleon"]["unmeasured"]))
+
+    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
+        return cells(entry_of(scores, pair), scores["chameleon"]["readings"])
+
+
+def prepare(order: Order) -> PreparedRun:
+    """Checks one run completely. Writes nothing but the sample corpus. Without `needs_keys` it can be planned, not
+    sent."""
+    out, sending = order.out, order.sending
+    run: Options = order.run.options
+    if run.retrieval == "own" and run.queries_by is not None:
+        raise UsageError("--queries-by belongs to --retrieval shared: give both, or neither")
+    if run.search != CORPUS_LANE and run.corpus is not None:
+        raise UsageError(f"--corpus belongs to --search corpus, and {run.search} was asked for: leave one of them out")
+    models = tuple(dict.fromkeys([*run.model, run.judge, *([run.queries_by] if run.queries_by else [])]))
+    settings = settings_for(models, sending, order.configuration, (run.search,))
+    if not order.needs_keys:
+        settings = structs.replace(settings, needs_keys=False)
+    # Queries and judgements set no max_tokens.
+    check_cost_is_bounded(dict.fromkeys(models), settings, has_option=False)
+    path = SAMPLE if run.dataset is None else Path(run.dataset)
+    dataset = select(_load(path), run.conversations)
+    notes = []
+    if run.dataset is None:
+        notes.append("no --dataset given: holding sample conversations that come with millstream, no published data")
+    notes += beyond(dataset, run.turns, run.conversations)
+    endpoints = {model: access_to(model, settings).target.specified for model in (*models, run.search)}
+    if run.search == CORPUS_LANE:
+        corpus = _corpus(run, settings, notes)
+        settings = structs.replace(settings, corpus=corpus)
+        endpoints[run.search] = f"corpus:{_digest_of(corpus)}"
+    asked = _asked(order.run, settings, notes)
+    specified = specification(dataset, asked, endpoints)
+    return PreparedRun(
+        out=out,
+        work=ChameleonWork(dataset, asked, specified, settings),
+        settings=settings,
+        specification=specified,
+        options={"chameleon": {**kept_of(run), **kept_of(order.run.readings)}, "sending": kept(sending)},
+        dataset={
+            "path": str(path),
+            "name": dataset.name,
+            "digest": dataset.digest,
+            "conversations": len(dataset.conversations),
+        },
+        notes=tuple(notes),
+    )
+
+
+def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
+    """Returns the run with only `size` of its conversations, from the domains in turn."""
+    work = prepared.work
+    assert isinstance(work, ChameleonWork)
+    few = structs.replace(work, dataset=select(work.dataset, size))
+    return ItemsOfPilot(
+        run=structs.replace(prepared, work=few),
+        items=len(few.dataset.conversations),
+        of=len(work.dataset.conversations),
+        noun="conversation",
+    )
+
+
+def dataset_of(manifest: Mapping[str, Any]) -> ConversationSet | None:
+    """Returns the data set of a run, if it still exists."""
+    path = (manifest.get("options") or {}).get("chameleon", {}).get("dataset")
+    try:
+        return load(SAMPLE if path is None else Path(path))
+    except (DatasetError, OSError):
+        return None
+
+
+def _load(path: Path) -> ConversationSet:
+    try:
+        return load(path)
+    except OSError as error:
+        raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+
+
+def _asked(asked_for: RunOptions, settings: Settings, notes: list[str]) -> ConversationSpec:
+    run: Options = asked_for.options
+
+    def takes(model: str, temperature: float | None) -> bool:
+        try:
+            keyless_endpoint_to(access_to(model, settings)).encode(
+                Call(model, "?", temperature=temperature, max_tokens=run.max_tokens)
+            )
+        except EncodeError:
+            return False
+        return True
+
+    for model in dict.fromkeys([*run.model, run.judge]):
+        if not takes(model, None):
+            raise UsageError(f"model {model} takes no --max-tokens ({run.max_tokens}): leave it out")
+    pairs, without = pairs_of(run.model, run.temperature, takes)
+    if without:
+        notes.append(f"asked at their own temperature alone, since they take none: {', '.join(without)}")
+    judge_temperature = 0.0 if takes(run.judge, 0.0) else None
+    if judge_temperature is None:
+        notes.append(f"the judge {run.judge} takes no temperature: it judges at its own")
+    models = dict.fromkeys([*run.model, run.judge])
+    windows = bundled_windows()
+    if run.window is None and (unknown := [model for model in models if windows.known(model) is None]):
+        notes.append(
+            f"window unknown, {windows.default:,} tokens are assumed: {', '.join(unknown)} (--window N says it)"
+        )
+    tokens = {model: prompt_tokens(run.window or windows.of(model), run.max_tokens) for model in models}
+    return ConversationSpec(
+        pairs=pairs,
+        judge=run.judge,
+        search=run.search,
+        tokens=tokens,
+        turns=run.turns,
+        pages=run.pages,
+        page_tokens=run.page_tokens,
+        keeps_pages=run.old_pages == "keep",
+        order=run.order,
+        seed=run.seed,
+        queries_by=_queries_by(run, pairs, takes),
+        judge_prompt=run.judge_prompt,
+        judge_temperature=judge_temperature,
+        max_tokens=run.max_tokens,
+        readings=readings_of(kept_of(asked_for.readings)),
+    )
+
+
+def _queries_by(run: Options, pairs: tuple[Pair, ...], takes: Callable[[str, float | None], bool]) -> Pair | None:
+    """Returns the pair whose queries all pairs share: a model at the first temperature that it accepts."""
+    if run.retrieval == "own":
+        return None
+    if run.queries_by is None:
+        return pairs[0]
+    first = next((pair for pair in pairs if pair.model == run.queries_by), None)
+    if first is not None:
+        return first
+    temperature = next(iter(run.temperature), 0.0)
+    return Pair(run.queries_by, temperature if takes(run.queries_by, temperature) else None)
+
+
+def _corpus(run: Options, settings: Settings, notes: list[str]) -> Path:
+    if run.corpus is not None:
+        return Path(run.corpus)
+    if run.dataset is not None:
+        notes.append("no --corpus given: searching the articles that come with millstream, on its own sample topics")
+    folder = settings.cache_folder() / f"sample-corpus-{CORPUS_VERSION}"
+    try:
+        return ensure_corpus(folder)
+    except OSError as error:
+        raise LocalFault(f"{folder} can't be written ({error.strerror}): give --corpus, or another --cache") from error
+
+
+def _digest_of(corpus: Path) -> str:
+    from ...providers.search.documents import CorpusError, digest_of, list_documents
+
+    try:
+        return digest_of(list_documents(corpus))
+    except CorpusError as error:
+        raise UsageError(f"--corpus: {error}") from error

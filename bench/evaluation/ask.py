@@ -1,0 +1,187 @@
+"""`ask`: how an item of several calls reaches models, searches and pages.
+
+Counts what each step's calls cost, and finishes calls in flight even where the code that awaits them is cancelled.
+Writes no journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+from ...engine.call import Call, Citation, Failure, Outcome, Reply
+from ...engine.fault import LocalFault, Stopped
+from ...engine.runs.pairs import Pair
+from .defect import BenchmarkDefect
+from .item import Item
+from .outside import Outside
+from .record import StepSpent
+
+Role = Literal["subject", "judge", "search", "page"]
+SEARCH_COUNT = 20
+
+
+class CallFailed(Exception):
+    """A call failed for good. Where a benchmark lets it pass, the step that the call belongs to is a failure and later
+    steps are held; where it catches it, the item goes on."""
+
+    def __init__(self, call: Call, role: Role, step: int, failure: Failure) -> None:
+        super().__init__(f"{call.model}: {failure.detail}")
+        self.call = call
+        """The call that failed."""
+        self.role = role
+        """What it was for: `subject`, `judge`, `search` or `page`."""
+        self.step = step
+        """The step of the item that it belongs to."""
+        self.failure = failure
+        """What happened, and what to do."""
+
+
+class Ask:
+    """Sends the calls of one item: `reply = await ask(Call(ask.pair.model, "...", ask.pair.temperature))`.
+
+    A call's cost is recorded with the next record that the item yields. A call for a later step says so: `ask(call,
+    step=3)`, as where one answer is judged while the next turn is asked.
+    """
+
+    def __init__(self, outside: Outside, title: str, item: Item, pair: Pair, options: Any = None) -> None:
+        self.pair = pair
+        """The model under test and its temperature."""
+        self.options = options
+        """The options of the run."""
+        self.step = 0
+        """The step that is due: the next record that the item yields is its record."""
+        self._outside = outside
+        self._title = title
+        self._item = item
+        self._open: dict[int, StepSpent] = {}
+        self._written: set[int] = set()
+        self._under_way: set[asyncio.Task[Reply]] = set()
+        self._ends: dict[int, Stopped | LocalFault] = {}
+
+    def __repr__(self) -> str:
+        return f"<Ask [{self._item.id} of {self.pair}: step {self.step}, {len(self._under_way)} calls in flight]>"
+
+    async def __call__(self, call: Call, *, role: Role = "subject", step: int | None = None) -> Reply:
+        """Sends one call and returns its reply. Raises CallFailed where it has none.
+
+        `role` says what the call is for: `subject` is the model under test; `judge` is any other model; a `search` has
+        the query as its input, and its reply has `hits`; a `page` has the address as its input, and its reply has the
+        page's text, or an empty text with the reason as its `finish_reason`.
+        """
+        at = self.step if step is None else step
+        self._check(call, role, at)
+        # Whoever awaits the reply may be cancelled: the call has been paid for, and its answer is kept.
+        task = asyncio.create_task(self._send(call, role, at))
+        self._under_way.add(task)
+        task.add_done_callback(self._over)
+        return await asyncio.shield(task)
+
+    @property
+    def unrecorded(self) -> float:
+        """Dollars of calls whose step has no journal line."""
+        return sum(spent.cost or 0.0 for spent in self._open.values())
+
+    def has_line(self, step: int) -> bool:
+        """Whether the step's line has been written."""
+        return step in self._written
+
+    def take(self, step: int) -> StepSpent:
+        """Returns the costs of a step's calls, for the step's journal line, and marks the line as written."""
+        self._written.add(step)
+        return self._open.pop(step, None) or StepSpent()
+
+    def take_all(self, step: int) -> StepSpent:
+        """Returns the costs of a failed step's calls, with those of later steps added.
+
+        Later steps get no line; their answers are in the cache and cost nothing when the item is retried.
+        """
+        spent = self.take(step)
+        for other in [*self._open]:
+            spent.add_unrecorded(self._open.pop(other))
+        return spent
+
+    def check_ended(self, step: int | None = None) -> None:
+        """Raises the stop or fault that ended sending for this step or an earlier one (None: for any step), even if the
+        benchmark caught it."""
+        for at, error in self._ends.items():
+            if step is None or at <= step:
+                raise error
+
+    async def finish(self, *, cancel: bool = False) -> None:
+        """Waits until no call is in flight; with `cancel`, cancels them first."""
+        if cancel:
+            for task in self._under_way:
+                task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def _check(self, call: Call, role: Role, step: int) -> None:
+        where = f"{self._title}, item {self._item.id!r}"
+        if not isinstance(call, Call):
+            raise BenchmarkDefect(f"{where}: ask() takes a Call, it got a {type(call).__name__}")
+        if not 1 <= step <= self._item.steps or step in self._written:
+            raise BenchmarkDefect(
+                f"{where}: ask() was called for step {step}, and of {self._item.steps} steps {sorted(self._written)} "
+                f"have their record already"
+            )
+        if role == "subject":
+            check_pair(call, self.pair, where)
+
+    def _over(self, task: asyncio.Task[Reply]) -> None:
+        self._under_way.discard(task)
+        # Whoever waits for it gets what it raised; a benchmark that no longer waits needs no message of the loop's.
+        if not task.cancelled():
+            task.exception()
+
+    async def _send(self, call: Call, role: Role, step: int) -> Reply:
+        try:
+            if role == "search":
+                return await self._search(call, step)
+            if role == "page":
+                return await self._read(call, step)
+            outcome = await self._outside.ask(call)
+        except (Stopped, LocalFault) as error:
+            self._ends.setdefault(step, error)
+            raise
+        spent = self._spent(step)
+        if role == "subject":
+            spent.add_answer(outcome)
+        else:
+            spent.add_judgement(outcome)
+        return self._reply(outcome, role, step)
+
+    def _reply(self, outcome: Outcome, role: Role, step: int) -> Reply:
+        if outcome.reply is None:
+            assert outcome.failure is not None
+            raise CallFailed(outcome.call, role, step, outcome.failure)
+        return outcome.reply
+
+    async def _search(self, call: Call, step: int) -> Reply:
+        found = await self._outside.search(call.model, str(call.input), SEARCH_COUNT)
+        self._spent(step).add_search(found)
+        if found.failure is not None:
+            raise CallFailed(call, "search", step, found.failure)
+        return Reply("\n".join(found.remarks), hits=tuple(found.hits))
+
+    async def _read(self, call: Call, step: int) -> Reply:
+        page = await self._outside.read(str(call.input))
+        self._spent(step).add_page(page.keys, is_cached=page.cached)
+        source = Citation(page.final_url or page.url, page.title or None)
+        return Reply(page.text, finish_reason=page.status, citations=(source,))
+
+    def _spent(self, step: int) -> StepSpent:
+        # Of a step that has its line already this opens another: such a call's cost stays unrecorded.
+        return self._open.setdefault(step, StepSpent())
+
+
+def check_pair(call: Call, pair: Pair, where: str) -> None:
+    """Raises BenchmarkDefect where a call to the model under test has another model or temperature than the pair."""
+    if call.model != pair.model:
+        raise BenchmarkDefect(
+            f'{where}: {call.model} was asked as the model under test, which is {pair.model}: others are a "judge"'
+        )
+    if call.temperature != pair.temperature:
+        raise BenchmarkDefect(
+            f"{where}: {call.model} was asked at temperature {call.temperature}, and the pair's is {pair.temperature}: "
+            f"pass temperature=pair.temperature"
+        )

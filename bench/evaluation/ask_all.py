@@ -1,0 +1,39 @@
+"""Asks a model questions in order to build a data set: opens the engine, shows progress, ends at a signal.
+
+The caller says what is asked and which answers are accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from msgspec import structs
+
+from ...wiring import Engine, Settings
+from ...wiring.signals import until_interrupted
+from .watch import Watch, unwatched
+
+
+class QuestionBatch(Protocol):
+    """Questions that are asked until each has an accepted answer or a lane stops. `watch` receives the number of calls
+    that are about to begin."""
+
+    async def run(self, runner: Engine, watch: Callable[[int], AbstractContextManager[object]]) -> None: ...
+
+
+def ask_all(questions: QuestionBatch, settings: Settings, name: str, watch: Watch = unwatched) -> int | None:
+    """Asks all questions. Returns the number of the signal that ended it, or None. `name` identifies the command, so
+    that a killed one finds its budget again."""
+    return asyncio.run(_ask(questions, structs.replace(settings, budget_name=name), watch))
+
+
+async def _ask(questions: QuestionBatch, settings: Settings, watch: Watch) -> int | None:
+    async with Engine(settings=settings) as engine:
+
+        def watch_calls(calls: int) -> AbstractContextManager[object]:
+            return watch(engine, calls, 0, "")
+
+        return await until_interrupted(engine, questions.run(engine, watch_calls))

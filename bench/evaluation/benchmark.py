@@ -1,0 +1,174 @@
+"""The base class of benchmarks: what the framework calls, from options to the part of the report.
+
+Knows no benchmark by name; the registry does. A method that a benchmark does not implement raises a one-line error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct
+
+from ...configuration.errors import UsageError
+
+if TYPE_CHECKING:
+    from ...configuration.benchmark_options import RunOptions
+    from ...configuration.configuration import Configuration
+    from ...configuration.options import SendingOptions
+    from ...engine.call import Call, Message
+    from ...engine.runs.pairs import Pair
+    from ...engine.runs.run_folder import WrongSpecification
+    from ...report.sections import PageContents
+    from .data_command import DataCommand
+    from .item_pilot import ItemsOfPilot
+    from .labelling.label import Label, Labeller
+    from .preparation import PreparedRun
+    from .stored_calls import RunLine, StoredCall
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """The parameters of a run that was requested."""
+
+    out: Path
+    """The run's folder."""
+    run: RunOptions
+    """The benchmark's options and readings."""
+    sending: SendingOptions
+    """How its calls are sent."""
+    configuration: Configuration
+    """Lanes, providers and prices."""
+    needs_keys: bool = True
+    """Whether it is to be sent: a plan alone needs no API key."""
+
+
+class LoadPrompts(Struct, frozen=True):
+    """Prompts of a data set, as a load test sends them."""
+
+    prompts: Sequence[str | tuple[Message, ...]]
+    """The prompts: texts, or conversations in texts."""
+    text: str
+    """What they are, in words."""
+
+
+class Benchmark:
+    """The base class of every benchmark, those that come with this program included."""
+
+    name: ClassVar[str]
+    """The word for it on the command line; its key in scores.json."""
+    title: ClassVar[str]
+    """Its name in a sentence."""
+    Options: ClassVar[type[Struct]]
+    """What decides prompts and answers: flags, run-file keys, help and the manifest's options come from it."""
+    Readings: ClassVar[type[Struct]]
+    """How records are read; no prompt and no answer depends on it."""
+    Record: ClassVar[type[Struct]]
+    """A line of records.jsonl."""
+    prompts: ClassVar[str] = ""
+    """The prompts that `load --dataset` takes from its data sets, in words. Empty: it has none for load tests."""
+    data: ClassVar[DataCommand | None] = None
+    """How `data` followed by its name builds, imports and checks data sets. None: it does not offer it."""
+    categories: ClassVar[tuple[str, ...]] = ()
+    """The record's fields with few different texts: an exported table has them as categories."""
+    reads_counts: ClassVar[bool] = False
+    """Whether `score --counts` reads tables that were published of it."""
+
+    def __repr__(self) -> str:
+        return f"<Benchmark {self.name}>"
+
+    def prepare(self, order: Order) -> PreparedRun:
+        """Checks a run completely and returns it ready to begin. Writes nothing."""
+        raise self._lacks("run")
+
+    def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
+        """Explains why this command can't continue in a folder that holds another run. `dataset` describes this
+        command's data as its manifest would."""
+        return str(error)
+
+    def owns(self, fields: Mapping[str, Any]) -> bool:
+        """Returns whether a record that has no manifest is this benchmark's, judged by its fields."""
+        return False
+
+    def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Scores a folder's records with the given readings; writes scores.json if these are the run's own readings."""
+        raise self._lacks("score")
+
+    def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
+        """Formats scores as a table for people, under the name of their source."""
+        raise self._lacks("score")
+
+    def check_counts_readings(self, given: Mapping[str, Any]) -> None:
+        """Raises UsageError if a given reading needs more than a table of counts contains."""
+
+    def score_counts(self, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Computes scores from a published table of counts."""
+        raise self._lacks("score --counts")
+
+    def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
+        """Describes, in words, how a source's records were made; sources that differ in it are not compared. `given`:
+        the readings used for scoring."""
+        return {}
+
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Any = None) -> dict[str, Any]:
+        """Returns the calls, tokens, cost and time that a run is expected to take, as plain values."""
+        raise self._lacks("plan")
+
+    def forecast_text(self, found: Mapping[str, Any]) -> str:
+        """Formats a forecast for people."""
+        raise self._lacks("plan")
+
+    def pilot_calls(self, prepared: PreparedRun, size: int) -> Mapping[Pair, Sequence[Call]]:
+        """Returns `size` of the run's own calls for each pair, spread evenly over the run."""
+        raise self._lacks("plan --pilot")
+
+    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot | None:
+        """Returns the run reduced to `size` of its items, spread evenly, where an item takes several calls. None: an
+        item is one call; use `pilot_calls`."""
+        return None
+
+    def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Any:
+        """Reads a folder's records for `report`. Without a manifest, there must be records."""
+        raise self._lacks("report")
+
+    def run_remarks(self, run: Any) -> Sequence[str]:
+        """Returns sentences that a reader must know about the records of `read_run`."""
+        return ()
+
+    def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+        """Returns the benchmark's part of a report page on these runs. `given` are the readings, `flags` the same as
+        command-line words."""
+        raise self._lacks("report")
+
+    def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
+        """Checks manifest and journals: nothing missing, duplicated or changed."""
+        raise self._lacks("verify")
+
+    def load_prompts(self, dataset: Path | None) -> LoadPrompts:
+        """Returns prompts for a load test from a data set; None: from the sample that comes with this program. Raises
+        DatasetError or OSError where the path holds no data set of this benchmark."""
+        raise self._lacks("load --dataset")
+
+    def label(self, record: Any) -> Label | None:
+        """Returns the question that `review` asks people about a record; None: no question. A benchmark without this
+        method has no review."""
+        raise UsageError(f"review: {self.title} offers nothing to label")
+
+    def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
+        """Returns the maker of labels for one run, where labels need more than a record. `is_shown`: whether a person
+        will see the question; otherwise choices and readings are enough."""
+        from .labelling.label import Labeller
+
+        return Labeller(self.Record, self.label)
+
+    def call_of(self, line: RunLine) -> StoredCall | None:
+        """Returns the call behind a journal line, built as `resume` builds it. None: the line's own cache keys identify
+        its calls. Raises UsageError if the run has no such line."""
+        return None
+
+    def own_readings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns those of the given readings that this benchmark has."""
+        return {name: value for name, value in given.items() if name in self.Readings.__struct_fields__}
+
+    def _lacks(self, what: str) -> UsageError:
+        return UsageError(f"{what}: the benchmark {self.name} does not offer it")

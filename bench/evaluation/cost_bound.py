@@ -1,0 +1,38 @@
+"""How many calls may be in flight under a cost limit, since each reserves its worst cost before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .preparation import PreparedRun
+
+
+def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
+    """Returns, for each lane with a price, the dollars of its dearest call and how many such calls the limit allows at
+    once. Empty without a limit."""
+    settings = prepared.settings
+    if settings.max_cost is None:
+        return []
+    return [
+        {
+            "lane": lane,
+            "worst_call": worst,
+            "in_flight": int(settings.max_cost / worst),
+            "concurrency": settings.whole_lane_of(lane).concurrency,
+        }
+        for lane, worst in prepared.work.worst_calls(settings).items()
+        if worst > 0
+    ]
+
+
+def lines(found: Sequence[dict[str, Any]], max_cost: float | None) -> Iterator[str]:
+    for each in found:
+        name, most, concurrency = each["lane"], each["in_flight"], each["concurrency"]
+        can_bear = f"{name}: a call may cost ${each['worst_call']:,.4f} at worst, so --max-cost ${max_cost:,.4f} bears"
+        if most >= concurrency:
+            yield f"{can_bear} {most:,} in flight at once, and its concurrency of {concurrency:,} is not held back"
+        elif most:
+            yield f"{can_bear} {most:,} in flight at once, fewer than its concurrency of {concurrency:,}"
+        else:
+            yield f"{can_bear} none of its dearest calls: raise it, or lower --max-tokens"

@@ -1,0 +1,355 @@
+"""Executes one prepared run, from locking its folder to its scores.
+
+Order: folder, manifest, engine, calls, recount, scores, manifest. The result is counted from the journals on disk, so
+summary and exit code can't claim more than these hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import orjson
+from msgspec import Struct, structs
+
+from ...configuration import errors as refusal
+from ...engine.attempts.budget_file import Amounts, BudgetPlace
+from ...engine.collector import calm_collector
+from ...engine.fault import DamagedJournal, LocalFault, Stop
+from ...engine.runs.journal import read_lines
+from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.run_folder import (
+    FAILURES,
+    MANIFEST,
+    RECORDS,
+    RunFolder,
+    WrongSpecification,
+    read_manifest,
+    write_whole,
+)
+from ...engine.store.snapshot import digest_of
+from ...engine.version import VERSION
+from ...wiring import Engine
+from ...wiring.event_loop import loop_factory
+from ...wiring.folder_budget import Unsure, drop_budget, money_of, place_of, unsure_of
+from ...wiring.signals import until_interrupted
+from .defect import BenchmarkDefect
+from .preparation import PreparedRun, with_settings
+from .registry import benchmark_named
+from .watch import Watch, unwatched
+from .work import RunCounts
+
+SCORES = "scores.json"
+_PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "orjson", "uvloop")
+
+
+class RunResult(Struct, kw_only=True):
+    """The contents of a run's folder after execution, and why it is incomplete, if it is."""
+
+    prepared: PreparedRun
+    counted: RunCounts
+    already: int
+    seconds: float
+    stops: Sequence[Stop] = ()
+    signal: int | None = None
+    fault: LocalFault | None = None
+    maybe_billed_pending: int = 0
+    in_flight_at_kills: int = 0
+    money: Amounts | None = None
+    lost_keys: Sequence[tuple[str, Stop]] = ()
+
+    @property
+    def failed(self) -> int:
+        return sum(self.counted.of(pair).failures for pair in self.pairs())
+
+    @property
+    def cost(self) -> float:
+        """Dollars in the run's records."""
+        return sum(self.counted.of(pair).cost or 0.0 for pair in self.pairs())
+
+    @property
+    def answered(self) -> int:
+        return sum(self.counted.of(pair).answered for pair in self.pairs())
+
+    @property
+    def pending(self) -> int:
+        return sum(map(self.pending_of, self.pairs()))
+
+    def pairs(self) -> list[Pair]:
+        return self.prepared.work.pairs()
+
+    def pending_of(self, pair: Pair) -> int:
+        ended = self.counted.of(pair)
+        return max(0, self.prepared.work.items - ended.answered - ended.failures - ended.held)
+
+    @property
+    def exit_code(self) -> int:
+        if self.signal is not None:
+            return refusal.SIGNAL + self.signal
+        if self.fault is not None:
+            return refusal.LOCAL_FAULT
+        # A redirect stopped its lane, however many calls it met in flight.
+        if self.pending or any("redirect" in self.counted.of(pair).failed for pair in self.pairs()):
+            return refusal.RESUMABLE
+        return refusal.WITH_FAILURES if self.failed or self.counted.unmeasured else refusal.DONE
+
+
+class _SendResult(Struct):
+    """How sending ended. `maybe_billed`: attempts of calls that are still pending and in no record. `lost_keys`: API
+    keys that stopped while others took over their calls; a person should fix them."""
+
+    stops: Sequence[Stop] = ()
+    signal: int | None = None
+    fault: LocalFault | None = None
+    defect: BenchmarkDefect | None = None
+    maybe_billed: int = 0
+    lost_keys: Sequence[tuple[str, Stop]] = ()
+
+
+class ExecutionOptions(Struct, frozen=True, kw_only=True):
+    """Options of executing a run that don't change its answers."""
+
+    retry: bool = False
+    set_aside: bool = False
+    watch: Watch = unwatched
+
+
+def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
+    """Executes a run. Raises LocalFault or WrongSpecification where the folder can't be used, and BenchmarkDefect once
+    the folder is closed."""
+    began = time.monotonic()
+    with _opened(prepared, manner) as folder:
+        done = prepared.work.read_done(folder)
+        unsure = unsure_of(folder.folder, folder.manifest, done.cost)
+        budget = budget_of(prepared, unsure, done.cost)
+        _begin_manifest(folder, prepared, unsure, is_complete=done.count() >= prepared.total)
+        if budget is None:
+            drop_budget(folder.folder)
+        started = datetime.fromisoformat(folder.manifest["started"]).timestamp()
+        prepared = with_settings(
+            prepared,
+            run_id=folder.manifest["run_id"],
+            budget=budget,
+            run_started=started,
+            retry_started=time.time() if manner.retry else None,
+        )
+        sent = _SendResult()
+        if done.count() < prepared.total:
+            with calm_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+                try:
+                    sent = runner.run(_send(folder, prepared, done, manner))
+                except LocalFault:
+                    # No engine could be opened, so nothing was in flight: what breaks while sending is told in `sent`.
+                    with suppress(OSError):
+                        folder.write_manifest(ended=_now())
+                    raise
+        with calm_collector():
+            try:
+                result = _conclude(folder, prepared, sent, done.count(), began)
+            except BenchmarkDefect as defect:
+                # The records could not be scored: scores of an earlier part would be those of fewer records.
+                (folder.folder / SCORES).unlink(missing_ok=True)
+                folder.write_manifest(ended=_now(), counts=[])
+                sent.defect = sent.defect or defect
+    if sent.defect is not None:
+        raise BenchmarkDefect(
+            f"{sent.defect}; what was answered is kept, and the same command goes on"
+        ) from sent.defect
+    return result
+
+
+def _opened(prepared: PreparedRun, manner: ExecutionOptions) -> RunFolder:
+    try:
+        return RunFolder(prepared.out, prepared.specification, set_aside=manner.set_aside, retry=manner.retry)
+    except WrongSpecification as error:
+        benchmark = benchmark_named(prepared.work.benchmark)
+        told = benchmark.explain_other_run(prepared.out, prepared.dataset, error)
+        raise WrongSpecification(told, error.asked) from error
+
+
+async def _send(folder: RunFolder, prepared: PreparedRun, done: FinishedItems, manner: ExecutionOptions) -> _SendResult:
+    sent, work = _SendResult(), prepared.work
+    async with Engine(settings=prepared.settings) as engine:
+        finished = {pair.model for pair in work.pairs()} - {
+            pair.model for pair in work.pairs() if len(done.of(pair)) < work.items
+        }
+        for lane in (done.answered - finished) & set(work.lanes):
+            engine.scheduler.route_of(lane).lane.note_answer()
+        for lane in (done.cut.keys() - finished) & set(work.lanes):
+            engine.scheduler.route_of(lane).lane.note_cut(done.cut[lane])
+
+        async def send() -> None:
+            item = "" if work.is_item_a_call else work.item
+            with manner.watch(engine, prepared.total, done.count(), item) as progress:
+                try:
+                    sent.stops = await work.send(engine, folder, done, progress.item_ended)
+                except LocalFault as fault:
+                    sent.fault = fault
+                except BenchmarkDefect as defect:
+                    sent.defect = defect
+
+        sent.signal = await until_interrupted(engine, send())
+        # The last outcomes may have met a fault that no call after them could tell.
+        sent.fault = engine.close_sink() or sent.fault
+        sent.maybe_billed = engine.scheduler.maybe_billed_pending
+        lanes = [route.lane for route in engine.scheduler.routes.values()]
+        sent.lost_keys = [lost for lane in lanes if lane.stopped is None for lost in lane.stopped_keys]
+        if not sent.stops and sent.signal is None and sent.fault is None and sent.defect is None:
+            engine.forget_run()
+    return sent
+
+
+def budget_of(prepared: PreparedRun, unsure: Unsure, cost: float) -> BudgetPlace | None:
+    """Returns the place where the run's cost is counted, together with the other folders of its sweep; None without a
+    limit. Calls in flight at a kill count at this run's worst call, in a folder that had no budget."""
+    if prepared.settings.max_cost is None:
+        return None
+
+    def worst_call() -> float:
+        return max(prepared.work.worst_calls(prepared.settings).values(), default=0.0)
+
+    others = [prepared.out.parent / name for name in prepared.sweep]
+    beside = {folder: at_most_in(folder, worst_call) for folder in others}
+    return place_of(prepared.out, Amounts(cost + unsure.at_worst(worst_call), cost), beside)
+
+
+def at_most_in(folder: Path, worst_call: Callable[[], float]) -> float:
+    """Returns the most that a folder's calls can have cost; 0 for a folder that holds no run yet."""
+    if not (folder / MANIFEST).exists():
+        return 0.0
+    cost = cost_of(folder)
+    return cost + unsure_of(folder, read_manifest(folder), cost).at_worst(worst_call)
+
+
+def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *, is_complete: bool) -> None:
+    manifest, snapshot = folder.manifest, prepared.settings.snapshot
+    # What an export has noted stays true for as long as nothing is added to it.
+    exported = manifest.get("snapshot") if is_complete else None
+    lanes = [prepared.settings.whole_lane_of(model) for model in prepared.work.lanes]
+    # A process that was killed wrote no end: whatever it had in flight may have been billed.
+    was_killed = manifest.get("started") is not None and manifest.get("ended") is None
+    folder.write_manifest(
+        maybe_billed_pending=manifest.get("maybe_billed_pending", 0),
+        in_flight_at_kills=manifest.get("in_flight_at_kills", 0)
+        + (manifest.get("in_flight_max", 0) if was_killed else 0),
+        in_flight_max=sum(lane.concurrency for lane in lanes),
+        **unsure.notes(has_budget=prepared.settings.max_cost is not None),
+        run_id=manifest.get("run_id") or uuid.uuid4().hex,
+        started=manifest.get("started") or _now(),
+        ended=None,
+        versions=_versions(),
+        options=prepared.options,
+        dataset=prepared.dataset,
+        snapshot=exported if snapshot is None else digest_of(snapshot),
+    )
+
+
+def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, already: int, began: float) -> RunResult:
+    """Counts what is on disk, scores it, and closes the manifest."""
+    folder.records.flush()
+    folder.failures.flush()
+    counted = prepared.work.count(folder)
+    if (retried := cost_of_retried(folder.folder)) > 0:
+        told = f"${retried:,.4f} more were paid for what failed and was asked again (failures-1.jsonl and on)"
+        counted = structs.replace(counted, remarks=(*counted.remarks, told))
+    result = RunResult(
+        prepared=prepared,
+        counted=counted,
+        already=already,
+        seconds=0.0,
+        stops=sent.stops,
+        signal=sent.signal,
+        fault=sent.fault or folder.fault,
+        lost_keys=sent.lost_keys,
+    )
+    result.money = money_of(prepared.settings.budget, result.cost)
+    try:
+        write_scores(folder.folder, result.counted.scores)
+        unsure = folder.manifest["maybe_billed_pending"] + sent.maybe_billed
+        result.maybe_billed_pending, result.in_flight_at_kills = unsure, folder.manifest["in_flight_at_kills"]
+        folder.write_manifest(ended=_now(), counts=counts_of(result), maybe_billed_pending=unsure)
+    except OSError as error:
+        result.fault = result.fault or LocalFault(
+            f"{folder.folder}: scores and manifest can't be written ({error.strerror}): the records are whole; "
+            f"free disk space, then resume"
+        )
+    result.seconds = time.monotonic() - began
+    return result
+
+
+def cost_of(folder: Path) -> float:
+    """Returns the cost in a folder's journals; 0 for a folder that holds no run yet."""
+    decode = msgspec.json.Decoder(_CostLine).decode
+    cost = 0.0
+    for path in (folder / RECORDS, folder / FAILURES):
+        try:
+            cost += sum(decode(line).cost or 0.0 for line in read_lines(path))
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise DamagedJournal(f"{path} has a line that is no record ({error}): verify {folder}") from error
+    return cost
+
+
+def cost_of_retried(folder: Path) -> float:
+    """Returns the cost of failures that were set aside by `retry`: no line of the present journals includes it."""
+    decode, kept = msgspec.json.Decoder(_CostLine).decode, set(read_lines(folder / FAILURES))
+    cost = 0.0
+    for aside in sorted(folder.glob("failures-*.jsonl")):
+        with suppress(msgspec.MsgspecError, UnicodeError):
+            cost += sum(decode(line).cost or 0.0 for line in read_lines(aside) if line not in kept)
+    return cost
+
+
+class _CostLine(Struct):
+    cost: float | None = None
+
+
+def write_scores(folder: Path, scores: dict[str, Any]) -> None:
+    write_whole(folder / SCORES, orjson.dumps(scores, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def counts_of(result: RunResult) -> list[dict[str, Any]]:
+    """Returns the counts of each pair from the journals, for the manifest and `--json`."""
+    rows = []
+    for pair in result.pairs():
+        ended = result.counted.of(pair)
+        rows.append(
+            {
+                "model": pair.model,
+                "temperature": pair.temperature,
+                f"{result.prepared.work.item}s": result.prepared.work.items,
+                "ok": ended.ok,
+                "refused": ended.refused,
+                "failed": dict(sorted(ended.failed.items())),
+                "pending": result.pending_of(pair),
+                **({"held": ended.held} if ended.held else {}),
+                "cached": ended.cached,
+                "truncated": ended.truncated,
+                "maybe_billed": ended.maybe_billed,
+                "usage": {"input": ended.input_tokens, "output": ended.output_tokens},
+                "cost": ended.cost,
+            }
+        )
+    return rows
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    found = {"millstream": VERSION, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

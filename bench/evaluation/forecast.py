@@ -1,0 +1,217 @@
+"""Forecasts a run's calls, tokens, cost and time for each lane, with or without a pilot.
+
+A token is four characters; an answer has between one token and its limit. Sends and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, chars_of
+from ...engine.attempts.money import Price
+from ...engine.call import Call
+from ...engine.fault import LocalFault
+from ...engine.key import key_of
+from ...engine.lane import Lane
+from ...engine.runs.pairs import Pair
+from ...engine.store.cache import Cache
+from ...format import decimal_text, dollars, rough_minutes, span_text
+from ...report.text import table
+from ...wiring import Settings, access_to, keyless_endpoint_to
+from . import pilot_figures
+from .pilot import Pilot
+from .pilot_figures import Remainder, Terms
+from .preparation import PreparedRun
+
+_COLUMNS = ("lane", "calls", "cached", "input tokens", "output tokens", "cost", "time under its quota")
+
+Missing = Mapping[Pair, tuple[Remainder, int | None]]
+"""What each pair is to be sent, and how many calls the cache answers; None: nobody looked."""
+
+
+class LaneCalls(Struct):
+    """The calls, prompts and answers that one lane is expected to carry: a lower and an upper value of each."""
+
+    calls: list[int]
+    """How many calls."""
+    chars: list[int] | None
+    """Characters of all prompts; None: they are made of answers, so nobody knows."""
+    output: list[int | None]
+    """Tokens of all answers; None: not known."""
+    cached: int | None = None
+    """How many more the cache answers; None: nobody looked."""
+
+
+def look_up(
+    pairs: Iterable[Pair], calls_of: Callable[[Pair], Iterable[Call]], settings: Settings, *, looks_into_cache: bool
+) -> Missing:
+    """Counts each pair's calls that the cache does not answer, and their characters."""
+    cache = None
+    if looks_into_cache and settings.mode != "live":
+        try:
+            cache = Cache(settings.cache_folder(), read_only=True)
+        except LocalFault:
+            cache = None
+    found: dict[Pair, tuple[Remainder, int | None]] = {}
+    try:
+        for pair in pairs:
+            endpoint = keyless_endpoint_to(access_to(pair.model, settings))
+            prompts = chars = cached = 0
+            for call in calls_of(pair):
+                if cache is not None and cache.get(key_of(endpoint.encode(call), call.trial)) is not None:
+                    cached += 1
+                    continue
+                prompts += 1
+                chars += chars_of(call)
+            found[pair] = Remainder(prompts, chars), None if cache is None else cached
+    finally:
+        if cache is not None:
+            cache.close()
+    return found
+
+
+def lanes_under_test(prepared: PreparedRun, missing: Missing, limit: int | None) -> dict[str, LaneCalls]:
+    """Returns the expected calls of the lanes of the models under test. `limit`: the most tokens of an answer; None:
+    not sent."""
+    lanes = {}
+    for model in dict.fromkeys(pair.model for pair in missing):
+        own = [found for pair, found in missing.items() if pair.model == model]
+        longest = longest_answer(prepared.settings, model, limit)
+        count, chars = sum(left.prompts for left, _ in own), sum(left.chars for left, _ in own)
+        cached = [found for _, found in own if found is not None]
+        most = None if longest is None else count * longest
+        lanes[model] = LaneCalls([count, count], [chars, chars], [count, most], sum(cached) if cached else None)
+    return lanes
+
+
+def forecast_of(
+    prepared: PreparedRun, lanes: Mapping[str, LaneCalls], missing: Missing, pilot: Pilot | None
+) -> dict[str, Any]:
+    """Returns a run's forecast as plain values, with the pilot's estimates if there was one."""
+    settings = prepared.settings
+    rows = [_row_of(settings, lane, sent) for lane, sent in lanes.items()]
+    if pilot is not None and missing:
+        left = {pair: _left(found, pilot, pair) for pair, found in missing.items()}
+        for row in rows:
+            model = row["lane"]
+            if any(pair.model == model for pair in pilot.chosen):
+                terms = Terms(settings.whole_lane_of(model), settings.price_table().get(model))
+                row["pilot"] = pilot_figures.figures(model, pilot, left, terms)
+    costs = [row["cost"] for row in rows]
+    return {
+        "folder": None if prepared.out.name == "-" else str(prepared.out),
+        "pairs": [str(pair) for pair in prepared.work.pairs()],
+        "dataset": {name: value for name, value in prepared.dataset.items() if name != "items"},
+        "lanes": rows,
+        "cost": None if None in costs else [sum(low for low, _ in costs), sum(high for _, high in costs)],
+        "prices_of": settings.price_table().oldest_date(prepared.work.lanes),
+        "pilot": None if pilot is None else pilot_figures.ending(pilot),
+    }
+
+
+def longest_answer(settings: Settings, model: str, limit: int | None) -> int | None:
+    """Returns the tokens of an answer that upper figures assume; None if nothing is known of how long the model
+    thinks."""
+    if limit is not None:
+        return limit
+    return settings.output_max(model) if settings.facts_of(model).thinks else OUTPUT_FIRST
+
+
+def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Remainder:
+    """Subtracts the pilot's answers from a pair's calls, unless a look into the cache has done so."""
+    left, cached = found
+    if cached is not None:
+        return left
+    answered = [chars_of(outcome.call) for outcome in pilot.outcomes[pair] if outcome.reply is not None]
+    return Remainder(left.prompts - len(answered), left.chars - sum(answered))
+
+
+def _row_of(settings: Settings, model: str, sent: LaneCalls) -> dict[str, Any]:
+    lane, price = settings.whole_lane_of(model), settings.price_table().get(model)
+    tokens = None if sent.chars is None else [round(chars * TOKENS_PER_CHAR) for chars in sent.chars]
+    # Where tokens are not known, requests alone are held against the quota.
+    is_known = tokens is None or None not in sent.output
+    return {
+        "lane": model,
+        "calls": sent.calls,
+        "cached": sent.cached,
+        "input_tokens": tokens,
+        "output_tokens": [None, None] if tokens is None else sent.output,
+        "price": None if price is None else {"input": price.input, "output": price.output},
+        "cost": _cost(price, tokens, sent.output) if tokens is not None and is_known else None,
+        "minutes": _minutes(lane, sent.calls, tokens, sent.output) if is_known else None,
+        "thinks": settings.facts_of(model).thinks,
+        "pilot": None,
+    }
+
+
+def _cost(price: Price | None, tokens: Sequence[int], output: Sequence[int | None]) -> list[float] | None:
+    if price is None:
+        return None
+    return [price.of(given, answered or 0) for given, answered in zip(tokens, output, strict=True)]
+
+
+def _minutes(
+    lane: Lane, calls: Sequence[int], tokens: Sequence[int] | None, output: Sequence[int | None]
+) -> list[float] | None:
+    found = []
+    for count, given, answered in zip(calls, tokens or (0, 0), output, strict=True):
+        amounts = [(count, lane.rpm), (given + (answered or 0), lane.tpm), (given, lane.itpm), (answered, lane.otpm)]
+        bounds = [(amount or 0) / most for amount, most in amounts if most is not None]
+        if not bounds:
+            return None
+        found.append(max(bounds))
+    return found
+
+
+def tell(found: Mapping[str, Any]) -> str:
+    """Formats a forecast for people."""
+    rows = [_COLUMNS, *(_cells(row) for row in found["lanes"])]
+    lines = [
+        table(rows),
+        "",
+        f"{found['what']}, asked of {', '.join(found['pairs'])}; data {found['dataset']['path']}",
+    ]
+    if found["cost"] is not None:
+        lines.append(f"cost: {span_text(found['cost'], dollars)}, if nothing has to be sent twice")
+    unpriced = [row["lane"] for row in found["lanes"] if row["price"] is None]
+    if unpriced:
+        lines.append(
+            f'without a price: {", ".join(unpriced)}; give one under [prices."{unpriced[0]}"] in --config FILE'
+        )
+    if len(unpriced) < len(found["lanes"]):
+        listed = f"listed on {found['prices_of']} or later" if found["prices_of"] else "given in the configuration"
+        lines.append(f"prices as {listed}: check them")
+    if unquoted := [row["lane"] for row in found["lanes"] if row["minutes"] is None]:
+        lines.append(f"no quota declared: {', '.join(unquoted)}; --rpm and --tpm give the time")
+    lines += found["remarks"]
+    lines.append(
+        f"assumed: a token is 4 characters of a prompt; an answer has at least 1 token, at most max_tokens (where "
+        f"that is not sent, {OUTPUT_FIRST}, or what the model can think)"
+    )
+    piloted = [row for row in found["lanes"] if row["pilot"] is not None]
+    for row in piloted:
+        lines += ["", pilot_figures.tell(row["lane"], row["pilot"])]
+    if any(row["pilot"]["pending"] < row["pilot"]["calls"] for row in piloted):
+        lines += ["", pilot_figures.MEANING]
+    if found["pilot"] is not None and (unsure := found["pilot"]["maybe_billed_pending"]):
+        lines.append(f"{unsure:,} attempts for calls that the pilot left unanswered may have been billed all the same")
+    return "\n".join(lines)
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    low, high = row["output_tokens"]
+    cost, minutes = row["cost"], row["minutes"]
+    said = "-" if low is None else f"{low:,} or more" if high is None else span_text((low, high), decimal_text)
+    return (
+        row["lane"],
+        span_text(row["calls"], decimal_text),
+        "-" if row["cached"] is None else f"{row['cached']:,}",
+        "-" if row["input_tokens"] is None else span_text(row["input_tokens"], decimal_text),
+        said,
+        ("no price" if row["price"] is None else "not known") if cost is None else span_text(cost, dollars),
+        "no quota" if minutes is None else span_text(minutes, rough_minutes),
+    )

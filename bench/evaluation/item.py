@@ -1,0 +1,60 @@
+"""An item of a benchmark, and the ids of its journal lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from .defect import BenchmarkDefect
+
+
+class Item(Struct, frozen=True):
+    """One unit of a benchmark, which every model under test is asked in one step or several."""
+
+    id: str
+    """Names the item in journals and reports: the same whenever the run is made again, and no other item's."""
+    data: Any = None
+    """What the benchmark makes the item's calls and records of. The framework does not look at it."""
+    steps: int = 1
+    """How many journal lines the item has."""
+    group: str = ""
+    """The part of the benchmark that the item belongs to, for scores by group."""
+    of: str = ""
+    """The id that the item's records have as `item`, where it is one of several repeats; empty: its own."""
+
+    def line_ids(self) -> list[str]:
+        """The ids of the item's journal lines, in the order of its steps."""
+        return line_ids(self.id, self.steps)
+
+
+def line_ids(item: str, steps: int) -> list[str]:
+    """The ids of an item's lines: its own, or `item/1` to `item/steps` where it has several."""
+    return [item] if steps == 1 else [f"{item}/{step}" for step in range(1, steps + 1)]
+
+
+def item_of(line: str, step: int) -> str:
+    """Returns the id of the item with several steps that a journal line belongs to."""
+    return line.removesuffix(f"/{step}")
+
+
+def steps_of(items: Iterable[Item], title: str) -> dict[str, int]:
+    """Returns the number of steps of each item by its id. Raises BenchmarkDefect if two journal lines would have the
+    same id."""
+    steps: dict[str, int] = {}
+    lines: set[str] = set()
+    for item in items:
+        if not isinstance(item, Item) or not isinstance(item.id, str) or not item.id or item.steps < 1:
+            raise BenchmarkDefect(f"{title}: items() must give Items with an id and at least a step, it gave {item!r}")
+        ids = item.line_ids()
+        if not lines.isdisjoint(ids):
+            raise BenchmarkDefect(f"{title}: two items have the id {item.id!r}: each needs one of its own")
+        lines.update(ids)
+        steps[item.id] = item.steps
+    return steps
+
+
+def steps_in(steps: Mapping[str, int]) -> int:
+    """Returns the number of journal lines of all items."""
+    return sum(steps.values())

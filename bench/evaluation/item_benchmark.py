@@ -1,0 +1,252 @@
+"""The base class for benchmarks made of items: an author fills in a few methods, the framework serves every verb."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...configuration.declared_options import read_kept, words_kept
+from ...configuration.errors import UsageError
+from ...engine.remarks import remark
+from ...engine.runs.pairs import Pair
+from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ...report.interval_text import interval_cell
+from ...report.text import table
+from .benchmark import Benchmark, Order
+from .defect import benchmark_code
+from .journals import decoded, each_once
+from .record import Record as BaseRecord
+from .record_lines import record_lines
+
+if TYPE_CHECKING:
+    from ...engine.call import Call, Outcome
+    from ...engine.runs.proof import Proof
+    from ...report.sections import PageContents
+    from .ask import Ask
+    from .item import Item
+    from .item_pilot import ItemsOfPilot
+    from .pilot import Pilot
+    from .preparation import PreparedRun
+    from .report.runs import ReadRun
+    from .stored_calls import RunLine, StoredCall
+
+
+class ItemBenchmark(Benchmark):
+    """Base class of one's own benchmarks. Items are asked with `call` and `record`, one call each, or with `run`,
+    several."""
+
+    unit: ClassVar[str] = "item"
+    """What a line of the journal is called in counts."""
+    columns: ClassVar[tuple[str, ...]] = ("score", "95% interval")
+    """The columns of the table of scores."""
+    Record: ClassVar[type[BaseRecord]] = BaseRecord
+    """A line of records.jsonl."""
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether an item is one call."""
+        return type(self).run is ItemBenchmark.run
+
+    def items(self, options: Any) -> Iterable[Item]:
+        """Yields the items, lazily. Their ids must be the same each time the run is prepared."""
+        raise NotImplementedError(f"{self.title}: items() is missing")
+
+    def call(self, item: Item, options: Any, pair: Pair) -> Call:
+        """Returns the call of an item."""
+        raise NotImplementedError(f"{self.title}: call() or run() is missing")
+
+    def record(self, item: Item, outcome: Outcome, options: Any) -> BaseRecord:
+        """Returns the record of an item's answer."""
+        return self.Record()
+
+    def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]:
+        """Yields the records of an item of several calls, one for each step. `done` holds the records that an earlier
+        part of the run has written."""
+        raise NotImplementedError(f"{self.title}: run() is missing")
+
+    def others(self, options: Any) -> Sequence[str] | Mapping[str, int | None]:
+        """Returns the other models that are called, such as judges. A mapping gives the `max_tokens` of their calls,
+        which --max-cost needs; None: their calls set none."""
+        return ()
+
+    def check(self, record: Any, item: Item) -> str | None:
+        """Returns what is wrong with a record, for `verify`; None: nothing."""
+        return None
+
+    def score_records(
+        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
+        """Returns the scores. `models` has an entry for each model, by its name, or `model @ temperature` where one was
+        asked at several; `unmeasured` has a sentence for each thing that could not be measured; `remarks` has what a
+        reader must know; `compared` has a sentence for each pair of models. `specification` is the run's; None for
+        records of other programs."""
+        raise NotImplementedError(f"{self.title}: score_records() is missing")
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        """Returns a model's cells for `columns`."""
+        score = entry.get("score")
+        return ("-" if score is None else f"{score:.3f}", interval_cell(entry, 3) if entry else "-")
+
+    def prepare(self, order: Order) -> PreparedRun:
+        from .item_work import prepare
+
+        return prepare(self, order)
+
+    def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+        from .execution import write_scores
+        from .item_work import scores_of
+
+        path = folder / RECORDS
+        manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+        own = self._own_readings(manifest)
+        readings = self.Readings(**{**_fields(own), **given})
+        try:
+            records = each_once(decoded(record_lines(path), self.Record, str(path)), str(path))
+            found = scores_of(self, records, readings, None if manifest is None else manifest["specification"])
+        except OSError as error:
+            raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+        if not found[self.name]["models"]:
+            raise UsageError(f"{path}: expected records, got none: nothing to score")
+        if readings != own:
+            remark(f"{folder}/scores.json keeps the run's own readings; these scores are only shown")
+            return found
+        try:
+            write_scores(folder, found)
+        except OSError as error:
+            remark(f"{folder}/scores.json is not written ({error.strerror})")
+        return found
+
+    def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
+        from .item_work import said_of
+
+        found = scores[self.name]
+        rows = [("model", *self.columns), *((model, *self.cells(entry)) for model, entry in found["models"].items())]
+        return "\n".join((source, table(rows), *said_of(found), *found["unmeasured"]))
+
+    def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
+        if not (source / MANIFEST).exists():
+            return {}
+        specification = read_manifest(source)["specification"]
+        options = {name.replace("_", " "): str(value) for name, value in specification["options"].items()}
+        return options | {"data set": str(specification["data"])[:12]}
+
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Pilot | None = None) -> dict[str, Any]:
+        from .item_work import forecast
+
+        return forecast(prepared, looks_into_cache=looks_into_cache, pilot=pilot)
+
+    def forecast_text(self, found: Mapping[str, Any]) -> str:
+        from .forecast import tell
+
+        return tell(found)
+
+    def pilot_calls(self, prepared: PreparedRun, size: int) -> Mapping[Pair, Sequence[Call]]:
+        from .item_work import pilot_calls
+
+        return pilot_calls(prepared, size)
+
+    def call_of(self, line: RunLine) -> StoredCall | None:
+        from .item_work import call_of
+
+        return call_of(self, line) if self.has_calls else None
+
+    def pilot_items(self, prepared: PreparedRun, size: int) -> ItemsOfPilot | None:
+        from .item_work import pilot_items
+
+        return None if self.has_calls else pilot_items(prepared, size)
+
+    def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ReadRun:
+        from .item_work import scores_of
+        from .report.runs import read_run
+
+        run = read_run(path, manifest, self.Record)
+        records = path / RECORDS
+        readings = self.Readings(**{**_fields(self._own_readings(manifest)), **given})
+        found = decoded(record_lines(records) if records.exists() else (), self.Record, str(records))
+        run.scores = scores_of(
+            self, each_once(found, str(records)), readings, None if manifest is None else manifest["specification"]
+        )[self.name]
+        return run
+
+    def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+        from .report.part import Subject, page_contents
+
+        subject = Subject(
+            name=self.name,
+            title=self.title,
+            unit=self.unit,
+            columns=self.columns,
+            cells=self.cells,
+            kind=self.Record,
+            command=self.command_of,
+        )
+        return page_contents(subject, runs, flags)
+
+    def command_of(self, manifest: Mapping[str, Any]) -> str:
+        """Returns the command that runs the same benchmark again with the same prompts and answers; empty if the
+        manifest does not tell."""
+        options = manifest.get("options") or {}
+        kept, sending = options.get(self.name) or {}, options.get("sending") or {}
+        if "model" not in kept:
+            return ""
+        words = ["millstream", "run", self.name, *words_kept(self.Options, kept)]
+        if sending.get("base_url"):
+            words += ["--base-url", sending["base_url"]]
+        if sending.get("config"):
+            words += ["--config", Path(sending["config"]).name]
+        return f"{shlex.join(words)} --out DIR"
+
+    def prove(self, folder: Path, manifest: dict[str, Any]) -> Proof:
+        from .item_work import digest_of, scores_of
+        from .proof import Provable, prove
+
+        specification, options = manifest["specification"], self._options(manifest)
+        items: dict[str, Item] | None
+        try:
+            items = {item.id: item for item in self.items(options)}
+        except Exception:  # noqa: BLE001 (why its data can't be read, `run` says: the rest can be proven without)
+            items = None
+        data = None if items is None else digest_of(items.values())
+        path = folder / RECORDS
+
+        def check(record: BaseRecord, item: Item | None) -> str | None:
+            with benchmark_code(self.title):
+                return None if item is None else self.check(record, item)
+
+        def scores() -> dict[str, Any]:
+            records = decoded(record_lines(path), self.Record, str(path))
+            return scores_of(self, records, self._own_readings(manifest), specification)
+
+        return prove(
+            folder,
+            manifest,
+            Provable(
+                name=self.name,
+                title=self.title,
+                kind=self.Record,
+                pairs=[Pair(m, t) for m in specification["models"] for t in specification["temperatures"]],
+                # Those of other data say nothing about this run's lines.
+                items=items if data == specification.get("data") else None,
+                data=data,
+                check=check,
+                scores=scores,
+            ),
+        )
+
+    def _options(self, manifest: Mapping[str, Any]) -> Any:
+        """Returns a run's options from its manifest. Raises KeyError or TypeError if it has none."""
+        kept = manifest["options"][self.name]
+        names = self.Options.__struct_fields__
+        return read_kept(self.Options, {name: kept[name] for name in names if name in kept})
+
+    def _own_readings(self, manifest: Mapping[str, Any] | None) -> Any:
+        """Returns the readings that a run's manifest keeps."""
+        kept = ((manifest or {}).get("options") or {}).get(self.name) or {}
+        names = self.Readings.__struct_fields__
+        return read_kept(self.Readings, {name: kept[name] for name in names if name in kept})
+
+
+def _fields(struct: Any) -> dict[str, Any]:
+    return {name: getattr(struct, name) for name in struct.__struct_fields__}

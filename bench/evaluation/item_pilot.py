@@ -1,0 +1,210 @@
+"""The pilot of a run whose items take several calls: a few of its items, run completely in a temporary folder.
+
+Their answers stay in the cache, so the run pays for nothing twice. Records which item each call was made for;
+item_pilot_figures computes the estimates.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field, structs
+
+from ...configuration import errors as refusal
+from ...engine.attempts.money import Prices
+from ...engine.call import WEB, Call, Outcome
+from ...engine.endpoint import Hear
+from ...engine.fault import Stop
+from ...engine.remarks import remark
+from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.run_folder import RunFolder
+from ...wiring import Engine
+from ...wiring.signals import until_interrupted
+from .preparation import PreparedRun
+from .steps import UNDER_WAY, UnderWay
+from .watch import Watch
+
+
+class ItemsOfPilot(Struct, frozen=True, kw_only=True):
+    """The reduced run that a benchmark offers as a pilot."""
+
+    run: PreparedRun
+    """The run with the pilot's items alone."""
+    items: int
+    """How many items of each pair the pilot has."""
+    of: int
+    """How many items of each pair the whole run has."""
+    noun: str = "item"
+    """What an item is called."""
+
+
+class LaneSpent(Struct):
+    """What one item used on one lane; each call counts once, cached or sent."""
+
+    calls: int = 0
+    """How many calls."""
+    input: int = 0
+    """Input tokens."""
+    output: int = 0
+    """Output tokens."""
+    cost: float = 0.0
+    """Dollars by the price table, whatever was paid."""
+
+
+class ItemSpent(Struct):
+    """What one item used, over all pairs."""
+
+    lanes: dict[str, LaneSpent] = field(default_factory=dict)
+    """By lane; pages are one."""
+    runs: dict[Pair, UnderWay] = field(default_factory=dict)
+    """How the item went with each pair."""
+
+    def is_whole(self, pairs: Sequence[Pair]) -> bool:
+        """Returns whether the item ran completely with each of these pairs and no step failed."""
+        return all(pair in self.runs and self.runs[pair].is_whole for pair in pairs)
+
+
+class ItemPilot(Struct, kw_only=True):
+    """The items of a pilot and what they used. Incomplete items were stopped or failed."""
+
+    chosen: ItemsOfPilot
+    """What was to be run."""
+    items: dict[str, ItemSpent] = field(default_factory=dict)
+    """What each item took, by its id."""
+    stops: Sequence[Stop] = ()
+    """What left items pending."""
+    signal: int | None = None
+    """The signal that ended it before its end."""
+    sent: int = 0
+    """How many calls were sent."""
+    from_cache: int = 0
+    """How many calls the cache answered."""
+    paid: float | None = None
+    """The dollars that the calls sent cost; None: none has a price."""
+    unmeasured: set[str] = field(default_factory=set)
+    """Lanes with an answer whose tokens the provider did not report."""
+    lines: int = 0
+    """How many records there are."""
+    refused: int = 0
+    """How many of them are refusals."""
+    truncated: int = 0
+    """How many of them were cut short."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """How many steps failed, by kind."""
+    details: dict[str, str] = field(default_factory=dict)
+    """The message of the first failure of each kind."""
+    maybe_billed_pending: int = 0
+    """Attempts for calls without an answer that may have been billed."""
+
+    @property
+    def whole(self) -> list[ItemSpent]:
+        """The complete items, from which estimates are made."""
+        pairs = self.chosen.run.work.pairs()
+        # By their ids, so that the same answers always give the same intervals.
+        return [item for _, item in sorted(self.items.items()) if item.is_whole(pairs)]
+
+    @property
+    def exit_code(self) -> int:
+        if self.signal is not None:
+            return refusal.SIGNAL + self.signal
+        if self.stops:
+            return refusal.RESUMABLE
+        return refusal.WITH_FAILURES if self.failures else refusal.DONE
+
+
+class _PilotEngine(Engine):
+    """An engine that records which item each call was made for."""
+
+    def __init__(self, run: PreparedRun, pilot: ItemPilot) -> None:
+        # The run itself will find these answers in the cache, and tell its sink of them then.
+        super().__init__(settings=structs.replace(run.settings, sink=None))
+        self._pilot = pilot
+        self._prices: Prices = run.settings.price_table()
+        self._known: set[str] = set()
+
+    async def ask(self, call: Call, *, hear: Hear | None = None) -> Outcome:
+        outcome = await super().ask(call, hear=hear)
+        self._note(outcome)
+        return outcome
+
+    def _note(self, outcome: Outcome) -> None:
+        pilot, under_way = self._pilot, UNDER_WAY.get()
+        pilot.sent += outcome.attempts > 0
+        pilot.from_cache += outcome.cached
+        if outcome.cost is not None:
+            pilot.paid = (pilot.paid or 0.0) + outcome.cost
+        if under_way is None:
+            return
+        item = pilot.items.setdefault(under_way.item, ItemSpent())
+        item.runs[under_way.pair] = under_way
+        if outcome.key in self._known:
+            return  # of what several ask, one takes all
+        self._known.add(outcome.key)
+        lane = outcome.call.model
+        spent = item.lanes.setdefault(lane, LaneSpent())
+        spent.calls += 1
+        if outcome.reply is None or lane == WEB:
+            return
+        price, usage = self._prices.get(lane), outcome.reply.usage
+        if usage is not None:
+            spent.input += usage.input
+            spent.output += usage.output
+        elif price is None or not price.is_by_call:
+            pilot.unmeasured.add(lane)
+        if price is not None:
+            spent.cost += price.of_call(usage.input if usage else 0, usage.output if usage else 0)
+
+
+async def send_items(chosen: ItemsOfPilot, watch: Watch) -> ItemPilot:
+    """Runs the items of a pilot. Raises LocalFault or BenchmarkDefect once nothing is in flight."""
+    pilot, run = ItemPilot(chosen=chosen), chosen.run
+    remark(_announced(chosen))
+    with (
+        tempfile.TemporaryDirectory(prefix="millstream-pilot-") as place,
+        RunFolder(Path(place) / "run", run.specification) as folder,
+    ):
+        async with _PilotEngine(run, pilot) as engine:
+
+            async def send() -> None:
+                with watch(engine, run.total, 0, run.work.item) as progress:
+                    pilot.stops = await run.work.send(engine, folder, FinishedItems({}, 0.0), progress.item_ended)
+
+            pilot.signal = await until_interrupted(engine, send())
+            pilot.maybe_billed_pending = engine.scheduler.maybe_billed_pending
+        _count(pilot, folder)
+    return pilot
+
+
+class _PilotLine(Struct):
+    status: str = ""
+    error: str | None = None
+    truncated: bool = False
+
+
+def _count(pilot: ItemPilot, folder: RunFolder) -> None:
+    folder.records.flush()
+    folder.failures.flush()
+    decode = msgspec.json.Decoder(_PilotLine).decode
+    for line in map(decode, folder.records.read()):
+        pilot.lines += 1
+        pilot.refused += line.status == "refused"
+        pilot.truncated += line.truncated
+    for line in map(decode, folder.failures.read()):
+        pilot.failures[line.status] += 1
+        pilot.details.setdefault(line.status, " ".join((line.error or "").split()))
+
+
+def _announced(chosen: ItemsOfPilot) -> str:
+    """Returns the sentence that says how many items are sent, and their highest cost."""
+    settings, pairs = chosen.run.settings, chosen.run.work.pairs()
+    bound = "what they cost nobody knows before: --max-cost bounds it"
+    if settings.max_cost is not None:
+        bound = f"at most ${settings.max_cost:,.4f} by --max-cost, what the run's folder cost included"
+    return (
+        f"pilot: {chosen.items:,} {chosen.noun}s with each of {', '.join(map(str, pairs))}, {chosen.run.total:,} "
+        f"{chosen.run.work.item}s; {bound}"
+    )

@@ -1,0 +1,172 @@
+"""Runs one item of a benchmark that yields records from `run`, and writes their lines.
+
+Writes complete lines, in the order of the steps and no more than the item has. Errors of the benchmark's code become
+BenchmarkDefect here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Protocol, cast
+
+import msgspec
+from msgspec import Struct
+
+from ...engine.fault import LocalFault, Stopped
+from ...engine.runs.pairs import Pair
+from .ask import Ask, CallFailed
+from .defect import BenchmarkDefect, defect_of
+from .item import Item
+from .journals import encode
+from .outside import Outside
+from .record import Record as BaseRecord
+from .record import StepPlace, completed, failure_of
+
+_Known = LocalFault | Stopped | CallFailed | BenchmarkDefect
+
+
+class StepBenchmark(Protocol):
+    """The methods of a benchmark that items of several calls need."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def Record(self) -> type[BaseRecord]: ...
+
+    def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]: ...
+
+
+class Write(Protocol):
+    """Writes a journal line."""
+
+    def __call__(self, line: bytes, *, is_failure: bool) -> None: ...
+
+
+class Items(Struct, frozen=True):
+    """The values that all items of a run share."""
+
+    benchmark: StepBenchmark
+    outside: Outside
+    options: Any
+    write: Write
+
+
+class ItemRun:
+    """Runs one item with one pair. `lines` are the journal lines of the steps that are done."""
+
+    def __init__(self, items: Items, item: Item, pair: Pair, lines: list[bytes]) -> None:
+        self._items = items
+        self._item = item
+        self._pair = pair
+        self._ask = Ask(items.outside, items.benchmark.title, item, pair, items.options)
+        self._done = {record.step: record for record in self._decoded(lines)}
+        self._failed: CallFailed | None = None
+
+    def __repr__(self) -> str:
+        return f"<ItemRun [{self._item.id} of {self._pair}: {len(self._done)} of {self._item.steps} steps before]>"
+
+    @property
+    def id(self) -> str:
+        return self._item.id
+
+    @property
+    def unrecorded(self) -> float:
+        return self._ask.unrecorded
+
+    async def run(self) -> None:
+        try:
+            await self._run()
+        except asyncio.CancelledError:
+            await self._ask.finish(cancel=True)
+            raise
+        finally:
+            # On a stop too what is in flight is finished; and what it costs belongs to the line of a failure.
+            await self._ask.finish()
+            if self._failed is not None:
+                self._fail(self._failed)
+
+    async def _run(self) -> None:
+        missing = iter([step for step in range(1, self._item.steps + 1) if step not in self._done])
+        self._ask.step = next(missing)
+        try:
+            await self._write_all(missing)
+        except Exception as raised:
+            error = self._error_of(raised)
+            if isinstance(error, CallFailed):
+                # A stop leaves earlier steps pending: they are asked first when the run goes on, and this one then.
+                self._ask.check_ended(error.step)
+                if self._ask.has_line(error.step):
+                    raise self._defect(
+                        f"a call of step {error.step} failed after its record: await it before"
+                    ) from error
+                self._failed = error
+                return
+            if error is raised:
+                raise
+            raise error from raised
+        self._ask.check_ended()
+        if self._ask.step:
+            raise self._defect(f"run() ended before step {self._ask.step} of {self._item.steps} had its record")
+
+    async def _write_all(self, missing: Iterator[int]) -> None:
+        made = self._items.benchmark.run(self._item, self._ask, self._done)
+        async with aclosing(cast(AsyncGenerator[BaseRecord, None], made)) as records:
+            async for record in records:
+                # Where the benchmark has caught a stop, the step has nothing to show all the same.
+                self._ask.check_ended(self._ask.step)
+                self._write(record)
+                self._ask.step = next(missing, 0)
+
+    def _write(self, record: BaseRecord) -> None:
+        kind, step = self._items.benchmark.Record, self._ask.step
+        if not isinstance(record, kind):
+            raise self._defect(f"run() must yield a {kind.__name__}, it yielded {type(record).__name__}")
+        if not step or record.step not in (0, step):
+            due = f"step {step} was due" if step else f"all {self._item.steps} steps have theirs"
+            raise self._defect(f"run() yielded a record of step {record.step or 'none'}, and {due}")
+        place = StepPlace(self._item, step, self._pair)
+        self._items.write(encode(completed(record, place, self._ask.take(step))), is_failure=False)
+
+    def _fail(self, error: CallFailed) -> None:
+        place, failure = StepPlace(self._item, error.step, self._pair), error.failure
+        spent = self._ask.take_all(error.step)
+        line = failure_of(place, failure.kind, error.role, failure.detail, spent)
+        self._items.write(encode(line), is_failure=True)
+
+    def _decoded(self, lines: list[bytes]) -> Iterator[BaseRecord]:
+        kind = self._items.benchmark.Record
+        for line in lines:
+            try:
+                yield msgspec.json.decode(line, type=kind)
+            except msgspec.MsgspecError as error:
+                raise self._defect(f"an earlier record is no {kind.__name__} any more ({error})") from error
+
+    def _defect(self, what: str) -> BenchmarkDefect:
+        return BenchmarkDefect(f"{self._items.benchmark.title}, item {self._item.id!r}: {what}")
+
+    def _error_of(self, raised: Exception) -> _Known:
+        """Converts an exception of the item's code into one of the framework's errors. From a group, takes the gravest:
+        a defect, a fault of this machine, a stop, then the failure of the first step."""
+        return min((self._known(each) for each in _leaves(raised)), key=_weight)
+
+    def _known(self, error: Exception) -> _Known:
+        if isinstance(error, LocalFault | Stopped | CallFailed):
+            return error
+        return defect_of(error, self._items.benchmark.title, self._item.id)
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    if isinstance(error, ExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
+
+
+def _weight(error: _Known) -> tuple[int, int]:
+    kinds: tuple[type[_Known], ...] = (BenchmarkDefect, LocalFault, Stopped, CallFailed)
+    rank = next(at for at, kind in enumerate(kinds) if isinstance(error, kind))
+    return rank, error.step if isinstance(error, CallFailed) else 0

@@ -1,0 +1,358 @@
+"""Prepares, sends and counts a run of a benchmark made of items."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+from msgspec import Struct, structs
+
+from ...configuration.configuration import settings_for
+from ...configuration.declared_options import kept_of
+from ...configuration.errors import UsageError
+from ...engine.attempts.estimate import TokenEstimate, chars_of
+from ...engine.attempts.money import worst_cost
+from ...engine.call import Call
+from ...engine.endpoint import EncodeError
+from ...engine.fault import Stop
+from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.run_folder import RunFolder
+from ...providers.windows import bundled_windows
+from ...wiring import Engine, Settings, access_to, keyless_endpoint_to
+from .call_items import CallBenchmark
+from .defect import BenchmarkDefect, benchmark_code
+from .forecast import LaneCalls, Missing, forecast_of, lanes_under_test, look_up
+from .item import Item, steps_in, steps_of
+from .item_pilot import ItemsOfPilot
+from .journals import decoded, read_done
+from .pilot import Pilot
+from .preparation import PreparedRun, check_cost_is_bounded, kept
+from .recount import StepTotals, recount
+from .sending import SendPlan, StepItems, at_once_of, send_calls_of, send_steps_of
+from .stored_calls import RunLine, StoredCall
+from .work import RunCounts
+
+if TYPE_CHECKING:
+    from .benchmark import Order
+
+_CHARS_A_TOKEN = 4
+# Options that the specification has under names of its own.
+_WHO = ("model", "temperature", "dataset")
+
+
+class OfItems(CallBenchmark, StepItems, Protocol):
+    """The methods of a benchmark that a run of items needs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def unit(self) -> str: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    @property
+    def has_calls(self) -> bool: ...
+
+    def others(self, options: Any) -> Sequence[str] | Mapping[str, int | None]: ...
+
+    def score_records(
+        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]: ...
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]: ...
+
+
+class ItemWork(Struct, frozen=True):
+    """A run of items, ready to be sent."""
+
+    of: OfItems
+    """The benchmark."""
+    options: Any
+    """Its options."""
+    readings: Any
+    """How the run's own scores are read."""
+    asked_pairs: tuple[Pair, ...]
+    """The models at their temperatures."""
+    steps: Mapping[str, int]
+    """How many lines each item has, by its id."""
+    specification: dict[str, Any]
+    """What decides prompts and answers."""
+    settings: Settings
+    """How calls are sent."""
+
+    @property
+    def benchmark(self) -> str:
+        return self.of.name
+
+    @property
+    def item(self) -> str:
+        return self.of.unit
+
+    @property
+    def is_item_a_call(self) -> bool:
+        return self.of.has_calls
+
+    @property
+    def items(self) -> int:
+        return steps_in(self.steps)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*(pair.model for pair in self.asked_pairs), *self.of.others(self.options)]))
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        return self.of.columns
+
+    def pairs(self) -> list[Pair]:
+        return list(self.asked_pairs)
+
+    def calls(self, pair: Pair) -> Iterator[tuple[str, Call]]:
+        """Yields a pair's calls with their items' ids, for items of one call."""
+        for item in self.of.items(self.options):
+            yield item.id, self.of.call(item, self.options, pair)
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        """Returns the dollars of each lane's dearest call: one with the longest prompt, or one that fills the model's
+        window where prompts contain answers."""
+        prices, windows = settings.price_table(), bundled_windows()
+        limits = limits_of(self.of, self.options)
+        worst: dict[str, float] = {}
+        for lane in self.lanes:
+            if (price := prices.get(lane)) is None:
+                continue
+            pair = next((pair for pair in self.asked_pairs if pair.model == lane), None)
+            if self.of.has_calls and pair is not None:
+                call = max((call for _, call in self.calls(pair)), key=chars_of, default=Call(lane, ""))
+            else:
+                text = "x" * (_CHARS_A_TOKEN * windows.of(lane))
+                call = Call(lane, text, max_tokens=limits[lane])
+            if (most := worst_cost(call, price, TokenEstimate())) is not None:
+                worst[lane] = most
+        return worst
+
+    def read_done(self, folder: RunFolder) -> FinishedItems:
+        return read_done(folder)
+
+    async def send(
+        self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
+    ) -> list[Stop]:
+        if self.of.has_calls:
+            return await send_calls_of(
+                self.of, engine, folder, SendPlan(self.asked_pairs, self.options, done, self.steps)
+            )
+        under_test = dict.fromkeys(pair.model for pair in self.asked_pairs)
+        at_once = at_once_of([self.settings.whole_lane_of(model) for model in under_test])
+        sent = SendPlan(self.asked_pairs, self.options, done, self.steps, at_once)
+        return await send_steps_of(self.of, engine, folder, sent, item_ended)
+
+    def count(self, folder: RunFolder) -> RunCounts:
+        journals = {str(each.path): each.read() for each in (folder.records, folder.failures)}
+        steps = None if self.of.has_calls else dict.fromkeys(self.asked_pairs, self.steps)
+        counted = recount(StepTotals(), journals, steps)
+        records = decoded(folder.records.read(), self.of.Record, str(folder.records.path))
+        scores = scores_of(self.of, records, self.readings, self.specification)
+        found = scores[self.of.name]
+        return RunCounts(counted.pairs, scores, tuple(said_of(found)), unmeasured=tuple(found["unmeasured"]))
+
+    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
+        return self.of.cells(entry_of(scores[self.of.name], pair))
+
+
+def prepare(benchmark: OfItems, order: Order) -> PreparedRun:
+    """Checks a run completely and returns it ready to begin. Writes nothing."""
+    options, readings = order.run.options, order.run.readings
+    models: tuple[str, ...] = options.model
+    others = tuple(benchmark.others(options))
+    every = tuple(dict.fromkeys([*models, *others]))
+    settings = settings_for(every, order.sending, order.configuration)
+    if not order.needs_keys:
+        settings = structs.replace(settings, needs_keys=False)
+    check_cost_is_bounded(limits_of(benchmark, options), settings, has_option=not others)
+    temperatures: tuple[float | None, ...] = getattr(options, "temperature", ()) or (None,)
+    pairs = tuple(Pair(model, temperature) for model in models for temperature in dict.fromkeys(temperatures))
+    items = _items_of(benchmark, options)
+    steps = steps_of(items, benchmark.title)
+    if not steps:
+        raise UsageError(f"{benchmark.title}: these options leave no item to ask")
+    _check_what_models_take(benchmark, options, items[0], pairs, settings)
+    chosen = {name: value for name, value in kept_of(options).items() if name not in _WHO}
+    specified = {
+        "benchmark": benchmark.name,
+        "models": list(models),
+        "temperatures": list(dict.fromkeys(temperatures)),
+        "endpoints": {model: access_to(model, settings).target.specified for model in every},
+        "options": chosen,
+        "items": len(items),
+        "groups": dict(Counter(item.group for item in items)),
+        "lines": steps_in(steps),
+        "data": digest_of(items),
+    }
+    dataset = getattr(options, "dataset", None)
+    return PreparedRun(
+        out=order.out,
+        work=ItemWork(benchmark, options, readings, pairs, steps, specified, settings),
+        settings=settings,
+        specification=specified,
+        options={benchmark.name: {**kept_of(options), **kept_of(readings)}, "sending": kept(order.sending)},
+        dataset={
+            "path": dataset or f"those that come with {benchmark.title}",
+            "digest": specified["data"],
+            "items": len(items),
+        },
+    )
+
+
+def call_of(benchmark: OfItems, line: RunLine) -> StoredCall:
+    """Returns the call of a one-call item, built as `resume` builds it. Raises UsageError if the run has no such
+    item."""
+    specification = line.manifest["specification"]
+    pair = line.pair(specification["models"], specification["temperatures"])
+    items = {item.id: item for item in _items_of(benchmark, line.options)}
+    if (item := items.get(line.id)) is None:
+        raise UsageError(f"{line.folder} has no item {line.id!r}: its ids are as {next(iter(items), 'none')}")
+    with benchmark_code(f"{benchmark.title}, item {item.id!r}"):
+        call = benchmark.call(item, line.options, pair)
+    has_changed = digest_of(items.values()) != specification.get("data")
+    return StoredCall(call, ("the data have changed since the run began",) if has_changed else ())
+
+
+def limits_of(benchmark: OfItems, options: Any) -> dict[str, int | None]:
+    """Returns each model's highest `max_tokens`; None where its calls set none. A model that is both under test and a
+    judge has the higher one."""
+    others = benchmark.others(options)
+    limits: dict[str, int | None] = dict.fromkeys(options.model, getattr(options, "max_tokens", None))
+    for model in others:
+        own = others[model] if isinstance(others, Mapping) else None
+        known = limits.get(model, own)
+        limits[model] = None if own is None or known is None else max(own, known)
+    return limits
+
+
+def scores_of(
+    benchmark: OfItems, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Returns the contents of scores.json. Raises BenchmarkDefect if the benchmark's code raises or returns no
+    scores."""
+    with benchmark_code(benchmark.title):
+        found = dict(benchmark.score_records(records, readings, specification))
+    if not isinstance(found.get("models"), Mapping):
+        raise BenchmarkDefect(f"{benchmark.title}: score_records() must give `models`, a mapping of names to scores")
+    return {benchmark.name: {**found, "unmeasured": list(found.get("unmeasured", ()))}}
+
+
+def said_of(found: Mapping[str, Any]) -> list[str]:
+    """Returns the sentences that stand below the table of scores."""
+    return [*found.get("remarks", ()), *found.get("compared", ())]
+
+
+def entry_of(found: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+    """Returns a pair's scores. A model that was asked at one temperature has an entry under its name alone."""
+    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
+    models = found["models"]
+    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
+    return entry
+
+
+def digest_of(items: Iterable[Item]) -> str:
+    """Returns the SHA-256 of all items, as far as these can be written as JSON."""
+    found, encode = hashlib.sha256(), msgspec.json.Encoder(enc_hook=_type_of, order="sorted").encode
+    for item in items:
+        found.update(encode([item.id, item.of, item.steps, item.group, item.data]))
+        found.update(b"\n")
+    return found.hexdigest()
+
+
+def _type_of(value: object) -> str:
+    # Its repr may name an address in memory, which is another one in the next process.
+    return type(value).__qualname__
+
+
+def _items_of(benchmark: OfItems, options: Any) -> list[Item]:
+    try:
+        with benchmark_code(benchmark.title):
+            return list(benchmark.items(options))
+    except BenchmarkDefect as defect:
+        if not isinstance(error := defect.__cause__, OSError):
+            raise
+        raise UsageError(
+            f"{error.filename or benchmark.title}: expected readable data, got: {error.strerror}"
+        ) from error
+
+
+def _check_what_models_take(
+    benchmark: OfItems, options: Any, first: Item, pairs: Iterable[Pair], settings: Settings
+) -> None:
+    """Raises UsageError if a model is known to refuse a parameter, since every call would fail."""
+    for pair in pairs:
+        call = Call(pair.model, "?", temperature=pair.temperature, max_tokens=getattr(options, "max_tokens", None))
+        if benchmark.has_calls:
+            with benchmark_code(f"{benchmark.title}, item {first.id!r}"):
+                call = benchmark.call(first, options, pair)
+        try:
+            keyless_endpoint_to(access_to(pair.model, settings)).encode(call)
+        except EncodeError as error:
+            raise UsageError(str(error)) from error
+
+
+_OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before: --pilot N measures them"
+
+
+def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pilot | None = None) -> dict[str, Any]:
+    """Returns a run's forecast as plain values. Where an item takes several calls, it assumes one call of the model
+    under test a step, and one of every other model for each of these."""
+    work = work_of(prepared)
+    missing: Missing = {}
+    if work.of.has_calls:
+
+        def calls_of(pair: Pair) -> Iterator[Call]:
+            return (call for _, call in work.calls(pair))
+
+        missing = look_up(work.asked_pairs, calls_of, prepared.settings, looks_into_cache=looks_into_cache)
+        lanes = lanes_under_test(prepared, missing, getattr(work.options, "max_tokens", None))
+    else:
+        heats = Counter(pair.model for pair in work.asked_pairs)
+        lanes = {lane: LaneCalls([0, 0], None, [0, 0]) for lane in work.lanes}
+        for lane, sent in lanes.items():
+            count = work.items * (heats[lane] + (len(work.asked_pairs) if lane in work.of.others(work.options) else 0))
+            sent.calls = [count, count]
+    return {
+        "items": len(work.steps),
+        "lines": work.items,
+        "what": f"{len(work.steps):,} items of {work.items:,} {work.item}s",
+        "remarks": [] if work.of.has_calls else [_OF_ANSWERS],
+        **forecast_of(prepared, lanes, missing, pilot),
+    }
+
+
+def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
+    """Returns `size` of the run's calls for each pair, of items that are spread evenly."""
+    work = work_of(prepared)
+    chosen = _spread(work, size)
+    return {pair: [call for name, call in work.calls(pair) if name in chosen] for pair in work.asked_pairs}
+
+
+def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
+    """Returns the run reduced to `size` of its items."""
+    work = work_of(prepared)
+    chosen = _spread(work, size)
+    few = structs.replace(work, steps={name: steps for name, steps in work.steps.items() if name in chosen})
+    return ItemsOfPilot(run=structs.replace(prepared, work=few), items=len(chosen), of=len(work.steps))
+
+
+def _spread(work: ItemWork, size: int) -> set[str]:
+    """Returns the ids of `size` items that are spread evenly over the run."""
+    names = list(work.steps)
+    size = min(size, len(names))
+    return {names[at * len(names) // size] for at in range(size)}
+
+
+def work_of(prepared: PreparedRun) -> ItemWork:
+    work = prepared.work
+    assert isinstance(work, ItemWork)
+    return work

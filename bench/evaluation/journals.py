@@ -1,0 +1,170 @@
+"""Reads a run's journals: which items are done, and the lines of unfinished ones.
+
+One pass over lines that name item, model and temperature; texts are read only when an item continues. Other fields are
+the benchmark's.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ...engine.exit_codes import WRONG_USAGE
+from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.run_folder import RunFolder
+from .item import item_of
+
+UNRECORDED = "cost_unrecorded"
+"""The manifest's field for the cost of calls whose steps have no line, since a stop came before."""
+
+_Line = TypeVar("_Line")
+
+
+class RecordError(ValueError):
+    """A line is not a record of its benchmark: which line, what was expected, what it holds."""
+
+    exit_code = WRONG_USAGE
+
+
+def decoded(lines: Iterable[str | bytes], kind: type[_Line], source: str) -> Iterator[_Line]:
+    """Decodes every line that is not blank. Raises RecordError with the number of the first line of another kind."""
+    decode = msgspec.json.Decoder(kind).decode
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            yield decode(line)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise RecordError(f"{source}: line {number}: {error}") from error
+
+
+def each_once(records: Iterable[Any], source: str) -> Iterator[Any]:
+    """Yields the records. Raises RecordError if a model has an id twice, which would count twice. Records of other
+    programs may have no ids."""
+    seen: set[tuple[str, str, float | None]] = set()
+    for record in records:
+        key = (record.id, record.model, record.temperature)
+        if record.id and key in seen:
+            raise RecordError(f"{source}: id {record.id} of {record.model} stands there twice: keep one")
+        seen.add(key)
+        yield record
+
+
+def encode(record: Struct) -> bytes:
+    """Encodes a record as a journal line without its newline. Lone surrogates, as file names may contain, are replaced:
+    a paid answer must not be lost to one."""
+    try:
+        return msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_mended(msgspec.to_builtins(record)))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list | tuple):
+        return [_mended(each) for each in value]
+    return {name: _mended(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+class DoneLine(Struct, frozen=True):
+    """The fields of a line that say whether its item is done. A benchmark that also calls other models extends it."""
+
+    id: str
+    model: str
+    temperature: float | None = None
+    cost: float | None = None
+    truncated: bool = False
+    text: str | None = None
+
+    @property
+    def is_cut_empty(self) -> bool:
+        """Whether the answer was cut off before its first word."""
+        return self.truncated and not (self.text or "").strip()
+
+    @property
+    def answered(self) -> Iterable[str]:
+        """The lanes that have answered, as this record shows."""
+        return (self.model,)
+
+
+def read_done(folder: RunFolder, kind: type[DoneLine] = DoneLine) -> FinishedItems:
+    """Reads which items are done, and checks every line. Raises DamagedJournal, or RecordError for a line that is no
+    record."""
+    ids: dict[Pair, set[str]] = {}
+    answered: set[str] = set()
+    cut: Counter[str] = Counter()
+    cost = float(folder.manifest.get(UNRECORDED, 0.0))
+    for journal in (folder.records, folder.failures):
+        is_record = journal is folder.records
+        for line in decoded(journal.read(), kind, str(journal.path)):
+            ids.setdefault(Pair(line.model, line.temperature), set()).add(line.id)
+            cost += line.cost or 0.0
+            if not is_record:
+                continue
+            if line.is_cut_empty:
+                cut[line.model] += 1
+            else:
+                answered.update(line.answered)
+    return FinishedItems(ids, cost, frozenset(answered), {model: cut[model] for model in cut.keys() - answered})
+
+
+class StepLine(Struct, frozen=True, kw_only=True):
+    """The fields that say which step of which item a line is. A benchmark with other ids extends it."""
+
+    id: str
+    model: str
+    temperature: float | None = None
+    step: int = 1
+
+    @property
+    def item(self) -> str:
+        """The id of the line's item."""
+        return item_of(self.id, self.step)
+
+
+class OpenItems:
+    """The unfinished items of a run, with the lines of their done steps. `steps`: how many steps each item has, by
+    id."""
+
+    def __init__(
+        self, folder: RunFolder, done: FinishedItems, steps: Mapping[str, int], kind: type[StepLine] = StepLine
+    ) -> None:
+        self._path: Path = folder.records.path
+        self._done = done
+        self._places: dict[tuple[Pair, str], array[int]] = {}
+        if not done.count():
+            return
+        decode = msgspec.json.Decoder(kind).decode
+        places: dict[tuple[Pair, str], array[int]] = {}
+        begin = 0
+        for line in folder.records.read():
+            found = decode(line)
+            key = (Pair(found.model, found.temperature), found.item)
+            places.setdefault(key, array("q")).append(begin)
+            begin += len(line) + 1
+        self._places = {key: at for key, at in places.items() if len(at) < steps.get(key[1], 0)}
+
+    def lines_of(self, pair: Pair, item: str, ids: Sequence[str]) -> list[bytes] | None:
+        """Reads the lines of an item's done steps. None: the item is finished, or a step failed and was not retried."""
+        done = self._done.of(pair)
+        ended = sum(each in done for each in ids)
+        if ended == len(ids):
+            return None
+        places = self._places.get((pair, item), ()) if ended else ()
+        if ended > len(places):
+            return None
+        if not places:
+            return []
+        lines = []
+        with self._path.open("rb") as file:
+            for place in places:
+                file.seek(place)
+                lines.append(file.readline())
+        return lines

@@ -1,0 +1,1 @@
+"""Labels that people give to a run's answers, and how well our readings agree with them."""

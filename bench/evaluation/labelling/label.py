@@ -1,0 +1,101 @@
+"""What people are asked about a record: its text, the choices, and our own readings of it.
+
+Checks what a benchmark supplies. Knows no file and no screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+OWN_KEYS = "SUMQ"
+"""What a person types for other things than a choice: skip, undo, more, quit."""
+COLUMNS_BEFORE = ("model", "temperature", "id")
+COLUMNS_AFTER = ("question", "text", "label")
+
+
+class LabelChoice(Struct, frozen=True):
+    """One label that a person can choose."""
+
+    letter: str
+    """What the person types: one letter or digit. S, U, M and Q are taken."""
+    name: str = ""
+    """The label as it stands in files and tables; empty: the letter."""
+    words: str = ""
+    """What the label means."""
+
+    def __post_init__(self) -> None:
+        if len(self.letter) != 1 or not self.letter.isalnum() or self.letter.upper() in OWN_KEYS:
+            raise ValueError(f"a choice needs a letter or digit other than S, U, M and Q, got {self.letter!r}")
+        force_setattr(self, "letter", self.letter.upper())
+        force_setattr(self, "name", self.name.strip() or self.letter)
+
+
+class Label(Struct, frozen=True, kw_only=True):
+    """The question about one record, with its choices and our readings."""
+
+    text: str
+    """The answer, which is to be labelled."""
+    choices: Sequence[LabelChoice]
+    """The labels that can be given, in the order in which tables have them."""
+    readings: Mapping[str, str] = MappingProxyType({})
+    """What each of our readings makes of the answer, by its name: the name of a choice. It is not shown."""
+    question: str = ""
+    """The question to which the text is the answer."""
+    about: Mapping[str, str] = MappingProxyType({})
+    """What is shown above the question: each name is a column in the file of labels."""
+    ask: str = ""
+    """The question to the person, with what each letter means; empty: it is made of the choices."""
+
+    def __post_init__(self) -> None:
+        said = [word for choice in self.choices for word in {choice.letter.casefold(), choice.name.casefold()}]
+        if not said or len(said) > len(set(said)):
+            raise ValueError(f"a label needs choices with different letters and names, got {listed(self.choices)}")
+        taken = {*COLUMNS_BEFORE, *COLUMNS_AFTER} & {name.casefold() for name in self.about}
+        if taken:
+            raise ValueError(f"a label's `about` can't have the name {min(taken)}: the file has a column of that name")
+
+
+class Labeller(Struct, frozen=True):
+    """Makes the labels of one run."""
+
+    record: type[Struct]
+    """A line of records.jsonl, with at least `id`, `model`, `temperature`, `status` and `text`."""
+    label: Callable[[Any], Label | None]
+    """What people are asked about a record; None: nothing."""
+
+
+def choices_of(labels: Iterable[Label]) -> list[LabelChoice]:
+    """Returns the choices of all labels, one for each letter; without a meaning where it differs between labels."""
+    found: dict[str, LabelChoice] = {}
+    for choice in (choice for label in labels for choice in label.choices):
+        known = found.setdefault(choice.letter, choice)
+        if known != choice:
+            found[choice.letter] = LabelChoice(choice.letter)
+    return list(found.values())
+
+
+def listed(choices: Iterable[LabelChoice]) -> str:
+    """Lists choices for an error message: A, O (other)."""
+    return ", ".join(
+        choice.letter if choice.name == choice.letter else f"{choice.letter} ({choice.name})" for choice in choices
+    )
+
+
+def explained(choices: Sequence[LabelChoice]) -> str:
+    """Lists choices with their meanings: A, B or O (another position)."""
+    told = [f"{choice.letter} ({words})" if (words := _words(choice)) else choice.letter for choice in choices]
+    return " or ".join(filter(None, (", ".join(told[:-1]), told[-1])))
+
+
+def _words(choice: LabelChoice) -> str:
+    return choice.words or (choice.name if choice.name != choice.letter else "")
+
+
+def question_to(label: Label) -> str:
+    """Returns the question as the beginning of a sentence."""
+    return label.ask or f"Which label fits the answer? {explained(label.choices)}"

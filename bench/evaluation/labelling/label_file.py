@@ -1,0 +1,260 @@
+"""The CSV file of labels, with a row for each sampled answer, filled in by our dialogue or a spreadsheet.
+
+Defines its columns, neutralises cells, and reads what spreadsheets save. Changes label cells only, and overwrites
+nothing that it has not read. Does not draw the sample or compare labels.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....configuration.errors import UsageError
+from ....engine.fault import LocalFault
+from ....engine.runs.run_folder import write_whole
+from ....report.text import inert
+from .label import COLUMNS_AFTER, COLUMNS_BEFORE, Label, listed
+from .sample import Key, SampleEntry
+
+_NEEDED = ("model", "temperature", "id", "label")
+_DELIMITERS = ",;\t"
+# What begins a formula, in spreadsheets of any language.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# A cell of Excel holds 32,767 UTF-16 units, two for some signs; what is longer runs over into other rows.
+CELL_MAX = 16_000
+
+
+@dataclass
+class _LabelRow:
+    """A row, with its line in the file and its number in a spreadsheet."""
+
+    cells: list[str]
+    line: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}" if self.line == self.number else f"line {self.line} (row {self.number})"
+
+
+class LabelSheet:
+    """The rows and columns of a label file. `keys` says which answer each row is."""
+
+    def __init__(self, path: Path, header: list[str], rows: list[_LabelRow], delimiter: str) -> None:
+        self.path = path
+        self._header = header
+        self._rows = rows
+        self._delimiter = delimiter
+        self._places = {name.strip().casefold(): place for place, name in enumerate(header)}
+        self._seen = _state(path)
+        self.keys = [self._key(row) for row in rows]
+        self._check_keys_differ()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<LabelSheet {self.path} [Rows: {len(self)}]>"
+
+    def where(self, at: int) -> str:
+        return f"{self.path} {self._rows[at]}"
+
+    def label_cell(self, at: int) -> str:
+        """Returns the label cell of a row."""
+        return self._cell(self._rows[at], "label")
+
+    def check_unchanged(self) -> None:
+        """Raises LocalFault if another program changed the file since it was read."""
+        if _state(self.path) != self._seen:
+            raise LocalFault(
+                f"{self.path} was changed by another program meanwhile: the last label is not saved; start again"
+            )
+
+    def write_label(self, at: int, text: str) -> None:
+        """Writes the whole file with a new label in one row."""
+        self._rows[at].cells[self._places["label"]] = text
+        self.write()
+
+    def write(self) -> None:
+        written = io.StringIO()
+        writer = csv.writer(written, delimiter=self._delimiter, lineterminator="\n")
+        writer.writerow(self._header)
+        writer.writerows(row.cells for row in self._rows)
+        try:
+            write_whole(self.path, written.getvalue().encode())
+        except OSError as error:
+            raise LocalFault(
+                f"{self.path} can't be written ({error.strerror}): make room there, or name another file with --csv"
+            ) from error
+        self._seen = _state(self.path)
+
+    def _cell(self, row: _LabelRow, name: str) -> str:
+        text = row.cells[self._places[name]].strip()
+        return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+
+    def _key(self, row: _LabelRow) -> Key:
+        model, temperature, name = (self._cell(row, column) for column in ("model", "temperature", "id"))
+        try:
+            # Some spreadsheets write a comma for the point.
+            return Key(model, float(temperature.replace(",", ".")) if temperature else None, name)
+        except ValueError:
+            raise UsageError(
+                f"{self.path} {row}: temperature: expected a number or nothing, got {_short(temperature)}: a "
+                f"spreadsheet may have changed it"
+            ) from None
+
+    def _check_keys_differ(self) -> None:
+        first: dict[Key, _LabelRow] = {}
+        for key, row in zip(self.keys, self._rows, strict=True):
+            if key in first:
+                raise UsageError(f"{self.path} {row}: id {key} already stands in {first[key]}: keep one of both rows")
+            first[key] = row
+
+
+class LabelFile:
+    """The labels in a file, by row. `labels` gives each row's allowed choices."""
+
+    def __init__(self, sheet: LabelSheet, labels: Sequence[Label]) -> None:
+        self.path = sheet.path
+        self._sheet = sheet
+        self._given = [self._read(at, label) for at, label in enumerate(labels)]
+
+    def __len__(self) -> int:
+        return len(self._sheet)
+
+    def __repr__(self) -> str:
+        return f"<LabelFile {self.path} [Rows: {len(self)}, Labelled: {self.labelled}]>"
+
+    @property
+    def labelled(self) -> int:
+        return sum(name is not None for name in self._given)
+
+    @property
+    def given(self) -> list[str | None]:
+        """Each row's chosen name; None: not labelled."""
+        return [*self._given]
+
+    def label(self, at: int) -> str | None:
+        return self._given[at]
+
+    def set_label(self, at: int, name: str | None) -> None:
+        """Sets a row's label and writes the file before it returns, by replacing the whole file."""
+        self._sheet.check_unchanged()
+        self._given[at] = name
+        self._sheet.write_label(at, name or "")
+
+    def _read(self, at: int, label: Label) -> str | None:
+        cell = self._sheet.label_cell(at)
+        if not cell:
+            return None
+        for choice in label.choices:
+            if cell.casefold() in (choice.letter.casefold(), choice.name.casefold()):
+                return choice.name
+        raise UsageError(
+            f"{self._sheet.where(at)}: label: expected {listed(label.choices)} or nothing (not labelled), got "
+            f"{_short(cell)}"
+        )
+
+
+def begin(path: Path, sample: Sequence[SampleEntry]) -> LabelFile:
+    """Writes a new file without labels."""
+    if path.exists():
+        raise FileExistsError(path)
+    about = list(dict.fromkeys(name for _, label in sample for name in label.about))
+    rows = []
+    for number, (key, label) in enumerate(sample, 2):
+        temperature = "" if key.temperature is None else repr(key.temperature)
+        shown = [label.about.get(name, "") for name in about]
+        cells = (key.model, temperature, key.id, *shown, label.question, label.text, "")
+        rows.append(_LabelRow([inert_cell(cell) for cell in cells], number, number))
+    sheet = LabelSheet(path, [*COLUMNS_BEFORE, *map(inert_cell, about), *COLUMNS_AFTER], rows, ",")
+    sheet.write()
+    return LabelFile(sheet, [label for _, label in sample])
+
+
+def read(path: Path) -> LabelSheet:
+    """Reads a file that our dialogue, a person or a spreadsheet saved. Errors name the line."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file of labels, got: {error.strerror}") from error
+    text = _decoded(data)
+    if text is None:
+        raise UsageError(f"{path}: expected a CSV file of labels, got something else: save it as CSV again")
+    header, delimiter = _header_of(path, text)
+    rows = []
+    for row in _rows(path, text, delimiter):
+        if row.number == 1 or not any(cell.strip() for cell in row.cells):
+            continue
+        extra = row.cells[len(header) :]
+        if len(row.cells) < len(header) or any(cell.strip() for cell in extra):
+            raise UsageError(f"{path} {row}: expected {len(header)} cells, got {len(row.cells)}: save it as CSV again")
+        rows.append(_LabelRow(row.cells[: len(header)], row.line, row.number))
+    if not rows:
+        raise UsageError(f"{path}: expected rows of answers, got a header alone: name another file with --csv")
+    return LabelSheet(path, header, rows, delimiter)
+
+
+def inert_cell(text: str) -> str:
+    """Returns the text without anything that a spreadsheet would compute or a terminal obey, cut to a cell's length."""
+    lines = "\n".join(inert(line.expandtabs(4)) for line in text.splitlines())
+    if len(lines) > CELL_MAX:
+        lines = f"{lines[:CELL_MAX]}\n[{len(lines) - CELL_MAX:,} more characters: see records.jsonl]"
+    return f"'{lines}" if text.startswith(("\t", "\r")) or lines.lstrip().startswith(_FORMULA) else lines
+
+
+def _decoded(data: bytes) -> str | None:
+    """Decodes bytes in the encodings that spreadsheets save; None if they are no text."""
+    try:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data.decode("utf-16")
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        # Western Windows: only texts can be garbled by this where it is wrong, and they are not read back.
+        return None if b"\0" in data else data.decode("cp1252", "replace")
+
+
+def _header_of(path: Path, text: str) -> tuple[list[str], str]:
+    """Returns the columns, and the delimiter with which the required ones are found."""
+    for delimiter in _DELIMITERS:
+        header = next(_rows(path, text.partition("\n")[0], delimiter), _LabelRow([], 1, 1)).cells
+        names = [name.strip().casefold() for name in header]
+        if all(name in names for name in _NEEDED):
+            for name in _NEEDED:
+                if names.count(name) > 1:
+                    raise UsageError(f"{path}: expected one column {name}, got {names.count(name)}")
+            return header, delimiter
+    first = text.partition("\n")[0].strip()
+    raise UsageError(
+        f"{path}: expected the columns {', '.join(_NEEDED)} in its first line, got {_short(first) if first else 'none'}"
+    )
+
+
+def _rows(path: Path, text: str, delimiter: str) -> Iterator[_LabelRow]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    number, line = 0, 1
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise UsageError(f"{path} line {line}: expected CSV, got what is none ({error}): save it again") from error
+        number += 1
+        yield _LabelRow(cells, line, number)
+        line = reader.line_num + 1
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """Returns the file's identity, time and size, which change whenever the file does."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_ino, state.st_mtime_ns, state.st_size
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:59]}…")

@@ -1,0 +1,191 @@
+"""Draws a sample of a run's answers for people to label.
+
+The sample depends on answers and seed, not on the order of records, and is even over models and temperatures. Knows no
+screen and no file but the records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ....configuration.errors import UsageError
+from ....engine.fault import DamagedJournal
+from ....engine.runs.journal import is_intact
+from ....engine.runs.pairs import Pair
+from ....engine.runs.proof import ANSWERED
+from ..defect import BenchmarkDefect, benchmark_code
+from ..journals import RecordError
+from .label import Label, Labeller
+
+
+class AnswerRecord(Protocol):
+    """The fields of a record that sampling needs."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def temperature(self) -> float | None: ...
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def text(self) -> str | None: ...
+
+
+_Answer = TypeVar("_Answer", bound=AnswerRecord)
+
+
+class Key(NamedTuple):
+    """Identifies an answer within its run."""
+
+    model: str
+    temperature: float | None
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.id} of {self.pair}"
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.model, self.temperature)
+
+
+class SampleEntry(NamedTuple):
+    """A sampled answer and its label: what people are asked about it."""
+
+    key: Key
+    label: Label
+
+
+class AnswerFile:
+    """The answers in a records file, each with the benchmark's label: what people are asked about it. Raises UsageError
+    if the file can't be read, and BenchmarkDefect for errors in the benchmark's code."""
+
+    def __init__(self, path: Path, labeller: Labeller, title: str) -> None:
+        self._path = path
+        self._labeller = labeller
+        self._title = title
+
+    def __repr__(self) -> str:
+        return f"<AnswerFile {self._path} of {self._title}>"
+
+    def draw(self, size: int, seed: int) -> list[SampleEntry]:
+        """Draws a sample of this size from the answers that the benchmark gives a label, or all of these if there are
+        fewer."""
+        return self._sampled(draw(self._read(), size, seed, lambda answer: self._label(answer) is not None))
+
+    def find(self, keys: Sequence[Key]) -> dict[Key, SampleEntry]:
+        """Returns the sample entries of these keys. Leaves out keys that are not in the file, answers without text, and
+        answers that the benchmark gives no label."""
+        return {sampled.key: sampled for sampled in self._sampled(find(self._read(), keys).values())}
+
+    def _read(self) -> Iterator[Any]:
+        try:
+            yield from answers_of(self._path, self._labeller.record)
+        except OSError as error:
+            raise UsageError(f"{self._path}: expected a readable file, got: {error.strerror}") from error
+
+    def _sampled(self, answers: Iterable[AnswerRecord]) -> list[SampleEntry]:
+        made = ((key_of(answer), self._label(answer)) for answer in answers)
+        return [SampleEntry(key, label) for key, label in made if label is not None]
+
+    def _label(self, answer: AnswerRecord) -> Label | None:
+        with benchmark_code(f"{self._title}, record {answer.id!r}"):
+            label = self._labeller.label(answer)
+        if label is not None and not isinstance(label, Label):
+            raise BenchmarkDefect(f"{self._title}: label() must make a Label or None, it made {label!r}")
+        return label
+
+
+def key_of(answer: AnswerRecord) -> Key:
+    return Key(answer.model, answer.temperature, answer.id)
+
+
+def answers_of(path: Path, kind: type[Struct]) -> Iterator[Any]:
+    """Yields every answer with a text, checking lines that have a checksum. Skips a last line that a kill cut. Raises
+    DamagedJournal, or RecordError for a line that is no record."""
+    decode = msgspec.json.Decoder(kind).decode
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            is_last = not line.endswith(b"\n")
+            line = line.removesuffix(b"\n")
+            if not line.strip():
+                continue
+            if not is_intact(line, must_be_sealed=False):
+                raise DamagedJournal(
+                    f"{path} line {number} is damaged: `millstream resume --set-aside-damaged {path.parent}` asks for "
+                    f"such lines again"
+                )
+            try:
+                answer: Any = decode(line)
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                if is_last:
+                    return
+                raise RecordError(f"{path}: line {number}: {error}") from error
+            if answer.status in ANSWERED and answer.text is not None and answer.text.strip():
+                yield answer
+
+
+def draw(
+    answers: Iterable[_Answer], size: int, seed: int = 0, is_labelled: Callable[[_Answer], bool] = lambda answer: True
+) -> list[_Answer]:
+    """Draws `size` answers, or all if there are fewer, in one pass that keeps at most `size` of each pair.
+
+    Pairs take turns, so the sample and each beginning of it are even over pairs. `is_labelled` says whether an answer
+    may be drawn; it is called for few answers.
+    """
+    if size < 1:
+        raise ValueError(f"size ({size}) must be >= 1")
+    # Of each pair the lowest ranks. heapq keeps the lowest first, and what must go is the highest: so ranks stand there
+    # negated. The line's number keeps answers from being compared.
+    kept: dict[Pair, list[tuple[int, int, _Answer]]] = {}
+    for number, answer in enumerate(answers):
+        key = key_of(answer)
+        heap = kept.setdefault(key.pair, [])
+        entry = (-_rank(key, seed), -number, answer)
+        if len(heap) == size and entry <= heap[0]:
+            continue
+        if is_labelled(answer):
+            (heapq.heappush if len(heap) < size else heapq.heapreplace)(heap, entry)
+    turns = [
+        (turn, -rank, -number, answer)
+        for heap in kept.values()
+        for turn, (rank, number, answer) in enumerate(sorted(heap, reverse=True))
+    ]
+    drawn = [answer for *_, answer in sorted(turns)[:size]]
+    _check_keys_differ(key_of(answer) for answer in drawn)
+    return drawn
+
+
+def find(answers: Iterable[_Answer], keys: Sequence[Key]) -> dict[Key, _Answer]:
+    """Returns the answers with these keys."""
+    wanted = set(keys)
+    found = [answer for answer in answers if key_of(answer) in wanted]
+    _check_keys_differ(key_of(answer) for answer in found)
+    return {key_of(answer): answer for answer in found}
+
+
+def _rank(key: Key, seed: int) -> int:
+    """Returns a pseudo-random number from key and seed; the lowest ranks are drawn."""
+    named = "\n".join((str(seed), key.model, repr(key.temperature), key.id))
+    return int.from_bytes(hashlib.sha256(named.encode()).digest()[:8], "big")
+
+
+def _check_keys_differ(keys: Iterable[Key]) -> None:
+    seen: set[Key] = set()
+    for key in keys:
+        if key in seen:
+            raise RecordError(f"records: id {key} stands there twice: keep one")
+        seen.add(key)

@@ -1,0 +1,184 @@
+"""What an item of several calls needs from the engine: ask, search, read. Also counts what a turn's calls cost.
+
+Protocols only, so that conversations run over any implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from ...engine.call import Call, Failure, Hit, Outcome, Usage, known_sum
+from ...engine.fault import StopReason
+
+
+class SearchOutcome(Protocol):
+    """The results of a search in order, or the reason why there are none."""
+
+    @property
+    def hits(self) -> Sequence[Hit]: ...
+    @property
+    def failure(self) -> Failure | None: ...
+    @property
+    def keys(self) -> Sequence[str]: ...
+    @property
+    def cached(self) -> bool: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def maybe_billed(self) -> int: ...
+    @property
+    def cost(self) -> float | None: ...
+    @property
+    def remarks(self) -> Sequence[str]: ...
+
+
+class PageOutcome(Protocol):
+    """A page's text, or the reason why it has none."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def final_url(self) -> str: ...
+    @property
+    def hash(self) -> str: ...
+    @property
+    def keys(self) -> Sequence[str]: ...
+    @property
+    def cached(self) -> bool: ...
+
+
+class Outside(Protocol):
+    """The methods of an engine that items use. Each raises Stopped where its lane sends nothing more."""
+
+    async def ask(self, call: Call) -> Outcome: ...
+
+    async def search(self, model: str, query: str, count: int) -> SearchOutcome: ...
+
+    async def read(self, url: str) -> PageOutcome: ...
+
+    def halt(self, reason: StopReason, detail: str) -> None: ...
+
+
+class FromCache(Struct, frozen=True, omit_defaults=True):
+    """The share of a turn that the cache answered: tokens of the model's and of the judge's calls, whether it answered
+    all of the judge's calls and the whole search, and the number of pages."""
+
+    usage: Usage | None = None
+    usage_judge: Usage | None = None
+    judge: bool = False
+    search: bool = False
+    pages: int = 0
+
+
+class CallTotals:
+    """Totals over calls of one kind: their number and tokens, and the same for those from the cache."""
+
+    __slots__ = ("cached", "count", "usage", "usage_cached")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.cached = 0
+        self.usage: Usage | None = None
+        self.usage_cached: Usage | None = None
+
+    def add(self, outcome: Outcome) -> None:
+        usage = None if outcome.reply is None else outcome.reply.usage
+        self.count += 1
+        self.usage = known_sum(self.usage, usage)
+        if outcome.cached:
+            self.cached += 1
+            self.usage_cached = known_sum(self.usage_cached, usage)
+
+    @property
+    def are_cached(self) -> bool:
+        return self.count == self.cached > 0
+
+
+class CallCosts:
+    """The costs of one turn's calls. A cost is None until a call with a price is added; `cost` includes judge and
+    search. `own` are the calls of the model under test."""
+
+    __slots__ = (
+        "_is_search_cached",
+        "_pages_cached",
+        "attempts",
+        "cost",
+        "cost_judge",
+        "cost_search",
+        "judge",
+        "keys",
+        "maybe_billed",
+        "own",
+    )
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self.attempts = 0
+        self.maybe_billed = 0
+        self.cost: float | None = None
+        self.cost_judge: float | None = None
+        self.cost_search: float | None = None
+        self.own = CallTotals()
+        self.judge = CallTotals()
+        self._is_search_cached = False
+        self._pages_cached = 0
+
+    @property
+    def from_cache(self) -> FromCache | None:
+        if not (self.own.cached or self.judge.cached or self._is_search_cached or self._pages_cached):
+            return None
+        return FromCache(
+            self.own.usage_cached,
+            self.judge.usage_cached,
+            self.judge.are_cached,
+            self._is_search_cached,
+            self._pages_cached,
+        )
+
+    def add_call(self, outcome: Outcome, *, is_own: bool = True) -> None:
+        """Adds a call; `is_own`: whether it went to the model under test."""
+        self._add_outcome(outcome)
+        if is_own:
+            self.own.add(outcome)
+
+    def add_judgement(self, outcome: Outcome) -> None:
+        self._add_outcome(outcome)
+        self.judge.add(outcome)
+        self.cost_judge = known_sum(self.cost_judge, outcome.cost)
+
+    def add_search(self, found: SearchOutcome) -> None:
+        self._add(found.keys, found.cost)
+        self.cost_search = known_sum(self.cost_search, found.cost)
+        self.attempts += found.attempts
+        self.maybe_billed += found.maybe_billed
+        self._is_search_cached = found.cached
+
+    def add_page(self, keys: Sequence[str], *, is_cached: bool) -> None:
+        self._add(keys, None)
+        # One that was refused before anything was asked has no call.
+        self._pages_cached += is_cached and bool(keys)
+
+    def add_unrecorded(self, other: CallCosts) -> None:
+        """Adds the cost, without the calls, of a turn that gets no line."""
+        self._add((), other.cost)
+        self.cost_judge = known_sum(self.cost_judge, other.cost_judge)
+        self.cost_search = known_sum(self.cost_search, other.cost_search)
+        self.maybe_billed += other.maybe_billed
+
+    def _add_outcome(self, outcome: Outcome) -> None:
+        self._add((outcome.key,) if outcome.key else (), outcome.cost)
+        self.attempts += outcome.attempts
+        self.maybe_billed += outcome.maybe_billed
+
+    def _add(self, keys: Sequence[str], cost: float | None) -> None:
+        self.keys += keys
+        self.cost = known_sum(self.cost, cost)

@@ -1,0 +1,272 @@
+"""Estimates from a pilot: tokens, cost and time of what is left, each with a 95% interval, and the share of calls that
+failed, were refused or were cut.
+
+Pure functions from outcomes to values, and from these to lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from ...engine.attempts.estimate import chars_of
+from ...engine.attempts.money import Price
+from ...engine.call import Outcome
+from ...engine.lane import Lane
+from ...engine.runs.pairs import Pair
+from ...format import decimal_text, dollars, rough_minutes
+from ...metrics.statistics.agreement import wilson
+from ...metrics.statistics.ratio import Estimate, RatioSample, Totals, totals
+from .pilot import Pilot
+
+# Fixed, so that the same answers always give the same intervals.
+SEED = 5_150_623
+MEANING = (
+    "in brackets: 95% intervals, of tokens, cost and time by a bootstrap over the pilot's answers, of shares by "
+    "Wilson; tokens, cost and time are those of a run that has every prompt left answered at its first sending"
+)
+
+
+class Remainder(Struct, frozen=True):
+    """What one pair is still to be sent: the number of prompts and their characters."""
+
+    prompts: int
+    chars: int
+
+
+class Terms(Struct, frozen=True):
+    """The lane and the price of a model. The lane's concurrency is what can actually be in flight."""
+
+    lane: Lane
+    price: Price | None
+
+
+class _TokenSample(Struct, frozen=True):
+    """The characters and tokens of one answered call."""
+
+    chars: int
+    input: int
+    output: int
+
+
+def figures(model: str, pilot: Pilot, left: Mapping[Pair, Remainder], terms: Terms) -> dict[str, Any]:
+    """Returns the estimates for one model as plain values; None where there is no estimate."""
+    rng = np.random.default_rng(SEED)
+    pairs = [pair for pair in pilot.chosen if pair.model == model]
+    outcomes = [outcome for pair in pairs for outcome in pilot.outcomes[pair]]
+    seen = {pair: _seen(pilot.outcomes[pair]) for pair in pairs}
+    every = [one for pair in pairs for one in seen[pair]]
+    to_send = sum(left[pair].prompts for pair in pairs)
+    tokens = _tokens(seen, left, rng)
+    cost = spent = None
+    if terms.price is not None:
+        spent = sum(outcome.cost or 0.0 for outcome in outcomes)
+        if tokens is not None:
+            cost = tokens.of((terms.price.input / 1e6, terms.price.output / 1e6))
+    latencies = [outcome.latency_ms for outcome in outcomes if outcome.latency_ms is not None]
+    return {
+        **_counts(outcomes, sum(len(pilot.chosen[pair]) for pair in pairs)),
+        "stop": next(
+            ({"reason": stop.reason, "detail": stop.detail} for stop in pilot.stops if stop.lane == model), None
+        ),
+        "usages": len(every),
+        "spent": spent,
+        "left": to_send,
+        "tokens_per_character": _ratio(sum(one.input for one in every), sum(one.chars for one in every)),
+        "output_tokens_each": _ratio(sum(one.output for one in every), len(every)),
+        "latency_ms": _ratio(sum(latencies), len(latencies)),
+        "input_tokens": None if tokens is None else _told(tokens.of((1, 0))),
+        "output_tokens": None if tokens is None else _told(tokens.of((0, 1))),
+        "cost": None if cost is None else _told(cost),
+        "cost_with_pilot": None if cost is None or spent is None else _told(cost, spent),
+        "minutes": _minutes(to_send, tokens, latencies, terms.lane, rng),
+    }
+
+
+def _seen(outcomes: Sequence[Outcome]) -> list[_TokenSample]:
+    found = []
+    for outcome in outcomes:
+        usage = None if outcome.reply is None else outcome.reply.usage
+        if usage is not None:
+            found.append(_TokenSample(max(1, chars_of(outcome.call)), usage.input, usage.output))
+    return found
+
+
+def _counts(outcomes: Sequence[Outcome], calls: int) -> dict[str, Any]:
+    replies = [outcome.reply for outcome in outcomes if outcome.reply is not None]
+    failures: dict[str, dict[str, Any]] = {}
+    for outcome in outcomes:
+        if outcome.failure is not None:
+            first = {"calls": 0, "detail": " ".join(outcome.failure.detail.split())}
+            failures.setdefault(outcome.failure.kind, first)["calls"] += 1
+    return {
+        "calls": calls,
+        "sent": sum(outcome.attempts > 0 for outcome in outcomes),
+        "from_cache": sum(outcome.cached for outcome in outcomes),
+        "pending": calls - len(outcomes),
+        "answered": len(replies),
+        "failed": _share(len(outcomes) - len(replies), len(outcomes)),
+        "refused": _share(sum(reply.refused for reply in replies), len(replies)),
+        "truncated": _share(sum(reply.truncated for reply in replies), len(replies)),
+        "failures": failures,
+        "maybe_billed": sum(outcome.maybe_billed for outcome in outcomes),
+    }
+
+
+def _share(count: int, of: int) -> dict[str, Any]:
+    return {"calls": count, "of": of, "ci95": list(wilson(count / of, of)) if of else None}
+
+
+def _ratio(amount: float, size: float) -> float | None:
+    return amount / size if size else None
+
+
+def _tokens(
+    seen: Mapping[Pair, Sequence[_TokenSample]], left: Mapping[Pair, Remainder], rng: np.random.Generator
+) -> Totals | None:
+    """Returns resampled input and output tokens of what is left, each temperature from its own answers; None if one has
+    no answers."""
+    found = []
+    for pair, answers in seen.items():
+        rest = left[pair]
+        if rest.prompts and not answers:
+            return None
+        amounts = np.array([(one.input, one.output) for one in answers], dtype=np.float64).reshape(-1, 2)
+        sizes = np.array([(one.chars, 1) for one in answers], dtype=np.float64).reshape(-1, 2)
+        sizes_left = np.array((rest.chars, rest.prompts), dtype=np.float64)
+        found.append(totals(RatioSample(amounts, sizes, rest.prompts, sizes_left), rng))
+    return reduce(add, found)
+
+
+def _minutes(
+    to_send: int, tokens: Totals | None, latencies: Sequence[float], lane: Lane, rng: np.random.Generator
+) -> dict[str, Any] | None:
+    """Returns the minutes that the run needs, with an interval: the largest of its bounds by requests, tokens and
+    concurrency."""
+    if not to_send:
+        return {"estimate": 0.0, "ci95": [0.0, 0.0], "bound_by": None}
+    bounds: dict[str, dict[str, Any]] = {}
+    if lane.rpm is not None:
+        minutes = to_send / lane.rpm
+        bounds["requests"] = {"estimate": minutes, "ci95": [minutes, minutes]}
+    for name, most, share in (
+        ("tokens", lane.tpm, (1, 1)),
+        ("input tokens", lane.itpm, (1, 0)),
+        ("output tokens", lane.otpm, (0, 1)),
+    ):
+        if most is not None:
+            if tokens is None:
+                return None
+            bounds[name] = _told(tokens.of((share[0] / most, share[1] / most)))
+    if latencies:
+        amounts = np.array(latencies, dtype=np.float64).reshape(-1, 1)
+        busy_ms = totals(RatioSample(amounts, np.ones_like(amounts), to_send, np.array([float(to_send)])), rng)
+        bounds["concurrency"] = _told(busy_ms.of((1 / 60_000 / min(lane.concurrency, to_send),)))
+    if not bounds:
+        return None
+    slowest = max(bounds, key=lambda name: float(bounds[name]["estimate"]))
+    intervals = [bound["ci95"] for bound in bounds.values() if bound["ci95"] is not None]
+    is_known = len(intervals) == len(bounds)
+    interval = [max(low for low, _ in intervals), max(high for _, high in intervals)] if is_known else None
+    return {"estimate": bounds[slowest]["estimate"], "ci95": interval, "bound_by": slowest}
+
+
+def ending(pilot: Pilot) -> dict[str, Any]:
+    """Returns how a run's pilot ended, over all its models."""
+    return {
+        "exit_code": pilot.exit_code,
+        "signal": pilot.signal,
+        "maybe_billed_pending": pilot.maybe_billed_pending,
+    }
+
+
+def _told(found: Estimate, more: float = 0.0) -> dict[str, Any]:
+    return {
+        "estimate": found.value + more,
+        "ci95": None if found.interval is None else [end + more for end in found.interval],
+    }
+
+
+def tell(model: str, found: Mapping[str, Any]) -> str:
+    """Formats one model's estimates as lines."""
+    lines = [_headline(model, found)]
+    if found["pending"]:
+        why = "" if found["stop"] is None else f": {' '.join(found['stop']['detail'].split())}"
+        lines.append(f"  pending        {found['pending']:,} of them{why}")
+    if found["input_tokens"] is None:
+        lines.append(f"  no estimate    {_why_none(found)}")
+    else:
+        lines += _estimate_lines(found)
+    for name, told in (("failed", "failed"), ("refused", "refused"), ("truncated", "cut short")):
+        share = found[name]
+        if share["of"]:
+            low, high = share["ci95"]
+            lines.append(f"  {told:13}  {share['calls']:,} of {share['of']:,} ({low:.1%} to {high:.1%})")
+    if any(2 * found[name]["calls"] >= found[name]["of"] > 0 for name in ("refused", "truncated")):
+        lines.append("  no score       a run of which half is refused or cut short has none")
+    for kind, failure in found["failures"].items():
+        lines.append(f"  {kind:13}  {failure['calls']:,}, the first: {failure['detail']}")
+    if found["maybe_billed"]:
+        lines.append(f"  maybe billed   attempts that brought no whole answer: {found['maybe_billed']:,}")
+    return "\n".join(lines)
+
+
+def _headline(model: str, found: Mapping[str, Any]) -> str:
+    cost = "" if found["spent"] is None else f"; it cost {dollars(found['spent'])}"
+    return (
+        f"pilot of {model}: {found['calls']:,} of its prompts, {found['sent']:,} sent, {found['from_cache']:,} from "
+        f"the cache{cost}"
+    )
+
+
+def _why_none(found: Mapping[str, Any]) -> str:
+    if not found["answered"]:
+        return "all its calls failed" if found["failed"]["calls"] else "no call was answered"
+    if not found["usages"]:
+        return "no answer came with its usage: this provider reports none"
+    return "not every temperature has an answer with its usage"
+
+
+def _estimate_lines(found: Mapping[str, Any]) -> list[str]:
+    lines = [f"  still to send  {found['left']:,} prompts"]
+    each, output = found["tokens_per_character"], found["output_tokens_each"]
+    lines.append(
+        f"  input tokens   {_with_interval(found['input_tokens'], decimal_text)}" + _per(each, "3f", "a character")
+    )
+    lines.append(
+        f"  output tokens  {_with_interval(found['output_tokens'], decimal_text)}" + _per(output, "1f", "an answer")
+    )
+    if found["cost"] is not None:
+        all_in = _with_interval(found["cost_with_pilot"], dollars)
+        lines.append(f"  cost           {_with_interval(found['cost'], dollars)}; with the pilot {all_in}")
+    minutes = found["minutes"]
+    if minutes is not None:
+        bound = f", bound by {minutes['bound_by']}{_latency(found['latency_ms'])}" if minutes["bound_by"] else ""
+        lines.append(f"  time           {_with_interval(minutes, rough_minutes)}{bound}")
+    else:
+        lines.append("  time           unknown: nothing was sent, and --rpm and --tpm were not given")
+    if found["usages"] < found["answered"]:
+        lines.append(f"  left out       answers without a usage: {found['answered'] - found['usages']:,}")
+    return lines
+
+
+def _per(value: float | None, form: str, what: str) -> str:
+    return "" if value is None else f"; {value:.{form}} {what}"
+
+
+def _latency(milliseconds: float | None) -> str:
+    return (
+        "; latency unknown, nothing was sent" if milliseconds is None else f"; an answer takes {milliseconds:,.0f} ms"
+    )
+
+
+def _with_interval(figure: Mapping[str, Any], write: Any) -> str:
+    if figure["ci95"] is None:
+        return f"{write(figure['estimate'])} (too few answers for an interval)"
+    low, high = figure["ci95"]
+    return f"{write(figure['estimate'])} ({write(low)} to {write(high)})"

@@ -1,0 +1,138 @@
+"""A run that is ready to begin: folder, work, engine settings, and the manifest's contents.
+
+Holds what all benchmarks share before anything is sent, and the checks that need no benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ...configuration.configuration import read_configuration, settings_for_any
+from ...configuration.errors import UsageError
+from ...configuration.options import SendingOptions
+from ...engine.attempts.estimate import TokenEstimate
+from ...engine.attempts.money import why_unbounded, worst_cost
+from ...engine.call import Call
+from ...engine.fault import LocalFault
+from ...engine.store.snapshot import DamagedSnapshot, digest_of
+from ...providers.pages.guard import parse_allowed
+from ...wiring import ConfigurationError, Settings, accesses_to
+from .work import BenchmarkRun
+
+
+class PreparedRun(Struct, frozen=True, kw_only=True):
+    """A run that is ready to begin. `sweep`: the folders beside it that share its --max-cost. `notes` concern its
+    options and are printed once; `warnings` concern its data and are printed by every command."""
+
+    out: Path
+    work: BenchmarkRun
+    settings: Settings
+    specification: dict[str, Any]
+    options: dict[str, Any]
+    dataset: dict[str, Any]
+    sweep: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """The number of items of all pairs."""
+        return self.work.items * len(self.work.pairs())
+
+
+def settings_of(sending: SendingOptions) -> Settings:
+    """Returns the engine settings for these sending options. A lane of the configuration whose API key is missing is
+    left out: it is an error only when its model is asked."""
+    settings = settings_for_any(sending, read_configuration(sending.config))
+    return structs.replace(
+        settings, lanes=tuple(lane for lane in settings.lanes if _is_reachable(lane.model, settings))
+    )
+
+
+def _is_reachable(model: str, settings: Settings) -> bool:
+    try:
+        accesses_to(model, settings)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def check_prices(lanes: Iterable[str], settings: Settings) -> None:
+    """Raises UsageError if a limit is set and a lane has no price."""
+    if settings.max_cost is None:
+        return
+    prices = settings.price_table()
+    for model in lanes:
+        if prices.get(model) is None:
+            raise UsageError(
+                f"model {model} has no price, so --max-cost can't be kept: give it one under "
+                f'[prices."{model}"] in a --config file'
+            )
+
+
+def check_cost_is_bounded(max_tokens: Mapping[str, int | None], settings: Settings, *, has_option: bool = True) -> None:
+    """Raises UsageError if --max-cost can't be kept: a model has no price, or nothing bounds its answers' length.
+    `max_tokens`: what each model's calls set. `has_option`: whether --max-tokens sets it."""
+    check_prices(max_tokens, settings)
+    if settings.max_cost is None or settings.mode == "strict":
+        return
+    prices, estimate = settings.price_table(), TokenEstimate()
+    for model, limit in max_tokens.items():
+        price = prices.get(model)
+        if price is not None and worst_cost(Call(model, "", max_tokens=limit), price, estimate) is None:
+            raise UsageError(why_unbounded(model, has_option=has_option))
+
+
+def check_snapshot(settings: Settings) -> None:
+    """Raises an error for an unusable snapshot, before a folder is created."""
+    if settings.snapshot is None:
+        return
+    try:
+        digest_of(settings.snapshot)
+    except DamagedSnapshot:
+        raise
+    except LocalFault as fault:
+        raise UsageError(f"--snapshot: expected a file that `millstream cache export` wrote; {fault}") from fault
+
+
+def check_hosts(settings: Settings) -> None:
+    """Raises an error for a wrong --allow-host, before a folder is created."""
+    for host in settings.allow_hosts:
+        try:
+            parse_allowed(host)
+        except ValueError as error:
+            raise UsageError(f"--allow-host {error}") from error
+
+
+def check_sinks(settings: Settings) -> None:
+    """Raises an error for an unknown sink, before a folder is created. It is opened when the run begins."""
+    if settings.sink is not None:
+        settings.others.sink(settings.sink.partition(":")[0])
+
+
+def kept(sending: SendingOptions) -> dict[str, Any]:
+    """Returns the sending options as a manifest keeps them."""
+    found = sending.as_dict()
+    for name in ("config", "cache", "snapshot"):
+        if found[name] is not None:
+            found[name] = str(Path(found[name]).expanduser().absolute())
+    return found
+
+
+def of_one_sweep(runs: tuple[PreparedRun, ...]) -> tuple[PreparedRun, ...]:
+    """Links the runs of one sweep, so that each knows the others even when it is resumed alone."""
+    if len(runs) == 1:
+        return runs
+    return tuple(in_sweep(run, tuple(other.out.name for other in runs if other is not run)) for run in runs)
+
+
+def in_sweep(run: PreparedRun, sweep: tuple[str, ...]) -> PreparedRun:
+    return structs.replace(run, sweep=sweep, options={**run.options, "sweep": list(sweep)})
+
+
+def with_settings(prepared: PreparedRun, **changes: Any) -> PreparedRun:
+    return structs.replace(prepared, settings=structs.replace(prepared.settings, **changes))

@@ -1,0 +1,152 @@
+"""The journal line of a benchmark made of items: the fields that the framework fills in.
+
+Knows no file and no score.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TypeVar
+
+from msgspec import UNSET, Struct, UnsetType, structs
+
+from ...engine.call import Outcome, Usage
+from ...engine.runs.pairs import Pair
+from ...engine.runs.proof import ANSWERED
+from .item import Item
+from .outside import CallCosts, FromCache
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """The record of one step of an item, or its final failure. A benchmark adds fields, each with a default; it may set
+    `text`, and the framework fills in the rest."""
+
+    id: str = ""
+    """The line's id: the item's, or `item/step` where an item has several steps."""
+    item: str = ""
+    """The item's id, or the one that it is a repeat of."""
+    step: int = 0
+    """The number of the step, from 1."""
+    group: str = ""
+    """The item's group."""
+    text: str | None = None
+    """The answer of the model under test; None in a failure."""
+    keys: tuple[str, ...] = ()
+    """The keys of the step's calls, under which the cache has their answers."""
+    model: str = ""
+    """The model under test."""
+    temperature: float | None = None
+    """The temperature of the pair; None: none is sent."""
+    status: str = "ok"
+    """`ok`, `refused` where the model refused its last call of the step, or the kind of failure."""
+    truncated: bool = False
+    """Whether the model's last answer of the step was cut off at its limit of tokens."""
+    usage: Usage | None = None
+    """The tokens of the model under test, those of answers from the cache included."""
+    usage_judge: Usage | None = None
+    """The tokens of all calls with the role `judge`."""
+    cost: float | None = None
+    """The dollars that all calls of the step cost; None: none of them has a price."""
+    cost_judge: float | None = None
+    """The part of the cost that judges have."""
+    cost_search: float | None = None
+    """The part of the cost that searches have."""
+    cached: bool = False
+    """Whether no call of the step was sent to the model under test: all its answers are from the cache."""
+    from_cache: FromCache | None = None
+    """What of the step came from the cache."""
+    attempts: int = 0
+    """How often the step's calls were sent, repeats included."""
+    maybe_billed: int = 0
+    """The attempts without a whole answer that may have been billed all the same."""
+    latency_ms: float | None = None
+    """How long the model's last answer of the step took; None: it is from the cache."""
+    role: str | UnsetType = UNSET
+    """In a failure: the role of the call that failed."""
+    error: str | UnsetType = UNSET
+    """In a failure: what happened, and what to do."""
+    raw_b64: str | UnsetType = UNSET
+    """The bytes of the model's last answer, where its text had to be repaired."""
+
+    @property
+    def pair(self) -> Pair:
+        """The model under test and its temperature."""
+        return Pair(self.model, self.temperature)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the line belongs in failures.jsonl."""
+        return self.status not in ANSWERED
+
+
+_Own = TypeVar("_Own", bound=Record)
+
+
+class StepPlace(Struct, frozen=True):
+    """The item, step and pair of a line."""
+
+    item: Item
+    step: int
+    pair: Pair
+
+    @property
+    def id(self) -> str:
+        return self.item.id if self.item.steps == 1 else f"{self.item.id}/{self.step}"
+
+
+class StepSpent(CallCosts):
+    """The costs of one step's calls, and the last answer of the model under test."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: Outcome | None = None
+
+    def add_answer(self, outcome: Outcome) -> None:
+        """Adds a call to the model under test."""
+        self.add_call(outcome)
+        self.last = outcome
+
+
+def completed(record: _Own, place: StepPlace, spent: StepSpent) -> _Own:
+    """Returns a benchmark's record with the framework's fields filled in."""
+    reply = None if spent.last is None else spent.last.reply
+    filled = _filled(record, place, spent)
+    if reply is None:
+        return filled
+    return structs.replace(
+        filled,
+        text=reply.text if record.text is None else record.text,
+        status="refused" if reply.refused else "ok",
+        truncated=reply.truncated,
+        raw_b64=UNSET if reply.raw is None else base64.b64encode(reply.raw).decode(),
+    )
+
+
+def failure_of(place: StepPlace, kind: str, role: str, detail: str, spent: StepSpent) -> Record:
+    """Returns the line of a step that failed for good; the benchmark's own fields keep their defaults."""
+    return structs.replace(_filled(Record(), place, spent), status=kind, role=role, error=detail)
+
+
+def _filled(record: _Own, place: StepPlace, spent: StepSpent) -> _Own:
+    return structs.replace(
+        record,
+        id=place.id,
+        item=place.item.of or place.item.id,
+        step=place.step,
+        group=place.item.group,
+        keys=tuple(spent.keys),
+        model=place.pair.model,
+        temperature=place.pair.temperature,
+        usage=spent.own.usage,
+        usage_judge=spent.judge.usage,
+        cost=spent.cost,
+        cost_judge=spent.cost_judge,
+        cost_search=spent.cost_search,
+        cached=spent.own.are_cached,
+        from_cache=spent.from_cache,
+        attempts=spent.attempts,
+        maybe_billed=spent.maybe_billed,
+        latency_ms=None if spent.last is None else spent.last.latency_ms,
+    )

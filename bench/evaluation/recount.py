@@ -1,0 +1,134 @@
+"""Counts a run's journals: how each step ended, what failures hold back, tokens and cost.
+
+One pass with constant work for each line. Summaries and exit codes are computed from these counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from msgspec import Struct, field
+
+from ...engine.call import Usage, known_sum
+from ...engine.runs.pairs import Pair, PairCounts
+from ...engine.runs.proof import ANSWERED
+from .item import item_of
+from .journals import decoded
+from .outside import FromCache
+
+_NONE = Usage(0, 0)
+
+
+class JudgeTotals(Struct):
+    """Tokens and cost of judging a pair's answers."""
+
+    input_tokens: int = 0
+    """Of calls that were sent."""
+    output_tokens: int = 0
+    """Of calls that were sent."""
+    cost: float | None = None
+    """In dollars; None as long as no line has a price for it."""
+
+
+class CountLine(Struct, frozen=True, kw_only=True):
+    """The fields of a line that are counted. A benchmark with other field names extends it."""
+
+    id: str
+    step: int = 1
+    model: str
+    temperature: float | None = None
+    status: str = "ok"
+    truncated: bool = False
+    usage: Usage | None = None
+    usage_judge: Usage | None = None
+    cost: float | None = None
+    cost_judge: float | None = None
+    cost_search: float | None = None
+    cached: bool = False
+    from_cache: FromCache | None = None
+    maybe_billed: int = 0
+    role: str = ""
+    error: str = ""
+
+    @property
+    def item(self) -> str:
+        """The item that the line belongs to, where items have several steps."""
+        return item_of(self.id, self.step)
+
+
+class StepTotals(Struct):
+    """The counts so far."""
+
+    pairs: dict[Pair, PairCounts] = field(default_factory=dict)
+    """How the steps of each pair ended."""
+    judging: dict[Pair, JudgeTotals] = field(default_factory=dict)
+    """What judging the answers of each pair took."""
+    searches: dict[Pair, float] = field(default_factory=dict)
+    """The dollars of each pair's searches."""
+    roles: dict[Pair, dict[str, int]] = field(default_factory=dict)
+    """How many failures of each pair came from a call with each role."""
+
+    def of(self, pair: Pair) -> PairCounts:
+        """Returns the counts of one pair."""
+        return self.pairs.get(pair) or PairCounts()
+
+    def add(self, pair: Pair, line: CountLine) -> None:
+        """Counts one line."""
+        ended = self.pairs.setdefault(pair, PairCounts())
+        judging = self.judging.setdefault(pair, JudgeTotals())
+        if line.status == "ok":
+            ended.ok += 1
+        elif line.status == "refused":
+            ended.refused += 1
+        else:
+            ended.fail(line.status, line.error)
+            roles = self.roles.setdefault(pair, {})
+            roles[line.role] = roles.get(line.role, 0) + 1
+        ended.cached += line.cached
+        ended.truncated += line.truncated
+        ended.maybe_billed += line.maybe_billed
+        if line.cost_search is not None:
+            self.searches[pair] = self.searches.get(pair, 0.0) + line.cost_search
+        judging.cost = known_sum(judging.cost, line.cost_judge)
+        # Other programs' lines say no more than that they are cached.
+        stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else FromCache())
+        for counts, usage, unsent in (
+            (ended, line.usage, stored.usage),
+            (judging, line.usage_judge, stored.usage_judge),
+        ):
+            if usage is not None:
+                counts.input_tokens += usage.input - (unsent or _NONE).input
+                counts.output_tokens += usage.output - (unsent or _NONE).output
+        ended.judge_tokens = judging.input_tokens + judging.output_tokens
+        ended.cost = known_sum(ended.cost, line.cost)
+
+
+_Counted = TypeVar("_Counted", bound=StepTotals)
+
+
+def recount(
+    counted: _Counted,
+    journals: Mapping[str, Iterable[bytes]],
+    steps: Mapping[Pair, Mapping[str, int]] | None = None,
+    kind: type[CountLine] = CountLine,
+) -> _Counted:
+    """Adds the lines of journals, given with their names for messages, to the counts and returns these. `steps`: each
+    item's number of steps, by which a failure holds back later ones; None: one step each. Raises RecordError for a line
+    of another kind."""
+    lines_of: dict[tuple[Pair, str], int] = {}
+    failed: set[tuple[Pair, str]] = set()
+    for name, lines in journals.items():
+        for line in decoded(lines, kind, name):
+            pair = Pair(line.model, line.temperature)
+            counted.add(pair, line)
+            if steps is None:
+                continue
+            key = (pair, line.item)
+            lines_of[key] = lines_of.get(key, 0) + 1
+            if line.status not in ANSWERED:
+                failed.add(key)
+    for pair, item in failed:
+        has, of_pair = lines_of[pair, item], (steps or {}).get(pair, {})
+        counted.pairs[pair].held += max(0, of_pair.get(item, has) - has)
+    return counted

@@ -1,0 +1,95 @@
+"""Finds benchmarks by name or by a folder's run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ...configuration.benchmark_options import Known, RunOptions, foreign_to, listed
+from ...configuration.errors import UsageError
+from ...configuration.options import SendingOptions
+from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ...wiring.plugins import Others
+from .benchmark import Benchmark, Order
+from .declarations import BUILT_IN, declarations, find
+from .preparation import PreparedRun, check_hosts, check_sinks, check_snapshot
+
+
+def benchmark_named(name: str) -> Benchmark:
+    """Returns a benchmark, built in or from an installed package. Raises UsageError if there is none of the name."""
+    if name in BUILT_IN:
+        benchmark: Benchmark = import_module(f"..{name}.benchmark", __package__).BENCHMARK
+        return benchmark
+    if find(name) is None:
+        raise UsageError(f"benchmark {name!r} is unknown; known: {', '.join(BUILT_IN)}")
+    made = Others().benchmark(name)
+    if not isinstance(made, Benchmark):
+        raise UsageError(f"benchmark {name}: expected a millstream.Benchmark, got {made!r}")
+    return made
+
+
+def benchmarks() -> list[Benchmark]:
+    return [benchmark_named(name) for name in BUILT_IN]
+
+
+def rank_of(benchmark: Benchmark) -> tuple[int, str]:
+    """Returns a sort key: built-in benchmarks in their order, then others by name."""
+    name = benchmark.name
+    return (BUILT_IN.index(name) if name in BUILT_IN else len(BUILT_IN)), name
+
+
+def benchmark_of(folder: Path) -> Benchmark:
+    """Returns the benchmark of a folder of records, from its manifest, else from its first record. Raises UsageError if
+    there are no records, or those of an unknown benchmark."""
+    if (folder / MANIFEST).exists():
+        name = str(read_manifest(folder)["specification"].get("benchmark"))
+        if find(name) is None:
+            known = listed(list(declarations()), "or")
+            raise UsageError(f"{folder}: expected a run of {known}, got one of {name}")
+        return benchmark_named(name)
+    path = folder / RECORDS
+    if not path.is_file():
+        raise UsageError(f"{folder}: expected a folder with {RECORDS}, got none there")
+    try:
+        with path.open("rb") as file:
+            first = next((line for line in file if line.strip()), b"{}")
+        # Not by msgspec, which takes no half character; other programs write such as an escape.
+        fields = json.loads(first)
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        fields = None
+    every = benchmarks()
+    owner = next((each for each in every if isinstance(fields, dict) and each.owns(fields)), None)
+    return owner or every[0]  # whose reader says what is wrong with the line
+
+
+def check_readings(benchmark: Benchmark, folder: Path, given: Iterable[str], known: Known, verb: str) -> None:
+    """Raises UsageError if one of the given readings is for another benchmark's records."""
+    if (foreign := foreign_to(benchmark.name, given, known, verb)) is not None:
+        flag, owner = foreign
+        raise UsageError(f"{flag} reads records of {owner.title}, and {folder} holds {benchmark.name}'s: leave it out")
+
+
+def prepare(order: Order) -> PreparedRun:
+    """Checks a run completely and returns it ready to begin. Writes nothing."""
+    prepared = benchmark_named(order.run.benchmark).prepare(order)
+    check_hosts(prepared.settings)
+    check_snapshot(prepared.settings)
+    check_sinks(prepared.settings)
+    return prepared
+
+
+def options_of(manifest: Mapping[str, Any]) -> tuple[RunOptions, SendingOptions]:
+    """Returns the run's options and its sending options from a manifest. Raises KeyError or TypeError if it is not
+    ours."""
+    kept = dict(manifest["options"]["sending"])
+    if kept.get("allow_host") is not None:
+        kept["allow_host"] = tuple(kept["allow_host"])
+    name = manifest["specification"]["benchmark"]
+    if (benchmark := find(name)) is None:
+        raise KeyError(name)
+    return benchmark.read_kept(manifest["options"][name]), SendingOptions(**kept)

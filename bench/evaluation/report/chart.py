@@ -1,0 +1,77 @@
+"""The figure of the general part: the score of each model with its interval. Its numbers are its table's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from ....report.charts import (
+    AXIS_HEIGHT,
+    WIDTH,
+    FigureText,
+    data,
+    empty_figure,
+    figure_of,
+    label_width,
+    safe_labels,
+    tooltip_name,
+)
+from ....report.colours import colour
+from ....report.interval_cells import interval_in_a_cell
+from ....report.labels import labels
+from ....report.table import Cell, Figure, Table
+
+_STEP = 26
+
+
+def scores_figure(table: Table, name: str, title: str) -> Figure:
+    """A point and a line for each model that has a score."""
+    found = [row for row in table.records() if isinstance(row["score"], int | float)]
+    words = FigureText(
+        f"{name}-figure-scores",
+        title,
+        "The score of each model, and its 95% interval over items where there is one.",
+        "No model has a score.",
+    )
+    if not found:
+        return empty_figure(table, words)
+    names = safe_labels(labels([str(row["model"]) for row in found]))
+    rows: list[dict[str, Cell]] = [
+        {
+            "label": names[str(row["model"])],
+            "model": tooltip_name(row["model"]),
+            "score": row["score"],
+            "low": row["low"],
+            "high": row["high"],
+            "interval": interval_in_a_cell("small", row["low"], row["high"], "over items"),
+        }
+        for row in found
+    ]
+    order = [str(row["label"]) for row in rows]
+    height = _STEP * len(rows)
+    return figure_of(
+        table,
+        words,
+        _chart(order, height),
+        rows,
+        size=(WIDTH, height + AXIS_HEIGHT),
+        min_width=label_width(order) + 240,
+    )
+
+
+def _chart(order: list[str], height: int) -> Any:
+    y = alt.Y(
+        "label:N", title=None, sort=order, axis=alt.Axis(minExtent=label_width(order), maxExtent=label_width(order))
+    )
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("score:Q", title="Score", format=".3f"),
+        alt.Tooltip("interval:N", title="95% interval"),
+    ]
+    base = alt.Chart(data()).encode(y=y)
+    span = base.mark_rule(strokeWidth=2, color=colour("line-1")).encode(x=alt.X("low:Q", title="Score"), x2="high:Q")
+    point = base.mark_point(filled=True, size=60, opacity=1, color=colour("line-1")).encode(
+        x="score:Q", tooltip=tooltip
+    )
+    return (span + point).properties(width=WIDTH - label_width(order) - 20, height=height)

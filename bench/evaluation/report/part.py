@@ -1,0 +1,323 @@
+"""The general part of a page: scores with intervals, groups, comparisons, failures, cost, and the answers behind them.
+
+Owns the order of these sections and their words. What a score is, the benchmark says.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ....engine.runs.pairs import Pair
+from ....report.html_tables import table_html
+from ....report.interval_text import interval_cell
+from ....report.labels import folder_labels
+from ....report.sections import PageContents, Section, figure_html, remarks_html, table_section
+from ....report.standings import AnswerStatus, RunOrigin, answers_table, origins_html, state_html
+from ....report.table import Cell, Column, Table
+from ..provenance import NO_MANIFEST, times_and_versions
+from ..record import Record
+from .answers import answers_html, asked_of
+from .chart import scores_figure
+from .runs import ReadRun
+
+_DIFFERING = 100
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """The benchmark that a general report describes."""
+
+    name: str
+    """Its name, with which identities and files begin."""
+    title: str
+    """Its name in a sentence."""
+    unit: str
+    """The noun for a line."""
+    columns: tuple[str, ...]
+    """The columns of the table of scores."""
+    cells: Callable[[Mapping[str, Any]], tuple[str, ...]]
+    """A model's cells under these."""
+    kind: type[Record]
+    """The type of its records."""
+    command: Callable[[Mapping[str, Any]], str]
+    """The command that asks the same again, from a manifest; empty where nobody knows it."""
+
+
+def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str]) -> PageContents:
+    """Returns the general report of these runs."""
+    labels = folder_labels([run.path for run in runs])
+    names = {run.path: labels[run.path] if len(runs) > 1 else "" for run in runs}
+    standings = tuple(standing for run in runs for standing in _standings(run, names[run.path]))
+    unmeasured = tuple(sentence for run in runs for sentence in run.scores.get("unmeasured", ()))
+    remarks = tuple(dict.fromkeys(remark for run in runs for remark in _remarks(run)))
+    tables = _tables(subject, runs, names)
+    origins = [_origin(subject, run, labels[run.path]) for run in runs]
+    command = shlex.join(["millstream", "report", *labels.values(), *flags])
+    prefix = f"{subject.name}-"
+    scores, *rest = tables
+    behind = _drawn(subject, runs, names)
+    figure = scores_figure(behind, subject.name, "Scores")
+    sections = [
+        Section(
+            f"{prefix}summary",
+            "Summary",
+            state_html(standings, unmeasured=unmeasured)
+            + table_html(scores, f"{prefix}scores-summary")
+            + table_html(answers_table(standings), f"{prefix}answers"),
+        )
+    ]
+    if remarks:
+        sections.append(Section(f"{prefix}warnings", "Read with care", remarks_html(remarks)))
+    if figure.spec is not None:
+        sections.append(Section(f"{prefix}figures", "Scores and intervals", figure_html(figure, behind)))
+    sections.append(Section(f"{prefix}tables", "Behind the scores", "".join(map(table_section, rest))))
+    sections.append(Section(f"{prefix}said", "Prompts and answers", answers_html(runs, names, subject.kind)))
+    sections.append(Section(f"{prefix}origin", "How it was made", origins_html(origins, command)))
+    return PageContents(
+        name=subject.title,
+        title=_title(subject, runs),
+        sections=tuple(sections),
+        tables=(*tables, behind),
+        figures=(figure,),
+        remarks=remarks,
+        standings=standings,
+        unmeasured=unmeasured,
+    )
+
+
+def _title(subject: Subject, runs: Sequence[ReadRun]) -> str:
+    models = {pair.model for run in runs for pair in run.pairs}
+    items = len({item for run in runs for item in run.places})
+    who = next(iter(models)) if len(models) == 1 else f"{len(models)} models"
+    return f"{subject.title}: {who} on {items:,} {'item' if items == 1 else 'items'}"
+
+
+def _named(pair: Pair, where: str) -> str:
+    return f"{where}: {pair}" if where else str(pair)
+
+
+def _standings(run: ReadRun, where: str) -> Iterator[AnswerStatus]:
+    for pair in run.pairs:
+        ended = run.counted.of(pair)
+        seen = ended.answered + ended.failures
+        yield AnswerStatus(
+            model=_named(pair, where),
+            expected=seen if run.lines is None else max(run.lines, seen),
+            answered=ended.answered,
+            refused=ended.refused,
+            failed=dict(sorted(ended.failed.items())),
+            is_told=run.lines is not None,
+            steps=run.counted.roles.get(pair, {}),
+            held=ended.held,
+        )
+
+
+def _remarks(run: ReadRun) -> Iterator[str]:
+    yield from run.scores.get("remarks", ())
+    for entry in run.scores.get("models", {}).values():
+        yield from entry.get("remarks", ())
+
+
+def _tables(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> list[Table]:
+    """The scores first; then those of the others that have a row."""
+    found = [_scores(subject, runs, names)]
+    others = (
+        _named_scores(subject, runs, names),
+        _groups(subject, runs, names),
+        _comparisons(subject, runs, names),
+        _differing(subject, runs, names),
+        _failures(subject, runs, names),
+        _costs(subject, runs, names),
+    )
+    return found + [table for table in others if table.rows]
+
+
+def _entries(runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for run in runs:
+        for model, entry in run.scores.get("models", {}).items():
+            yield (f"{names[run.path]}: {model}" if names[run.path] else model), entry
+
+
+def _drawn(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    """The numbers of the figure."""
+    rows: list[tuple[Cell, ...]] = []
+    for model, entry in _entries(runs, names):
+        low, high = entry.get("ci95") or (None, None)
+        rows.append((model, entry.get("mean", entry.get("score")), low, high))
+    columns = (
+        Column("model", "Model"),
+        Column("score", "Score", "small"),
+        Column("low", "Interval from", "small"),
+        Column("high", "Interval to", "small"),
+    )
+    return Table(f"{subject.name}-figure-scores", "Scores and their intervals", "Over items.", columns, tuple(rows))
+
+
+def _scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    columns = tuple(Column(f"column_{at}", title) for at, title in enumerate(subject.columns, 1))
+    rows = tuple((model, *subject.cells(entry)) for model, entry in _entries(runs, names))
+    return Table(
+        f"{subject.name}-scores",
+        "Scores",
+        "Of each model, as scores.json has them; intervals are over items.",
+        (Column("model", "Model"), *columns),
+        rows,
+    )
+
+
+def _named_scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    """Those of answers that have several scores."""
+    rows: list[tuple[Cell, ...]] = []
+    for model, entry in _entries(runs, names):
+        named = entry.get("scores")
+        for name, figure in named.items() if isinstance(named, Mapping) else ():
+            # The entry is the benchmark's own: other things may have this name.
+            if isinstance(figure, Mapping) and "ci95" in figure:
+                rows.append((name, model, figure.get("mean"), interval_cell(figure, 3), figure.get("items")))
+    columns = (
+        Column("name", "Score"),
+        Column("model", "Model"),
+        Column("mean", "Mean", "small"),
+        Column("interval", "95% interval"),
+        Column("items", "Items with this score", "count"),
+    )
+    note = "Every score of the answers; the main one stands above too."
+    return Table(f"{subject.name}-named-scores", "Scores by name", note, columns, tuple(rows))
+
+
+def _groups(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for model, entry in _entries(runs, names):
+        for group, figure in (entry.get("groups") or {}).items():
+            mean = figure.get("mean", figure.get("score"))
+            rows.append((group, model, mean, interval_cell(figure, 3), figure.get("items")))
+    columns = (
+        Column("group", "Group"),
+        Column("model", "Model"),
+        Column("mean", "Score", "small"),
+        Column("interval", "95% interval"),
+        Column("items", "Items", "count"),
+    )
+    title, note = "Scores by group", "The same figures over the items of each group alone."
+    return Table(f"{subject.name}-groups", title, note, columns, tuple(sorted(rows, key=lambda row: str(row[:2]))))
+
+
+def _comparisons(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for run in runs:
+        for pair in run.scores.get("pairs", ()):
+            a, b = (f"{names[run.path]}: {pair[side]}" if names[run.path] else pair[side] for side in ("a", "b"))
+            rows.append(
+                (a, b, pair["difference"], interval_cell(pair, 3), pair["p"], pair["p_adjusted"], pair["items"])
+            )
+    columns = (
+        Column("a", "Model"),
+        Column("b", "Minus"),
+        Column("difference", "Difference", "small"),
+        Column("interval", "95% interval"),
+        Column("p", "p", "p"),
+        Column("p_adjusted", "p, adjusted by Holm", "p"),
+        Column("items", "Items", "count"),
+    )
+    note = "Paired over the items that both models have a score for."
+    return Table(f"{subject.name}-comparisons", "Models compared", note, columns, tuple(rows))
+
+
+def _differing(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    """Where models differ most."""
+    every = [(run, pair) for run in runs for pair in run.pairs]
+    rows: list[tuple[Cell, ...]] = []
+    for item in dict.fromkeys(item for run in runs for item in run.figures):
+        own = [
+            found.value if (found := run.figures.get(item, {}).get(pair)) is not None else None for run, pair in every
+        ]
+        known = [value for value in own if value is not None]
+        if len(known) > 1 and (spread := max(known) - min(known)) > 0:
+            group = next((run.groups[item] for run in runs if item in run.groups), None)
+            rows.append((item, group, spread, *own))
+    rows.sort(key=lambda row: (-float(row[2] or 0), str(row[0])))
+    shown = tuple((row[0], asked_of(runs, str(row[0]), subject.kind), *row[1:]) for row in rows[:_DIFFERING])
+    columns = (
+        Column("item", "Item"),
+        Column("asked", "Asked"),
+        Column("group", "Group"),
+        Column("spread", "Largest difference", "small"),
+        *(Column(f"model_{at}", _named(pair, names[run.path]), "small") for at, (run, pair) in enumerate(every, 1)),
+    )
+    note = f"The mean score of each model on an item; the {_DIFFERING} items with the largest difference."
+    return Table(f"{subject.name}-differing", "Items where models differ", note, columns, shown)
+
+
+def _failures(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for run in runs:
+        for pair in run.pairs:
+            ended = run.counted.of(pair)
+            said: Counter[tuple[str, str]] = Counter()
+            for (kind, _), reason in ended.reasons.items():
+                said[kind, reason.said] += reason.count
+            rows += [(_named(pair, names[run.path]), kind, count, text) for (kind, text), count in said.most_common()]
+    columns = (
+        Column("model", "Model"),
+        Column("kind", "Kind"),
+        Column("count", "Failures", "count"),
+        Column("said", "What was said"),
+    )
+    note = f"What failed for good: millstream retry asks these {subject.unit}s again."
+    return Table(f"{subject.name}-failures", "Failures", note, columns, tuple(rows))
+
+
+def _costs(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for run in runs:
+        for pair in run.pairs:
+            ended, judging = run.counted.of(pair), run.counted.judging.get(pair)
+            rows.append(
+                (
+                    _named(pair, names[run.path]),
+                    None if ended.cost is None else f"${ended.cost:,.4f}",
+                    None if judging is None or judging.cost is None else f"${judging.cost:,.4f}",
+                    ended.input_tokens,
+                    ended.output_tokens,
+                    ended.cached,
+                    ended.truncated,
+                )
+            )
+    columns = (
+        Column("model", "Model"),
+        Column("cost", "Cost"),
+        Column("cost_judge", "Of it, judges"),
+        Column("input", "Input tokens sent", "count"),
+        Column("output", "Output tokens sent", "count"),
+        Column("cached", "Answers from the cache", "count"),
+        Column("truncated", "Cut off", "count"),
+    )
+    note = "Tokens are those of calls that were sent; answers of the cache cost nothing."
+    return Table(f"{subject.name}-costs", "Cost", note, columns, tuple(rows))
+
+
+def _origin(subject: Subject, run: ReadRun, name: str) -> RunOrigin:
+    answers = sum(ended.answered for ended in run.counted.pairs.values())
+    read = ("Answers read", f"{answers:,}")
+    if run.manifest is None:
+        return RunOrigin(name, (("Made by", NO_MANIFEST), read))
+    return RunOrigin(name, (*_facts(run.manifest), read), subject.command(run.manifest))
+
+
+def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    specification = manifest["specification"]
+    dataset = manifest.get("dataset") or {}
+    yield "Data", f"{dataset.get('name') or dataset.get('path', 'unnamed')}, {specification.get('items', '?')} items"
+    yield "Its digest", str(specification.get("data"))
+    for model, endpoint in (specification.get("endpoints") or {}).items():
+        yield "Model", f"{model} at {endpoint}"
+    heats = ["not sent" if heat is None else f"{heat:g}" for heat in specification["temperatures"]]
+    yield "Temperature", ", ".join(heats)
+    for option, value in (specification.get("options") or {}).items():
+        told = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        yield option.replace("_", " ").capitalize(), "not given" if value in (None, []) else told
+    yield from times_and_versions(manifest)

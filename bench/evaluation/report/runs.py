@@ -1,0 +1,121 @@
+"""A run's records as the general part of a report takes them: counts, the score of every item, and where its lines lie.
+
+Keeps no text: the lines of the few items that are shown are read again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from ....configuration.errors import UsageError
+from ....engine.runs.journal import read_lines
+from ....engine.runs.pairs import Pair
+from ....engine.runs.run_folder import FAILURES, RECORDS
+from ..journals import RecordError
+from ..record import Record
+from ..record_lines import record_lines
+from ..recount import StepTotals, recount
+
+
+class Mean(Struct):
+    """A sum and how many are in it."""
+
+    total: float = 0.0
+    """The sum of the scores."""
+    count: int = 0
+    """How many there are."""
+
+    def add(self, score: float) -> None:
+        self.total += score
+        self.count += 1
+
+    @property
+    def value(self) -> float:
+        return self.total / self.count
+
+
+class ReadRun(Struct, kw_only=True):
+    """The records of one folder: counts, item scores, and where its lines begin."""
+
+    path: Path
+    """The run's folder."""
+    manifest: Mapping[str, Any] | None
+    """The run's manifest; None where another program wrote the records."""
+    counted: StepTotals
+    """How the lines of each pair ended, what they cost."""
+    figures: dict[str, dict[Pair, Mean]] = field(default_factory=dict)
+    """The scores of each item by pair, where records have a field `score`."""
+    groups: dict[str, str] = field(default_factory=dict)
+    """The group of each item that has one."""
+    places: dict[str, array[int]] = field(default_factory=dict)
+    """Where the lines of each item begin in the file of records."""
+    scores: Mapping[str, Any] = field(default_factory=dict)
+    """The benchmark's part of scores.json."""
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Everybody who was asked, in the order of the run."""
+        specification = (self.manifest or {}).get("specification") or {}
+        asked = [Pair(m, t) for m in specification.get("models", ()) for t in specification.get("temperatures", ())]
+        return list(dict.fromkeys([*asked, *self.counted.pairs]))
+
+    @property
+    def lines(self) -> int | None:
+        """How many lines each pair should have; None: nobody knows."""
+        specification = (self.manifest or {}).get("specification") or {}
+        lines = specification.get("lines")
+        return lines if isinstance(lines, int) else None
+
+
+def read_run(path: Path, manifest: Mapping[str, Any] | None, kind: type[Record]) -> ReadRun:
+    """One folder. Raises UsageError where it has no records, RecordError where a line is none."""
+    records = path / RECORDS
+    run = ReadRun(path=path, manifest=manifest, counted=StepTotals())
+    try:
+        lines = record_lines(records) if records.exists() else iter(())
+        journals: dict[str, Iterable[bytes]] = {
+            str(records): _noted(lines, run, kind, str(records)),
+            str(path / FAILURES): read_lines(path / FAILURES),
+        }
+        recount(run.counted, journals)
+    except OSError as error:
+        raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
+    if manifest is None and not run.places:
+        raise UsageError(f"{records}: expected records, got none: nothing to report")
+    return run
+
+
+def _noted(lines: Iterable[bytes], run: ReadRun, kind: type[Record], name: str) -> Iterator[bytes]:
+    """The lines, each noted on its way."""
+    decode = msgspec.json.Decoder(kind).decode
+    begin = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            record = decode(line)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise RecordError(f"{name}: line {number}: {error}") from error
+        item = record.item or record.id
+        run.places.setdefault(item, array("q")).append(begin)
+        begin += len(line) + 1
+        if record.group:
+            run.groups[item] = record.group
+        score = getattr(record, "score", None)
+        if isinstance(score, int | float):
+            run.figures.setdefault(item, {}).setdefault(record.pair, Mean()).add(float(score))
+        yield line
+
+
+def records_of(run: ReadRun, item: str, kind: type[Record]) -> list[Any]:
+    """The records of one item, read again."""
+    found = []
+    with (run.path / RECORDS).open("rb") as file:
+        for place in run.places.get(item, ()):
+            file.seek(place)
+            found.append(msgspec.json.decode(file.readline(), type=kind))
+    return found

@@ -1,0 +1,184 @@
+"""Writes a report's files from run folders: report.html, tables/*.csv, figures/*.svg and *.png.
+
+Chooses the folder, protects files that are not ours, and fixes the order of writing. Heavy imports stand in functions:
+a run prints its scores first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ...configuration.errors import UsageError
+from ...engine.collector import calm_collector
+from ...engine.fault import LocalFault
+from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest, write_whole
+from .benchmark import Benchmark
+from .registry import benchmark_of, rank_of
+
+if TYPE_CHECKING:
+    from ...report.sections import PageContents
+    from ...report.standings import AnswerStatus
+    from ...report.table import Figure, Table
+
+PAGE = "report.html"
+TABLES, FIGURES = "tables", "figures"
+_OURS = b'<meta name="generator" content="millstream">'
+# The mark stands after the page's policy, which is a few hundred characters long.
+_HEAD = 4096
+
+
+class ReadingChoice(Struct, frozen=True):
+    """The given readings by option name, and the same as command-line words."""
+
+    given: Mapping[str, Any] = MappingProxyType({})
+    flags: tuple[str, ...] = ()
+
+
+PLAIN = ReadingChoice()
+
+
+class BenchmarkFolder(Struct, frozen=True):
+    """A folder and the records that were read from it."""
+
+    path: Path
+    manifest: Mapping[str, Any] | None
+    benchmark: Benchmark
+    records: Any
+    """What the benchmark made of them."""
+
+
+class WrittenReport(Struct, frozen=True):
+    """The files of a report, and its remarks."""
+
+    page: Path
+    size: int
+    tables: tuple[str, ...]
+    figures: tuple[str, ...]
+    standings: tuple[AnswerStatus, ...]
+    remarks: tuple[str, ...]
+    unmeasured: tuple[str, ...]
+    not_compared: tuple[str, ...] = ()
+    """Of each benchmark whose runs were not made alike, in what they differ."""
+
+
+def distinct(folders: Sequence[str]) -> list[Path]:
+    """Returns the folders without repetition, however they were written. Raises UsageError if one can't be reported
+    on."""
+    found = {Path(folder).resolve(): Path(folder).absolute() for folder in folders}
+    for path in found.values():
+        if not (path / RECORDS).is_file() and not (path / MANIFEST).is_file():
+            inside = sorted({each.parent.name for each in path.glob(f"*/{RECORDS}")}) if path.is_dir() else []
+            if inside:
+                several = " ".join(f"{path}/{name}" for name in inside[:3])
+                raise UsageError(f"{path} holds several runs: name them, as millstream report {several}")
+            raise UsageError(f"{path}: expected a folder with {RECORDS}, or one with load.json, got neither there")
+    return list(found.values())
+
+
+def place_of(folders: Sequence[Path], out: str | None) -> Path:
+    """Returns the folder for the report: the given one, else the run's own, else the common parent of all runs."""
+    if out is not None:
+        return Path(out).absolute()
+    if len(folders) == 1:
+        return folders[0]
+    parents = {folder.parent for folder in folders}
+    if len(parents) > 1:
+        raise UsageError("--out: expected a folder for the report, since these runs do not lie in one, got none")
+    return parents.pop()
+
+
+def read(path: Path, given: Mapping[str, Any] = MappingProxyType({})) -> BenchmarkFolder:
+    """Reads one folder. A manifest is optional, but must be whole if there is one."""
+    manifest = read_manifest(path) if (path / MANIFEST).exists() else None
+    benchmark = benchmark_of(path)
+    return BenchmarkFolder(path, manifest, benchmark, benchmark.read_run(path, manifest, benchmark.own_readings(given)))
+
+
+def write(
+    runs: Sequence[BenchmarkFolder], out: Path, chosen: ReadingChoice = PLAIN, *, has_figures: bool = True
+) -> WrittenReport:
+    """Computes and writes the report, with a part for each benchmark. Without `has_figures`, only figure files that
+    exist already are drawn again, since drawing is slow and the old ones would show other records."""
+    check_is_our_page(out / PAGE)
+    with calm_collector():
+        every = _contents(runs, chosen)
+        from ...report.page import page
+
+        whole = page("; ".join(each.title for each in every), every)
+    figures: tuple[str, ...] = ()
+    with unless_unwritable(out):
+        tables = write_tables([table for each in every for table in each.tables], out / TABLES)
+        if has_figures or (out / FIGURES).is_dir():
+            figures = _write_figures([figure for each in every for figure in each.figures], out / FIGURES)
+        write_whole(out / PAGE, whole)
+    standings = tuple(standing for each in every for standing in each.standings)
+    remarks = tuple(remark for each in every for remark in each.remarks)
+    unmeasured = tuple(sentence for each in every for sentence in each.unmeasured)
+    not_compared = tuple(each.unlike for each in every if each.unlike)
+    return WrittenReport(out / PAGE, len(whole), tables, figures, standings, remarks, unmeasured, not_compared)
+
+
+def _contents(runs: Sequence[BenchmarkFolder], chosen: ReadingChoice) -> list[PageContents]:
+    """Returns the parts of the page, in the order of the registry."""
+    every = []
+    for benchmark in sorted({run.benchmark for run in runs}, key=rank_of):
+        own = [run.records for run in runs if run.benchmark is benchmark]
+        every.append(benchmark.report(own, benchmark.own_readings(chosen.given), chosen.flags))
+    return every
+
+
+@contextmanager
+def unless_unwritable(out: Path) -> Iterator[None]:
+    """Turns an OSError of the block into a one-line LocalFault."""
+    try:
+        yield
+    except OSError as error:
+        raise LocalFault(
+            f"{error.filename or out} can't be written ({error.strerror}): choose another --out"
+        ) from error
+
+
+def check_is_our_page(path: Path) -> None:
+    """Raises UsageError if the file exists and is not one of our report pages."""
+    try:
+        with path.open("rb") as file:
+            is_ours = _OURS in file.read(_HEAD)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise LocalFault(f"{path} can't be read ({error.strerror}): choose another --out") from error
+    if not is_ours:
+        raise UsageError(f"{path} is there already and no report of ours: move it away, or choose another --out")
+
+
+def write_tables(every: Sequence[Table], folder: Path) -> tuple[str, ...]:
+    from ...report.csv_files import csv_of
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for table in every:
+        write_whole(folder / f"{table.name}.csv", csv_of(table))
+    return tuple(f"{table.name}.csv" for table in every)
+
+
+def _write_figures(every: Sequence[Figure], folder: Path) -> tuple[str, ...]:
+    """Draws the figures as files and returns their names; removes the file of a figure that has become empty."""
+    from ...report.pictures import png, svg
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for figure in every:
+        names = (f"{figure.name}.svg", f"{figure.name}.png")
+        if figure.spec is None:
+            for name in names:
+                (folder / name).unlink(missing_ok=True)
+            continue
+        for name, drawn in zip(names, (svg(figure).encode(), png(figure)), strict=True):
+            write_whole(folder / name, drawn)
+            written.append(name)
+    return tuple(written)

@@ -1,0 +1,79 @@
+"""Sends a run of items, by one call each or by steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ...engine.fault import Stop
+from ...engine.lane import Lane
+from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.run_folder import RunFolder
+from .call_items import CallBenchmark, CallSweep
+from .defect import defect_of
+from .item import Item
+from .item_run import ItemRun, Items, StepBenchmark
+from .journals import OpenItems
+from .outside import Outside
+from .steps import AT_ONCE, AT_ONCE_MAX, StepSweep
+from .sweep import StreamRunner
+
+
+class CallSender(Outside, StreamRunner, Protocol):
+    """The methods of the engine that sending needs."""
+
+
+class SendPlan(Struct, frozen=True):
+    """The items to send to every pair, without those that are done."""
+
+    pairs: tuple[Pair, ...]
+    options: Any
+    done: FinishedItems
+    steps: Mapping[str, int]
+    """How many steps each item has, by its id."""
+    at_once: int = AT_ONCE
+    """How many items of several calls are under way at once."""
+
+
+def at_once_of(lanes: Iterable[Lane]) -> int:
+    """Returns how many items at once keep the lanes of the models under test busy, if each has one call in flight most
+    of the time."""
+    return max(AT_ONCE, min(AT_ONCE_MAX, sum(lane.concurrency for lane in lanes)))
+
+
+async def send_calls_of(benchmark: CallBenchmark, engine: CallSender, folder: RunFolder, sent: SendPlan) -> list[Stop]:
+    """Sends items of one call each. Returns the stops that left items pending; raises LocalFault or BenchmarkDefect
+    once nothing is in flight."""
+    return await CallSweep(benchmark, engine, folder, sent.options).run(sent.pairs, sent.done)
+
+
+class StepItems(StepBenchmark, Protocol):
+    """The methods of a benchmark whose items yield records from `run`."""
+
+    def items(self, options: Any) -> Iterable[Item]: ...
+
+
+async def send_steps_of(
+    benchmark: StepItems, engine: CallSender, folder: RunFolder, sent: SendPlan, line_written: Callable[[], None]
+) -> list[Stop]:
+    """Sends items of several calls, with the same results and errors as `send_calls_of`. Calls `line_written` after
+    every line."""
+    sweep = StepSweep(engine, folder, line_written)
+    shared = Items(benchmark, engine, sent.options, sweep.write)
+    open_items = OpenItems(folder, sent.done, sent.steps)
+
+    def runs(pair: Pair) -> Iterator[ItemRun]:
+        item: Item | None = None
+        try:
+            for item in benchmark.items(sent.options):
+                if item.id not in sent.steps:
+                    continue  # a pilot has some of the items
+                lines = open_items.lines_of(pair, item.id, item.line_ids())
+                if lines is not None:
+                    yield ItemRun(shared, item, pair, lines)
+        except Exception as error:
+            raise defect_of(error, benchmark.title, None if item is None else item.id) from error
+
+    return await sweep.run({pair: runs(pair) for pair in sent.pairs}, sent.at_once)

@@ -1,0 +1,113 @@
+"""Finds the calls behind a run's line: rebuilt where it is one call, else by the cache keys in its records.
+
+Decides which lines an id means. Opens no cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...configuration.errors import UsageError
+from ...engine.call import Call
+from ...engine.runs.pairs import Pair
+from ...engine.runs.run_folder import FAILURES, RECORDS
+from .journals import decoded
+from .record_lines import record_lines
+
+
+class RunLine(Struct, frozen=True, kw_only=True):
+    """A run's line that a person asks about, written or not."""
+
+    folder: Path
+    """The run's folder."""
+    manifest: Mapping[str, Any]
+    """Its manifest."""
+    options: Any
+    """The benchmark's options of the run."""
+    id: str
+    """The line's id, or that of an item with several lines."""
+    model: str | None = None
+    """The model under test that was named; None: the run's only one."""
+    temperature: float | None = None
+    """The temperature that was named; None: the run's only one."""
+
+    def pair(self, models: Sequence[str], temperatures: Sequence[float | None]) -> Pair:
+        """Returns the pair that is meant. Raises UsageError if it is not one of the run's, or ambiguous."""
+        model = _one("--model", self.model, models)
+        return Pair(model, _one("--temperature", self.temperature, temperatures))
+
+
+class StoredCall(Struct, frozen=True):
+    """The call of a line, built as `resume` builds it."""
+
+    call: Call
+    """The call."""
+    remarks: tuple[str, ...] = ()
+    """What a reader must know of it."""
+
+
+class KeyedLine(Struct, frozen=True):
+    """A journal line with the cache keys of its calls."""
+
+    id: str
+    """The line's id."""
+    model: str
+    """The model under test."""
+    temperature: float | None = None
+    """The temperature that was sent; None: none was."""
+    status: str = "ok"
+    """`ok`, `refused`, or the kind of failure."""
+    key: str = ""
+    """The key of its call, where it has one."""
+    keys: tuple[str, ...] = ()
+    """The keys of its calls, where it has several."""
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.model, self.temperature)
+
+    @property
+    def call_keys(self) -> tuple[str, ...]:
+        """The cache keys of the line's calls, without repetition."""
+        return tuple(dict.fromkeys(filter(None, (*self.keys, self.key))))
+
+
+def keyed_lines(line: RunLine) -> list[KeyedLine]:
+    """Returns the lines that are meant, of one pair, failures last; empty if none is written yet. Raises UsageError if
+    several pairs have such lines and none was named."""
+    known: Sequence[str] = getattr(line.options, "model", ())
+    if line.model is not None and known and line.model not in known:
+        _one("--model", line.model, known)
+    paths = [line.folder / name for name in (RECORDS, FAILURES)]
+    found = [
+        each
+        for path in paths
+        if path.exists()
+        for each in decoded(record_lines(path), KeyedLine, str(path))
+        if _is_of(each.id, line.id) and line.model in (None, each.model)
+    ]
+    if not found:
+        return []
+    models = list(dict.fromkeys(each.model for each in found))
+    model = _one("--model", line.model, models)
+    temperatures = list(dict.fromkeys(each.temperature for each in found if each.model == model))
+    pair = line.pair(models, temperatures)
+    return [each for each in found if each.pair == pair]
+
+
+def _is_of(name: str, wanted: str) -> bool:
+    item, _, step = name.rpartition("/")
+    return name == wanted or (item == wanted and step.isdecimal())
+
+
+def _one(option: str, given: Any, known: Sequence[Any]) -> Any:
+    if given is None and len(known) == 1:
+        return known[0]
+    if given not in known or given is None:
+        listed = ", ".join("none" if one is None else str(one) for one in known)
+        raise UsageError(f"{option}: expected one of the run's ({listed}), got {'none' if given is None else given}")
+    return given

@@ -1,0 +1,33 @@
+"""The interface by which a run reports progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+from ...wiring import Engine
+
+
+class ItemProgress(Protocol):
+    """The progress display of a run."""
+
+    def item_ended(self) -> None:
+        """Counts one more finished item, where items take several calls."""
+        ...
+
+
+Watch = Callable[[Engine, int, int, str], AbstractContextManager[ItemProgress]]
+"""Made with the engine, the number of items, how many of them are done already, and what one is called where it is no
+call; entered when the first call is about to go out."""
+
+
+class _Unseen:
+    def item_ended(self) -> None:
+        pass
+
+
+@contextmanager
+def unwatched(engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
+    """A `Watch` that shows nothing."""
+    yield _Unseen()

@@ -1,0 +1,80 @@
+"""The interface between a benchmark's run and the verbs that execute it. Knows no benchmark by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ...engine.fault import Stop
+from ...engine.runs.pairs import FinishedItems, Pair, PairCounts
+from ...engine.runs.run_folder import RunFolder
+from ...wiring import Engine, Settings
+
+
+class RunCounts(Struct, frozen=True):
+    """The contents of a run's journals: how each pair's items ended, and the scores. `remarks` are a benchmark's own
+    sentences, `details` the same for programs.
+
+    `unmeasured` has a sentence with the reason for each thing that could not be measured, such as a model without
+    answers. If there is one, the exit code is 3, or 4 while work is pending.
+    """
+
+    ended: Mapping[Pair, PairCounts]
+    scores: dict[str, Any]
+    remarks: tuple[str, ...] = ()
+    details: Mapping[str, Any] = MappingProxyType({})
+    unmeasured: tuple[str, ...] = ()
+
+    def of(self, pair: Pair) -> PairCounts:
+        return self.ended.get(pair) or PairCounts()
+
+
+class BenchmarkRun(Protocol):
+    """A benchmark's run, ready to be sent. An item is the unit of a journal line: a prompt or a turn."""
+
+    @property
+    def benchmark(self) -> str: ...
+
+    @property
+    def item(self) -> str:
+        """The word for one item."""
+        ...
+
+    @property
+    def is_item_a_call(self) -> bool: ...
+
+    @property
+    def items(self) -> int:
+        """The number of items of each pair."""
+        ...
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """The models that are called, without repetition."""
+        ...
+
+    def pairs(self) -> list[Pair]: ...
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        """Returns the dollars of the dearest possible call on each lane with a price."""
+        ...
+
+    def read_done(self, folder: RunFolder) -> FinishedItems: ...
+
+    async def send(
+        self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
+    ) -> list[Stop]:
+        """Sends the items that are not done. Calls `item_ended` after every line, where an item takes several calls."""
+        ...
+
+    def count(self, folder: RunFolder) -> RunCounts: ...
+
+    @property
+    def score_columns(self) -> tuple[str, ...]: ...
+
+    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
+        """Returns a pair's cells for `score_columns`."""
+        ...

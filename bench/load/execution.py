@@ -1,0 +1,135 @@
+"""Carries out a load test, from the lock on its folder to the figures on disk.
+
+Owns the life of the engine and the files, and the handling of signals. `session` decides when calls are sent and
+`figures` computes the results. Prints nothing: the display is passed in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+
+from msgspec import Struct, structs
+
+from ...configuration import errors as refusal
+from ...configuration.errors import UsageError
+from ...engine.attempts.budget_file import BUDGET, BudgetPlace
+from ...engine.attempts.money import Price
+from ...engine.collector import calm_collector
+from ...engine.fault import LocalFault
+from ...engine.remarks import remark
+from ...metrics.load.load_json import LoadFigures
+from ...wiring import Engine
+from ...wiring.event_loop import loop_factory
+from ...wiring.signals import DRAIN_S, Interruption
+from .budget import LoadEnd
+from .figures import load_of
+from .folder import LoadFolder, check_unused
+from .plan import LoadPlan
+from .run import ModelRun
+from .session import DisplayWitness, LoadSession, Witness
+from .spec import LoadSpec
+from .timing import CallTimes
+
+
+class LoadOutcome(Struct, frozen=True, kw_only=True):
+    """The result of a load test. `fault` is a fault of our own machine; the figures are valid all the same."""
+
+    load: LoadFigures
+    signal: int | None = None
+    fault: LocalFault | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Returns the exit code. Bad figures and the test's own cost limit are no failure; a test without an answer
+        is."""
+        if self.signal is not None:
+            return refusal.SIGNAL + self.signal
+        if self.fault is not None or self.load.ending == "fault":
+            return refusal.LOCAL_FAULT
+        if self.load.ending == "stopped":
+            return refusal.RESUMABLE
+        return refusal.WITH_FAILURES if self.load.unmeasured else refusal.DONE
+
+
+def carry_out(spec: LoadSpec, display: DisplayWitness) -> LoadOutcome:
+    """Sends, measures and writes. Raises UsageError or LocalFault where nothing can be sent at all."""
+    prices = prices_of(spec)
+    check_unused(spec.out)
+    with LoadFolder(spec.out) as folder:
+        began = time.time()
+        with calm_collector(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+            session, number = runner.run(_sent(spec, prices, folder, display))
+        ending = session.ending or LoadEnd("error")
+        load = load_of(
+            spec,
+            session.wholes,
+            ending,
+            prices,
+            began=began,
+            left_out=session.left_out,
+            unsure=session.purse.unsure,
+        )
+        folder.conclude(load)
+        return LoadOutcome(load=load, signal=number, fault=folder.fault)
+
+
+def prices_of(spec: LoadSpec) -> Mapping[str, Price | None]:
+    """Returns each model's price. Raises UsageError where a limit on cost can't be kept."""
+    table, limit = spec.settings.price_table(), spec.plan.limits.max_cost
+    prices = {model: table.get(model) for model in spec.models}
+    for model, price in prices.items():
+        if limit is not None and price is None:
+            raise UsageError(
+                f"model {model!r} has no price, so --max-cost ${limit:g} can't be kept: give it one under "
+                f"[prices.{model!r}], or leave --max-cost out and limit --calls"
+            )
+    return prices
+
+
+class _Scribe:
+    """Writes down each call as it ends."""
+
+    def __init__(self, folder: LoadFolder) -> None:
+        self._folder = folder
+
+    def run_opened(self, plan: LoadPlan, models: Mapping[str, ModelRun], begins_s: float) -> None:
+        pass
+
+    def call_began(self, model: str) -> None:
+        pass
+
+    def call_ended(
+        self, model: str, timed: CallTimes, step: int, begins_s: float, cost: float, *, measured: bool
+    ) -> None:
+        self._folder.note_call(model, timed, step, begins_s, measured=measured)
+
+
+async def _sent(
+    spec: LoadSpec, prices: Mapping[str, Price | None], folder: LoadFolder, display: DisplayWitness
+) -> tuple[LoadSession, int | None]:
+    """Runs the test; returns its session and the number of the signal that ended it, if any."""
+    # The session begins no call that may exceed the limit; the engine enforces it for each attempt, and over a kill.
+    limit = spec.plan.limits.max_cost
+    settings = structs.replace(spec.settings, max_cost=limit, budget=BudgetPlace(spec.out / BUDGET))
+    loop = asyncio.get_running_loop()
+    async with Engine(settings=settings) as engine:
+        witnesses: tuple[Witness, ...] = (_Scribe(folder), display)
+        session = LoadSession(spec, engine.ask, prices, witnesses)
+
+        def drain(name: str) -> None:
+            session.end("interrupted", f"interrupted by {name}")
+            wait_s = min(DRAIN_S, spec.plan.limits.drain_s)
+            remark(f"{name}: waiting up to {wait_s:.0f} s for calls in flight; once more drops them")
+
+        def end(fault: LocalFault) -> None:
+            session.end("fault", str(fault))
+
+        def tell(fault: LocalFault) -> None:
+            loop.call_soon_threadsafe(end, fault)
+
+        folder.on_fault = tell
+        with Interruption(drain, session.drop) as interruption, display.showing(session):
+            await session.run()
+        return session, interruption.number

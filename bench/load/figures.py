@@ -1,0 +1,215 @@
+"""Computes the structs of `load.json` from measurements: histograms to percentiles, counts to rates and shares.
+
+Pure functions. Does not know how a test is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import structs
+
+from ...engine.attempts.money import Price
+from ...engine.version import VERSION
+from ...metrics.load.knee import knee
+from ...metrics.load.load_json import (
+    Client,
+    GoalFound,
+    LoadFigures,
+    LoadPart,
+    ModelFigures,
+    ShareInterval,
+    Times,
+)
+from ...metrics.load.unmeasured import unmeasured
+from .arrivals import OpenLoop, asked_between
+from .budget import LoadEnd
+from .histogram import Histogram, share_interval
+from .measurements import MeasuredStep, ModelMeasurement, Window
+from .meter import LoadMeter
+from .meter import PartMeter as Counted
+from .spec import LoadSpec
+
+PERCENTS = (50.0, 75.0, 90.0, 95.0, 99.0, 99.9)
+_DECIMALS = 6
+
+
+def load_of(
+    spec: LoadSpec,
+    wholes: Mapping[str, ModelMeasurement],
+    ending: LoadEnd,
+    prices: Mapping[str, Price | None],
+    *,
+    began: float,
+    left_out: tuple[float, float] = (0.0, 0.0),
+    unsure: float = 0.0,
+) -> LoadFigures:
+    """Returns the figures of a whole test. `left_out` has the seconds excluded at both ends; `unsure` is the part of
+    the cost, in dollars, that may not have been billed."""
+    models = {model: _model(spec, whole, is_priced=prices.get(model) is not None) for model, whole in wholes.items()}
+    gone = unmeasured(models)
+    known = [model.spent for model in models.values() if model.spent is not None]
+    return LoadFigures(
+        millstream=VERSION,
+        began=began,
+        seconds=round(max((whole.seconds for whole in wholes.values()), default=0.0), _DECIMALS),
+        ending=ending.reason,
+        ending_detail=" ".join(ending.detail.split()),
+        test=dict(spec.said),
+        spent=sum(known) if known else None,
+        spent_unsure=round(unsure, 9),
+        client=client_of(wholes),
+        models=models,
+        warm_up_s=round(left_out[0], _DECIMALS),
+        cool_down_s=round(left_out[1], _DECIMALS),
+        unmeasured=gone,
+    )
+
+
+def times_of(histogram: Histogram, *, is_whole: bool = True) -> Times:
+    """Returns a histogram's percentiles, and the histogram itself if `is_whole`."""
+    return Times(
+        count=histogram.count,
+        mean_s=round(histogram.mean_s, _DECIMALS),
+        longest_s=round(histogram.longest_s, _DECIMALS),
+        percentiles=tuple(filter(None, map(histogram.percentile, PERCENTS))),
+        hdr=histogram.encoded() if is_whole and histogram.count else "",
+    )
+
+
+def client_of(wholes: Mapping[str, ModelMeasurement]) -> Client:
+    """Returns the figures of the client over all runs: the worst lag, and each run's reasons with their model and
+    rate."""
+    reasons: dict[str, None] = {}
+    judged = [(model, each) for model, whole in wholes.items() for each in whole.judged]
+    for model, each in judged:
+        where = [] if len(wholes) == 1 else [model]
+        where += [] if each.rate is None else [f"{each.rate:.4g} calls/s"]
+        for reason in each.verdict.reasons:
+            reasons[f"{', '.join(where)}: {reason}" if where else reason] = None
+    seconds = sum(each.seconds for _, each in judged)
+    mean = sum(each.verdict.cpu_mean * each.seconds for _, each in judged) / seconds if seconds else 0.0
+    return Client(
+        reasons=tuple(reasons),
+        lag_p99_s=max((each.verdict.lag_p99_s for _, each in judged), default=0.0),
+        cpu_peak=round(max((each.verdict.cpu_peak for _, each in judged), default=0.0), 4),
+        cpu_mean=round(mean, 4),
+    )
+
+
+def _model(spec: LoadSpec, whole: ModelMeasurement, *, is_priced: bool) -> ModelFigures:
+    own, meter, seconds = whole.measured, whole.measured.meter, whole.seconds
+
+    def per_s(count: int) -> float:
+        return round(count / seconds, _DECIMALS) if seconds > 0 else 0.0
+
+    steps = tuple(_step(step, is_answered=meter.answered > 0) for step in whole.steps)
+    return ModelFigures(
+        calls=meter.calls,
+        answered=meter.answered,
+        errors=dict(meter.failures.most_common()),
+        error_share=_share(meter.errors, meter.calls),
+        begun=own.begun,
+        held=own.held,
+        hold_max_s=round(own.hold_max_s, _DECIMALS),
+        unsent_held=own.unsent_held,
+        unsent_late=own.unsent_late,
+        in_flight_max=own.in_flight_max,
+        attempts=meter.attempts,
+        rate=per_s(meter.calls),
+        goodput=None if meter.promise is None or not meter.answered else per_s(meter.kept),
+        input_tokens=meter.input_tokens,
+        output_tokens=meter.output_tokens,
+        output_tokens_per_s=per_s(meter.output_tokens),
+        spent=own.spent if is_priced else None,
+        latency=times_of(meter.latency),
+        service=times_of(meter.service),
+        first_token=times_of(meter.first_token),
+        token=times_of(meter.token),
+        gap=times_of(meter.gap),
+        own_delay=times_of(meter.own_delay),
+        held_by_lane=times_of(meter.held),
+        slices=_slices(meter, whole.windows),
+        steps=steps,
+        goal=_goal(spec, whole),
+        knee=knee(sorted(steps, key=lambda step: step.rate or 0.0), _burstiness(spec)),
+        empty=meter.empty,
+        cut=meter.cut,
+    )
+
+
+def _share(hits: int, count: int) -> ShareInterval:
+    low, high = share_interval(hits, count)
+    return ShareInterval(hits / count if count else 0.0, low, high)
+
+
+def _burstiness(spec: LoadSpec) -> float:
+    arrivals = spec.plan.arrivals
+    given = arrivals.burstiness if spec.goal is None and isinstance(arrivals, OpenLoop) else spec.burstiness
+    return max(1.0, given)
+
+
+def _goal(spec: LoadSpec, whole: ModelMeasurement) -> GoalFound | None:
+    """Returns the search's result with rates rounded as in the steps. Without an answered call no rate is named,
+    neither as kept nor as missed."""
+    found = whole.found
+    if found is None:
+        return None
+    if not whole.measured.meter.answered:
+        return GoalFound(spec.goal_text, None, None, None)
+    kept, missed, client_at = map(_rounded, (found.kept, found.missed, found.client_at))
+    return GoalFound(spec.goal_text, kept, missed, client_at)
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, _DECIMALS)
+
+
+def _part(
+    counted: Counted,
+    begins_s: float,
+    seconds: float,
+    rate: float | None,
+    *,
+    is_whole: bool,
+    step: MeasuredStep | None = None,
+) -> LoadPart:
+    return LoadPart(
+        begins_s=round(begins_s, _DECIMALS),
+        seconds=round(seconds, _DECIMALS),
+        calls=counted.calls,
+        errors=counted.errors,
+        latency=times_of(counted.latency, is_whole=is_whole),
+        first_token=times_of(counted.first_token, is_whole=is_whole),
+        rate=_rounded(rate),
+        standing=None if step is None else step.standing,
+        is_client_bound=step is not None and step.is_client_bound,
+        kinds=dict(counted.failures.most_common()),
+    )
+
+
+def _step(step: MeasuredStep, *, is_answered: bool) -> LoadPart:
+    part = _part(step.counted, step.begins_s, step.seconds, step.rate, is_whole=True, step=step)
+    return part if is_answered else structs.replace(part, standing=None)
+
+
+def _slices(meter: LoadMeter, windows: Sequence[Window]) -> tuple[LoadPart, ...]:
+    """Returns latency over time. Each slice is as long as its measured part."""
+    parts = []
+    for _, counted in sorted(meter.slices.items()):
+        low, high = counted.begins_s, counted.begins_s + meter.slice_s
+        met = [
+            (window, max(low, window.begins_s), min(high, window.ends_s))
+            for window in windows
+            if min(high, window.ends_s) > max(low, window.begins_s)
+        ]
+        seconds = sum(end - begin for _, begin, end in met)
+        if not seconds:
+            continue
+        asked = [
+            asked_between(window.arrivals, begin - window.zero_s, end - window.zero_s) for window, begin, end in met
+        ]
+        known = [each for each in asked if each is not None]
+        rate = sum(known) / seconds if known else None
+        parts.append(_part(counted, met[0][1], seconds, rate, is_whole=False))
+    return tuple(parts)

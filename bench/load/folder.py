@@ -1,0 +1,188 @@
+"""The folder of a load test: `calls.jsonl` with a line for each ended call, and `load.json` with all figures.
+
+Owns the files and the errors of an unusable folder. A thread writes, so that a slow disk does not delay the loop that
+measures. Knows no engine and does not interpret figures.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from ...configuration.errors import UsageError
+from ...engine.attempts.budget_file import BUDGET, amounts_in
+from ...engine.fault import LocalFault
+from ...engine.runs.journal import Journal, Reserve
+from ...engine.runs.run_folder import holding, write_whole
+from ...metrics.load.load_json import LoadFigures
+from .timing import CallTimes
+
+LOAD, CALLS = "load.json", "calls.jsonl"
+WRITE_EVERY_S = 0.1
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class CallLine(Struct, frozen=True):
+    """A line of `calls.jsonl`: the times of one call in seconds since the start of the test, null for events that did
+    not happen. `step` is the number of the rate, from 0. `measured` is false in warm-up and cool-down."""
+
+    model: str
+    step: int
+    measured: bool
+    due: float
+    begun: float
+    sent: float | None
+    first: float | None
+    last: float | None
+    ended: float
+    status: str
+    attempts: int
+    input_tokens: int
+    output_tokens: int
+
+
+def check_unused(folder: Path) -> None:
+    """Raises UsageError if the folder already holds a load test, since no test is added to another."""
+    for name in (LOAD, CALLS):
+        if (folder / name).exists():
+            raise UsageError(
+                f"--out: {folder} holds a load test already ({name}{_money_of(folder)}): name another folder"
+            )
+
+
+def _money_of(folder: Path) -> str:
+    """Returns, as words for an error, what a killed test in this folder may have spent; empty if unknown."""
+    if (folder / LOAD).exists() or (found := amounts_in(folder / BUDGET)) is None:
+        return ""
+    return f"; it was killed, ${found.spent:,.4f} was spent, up to ${found.granted:,.4f} counting what was in flight"
+
+
+class LoadFolder:
+    """A folder open for one test. Raises LocalFault if it can't be written and UsageError if it was used before.
+    `on_fault` is called once, in another thread, when writing fails."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.fault: LocalFault | None = None
+        self.on_fault: Callable[[LocalFault], None] = lambda fault: None
+        self._lines: deque[bytes] = deque()
+        self._is_closing = threading.Event()
+        self._is_concluded = False
+        self._encode = msgspec.json.Encoder().encode
+        with ExitStack() as opened:
+            opened.enter_context(holding(folder))
+            check_unused(folder)
+            try:
+                reserve = Reserve(folder / ".reserve", 1 << 20)
+                opened.callback(reserve.release)
+                self._journal = Journal(folder / CALLS, reserve)
+            except OSError as error:
+                raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
+            self._reserve = reserve
+            self._opened = opened.pop_all()
+        self._writer = threading.Thread(target=self._write_often, name=f"write {CALLS}", daemon=True)
+        self._writer.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._opened:
+            self._end_calls()
+            if not self._is_concluded:
+                self._forget_no_call()
+
+    def _forget_no_call(self) -> None:
+        """Removes an empty `calls.jsonl`, so that the same command works once its error is corrected."""
+        path = self.folder / CALLS
+        with suppress(OSError):
+            if not path.stat().st_size:
+                path.unlink()
+
+    def note_call(self, model: str, timed: CallTimes, step: int, begins_s: float, *, measured: bool) -> None:
+        """Queues the line of an ended call. `begins_s` is when its run began, in seconds since the start of the
+        test."""
+
+        def at(seconds: float | None) -> float | None:
+            return None if seconds is None else round(begins_s + seconds, 6)
+
+        line = CallLine(
+            model,
+            step,
+            measured,
+            round(begins_s + timed.due, 6),
+            round(begins_s + timed.begun, 6),
+            at(timed.sent),
+            at(timed.first),
+            at(timed.last),
+            round(begins_s + timed.ended, 6),
+            timed.status,
+            timed.attempts,
+            timed.input_tokens,
+            timed.output_tokens,
+        )
+        self._lines.append(self._encode(line))
+
+    def conclude(self, load: LoadFigures) -> None:
+        """Writes the remaining calls, then the figures. A failure to write is kept in `fault`."""
+        self._is_concluded = True
+        self._end_calls()
+        self._reserve.release()
+        path = self.folder / LOAD
+        try:
+            write_whole(path, msgspec.json.format(self._encode(load), indent=1) + b"\n")
+        except OSError as error:
+            with suppress(OSError):
+                path.with_name(f"{LOAD}.new").unlink(missing_ok=True)
+            self._tell(self._unwritable(path, error))
+
+    def _end_calls(self) -> None:
+        if self._is_closing.is_set():
+            return
+        self._is_closing.set()
+        self._writer.join()
+        try:
+            self._journal.close()
+        except LocalFault as fault:
+            self._tell(self._unwritable(self._journal.path, fault.__cause__))
+
+    def _write_often(self) -> None:
+        while not self._is_closing.wait(WRITE_EVERY_S):
+            self._write()
+        self._write()
+
+    def _write(self) -> None:
+        """Writes the lines queued so far; those queued meanwhile wait for the next round."""
+        for _ in range(len(self._lines)):
+            self._journal.append(self._lines.popleft())
+        try:
+            self._journal.flush()
+        except LocalFault as fault:
+            self._tell(self._unwritable(self._journal.path, fault.__cause__))
+        if self._journal.fault is not None:
+            self._tell(self._unwritable(self._journal.path, self._journal.fault.__cause__))
+
+    def _unwritable(self, path: Path, error: BaseException | None) -> LocalFault:
+        # A full disk that the journal survived by its reserve is reported without a system error.
+        is_full = not isinstance(error, OSError) or error.errno in _FULL
+        why = "the disk is full" if is_full else str(getattr(error, "strerror", error))
+        return LocalFault(
+            f"{path} can't be written ({why}), so the load test was ended: what was measured until then stands; make "
+            f"room or choose another --out, then measure again"
+        )
+
+    def _tell(self, fault: LocalFault) -> None:
+        if self.fault is None:
+            self.fault = fault
+            self.on_fault(fault)

@@ -1,0 +1,230 @@
+"""Predicts what a load test will send, for how long and at what cost, before anything is sent.
+
+Owns the forecast and its line of text. The most a call can cost is computed as the cost cap reserves it.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from statistics import fmean, pstdev
+from typing import Any
+
+from msgspec import Struct
+
+from ...configuration.errors import UsageError
+from ...engine.attempts.estimate import TokenEstimate
+from ...engine.attempts.money import worst_cost
+from ...engine.endpoint import EncodeError
+from ...engine.limits import declared_quota
+from ...format import dollars, rough_time
+from ...wiring import access_to, keyless_endpoint_to
+from .arrivals import Arrivals, ClosedLoop, OpenLoop, Replay, asked_between
+from .goal import Goal, Search
+from .option_kinds import TRACE
+from .spec import LoadSpec
+
+# The costs of all calls are estimated from this many of each model.
+_LOOK = 1_000
+# Standard deviations: one test in ten million has more arrivals.
+_SURE = 5.0
+
+
+class LoadForecast(Struct, frozen=True):
+    """What a test will send and cost, all models together. None: unknown.
+
+    `calls` are expected and `calls_most` is their upper bound; the server decides both in a closed loop. `cost` assumes
+    answers of the allowed length; `cost_most` is the bound, cap included. `each` and `each_most` are those of one call.
+    """
+
+    calls: float | None
+    calls_most: int | None
+    seconds: float | None
+    cost: float | None
+    cost_most: float | None
+    each: float | None
+    each_most: float | None
+    is_capped: bool
+    unpriced: tuple[str, ...]
+
+
+class _SampledCalls(Struct, frozen=True):
+    """Costs in dollars of one model's first `count` calls: `each` if answered in full, and of the worst case the
+    maximum, the mean and the standard deviation."""
+
+    count: int
+    each: float
+    most: float
+    most_mean: float
+    most_deviation: float
+
+    def at_most(self, calls: int) -> float:
+        """Returns the most that `calls` calls cost, except with negligible probability; many calls are not all as dear
+        as the dearest."""
+        spread = self.most_deviation * (math.sqrt(calls) + calls / math.sqrt(max(1, self.count)))
+        return min(calls * self.most, calls * self.most_mean + _SURE * spread + self.most)
+
+
+def forecast_of(spec: LoadSpec) -> LoadForecast:
+    """Returns the forecast. Raises UsageError for what no call could do: a parameter that its model never takes, or a
+    prompt that exceeds a minute's quota."""
+    sampled = {model: _sampled(model, spec) for model in spec.models}
+    unpriced = tuple(model for model, own in sampled.items() if own is None)
+    known = [own for own in sampled.values() if own is not None]
+    calls, most = _calls(spec)
+    each = each_most = cost = cost_most = None
+    if not unpriced:
+        each = sum(own.each for own in known) / len(known)
+        each_most = max(own.most for own in known)
+        cost = None if calls is None else calls * each
+        # All models share a limit on calls, so the dearest may use it up.
+        cost_most = None if most is None else max(own.at_most(most) for own in known)
+    cap = spec.plan.limits.max_cost
+    is_capped = cap is not None and (cost_most is None or cap < cost_most)
+    seconds, warm_up_s = _seconds(spec), spec.plan.warm_up_s
+    if seconds is not None and warm_up_s >= seconds > 0:
+        raise UsageError(
+            f"--warm-up: expected less than the {seconds:,g} s that the test takes, got {warm_up_s:,g} s: nothing "
+            f"would be measured"
+        )
+    cost_most = cap if is_capped else cost_most
+    return LoadForecast(calls, most, seconds, cost, cost_most, each, each_most, is_capped, unpriced)
+
+
+def _sampled(model: str, spec: LoadSpec) -> _SampledCalls | None:
+    """Returns the costs of a model's first calls; None if it has no price."""
+    price = spec.settings.price_table().get(model)
+    endpoint = keyless_endpoint_to(access_to(model, spec.settings))
+    quota, estimate = declared_quota(spec.settings.lane_of(model)), TokenEstimate()
+    costs, worst = [], []
+    for number, call in enumerate(islice(spec.calls(model, 0), _LOOK)):
+        if number == 0:
+            try:
+                endpoint.encode(call)
+            except EncodeError as error:
+                raise UsageError(str(error)) from error
+        tokens = estimate.tokens_of(call)
+        if (lack := quota.lacks(tokens)) is not None:
+            raise UsageError(
+                f"--{lack.name}: expected room for a call of about {lack.needed:,} {lack.what}, got {lack.most:,.0f} a "
+                f"minute: raise it or ask for less"
+            )
+        if price is not None and (most := worst_cost(call, price, estimate)) is not None:
+            costs.append(price.of_call(tokens.input, tokens.output))
+            worst.append(most)
+    return _SampledCalls(len(worst), fmean(costs), max(worst), fmean(worst), pstdev(worst)) if worst else None
+
+
+def _calls(spec: LoadSpec) -> tuple[float | None, int | None]:
+    """Returns the calls of all models: expected, and at most."""
+    models, plan = len(spec.models), spec.plan
+    if spec.goal is not None and spec.search is not None:
+        return None, models * _calls_of_search(spec.goal, spec.search, plan.warm_up_s)
+    expected, most = _due(plan.arrivals, plan.ends_s, models)
+    given = plan.limits.calls
+    if given is not None:
+        expected, most = min(expected, float(given)), min(most, float(given))
+    return (None, None) if math.isinf(expected) else (expected, math.ceil(most))
+
+
+def _due(arrivals: Arrivals, ends_s: float | None, models: int) -> tuple[float, float]:
+    """Returns how many calls all models together get until `ends_s`: the expected number, and one exceeded with
+    negligible probability. Both are infinite in a closed loop or without an end; a replay has one for each stamp and
+    ignores `ends_s`."""
+    if isinstance(arrivals, Replay):
+        return float(models * len(arrivals.stamps)), float(models * len(arrivals.stamps))
+    if isinstance(arrivals, ClosedLoop) or ends_s is None:
+        return math.inf, math.inf
+    expected = models * (asked_between(arrivals, 0.0, ends_s) or 0.0)
+    if arrivals.process == "constant":
+        return expected, models * math.ceil(expected / models)
+    return expected, expected + _SURE * (math.sqrt(arrivals.burstiness * expected) + arrivals.burstiness)
+
+
+def _calls_of_search(goal: Goal, search: Search, warm_up_s: float) -> int:
+    """Returns the most calls that a search sends: at every rate up to the highest and at each halving between the last
+    two, with all repeats."""
+    rates, rate = [search.low], search.low
+    while rate < search.high:
+        rate = min(search.high, rate * search.growth)
+        rates.append(rate)
+    halvings = 0
+    if len(rates) > 1:
+        halvings = max(0, math.ceil(math.log2(math.log(search.growth) / math.log1p(search.precision))))
+    rates += [search.high] * halvings
+    runs = search.repeats_max + 1
+    return sum((2**runs - 1) * search.calls_of(goal, rate) + runs * math.ceil(rate * warm_up_s) for rate in rates)
+
+
+def _seconds(spec: LoadSpec) -> float | None:
+    """Returns how long calls are begun, not counting an early end by the cost cap."""
+    if spec.goal is not None:
+        return None
+    ends, given, arrivals = spec.plan.ends_s, spec.plan.limits.calls, spec.plan.arrivals
+    if given is None or not isinstance(arrivals, OpenLoop) or len(arrivals.stretches) > 1:
+        return ends
+    (stretch,) = arrivals.stretches
+    needed = stretch.when(given / len(spec.models)) if given / len(spec.models) < stretch.expected else math.inf
+    return needed if ends is None else min(ends, needed)
+
+
+def tell(spec: LoadSpec, forecast: LoadForecast) -> str:
+    """Returns the forecast as one line of text."""
+    told = [_told_of_calls(spec, forecast), *_told_of_cost(spec, forecast)]
+    return "; ".join(told)
+
+
+def _told_of_calls(spec: LoadSpec, forecast: LoadForecast) -> str:
+    to = "" if len(spec.models) == 1 else f" to {len(spec.models)} models together"
+    if spec.goal is not None and spec.search is not None:
+        first = spec.search.calls_of(spec.goal, spec.search.low)
+        return (
+            f"searches the highest rate from {spec.search.low:,g} to {spec.search.high:,g} calls/s that keeps "
+            f"{spec.goal_text}: {first:,} calls or more at a rate ({rough_time(first / spec.search.low)} at the "
+            f"first), more where they don't decide, and {forecast.calls_most:,} at most{to}"
+        )
+    over = "" if forecast.seconds is None else f" over {rough_time(forecast.seconds)}"
+    if isinstance(spec.plan.arrivals, ClosedLoop):
+        each = "" if len(spec.models) == 1 else f" to each of {len(spec.models)} models"
+        many = "" if forecast.calls_most is None else f", {forecast.calls_most:,} at most"
+        return f"keeps {spec.plan.arrivals.in_flight:,} calls in flight{each}{over}{many}"
+    assert forecast.calls is not None and forecast.calls_most is not None
+    if round(forecast.calls) == forecast.calls_most:
+        return f"sends at most {forecast.calls_most:,} calls{to}{over}"
+    return f"sends about {forecast.calls:,.0f} calls{to}{over}, {forecast.calls_most:,} at most"
+
+
+def _told_of_cost(spec: LoadSpec, forecast: LoadForecast) -> list[str]:
+    if forecast.unpriced:
+        return [f"what it costs is not known: no price for {', '.join(forecast.unpriced)}"]
+    tokens = spec.said["max-tokens"]
+    long = "if answers are as long as the trace tells" if tokens == TRACE else f"if answers take all {tokens:,} tokens"
+    told = []
+    if forecast.cost is not None:
+        told.append(f"about {dollars(forecast.cost)} {long}")
+    elif forecast.each is not None:
+        told.append(f"about {dollars(forecast.each)} a call {long}")
+    if forecast.cost_most is not None:
+        by = " by --max-cost" if forecast.is_capped else ""
+        early = ", which is likely to end it early" if by and (forecast.cost or 0.0) > forecast.cost_most else ""
+        told.append(f"at most {dollars(forecast.cost_most)}{by}{early}")
+    elif forecast.each_most is not None:
+        told.append(
+            f"at most {dollars(forecast.each_most)} a call, and no limit on all: --calls or --max-cost sets one"
+        )
+    return told
+
+
+def as_json(spec: LoadSpec, forecast: LoadForecast) -> dict[str, Any]:
+    return {
+        "models": list(spec.models),
+        "test": dict(spec.said),
+        "calls": forecast.calls,
+        "calls_most": forecast.calls_most,
+        "seconds": forecast.seconds,
+        "cost": forecast.cost,
+        "cost_most": forecast.cost_most,
+        "cost_of_a_call": forecast.each,
+        "cost_of_a_call_most": forecast.each_most,
+        "without_a_price": list(forecast.unpriced),
+    }

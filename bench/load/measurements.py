@@ -1,0 +1,90 @@
+"""All that was measured of one model in a test: one run, or the many runs of a search on one axis of time.
+
+Joins runs; judges nothing and writes nothing. Of finished steps only the figures of their rate are kept, so memory is
+bounded.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .arrivals import Arrivals
+from .goal import SearchResult
+from .meter import LoadMeter, Promise
+from .meter import PartMeter as Counted
+from .run import ModelRun
+from .watch import ClientVerdict
+
+Standing = Literal["kept", "missed", "open"]
+
+
+class Window(Struct, frozen=True):
+    """A span of time whose due calls are measured. `zero_s` is the time 0 of its arrivals."""
+
+    begins_s: float
+    ends_s: float
+    arrivals: Arrivals
+    zero_s: float
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, self.ends_s - self.begins_s)
+
+
+class MeasuredStep(Struct):
+    """Calls at one rate (None: no rate was asked). `seconds` is the measured time, with repeats."""
+
+    rate: float | None
+    begins_s: float
+    seconds: float
+    counted: Counted
+    is_client_bound: bool = False
+    standing: Standing | None = None
+
+
+class RunVerdict(Struct, frozen=True):
+    """Whether the client was the bottleneck in one run of `seconds` seconds; `rate` is that of a search's step."""
+
+    verdict: ClientVerdict
+    rate: float | None
+    seconds: float
+
+
+class ModelMeasurement:
+    """Everything measured of one model in a test."""
+
+    def __init__(self, promise: Promise | None) -> None:
+        self.measured = ModelRun(LoadMeter(promise))
+        self.windows: list[Window] = []
+        self.steps: list[MeasuredStep] = []
+        self.judged: list[RunVerdict] = []
+        self.found: SearchResult | None = None
+
+    def __repr__(self) -> str:
+        return f"<ModelMeasurement [{self.measured.begun} calls, {len(self.windows)} runs, {len(self.steps)} steps]>"
+
+    @property
+    def seconds(self) -> float:
+        return sum(window.seconds for window in self.windows)
+
+    def take_only(self, own: ModelRun, window: Window, verdict: ClientVerdict) -> None:
+        """Takes the only run of a test."""
+        self.measured = own
+        self.windows.append(window)
+        self.judged.append(RunVerdict(verdict, None, window.seconds))
+
+    def take(self, own: ModelRun, window: Window, verdict: ClientVerdict, rate: float | None = None) -> None:
+        """Adds one finished run. `rate` is that of a search's step."""
+        self.windows.append(window)
+        self.judged.append(RunVerdict(verdict, rate, window.seconds))
+        whole = self.measured
+        whole.meter.merge(own.meter)
+        whole.begun += own.begun
+        whole.held += own.held
+        whole.hold_max_s = max(whole.hold_max_s, own.hold_max_s)
+        whole.unsent_held += own.unsent_held
+        whole.unsent_late += own.unsent_late
+        whole.in_flight_max = max(whole.in_flight_max, own.in_flight_max)
+        whole.spent += own.spent

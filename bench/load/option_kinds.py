@@ -1,0 +1,105 @@
+"""The kinds of values that options of a load test take, beyond plain numbers and words.
+
+Each kind says what it expects, as in `values`. Light, since `--help` needs it; interpreting values happens elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ...configuration import values
+
+RATE = values.Number("a number of calls a second", 0.001, 1e6)
+STEPS_MAX = 1_000
+TOKENS = values.WholeNumber("tokens", 8, 10_000_000)
+MAX_TOKENS = values.WholeNumber("tokens", 1, 10_000_000)
+TRACE = "trace"
+
+_LENGTHS = re.compile(r"(?:(\d+)-(\d+)|lognormal:([\d.]+),([\d.]+)|(\d+)|trace)", re.ASCII)
+_NOTHING = re.compile(r"\s*0+(?:\.0*)?\s*(?:s|m|min|h)?\s*")
+_PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """Two different rates, one of which may be 0."""
+
+    expected: str = "FROM:TO, two different numbers of calls a second, 0 to 1,000,000, as in 1:50"
+
+    def read(self, value: object) -> tuple[float, float]:
+        first, _, last = str(value).partition(":")
+        low, high = float(first), float(last)
+        if not (0 <= low <= RATE.most and 0 <= high <= RATE.most) or low == high:
+            raise ValueError(value)
+        return low, high
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Several rates in order."""
+
+    expected: str = f"R,R,…, at least 2 and at most {STEPS_MAX:,} numbers of calls a second, as in 5,10,20"
+
+    def read(self, value: object) -> tuple[float, ...]:
+        found = tuple(RATE.read(each.strip()) for each in str(value).split(","))
+        if not 2 <= len(found) <= STEPS_MAX:
+            raise ValueError(value)
+        return found
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The text of a length distribution, which `prompt_sources` parses."""
+
+    expected: str = (
+        "N, LOW-HIGH, lognormal:MEDIAN,P99 (tokens, 8 to 10,000,000, the first the smaller), or trace for those that "
+        "--replay tells"
+    )
+
+    def read(self, value: object) -> str:
+        match = _LENGTHS.fullmatch(str(value))
+        if match is None:
+            raise ValueError(value)
+        given = [float(each) for each in match.groups() if each is not None]
+        if given != sorted(given) or not all(TOKENS.least <= each <= TOKENS.most for each in given):
+            raise ValueError(value)
+        return str(value)
+
+
+@dataclass(frozen=True)
+class MaxTokens:
+    """One number for all answers, or `trace` for each call's own."""
+
+    expected: str = f"{MAX_TOKENS.expected}, or trace for those that --replay tells"
+
+    def read(self, value: object) -> int | str:
+        return TRACE if value == TRACE else MAX_TOKENS.read(value)
+
+
+@dataclass(frozen=True)
+class Time:
+    """A duration of 0 or more."""
+
+    what: str
+
+    @property
+    def expected(self) -> str:
+        return f"{self.what}, 0 or more, in seconds or as 90s, 10m, 1h"
+
+    def read(self, value: object) -> float:
+        return 0.0 if _NOTHING.fullmatch(str(value)) else values.Duration(self.what).read(value)
+
+
+@dataclass(frozen=True)
+class Percentage:
+    """A share, given in percent."""
+
+    expected: str = "a percentage from 0.1% to 50%, as in 5%"
+
+    def read(self, value: object) -> float:
+        match = _PERCENT.fullmatch(str(value))
+        share = float(match[1]) / 100 if match is not None else 0.0
+        if not 0.001 <= share <= 0.5:
+            raise ValueError(value)
+        return share

@@ -1,1 +1,0 @@
-"""How a provider's quotas are found: what to send next, and what follows from what came."""

@@ -1,0 +1,206 @@
+"""Charts of percentiles by rate, with the knee, the goal, and the rates that kept or missed it.
+
+The tables own the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+
+from ....metrics.load.load_json import LoadPart, Times
+from ....report.charts import AXIS_HEIGHT, WIDTH, FigureText, empty_figure, figure_of
+from ....report.colours import colour
+from ....report.line_styles import legend_height, lines_of, paint
+from ....report.table import Cell, Figure, Table
+from ..goal import Goal, parse_goal
+from .axes import SecondsAxis, only, rate_axis, seconds_axis
+from .series import LoadSeries
+from .tables import PERCENTS, stepped
+
+_HEIGHT, _SPACING, _MIN_WIDTH = 240, 16, 520
+_PERCENTS = [f"p{percent:g}" for percent in PERCENTS]
+_STANDINGS = {"kept": "goal kept", "missed": "goal missed", "open": "not decided"}
+_PANELS = {"latency": "Latency", "first token": "First token"}
+Row = dict[str, Cell]
+
+
+def goal_in(text: str) -> Goal | None:
+    """Returns the goal that a text states; None if it is not understood."""
+    try:
+        return parse_goal(text)
+    except ValueError:
+        return None
+
+
+def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
+    """Draws one model: three percentiles of its latency, and of its first token if answers were streamed."""
+    goal = None if series.of.goal is None else goal_in(series.of.goal.goal)
+    parts = stepped(series)
+    words = FigureText(
+        f"load-by-rate-{number}",
+        f"{series.name}: percentiles by rate",
+        "Percentiles of all calls at a rate, counted from when each was due; thin lines are 95% intervals, cut where "
+        f"too few calls tell how far they reach.{_bound_words(parts)}{_knee_words(series)}{_goal_words(goal)}",
+        "Fewer than two rates were asked, so nothing can be told by rate.",
+    )
+    if len({part.rate for part in parts}) < 2:
+        return empty_figure(table, words)
+    rows = [*_point_rows(parts, goal), *_mark_rows(series, goal)]
+    panels = [panel for panel in _PANELS if any(row["layer"] == panel for row in rows)]
+    x = rate_axis([part.rate or 0.0 for part in parts])
+    chart = alt.vconcat(*(_panel(rows, panel, x) for panel in panels), spacing=_SPACING)
+    height = len(panels) * (_HEIGHT + AXIS_HEIGHT + _SPACING) + legend_height(_PERCENTS)
+    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+
+
+def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
+    """Draws the median and the 99th percentile of several tests or models."""
+    words = FigureText(
+        "load-by-rate",
+        "Percentiles by rate",
+        "Latency from when a call was due, half of the answers and 99% of them; thin lines are 95% intervals, and "
+        f"dotted ones stand at each knee.{_bound_words([part for each in every for part in stepped(each)])}",
+        "No test asked for two rates, so nothing can be told by rate.",
+    )
+    shown = [each for each in every if len({part.rate for part in stepped(each)}) > 1]
+    if not shown:
+        return empty_figure(table, words)
+    rows: list[Row] = [
+        {
+            "layer": f"p{percent:g}",
+            "line": each.label,
+            "x": part.rate,
+            "bound": part.is_client_bound,
+            **_ends(part.latency, percent),
+        }
+        for each in shown
+        for part in stepped(each)
+        for percent in (50.0, 99.0)
+    ]
+    rows += [{"layer": "knee", "line": each.label, "x": each.of.knee.rate} for each in shown if each.of.knee]
+    names, places = [each.label for each in shown], [each.place for each in shown]
+    x = rate_axis([part.rate or 0.0 for each in shown for part in stepped(each)])
+    panels = []
+    for percent in ("p50", "p99"):
+        y = seconds_axis(_drawn(rows, percent), f"Latency, {percent}", count=4)
+        base = only(percent).encode(x=x)
+        hue = paint(names, places, "line")
+        knees = only("knee").mark_rule(strokeDash=[2, 3], strokeWidth=1.5).encode(x=x, color=hue)
+        spans = base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue)
+        line = base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(names, places))
+        points = _points(base, y, hue, 40)
+        panels.append(alt.layer(knees, spans, line, *points).properties(width=WIDTH, height=_HEIGHT * 3 // 4))
+    height = 2 * (_HEIGHT * 3 // 4 + AXIS_HEIGHT + _SPACING) + legend_height(names)
+    chart = alt.vconcat(*panels, spacing=_SPACING)
+    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+
+
+def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
+    places = list(range(len(_PERCENTS)))
+    y = seconds_axis([*_drawn(rows, panel), *_drawn(rows, f"goal {panel}")], _PANELS[panel])
+    hue = paint(_PERCENTS, places, "line")
+    base = only(panel).encode(x=x)
+    layers = [
+        only("knee").mark_rule(color=colour("ink"), strokeDash=[2, 3], strokeWidth=1.5).encode(x=x),
+        only("knee")
+        .mark_text(align="right", dx=-5, dy=3, baseline="top", fontSize=12, color=colour("ink"))
+        .encode(x=x, y=alt.value(0), text="text:N"),
+        base.mark_rule(strokeWidth=1.2).encode(y=y.y("low"), y2="high:Q", color=hue),
+        base.mark_line(strokeWidth=2).encode(y=y.y(), **lines_of(_PERCENTS, places)),
+        *_points(base, y, hue, 34),
+    ]
+    if any(row["layer"] == f"goal {panel}" for row in rows):
+        goal = only(f"goal {panel}")
+        label = goal.mark_text(align="left", baseline="bottom", dx=4, dy=-3, fontSize=12, color=colour("ink"))
+        layers += [
+            goal.mark_rule(color=colour("ink"), strokeDash=[6, 3]).encode(y=y.y()),
+            label.encode(x=alt.value(0), y=y.y(), text="text:N"),
+        ]
+    if any(row.get("standing") for row in rows if row["layer"] == f"tried {panel}"):
+        layers.append(_tried(panel, x, y.y()))
+    return alt.layer(*layers).properties(width=WIDTH, height=_HEIGHT)
+
+
+def _points(base: Any, y: SecondsAxis, hue: alt.Color, size: int) -> tuple[Any, Any]:
+    """Draws points; hollow where the client was the bottleneck."""
+    hollow = base.transform_filter("datum.bound").mark_point(filled=True, size=size // 3, opacity=1)
+    return (
+        base.mark_point(filled=True, size=size, opacity=1).encode(y=y.y(), color=hue),
+        hollow.encode(y=y.y(), color=alt.value(colour("paper"))),
+    )
+
+
+def _tried(panel: str, x: alt.X, y: alt.Y) -> Any:
+    """Draws the goal's percentile at each rate, by whether the goal was kept there."""
+    shapes = alt.Scale(domain=list(_STANDINGS.values()), range=["circle", "cross", "diamond"])
+    hues = alt.Scale(domain=list(_STANDINGS.values()), range=[colour("line-3"), colour("con"), colour("quiet")])
+    legend = alt.Legend(orient="bottom", symbolFillColor="transparent", symbolStrokeWidth=2, symbolSize=90)
+    return (
+        only(f"tried {panel}")
+        .mark_point(size=150, strokeWidth=2, filled=False, opacity=1)
+        .encode(
+            x=x,
+            y=y,
+            shape=alt.Shape("standing:N", title=None, scale=shapes, legend=legend),
+            stroke=alt.Stroke("standing:N", title=None, scale=hues, legend=legend),
+        )
+    )
+
+
+def _point_rows(parts: Sequence[LoadPart], goal: Goal | None) -> Iterator[Row]:
+    for part in parts:
+        for panel, times in (("latency", part.latency), ("first token", part.first_token)):
+            for percent in PERCENTS:
+                if times.at(percent) is not None:
+                    bound = part.is_client_bound
+                    own = {"layer": panel, "line": f"p{percent:g}", "x": part.rate, "bound": bound}
+                    yield {**own, **_ends(times, percent)}
+        if goal is not None and part.standing is not None and goal.of in _PANELS:
+            at = (part.latency if goal.of == "latency" else part.first_token).at(goal.percent)
+            if at is not None:
+                standing = _STANDINGS[part.standing]
+                yield {"layer": f"tried {goal.of}", "x": part.rate, "y": at.value_s, "standing": standing}
+
+
+def _mark_rows(series: LoadSeries, goal: Goal | None) -> Iterator[Row]:
+    if series.of.knee is not None:
+        yield {"layer": "knee", "x": series.of.knee.rate, "text": "knee"}
+    if goal is not None and goal.of in _PANELS:
+        yield {"layer": f"goal {goal.of}", "y": goal.most_s, "text": f"goal: p{goal.percent:g}"}
+
+
+def _ends(times: Times, percent: float) -> Row:
+    """Returns a percentile and its interval; a missing end is set to the percentile itself."""
+    found = times.at(percent)
+    if found is None:
+        return {"y": None, "low": None, "high": None}
+    low, high = found.low_s, found.high_s
+    return {
+        "y": found.value_s,
+        "low": found.value_s if low is None else low,
+        "high": found.value_s if high is None else high,
+    }
+
+
+def _bound_words(parts: Sequence[LoadPart]) -> str:
+    return " Hollow points: the client was the bottleneck." if any(part.is_client_bound for part in parts) else ""
+
+
+def _knee_words(series: LoadSeries) -> str:
+    return "" if series.of.knee is None else " The dotted line stands at the knee."
+
+
+def _goal_words(goal: Goal | None) -> str:
+    if goal is None:
+        return ""
+    if goal.of in _PANELS:
+        return f" The dashed line is the goal; signs stand at p{goal.percent:g} of each rate that was tried for it."
+    return f" The goal is one of the {goal.of}, which is not drawn by rate."
+
+
+def _drawn(rows: Sequence[Row], layer: str) -> list[float | None]:
+    values = [row.get(key) for row in rows if row["layer"] == layer for key in ("y", "low", "high")]
+    return [float(value) if value is not None else None for value in values]

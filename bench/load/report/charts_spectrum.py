@@ -1,0 +1,125 @@
+"""Charts of all percentiles by nines: latency from when calls were due, service time from when they were sent, and
+streaming.
+
+Where the two latencies differ, calls had to wait before they were sent: a client that waits for an answer before its
+next call does not see that. The tables own the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from ....metrics.load.spectrum import spectrum
+from ....report.charts import AXIS_HEIGHT, WIDTH, FigureText, empty_figure, figure_of
+from ....report.colours import colour
+from ....report.line_styles import legend_height, lines_of, paint, stroke_legend
+from ....report.table import Cell, Figure, Table
+from .axes import LEAST_S, only, seconds_axis
+from .series import TIMINGS, LoadSeries, Timing
+
+_DUE, _SENT = "from when it was due", "from when it was sent"
+_CLOCKS = {_DUE: TIMINGS[0], _SENT: TIMINGS[1]}
+_STREAMED = TIMINGS[2:5]
+_HEIGHT, _PANEL, _PANEL_HEIGHT, _SPACING, _MIN_WIDTH = 280, 160, 190, 12, 520
+_LABELS = (
+    "datum.value == 0 ? '0%' : datum.value == 1 ? '90%' : datum.value == 2 ? '99%'"
+    " : datum.value < 1 ? '50%' : '99.' + slice('99999999', 0, datum.value - 2) + '%'"
+)
+_HALF = 0.30103
+Row = dict[str, Cell]
+
+
+def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
+    """Draws latency and service time: one series in two colours, or each series in its own."""
+    several = "" if len(every) == 1 else " Whole lines count from when calls were due, dashed ones from their sending."
+    words = FigureText(
+        "load-spectrum",
+        "Latency from when calls were due, and from when they were sent",
+        "So many of the answers took at most so long; each mark to the right is one nine more. A client that waits for "
+        "an answer before it sends the next call sees the time from sending alone: where the two part, calls that were "
+        f"due had to wait, which such a client omits.{several}",
+        "No call was answered.",
+    )
+    shown = [each for each in every if each.of.latency.count]
+    if not shown:
+        return empty_figure(table, words)
+    rows: list[Row] = [
+        {"layer": "time", "clock": clock, "line": each.label, "x": point.nines, "y": max(LEAST_S, point.value_s)}
+        for each in shown
+        for clock, timing in _CLOCKS.items()
+        for point in spectrum(timing.of(each.of))
+    ]
+    names, places = [each.label for each in shown], [each.place for each in shown]
+    clocks = list(_CLOCKS)
+    if len(shown) == 1:
+        how = lines_of(clocks, [0, 1], "clock")
+        height = legend_height(clocks)
+    else:
+        scale = alt.Scale(domain=clocks, range=[[1, 0], [5, 3]])
+        dash = alt.StrokeDash("clock:N", title=None, scale=scale, legend=stroke_legend(clocks, orient="bottom"))
+        how = {"color": paint(names, places, "line", stroke_legend(names)), "strokeDash": dash}
+        height = legend_height(names) + legend_height(clocks)
+    y = seconds_axis([_number(row["y"]) for row in rows], "At most")
+    chart = only("time").mark_line(strokeWidth=2, interpolate="step-after").encode(x=_nines(rows), y=y.y(), **how)
+    chart = chart.properties(width=WIDTH, height=_HEIGHT)
+    return figure_of(table, words, chart, rows, size=(WIDTH, _HEIGHT + AXIS_HEIGHT + height), min_width=_MIN_WIDTH)
+
+
+def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
+    """Draws first token, time per token and gaps, in a panel each."""
+    words = FigureText(
+        "load-streaming",
+        "First token, time per token, gaps between tokens",
+        "So many of the times were at most so long, by nines. The first token counts from when its call was due. Time "
+        "per token is an answer's, after its first one; a gap lies between two pieces of text.",
+        "No answer was streamed, so there is no first token and no gap to tell of.",
+    )
+    panels = [timing for timing in _STREAMED if any(timing.of(each.of).count for each in every)]
+    shown = [each for each in every if any(timing.of(each.of).count for timing in _STREAMED)]
+    if not shown:
+        return empty_figure(table, words)
+    rows: list[Row] = [
+        {"layer": timing.field, "line": each.label, "x": point.nines, "y": max(LEAST_S, point.value_s)}
+        for each in shown
+        for timing in panels
+        for point in spectrum(timing.of(each.of))
+    ]
+    chart = alt.hconcat(*(_panel(rows, timing, shown) for timing in panels), spacing=_SPACING)
+    legend = legend_height([each.label for each in shown]) if len(shown) > 1 else 0
+    size = (WIDTH, _PANEL_HEIGHT + AXIS_HEIGHT + 24 + legend)
+    return figure_of(table, words, chart, rows, size=size, min_width=_MIN_WIDTH)
+
+
+def _panel(rows: Sequence[Row], timing: Timing, shown: Sequence[LoadSeries]) -> Any:
+    own = [row for row in rows if row["layer"] == timing.field]
+    y = seconds_axis([_number(row["y"]) for row in own], "", count=4)
+    names, places = [each.label for each in shown], [each.place for each in shown]
+    how = lines_of(names, places)
+    if len(shown) == 1:
+        how = {"color": alt.value(colour("line-1"))}
+    chart = only(timing.field).mark_line(strokeWidth=2, interpolate="step-after")
+    # An explicit colour: the default is black on dark pages too.
+    title = alt.TitleParams(
+        timing.title.capitalize(),
+        anchor="start",
+        frame="group",
+        offset=6,
+        fontSize=12,
+        fontWeight="normal",
+        color=colour("ink"),
+    )
+    return chart.encode(x=_nines(own), y=y.y(), **how).properties(width=_PANEL, height=_PANEL_HEIGHT, title=title)
+
+
+def _nines(rows: Sequence[Row]) -> alt.X:
+    end = max((_number(row["x"]) for row in rows), default=1.0)
+    values = [0, _HALF, *range(1, int(end) + 1)]
+    axis = alt.Axis(values=values, labelExpr=_LABELS, labelFlush=True, labelOverlap="greedy")
+    return alt.X("x:Q", title="Of the times", scale=alt.Scale(domain=[0, end], nice=False), axis=axis)
+
+
+def _number(cell: Cell) -> float:
+    return float(cell or 0.0)

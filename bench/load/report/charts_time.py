@@ -1,0 +1,180 @@
+"""Charts of latency over time with errors beneath: bands of one model's percentiles, or lines of several tests.
+
+Warm-up and cool-down are shaded. The tables own the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import altair as alt
+
+from ....report.charts import AXIS_HEIGHT, WIDTH, FigureText, empty_figure, figure_of, safe_labels
+from ....report.colours import colour
+from ....report.labels import labels
+from ....report.line_styles import legend_height, lines_of, paint
+from ....report.table import Cell, Figure, Table
+from .axes import elapsed_axis, only, seconds_axis
+from .series import LoadSeries
+from .tables import kinds_of
+
+_LATENCY_HEIGHT, _ERRORS_HEIGHT, _PANEL_HEIGHT, _SPACING = 240, 80, 150, 14
+_MIN_WIDTH = 520
+Row = dict[str, Cell]
+
+
+def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
+    """Draws one model. `number` makes the figure's name unique among the models."""
+    left_out = series.load.warm_up_s + series.load.cool_down_s
+    shaded = " Shaded: what was sent in warm-up and cool-down, and left out." if left_out else ""
+    words = FigureText(
+        f"load-over-time-{number}",
+        f"{series.name}: latency and errors over time",
+        "Latency of the answers, counted from when each call was due: half of them took no longer than the line, 90% "
+        "no longer than the dark band's upper edge, 99% no longer than the light one's. Beneath, where there are any, "
+        f"calls without an answer by their kind.{shaded}",
+        "No call was measured.",
+    )
+    if not series.of.slices:
+        return empty_figure(table, words)
+    end_s = _end_s(series)
+    kinds = safe_labels(labels(kind for part in series.of.slices for kind, _ in kinds_of(part)))
+    rows = [*_latency_rows(series), *_error_rows(series, kinds), *_left_out_rows(series, end_s)]
+    top = _bands(rows, elapsed_axis(end_s, is_bare=bool(kinds)))
+    if not kinds:
+        height = _LATENCY_HEIGHT + AXIS_HEIGHT
+        return figure_of(table, words, top, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+    names = list(kinds.values())
+    chart = alt.vconcat(top, _errors(names, elapsed_axis(end_s)), spacing=_SPACING)
+    height = _LATENCY_HEIGHT + _ERRORS_HEIGHT + _SPACING + AXIS_HEIGHT + legend_height(names)
+    return figure_of(table, words, chart, rows, size=(WIDTH, height), min_width=_MIN_WIDTH)
+
+
+def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
+    """Draws several tests, each from its own start."""
+    words = FigureText(
+        "load-over-time",
+        "Latency and errors over time",
+        "Each test from its own start: latency from when a call was due, half of the answers and 99% of them, and the "
+        "share of calls without an answer.",
+        "No call was measured.",
+    )
+    shown = [each for each in every if each.of.slices]
+    if not shown:
+        return empty_figure(table, words)
+    rows: list[Row] = [
+        {
+            "layer": layer,
+            "line": each.label,
+            "x": part.begins_s + part.seconds / 2,
+            "y": value,
+        }
+        for each in shown
+        for part in each.of.slices
+        for layer, value in (
+            ("p50", _percentile(part, 50.0)),
+            ("p99", _percentile(part, 99.0)),
+            ("errors", part.errors / part.calls if part.calls else None),
+        )
+    ]
+    names, places = [each.label for each in shown], [each.place for each in shown]
+    end_s = max(map(_end_s, shown))
+    has_errors = any(part.errors for each in shown for part in each.of.slices)
+    panels = [
+        only(layer)
+        .mark_line(strokeWidth=1.6)
+        .encode(
+            x=elapsed_axis(end_s, is_bare=has_errors or layer == "p50"),
+            y=seconds_axis(_of(rows, layer), title, count=4).y(),
+            **lines_of(names, places),
+        )
+        .properties(width=WIDTH, height=_PANEL_HEIGHT)
+        for layer, title in (("p50", "Latency, p50"), ("p99", "Latency, p99"))
+    ]
+    height = 2 * (_PANEL_HEIGHT + _SPACING) + AXIS_HEIGHT + legend_height(names)
+    if has_errors:
+        y = alt.Y("y:Q", title="Errors", scale=alt.Scale(zero=True), axis=alt.Axis(format=".0%", tickCount=3))
+        beneath = (
+            only("errors").mark_line(strokeWidth=1.6).encode(x=elapsed_axis(end_s), y=y, **lines_of(names, places))
+        )
+        panels.append(beneath.properties(width=WIDTH, height=_ERRORS_HEIGHT))
+        height += _ERRORS_HEIGHT
+    return figure_of(
+        table, words, alt.vconcat(*panels, spacing=_SPACING), rows, size=(WIDTH, height), min_width=_MIN_WIDTH
+    )
+
+
+def _bands(rows: Sequence[Row], x: alt.X) -> Any:
+    y = seconds_axis([value for key in ("y", "p99") for value in _of(rows, "latency", key)], "Latency: p50, p90, p99")
+    blue = colour("line-1")
+    base = only("latency").encode(x=x)
+    layers = (
+        only("left out").mark_rect(color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q"),
+        base.mark_area(color=blue, opacity=0.16).encode(y=y.y("p90"), y2="p99:Q"),
+        base.mark_area(color=blue, opacity=0.38).encode(y=y.y(), y2="p90:Q"),
+        base.mark_line(color=blue, strokeWidth=1.2, opacity=0.55).encode(y=y.y("p99")),
+        base.mark_line(color=blue, strokeWidth=2).encode(y=y.y()),
+        base.mark_point(color=blue, filled=True, size=12, opacity=1).encode(y=y.y()),
+    )
+    return alt.layer(*layers).properties(width=WIDTH, height=_LATENCY_HEIGHT)
+
+
+def _errors(names: Sequence[str], x: alt.X) -> Any:
+    places = list(range(1, len(names) + 1))
+    axis = alt.Axis(tickCount=3, format="~r")
+    # The rows are stacked already: Vega-Lite does not stack bars with explicit widths.
+    bars = (
+        only("errors")
+        .mark_rect(strokeWidth=0)
+        .encode(
+            x=x,
+            x2="end:Q",
+            y=alt.Y("y:Q", title="Errors a second", scale=alt.Scale(zero=True), axis=axis),
+            y2="base:Q",
+            color=paint(names, places, "kind", alt.Legend(orient="bottom", columns=4)),
+        )
+    )
+    shades = only("left out").mark_rect(color=colour("grid"), opacity=0.7).encode(x=x, x2="end:Q")
+    return (shades + bars).properties(width=WIDTH, height=_ERRORS_HEIGHT)
+
+
+def _latency_rows(series: LoadSeries) -> Iterator[Row]:
+    for part in series.of.slices:
+        # A slice without an answer is a gap that no line crosses.
+        found = {f"p{percent:g}": _percentile(part, percent) for percent in (50.0, 90.0, 99.0)}
+        yield {"layer": "latency", "x": part.begins_s + part.seconds / 2, "y": found["p50"], **found}
+
+
+def _error_rows(series: LoadSeries, kinds: dict[str, str]) -> Iterator[Row]:
+    """Yields the bars of errors from `base` to `y`, stacked by kind."""
+    for part in series.of.slices:
+        base = 0.0
+        for kind, calls in kinds_of(part):
+            top = base + (calls / part.seconds if part.seconds else 0.0)
+            ends = {"x": part.begins_s, "end": part.begins_s + part.seconds}
+            yield {"layer": "errors", **ends, "kind": kinds[kind], "base": base, "y": top}
+            base = top
+
+
+def _left_out_rows(series: LoadSeries, end_s: float) -> Iterator[Row]:
+    load = series.load
+    if load.warm_up_s:
+        yield {"layer": "left out", "x": 0.0, "end": load.warm_up_s}
+    if load.cool_down_s:
+        yield {"layer": "left out", "x": max(0.0, end_s - load.cool_down_s), "end": end_s}
+
+
+def _end_s(series: LoadSeries) -> float:
+    last = max((part.begins_s + part.seconds for part in series.of.slices), default=0.0)
+    load = series.load
+    return max(last, load.warm_up_s + load.seconds + load.cool_down_s) or 1.0
+
+
+def _percentile(part: Any, percent: float) -> float | None:
+    found = part.latency.at(percent)
+    return None if found is None else found.value_s
+
+
+def _of(rows: Sequence[Row], layer: str, key: str = "y") -> list[float | None]:
+    return [float(value) if (value := row.get(key)) is not None else None for row in rows if row["layer"] == layer]

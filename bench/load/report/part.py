@@ -1,0 +1,299 @@
+"""The page of load tests and its tables: one test in full, or several side by side.
+
+Owns the order of the sections and which of them are omitted. Figures and tables are made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from ....metrics.load.unmeasured import unmeasured
+from ....report.escaping import in_html
+from ....report.html_tables import shown_value, table_html
+from ....report.labels import one_line
+from ....report.page import framed_page
+from ....report.sections import PageContents, Section, csv_name, data_html, figure_html, remarks_html, table_section
+from ....report.standings import facts_html
+from ....report.table import Cell, Column, Figure, Table
+from . import sentences, tables
+from .charts_rates import by_rate_figure, overlaid_by_rate_figure
+from .charts_spectrum import spectrum_figure, streaming_figure
+from .charts_time import over_time_figure, overlaid_over_time_figure
+from .differences import Difference, differences, differences_table, shown_differences
+from .plans import PLANS, PlanDifference, not_compared, plans_table, unlike
+from .series import TIMINGS, LoadSeries, LoadTest, series_of
+from .tables import stepped
+
+_STREAMING = "load-streaming"
+_SUMMED = (50.0, 90.0, 99.0, 99.9)
+
+
+class LoadPage(Struct, frozen=True):
+    """A page, and the tables written to files beside it."""
+
+    page: bytes
+    tables: tuple[Table, ...]
+
+
+def drawn(tests: Sequence[LoadTest], command: str = "") -> LoadPage:
+    """Returns the page and tables of load tests; deterministic."""
+    every = series_of(tests)
+    found = differences(every)
+    made = {table.name: table for table in _tables(every, found, list(unlike(tests)))}
+    sections = tuple(_sections(tests, every, made, found, command))
+    figures = tuple(figure for figure, _ in _figures(every, made))
+    contents = PageContents(name="Load tests", sections=sections, figures=figures, style=_STYLE)
+    return LoadPage(framed_page(sentences.title_of(tests), [contents]), tuple(made.values()))
+
+
+_STYLE = """
+.bottleneck { border-width: 2px; border-left-width: 8px; font-size: 1.05rem; }
+.bottleneck strong { display: block; font-size: 1.2rem; }
+.headline { font-size: 1.05rem; }
+"""
+
+
+def _tables(
+    every: Sequence[LoadSeries], found: Sequence[Difference], unlike_plans: Sequence[PlanDifference]
+) -> Iterator[Table]:
+    yield tables.summary_table(every)
+    yield tables.percentiles_table(every)
+    yield tables.over_time_table(every)
+    yield tables.spectrum_table(every)
+    if _has_rates(every):
+        yield tables.by_rate_table(every)
+    if any(each.of.errors for each in every):
+        yield tables.errors_table(every)
+        yield tables.errors_over_time_table(every)
+    if unlike_plans:
+        yield plans_table(unlike_plans)
+    if found:
+        yield differences_table(found)
+
+
+def _figures(every: Sequence[LoadSeries], made: dict[str, Table]) -> list[tuple[Figure, Table]]:
+    """Returns the figures with their tables. A single test has a figure for each model, since overlaid bands would hide
+    each other; several tests share one."""
+    over_time, spectrum = made[tables.OVER_TIME], made[tables.SPECTRUM]
+    is_alone = len({each.test for each in every}) == 1
+    figures: list[tuple[Figure, Table]] = []
+    if is_alone:
+        figures += [(over_time_figure(over_time, each, at), over_time) for at, each in enumerate(every, 1)]
+    else:
+        figures.append((overlaid_over_time_figure(over_time, every), over_time))
+    if (by_rate := made.get(tables.BY_RATE)) is not None:
+        own = [each for each in every if len({part.rate for part in stepped(each)}) > 1]
+        if is_alone:
+            figures += [(by_rate_figure(by_rate, each, at), by_rate) for at, each in enumerate(own, 1)]
+        else:
+            figures.append((overlaid_by_rate_figure(by_rate, every), by_rate))
+    figures.append((spectrum_figure(spectrum, every), spectrum))
+    if any(each.of.first_token.count for each in every):
+        figures.append((streaming_figure(spectrum, every), spectrum))
+    return figures
+
+
+def _has_rates(every: Iterable[LoadSeries]) -> bool:
+    return any(len({part.rate for part in stepped(each)}) > 1 for each in every)
+
+
+def _sections(
+    tests: Sequence[LoadTest],
+    every: Sequence[LoadSeries],
+    made: dict[str, Table],
+    found: Sequence[Difference],
+    command: str,
+) -> Iterator[Section]:
+    figures = _figures(every, made)
+    yield Section("summary", "Summary", _summary(tests, every, made))
+    if PLANS in made:
+        yield Section("plans", "Different plans", table_section(made[PLANS]))
+    if found:
+        yield Section("differences", "Beside each other", "".join(_differences(found)))
+    yield _drawn_section("over-time", "Over time", figures, "load-over-time")
+    if tables.BY_RATE in made:
+        yield _drawn_section("by-rate", "By rate", figures, "load-by-rate")
+    yield _drawn_section("percentiles", "Percentiles", figures, "load-spectrum", data_html(made[tables.PERCENTILES]))
+    if any(each.of.first_token.count for each in every):
+        yield _drawn_section("streaming", "Streaming", figures, _STREAMING)
+    if tables.ERRORS in made:
+        yield Section("errors", "Errors", table_section(made[tables.ERRORS]) + data_html(made[tables.ERRORS_OVER_TIME]))
+    yield Section("origin", "How it was measured", _origin(tests, every, command))
+
+
+def _drawn_section(
+    name: str, title: str, figures: Sequence[tuple[Figure, Table]], prefix: str, after: str = ""
+) -> Section:
+    """Returns a section of figures. A table is shown once, beneath the last figure drawn from it."""
+    own = [(figure, table) for figure, table in figures if figure.name.startswith(prefix)]
+    last = {} if prefix == _STREAMING else {table.name: figure for figure, table in own}
+    body = "".join(figure_html(figure, table if last.get(table.name) is figure else None) for figure, table in own)
+    return Section(name, title, body + after)
+
+
+def _summary(tests: Sequence[LoadTest], every: Sequence[LoadSeries], made: dict[str, Table]) -> str:
+    return "".join(
+        (
+            *(_bottleneck(test, len(tests) > 1) for test in tests),
+            *(_unmeasured(test, len(tests) > 1) for test in tests),
+            *(_cut_short(test, len(tests) > 1) for test in tests),
+            _not_compared(tests),
+            *_headline(tests, every),
+            _remarks(every),
+            table_html(_shown_summary(every), "what-came", file=csv_name(made[tables.SUMMARY])),
+            _times(every),
+            _left_out(every),
+        )
+    )
+
+
+def _times(every: Sequence[LoadSeries]) -> str:
+    told = _told_times(every)
+    if not told:
+        return ""
+    note = f'<p class="note">With 95% intervals. {in_html(told)}.</p>'
+    return f"<h3>Latency and its parts</h3>{table_html(_shown_times(every), 'times')}{note}"
+
+
+def _bottleneck(test: LoadTest, several: bool) -> str:
+    if not test.load.client.is_bottleneck:
+        return ""
+    whose = f"{in_html(test.name)}: the" if several else "The"
+    items = "".join(f"<li>{in_html(one_line(reason))}</li>" for reason in test.load.client.reasons)
+    return (
+        f'<div class="alert bottleneck" role="note"><strong>{whose} client was the bottleneck.</strong> '
+        "These figures are not the server's alone: the program that measured, or its machine, could not keep up."
+        f"<ul>{items}</ul></div>"
+    )
+
+
+def _unmeasured(test: LoadTest, several: bool) -> str:
+    gone = unmeasured(test.load.models)
+    if not gone:
+        return ""
+    whose = f"{in_html(test.name)}: there" if several else "There"
+    items = "".join(f"<li>{in_html(one_line(sentence, 500))}.</li>" for sentence in gone)
+    return (
+        f'<div class="alert" role="note"><strong>{whose} is no answer to measure.</strong> No time, goodput, goal or '
+        f"knee is told of it.<ul>{items}</ul></div>"
+    )
+
+
+def _cut_short(test: LoadTest, several: bool) -> str:
+    if not sentences.was_cut_short(test.load):
+        return ""
+    whose = f"{in_html(test.name)}: it" if several else "It"
+    return (
+        f'<div class="alert" role="note"><strong>{whose} ended before all was sent:</strong> '
+        f"{in_html(sentences.ended(test.load))}.</div>"
+    )
+
+
+def _not_compared(tests: Sequence[LoadTest]) -> str:
+    told = not_compared(tests)
+    return f'<div class="alert" role="note"><strong>No comparison:</strong> {in_html(told)}.</div>' if told else ""
+
+
+def _headline(tests: Sequence[LoadTest], every: Sequence[LoadSeries]) -> Iterator[str]:
+    for test in tests:
+        name = f"<h3>{in_html(test.name)}</h3>" if len(tests) > 1 else ""
+        yield f'{name}<p class="headline"><strong>Asked:</strong> {in_html(sentences.asked(test.load))}.</p>'
+        own = [each for each in every if each.test == test.name]
+        for each in own:
+            whose = f"{in_html(each.model)}: " if len(own) > 1 else ""
+            yield f'<p class="headline"><strong>Came:</strong> {whose}{in_html(sentences.came(each))}</p>'
+            for sentence in sentences.found(each):
+                yield f'<p class="headline">{whose}{in_html(sentence)}</p>'
+
+
+def _remarks(every: Sequence[LoadSeries]) -> str:
+    told = [(each, warning) for each in every for warning in sentences.warnings(each)]
+    return remarks_html(f"{each.name}: {warning}" if len(every) > 1 else warning for each, warning in told)
+
+
+def _shown_summary(every: Sequence[LoadSeries]) -> Table:
+    columns = (
+        Column("model", "Model"),
+        Column("calls", "Calls", "count"),
+        Column("rate", "Calls a second", "amount"),
+        Column("errors", "Errors"),
+        Column("goodput", "Goodput a second", "amount"),
+        Column("tokens", "Output tokens a second", "amount"),
+        Column("in_flight", "Most in flight", "count"),
+        Column("cost", "Cost", "amount"),
+    )
+    gone = {"goodput"} if all(each.of.goodput is None for each in every) else set()
+    gone |= {"cost"} if all(each.of.spent is None for each in every) else set()
+    rows: list[tuple[Cell, ...]] = []
+    for each in every:
+        share = each.of.error_share
+        errors = f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%})"
+        cost = None if each.of.spent is None else f"${each.of.spent:,.4f}"
+        rows.append(
+            (
+                *(each.name, each.of.calls, each.of.rate, errors, each.of.goodput),
+                *(each.of.output_tokens_per_s, each.of.in_flight_max, cost),
+            )
+        )
+    kept = [at for at, column in enumerate(columns) if column.name not in gone]
+    shown = tuple(tuple(row[at] for at in kept) for row in rows)
+    return Table("what-came", "What came", "", tuple(columns[at] for at in kept), shown)
+
+
+def _shown_times(every: Sequence[LoadSeries]) -> Table:
+    several = len(every) > 1
+    columns = (
+        Column("time", "Time"),
+        *((Column("model", "Model"),) if several else ()),
+        *(Column(f"p{percent:g}", f"p{percent:g}", "seconds") for percent in _SUMMED),
+        Column("longest", "Longest", "seconds"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for timing in TIMINGS:
+        for each in every:
+            times = timing.of(each.of)
+            if not times.count:
+                continue
+            found = [times.at(percent) for percent in _SUMMED]
+            shown = [None if one is None else sentences.with_ends(one) for one in found]
+            own = (timing.title.capitalize(), *((each.name,) if several else ()))
+            rows.append((*own, *shown, shown_value("seconds", times.longest_s)))
+    return Table("times", "Latency and its parts", "", columns, tuple(rows))
+
+
+def _told_times(every: Sequence[LoadSeries]) -> str:
+    told = [timing for timing in TIMINGS if any(timing.of(each.of).count for each in every)]
+    return "; ".join(f"{timing.title.capitalize()}: {timing.told}" for timing in told)
+
+
+def _differences(found: Sequence[Difference]) -> Iterator[str]:
+    """Yields a table for each compared pair."""
+    places = dict.fromkeys((each.series.place, each.first.place) for each in found)
+    for number, pair in enumerate(places):
+        own = [each for each in found if (each.series.place, each.first.place) == pair]
+        title = f"{own[0].series.name} beside {own[0].first.name}"
+        # One file has the differences of all pairs.
+        file = csv_name(differences_table(own)) if not number else None
+        shown = table_html(shown_differences(own), f"differences-{pair[0]}", file=file)
+        yield f"<h3>{in_html(title)}</h3>{shown}"
+    yield (
+        '<p class="note">How much more or less it was than beside it, with a 95% interval (from the intervals of both, '
+        "which were measured apart), and how many times as much. More or less is said only where the interval has no 0 "
+        "in it. Where nothing differs, about one row in twenty says so by chance.</p>"
+    )
+
+
+def _left_out(every: Sequence[LoadSeries]) -> str:
+    left = list(sentences.left_out(every))
+    return f'<p class="note">Not here: {in_html("; ".join(left))}.</p>' if left else ""
+
+
+def _origin(tests: Sequence[LoadTest], every: Sequence[LoadSeries], command: str) -> str:
+    parts = []
+    for test in tests:
+        name = f"<h3>{in_html(test.name)}</h3>" if len(tests) > 1 else ""
+        parts.append(f"{name}{facts_html(sentences.facts(test))}")
+    again = f"<h4>This report again</h4><pre>{in_html(command)}</pre>" if command else ""
+    return "".join(parts) + again

@@ -1,0 +1,263 @@
+"""Sentences on a page of load tests: what was asked, the results, warnings, and what the page omits.
+
+Pure: from the structs of `load.json` to plain texts without markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....format import figure_text, measured_time, rate_text
+from ....metrics.load.knee import RATES_LEAST, judged
+from ....metrics.load.load_json import LoadFigures, Percentile
+from ....metrics.load.unmeasured import answers_of
+from ....report.html_tables import MISSING
+from ....report.labels import one_line
+from .series import LoadSeries, LoadTest
+from .tables import stepped
+
+_ENDINGS = {
+    "duration": "its time was up",
+    "calls": "its calls were through",
+    "cost": "its limit on cost was reached",
+    "arrivals": "its arrivals were through",
+    "prompts": "there were no more prompts",
+    "goal": "the search was over",
+    "stopped": "it was stopped",
+    "interrupted": "it was interrupted",
+    "fault": "a fault on the client's side ended it",
+    "error": "a fault on the client's side ended it",
+}
+_CUT_SHORT = ("cost", "prompts", "stopped", "interrupted", "fault", "error")
+_ARRIVALS = {"poisson": "Poisson arrivals", "constant": "even arrivals", "gamma": "arrivals in bursts"}
+_MANY = 8
+# A wait of this share of p99, and of a millisecond, is mentioned.
+_WAITED = 0.1
+
+
+def asked(load: LoadFigures) -> str:
+    """Describes in one line what was asked of each model."""
+    test = load.test
+    goal = next((model.goal for model in load.models.values() if model.goal is not None), None)
+    own = next(iter(load.models.values()))
+    rates = [part.rate for part in own.steps if part.rate]
+    if goal is not None:
+        what = f"the highest rate that keeps “{one_line(goal.goal)}”"
+    elif len(rates) > 1:
+        shown = [rate_text(rate) for rate in rates]
+        listed = ", ".join(shown) if len(shown) <= _MANY else f"{shown[0]} to {shown[-1]} in {len(shown)} parts"
+        what = f"{listed} calls a second, one after the other"
+    elif rates:
+        what = f"{rate_text(rates[0])} calls a second"
+    elif "in-flight" in test:
+        what = f"a closed loop with {said(test['in-flight'])} calls in flight"
+    elif "replay" in test:
+        what = "the arrivals of a trace"
+    else:
+        what = _unmet(test)
+    process = _ARRIVALS.get(said(test.get("arrivals")), "")
+    models = "" if len(load.models) == 1 else f" of each of {len(load.models)} models"
+    return f"{what}{models}{f', {process}' if process else ''}"
+
+
+def _unmet(test: Mapping[str, Any]) -> str:
+    """Describes the asked rate where no call was measured, from the options."""
+    if "steps" in test:
+        return f"{said(test['steps'])} calls a second, one after the other"
+    if "ramp" in test:
+        return f"{said(test['ramp']).replace(', ', ' to ')} calls a second"
+    return f"{said(test['rate'])} calls a second" if "rate" in test else "no rate"
+
+
+def came(series: LoadSeries) -> str:
+    """Describes one model's results in sentences."""
+    of = series.of
+    if not of.calls:
+        return "No call was measured."
+    seconds = measured_time(series.load.seconds)
+    parts = [f"{of.calls:,} calls in {seconds}, {figure_text(of.rate)} a second; {_failed(series)}."]
+    half, most = of.latency.at(50.0), of.latency.at(99.0)
+    if half is not None and most is not None:
+        parts.append(
+            f"Half of the answers took at most {with_ends(half)}, 99% at most {with_ends(most)}, counted from when a "
+            "call was due."
+        )
+    first = of.first_token.at(99.0)
+    if first is not None:
+        parts.append(f"99% began within {with_ends(first)}.")
+    if of.goodput is not None and of.answered:
+        share = of.goodput / of.rate if of.rate else 0.0
+        parts.append(f"{figure_text(of.goodput)} answers a second kept the promise, {share:.1%} of the calls.")
+    if of.output_tokens:
+        parts.append(f"{figure_text(of.output_tokens_per_s)} tokens a second came out.")
+    return " ".join(parts)
+
+
+def found(series: LoadSeries) -> Iterator[str]:
+    """Yields a sentence on the goal and one on the knee."""
+    goal, knee = series.of.goal, series.of.knee
+    if not series.of.answered:
+        return
+    if goal is not None:
+        yield " ".join(_goal(series))
+    if knee is not None:
+        yield f"The knee is at {rate_text(knee.rate)} calls a second: {one_line(knee.why, 500)}."
+    elif len({part.rate for part in stepped(series)}) >= RATES_LEAST:
+        yield _no_knee(series)
+
+
+def _no_knee(series: LoadSeries) -> str:
+    every = {part.rate for part in stepped(series)}
+    told = {part.rate for part in stepped(series) if not part.is_client_bound}
+    if len(told) < RATES_LEAST:
+        return f"No knee can be told: the client was the bottleneck at {len(every - told)} of {len(every)} rates."
+    if not judged(series.of.steps):
+        return "No knee: the lowest rate was not borne either."
+    return "No knee: no rate was shown to be borne worse than the lowest one."
+
+
+def warnings(series: LoadSeries) -> Iterator[str]:
+    """Yields a sentence for each way in which the figures are easily misread."""
+    of = series.of
+    if "in-flight" in series.load.test and not stepped(series):
+        yield (
+            "A closed loop slows down with the server: its latencies are those of a client that waits, and tell "
+            "nothing of what calls at a rate would have met."
+        )
+    if of.held:
+        yield (
+            f"{of.held:,} calls were due while {of.in_flight_max:,} were in flight, the most that were allowed, and "
+            f"waited for a place, up to {measured_time(of.hold_max_s)}. Their latency has that wait in it."
+        )
+    if of.unsent_held:
+        yield f"{of.unsent_held:,} calls that were due were never sent, for want of a place in flight."
+    if of.unsent_late:
+        yield f"{of.unsent_late:,} calls that were due were never sent, since the client's own loop came too late."
+    latency, service = of.latency.at(99.0), of.service.at(99.0)
+    if latency is not None and service is not None:
+        waited_s = latency.value_s - service.value_s
+        if waited_s > _WAITED * latency.value_s and waited_s > 0.001:
+            yield (
+                f"99% of the answers came within {measured_time(service.value_s)} of being sent, and within "
+                f"{measured_time(latency.value_s)} of when they were due: who counts from sending omits the difference."
+            )
+    if not of.answered and of.calls:
+        yield "No call was answered, so there are no times to tell."
+    for sentence in answers_of(of):
+        yield f"{one_line(sentence, 500)}."
+
+
+def ended(load: LoadFigures) -> str:
+    detail = f": {one_line(load.ending_detail, 500)}" if load.ending_detail else ""
+    return f"{_ENDINGS.get(load.ending, one_line(load.ending))}{detail}"
+
+
+def was_cut_short(load: LoadFigures) -> bool:
+    return load.ending in _CUT_SHORT
+
+
+def left_out(every: Sequence[LoadSeries]) -> Iterator[str]:
+    """Yields the reason for each part that the page omits."""
+    if not any(each.of.calls for each in every):
+        yield "what is told of calls, since none was measured"
+        return
+    if not any(each.of.answered for each in every):
+        yield "times, since no call was answered"
+    elif not any(each.of.first_token.count for each in every):
+        yield "first token, time per token and gaps, since no answer was streamed"
+    if not any(part.rate for each in every for part in each.of.steps):
+        yield "percentiles by rate and the knee, since no rate was asked: a closed loop or a trace has none"
+    elif not any(len({part.rate for part in stepped(each)}) > 1 for each in every):
+        yield "percentiles by rate and the knee, since one rate alone was asked"
+    if any(each.of.answered for each in every) and not any(each.of.goodput is not None for each in every):
+        yield "goodput, since nothing was promised of an answer"
+    if not any(each.of.errors for each in every):
+        yield "errors by kind, since every call was answered"
+
+
+def facts(test: LoadTest) -> Iterator[tuple[str, str]]:
+    """Yields names and values of how a test was measured."""
+    load = test.load
+    yield "Models", ", ".join(one_line(model, 80) for model in load.models)
+    yield "Measured", f"{measured_time(load.seconds)}{_ends_left_out(load)}"
+    yield "Ended", f"since {ended(load)}"
+    if load.spent is not None:
+        yield "Cost", f"${load.spent:,.4f}"
+    client = load.client
+    yield (
+        "Client",
+        (
+            f"its loop lagged {measured_time(client.lag_p99_s)} at p99; it took {client.cpu_mean:.0%} of a core on "
+            f"average, {client.cpu_peak:.0%} at most"
+        ),
+    )
+    yield "Written by", f"millstream {one_line(load.millstream, 40)}"
+    for name, value in load.test.items():
+        if name not in ("models", "verb") and (shown := said(value)):
+            yield f"--{one_line(name, 40)}", shown
+
+
+def title_of(tests: Sequence[LoadTest]) -> str:
+    models = list(dict.fromkeys(model for test in tests for model in test.load.models))
+    shown = one_line(models[0], 60) if len(models) == 1 else f"{len(models)} models"
+    return f"Load test of {shown}" if len(tests) == 1 else f"{len(tests)} load tests of {shown}"
+
+
+def with_ends(found: Percentile) -> str:
+    low, high = (None if end is None else measured_time(end) for end in (found.low_s, found.high_s))
+    return between(measured_time(found.value_s), low, high)
+
+
+def between(value: str, low: str | None, high: str | None) -> str:
+    """Returns a value with its interval; a unit common to all three is written once."""
+    ends = [MISSING if end is None else end for end in (low, high)]
+    if ends in ([MISSING, MISSING], [value, value]):
+        return value
+    unit = value[value.rindex(" ") :] if " " in value else ""
+    if unit and all(end == MISSING or end.endswith(unit) for end in ends):
+        ends = [end.removesuffix(unit) for end in ends]
+    return f"{value} ({ends[0]} to {ends[1]})"
+
+
+def _failed(series: LoadSeries) -> str:
+    failed, share = sum(series.of.errors.values()), series.of.error_share
+    if not failed:
+        return f"all were answered (with 95% confidence fewer than {share.high:.2%} fail)"
+    return f"{failed:,} were not answered, {share.value:.2%} ({share.low:.2%} to {share.high:.2%})"
+
+
+def _goal(series: LoadSeries) -> Iterator[str]:
+    goal = series.of.goal
+    assert goal is not None
+    yield f"Goal: “{one_line(goal.goal)}”."
+    if goal.kept is None:
+        yield "No rate that was tried kept it."
+    else:
+        yield f"The highest rate that kept it is {rate_text(goal.kept)} calls a second."
+    if goal.missed is not None:
+        yield f"{rate_text(goal.missed)} did not keep it."
+    if goal.client_at is not None:
+        yield f"At {rate_text(goal.client_at)} the client was the bottleneck, so the server may bear more."
+    elif goal.missed is None and goal.kept is not None:
+        is_cut = was_cut_short(series.load)
+        yield "No higher one was tried to its end." if is_cut else "It was the highest that was to be tried."
+
+
+def _ends_left_out(load: LoadFigures) -> str:
+    parts = [
+        f"{seconds:.6g} s of {name}"
+        for name, seconds in (("warm-up", load.warm_up_s), ("cool-down", load.cool_down_s))
+        if seconds
+    ]
+    return f", besides {' and '.join(parts)}" if parts else ""
+
+
+def said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value:,.10g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(said(each) for each in value[:20]) + (" …" if len(value) > 20 else "")
+    return one_line(value, 200) if isinstance(value, str) else ""

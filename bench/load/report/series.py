@@ -1,0 +1,89 @@
+"""Load tests by name, and the models in them, each with a name and a colour's place.
+
+Owns these shapes, and the columns that identify a series in a table. Knows no page and no folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from ....metrics.load.load_json import LoadFigures, ModelFigures, Times
+from ....report.charts import safe_labels
+from ....report.labels import labels, one_line
+from ....report.table import Cell, Column
+
+
+class LoadTest(Struct, frozen=True):
+    """A load test, named by as much of its folder's path as distinguishes it."""
+
+    name: str
+    load: LoadFigures
+
+
+class LoadSeries(Struct, frozen=True):
+    """One model of one test. `label` is for charts, `name` for sentences; `place` selects the colour."""
+
+    test: str
+    model: str
+    label: str
+    name: str
+    place: int
+    load: LoadFigures
+    of: ModelFigures
+
+
+class Timing(Struct, frozen=True):
+    """A kind of time: its field in ModelFigures, its title, and its definition."""
+
+    field: str
+    title: str
+    told: str
+
+    def of(self, model: ModelFigures) -> Times:
+        times: Times = getattr(model, self.field)
+        return times
+
+
+TIMINGS = (
+    Timing("latency", "latency", "from when a call was due to its last byte"),
+    Timing("service", "service time", "from when it was sent to its last byte"),
+    Timing("first_token", "first token", "from when a call was due to its first piece of text"),
+    Timing("token", "time per token", "for each token after the first"),
+    Timing("gap", "gap between tokens", "between two pieces of text"),
+    Timing("own_delay", "our own delay", "how late the client's loop began it"),
+    Timing("held_by_lane", "held by its lane", "how long quotas and slots held it before it was sent"),
+)
+
+
+def series_of(tests: Sequence[LoadTest]) -> tuple[LoadSeries, ...]:
+    several = len(tests) > 1
+    pairs = [(test, model) for test in tests for model in test.load.models]
+    same_model = len({model for _, model in pairs}) == 1
+    names = [_name(test.name, model, several, same_model) for test, model in pairs]
+    shown = safe_labels(labels(names, 48))
+    return tuple(
+        LoadSeries(test.name, model, shown[name], one_line(name, 80), place, test.load, test.load.models[model])
+        for place, ((test, model), name) in enumerate(zip(pairs, names, strict=True))
+    )
+
+
+def _name(test: str, model: str, several: bool, same_model: bool) -> str:
+    if not several:
+        return model
+    return test if same_model else f"{test}: {model}"
+
+
+def whose_columns(every: Sequence[LoadSeries]) -> tuple[Column, ...]:
+    """Returns the columns that identify a row's test and model."""
+    own = Column("model", "Model")
+    return (Column("test", "Test"), own) if _are_several(every) else (own,)
+
+
+def whose(series: LoadSeries, every: Sequence[LoadSeries]) -> tuple[Cell, ...]:
+    return (series.test, series.model) if _are_several(every) else (series.model,)
+
+
+def _are_several(every: Sequence[LoadSeries]) -> bool:
+    return len({series.test for series in every}) > 1

@@ -1,0 +1,49 @@
+"""The checked specification of a load test, which `execution` carries out.
+
+Owns the struct alone; `spec_from_options` builds it from options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...engine.call import Call
+from ...wiring import Settings
+from .arrivals import Process
+from .goal import Goal, Search
+from .plan import LoadPlan
+
+CallSource = Callable[[str, int], Iterator[Call]]
+"""Yields enough calls for a model and a step of the search. Lengths and order depend on the seed, the model and the
+step alone; beginnings and trial numbers are new every time."""
+
+
+class LoadSpec(Struct, frozen=True, kw_only=True):
+    """One run of all models at once or, with a goal, a search for each model's highest rate that keeps it."""
+
+    models: tuple[str, ...]
+    """The models, each of which has a lane of its own."""
+    settings: Settings
+    """Settings of an engine that measures: no retries, and answers are neither stored nor taken from a cache."""
+    plan: LoadPlan
+    """The plan of the run or, with a goal, of each step except for its arrivals and number of calls."""
+    calls: CallSource
+    """Makes the calls."""
+    out: Path
+    """The folder of the test."""
+    process: Process = "poisson"
+    """Arrival process of each step of a search."""
+    burstiness: float = 1.0
+    """Burstiness of gamma arrivals; 1 is Poisson."""
+    goal: Goal | None = None
+    """The goal that the highest rate must keep."""
+    goal_text: str = ""
+    """The goal as it was written."""
+    search: Search | None = None
+    """The range of rates that are searched, and the precision."""
+    said: Mapping[str, Any] = {}
+    """The options by name, for `load.json`."""

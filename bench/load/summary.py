@@ -1,0 +1,215 @@
+"""The figures of a load test for the terminal: a short table for each model, after a warning if the client was the
+bottleneck.
+
+Pure: from the structs of `load.json` to a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...format import by_kind, clock, dollars, figure_text, measured_time, rate_text
+from ...metrics.load.load_json import LoadFigures, LoadPart, ModelFigures, Percentile, Times
+from ...metrics.load.unmeasured import answers_of
+from ...report.text import cut, printable, table
+from .folder import CALLS, LOAD
+
+SHOWN = (50.0, 90.0, 99.0, 99.9)
+# Waiting before the sending is mentioned from this share of the latency on.
+_WAITED_SHARE = 0.1
+_SAID_MAX = 240
+# Rows with a time from here on are in seconds.
+_SECONDS_FROM_S = 10.0
+_ENDINGS = {
+    "duration": "its time was up",
+    "calls": "its calls were through",
+    "cost": "its limit on cost was reached",
+    "arrivals": "its arrivals were through",
+    "prompts": "there were no more prompts",
+    "goal": "the search was over",
+    "stopped": "stopped",
+}
+
+
+def tell(load: LoadFigures, folder: Path | None = None) -> str:
+    """Returns the summary. `folder` is where the files are."""
+    blocks = [list(_client(load))]
+    for model, own in load.models.items():
+        blocks.append([printable(model), *(f"  {line}".rstrip() for line in _model(load, own))])
+    gone = [printable(each) for each in load.unmeasured]
+    blocks.append([f"over after {clock(load.seconds)} measured: {_ending(load)}", *gone, *_files(load, folder)])
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _ending(load: LoadFigures) -> str:
+    detail = cut(load.ending_detail, _SAID_MAX)
+    named = _ENDINGS.get(load.ending, "")
+    return f"{named}: {detail}" if named and detail else named or detail or load.ending
+
+
+def _files(load: LoadFigures, folder: Path | None) -> Iterator[str]:
+    if load.spent is not None and len(load.models) > 1:
+        yield f"{dollars(load.spent)} spent in all"
+    if load.spent is not None and load.spent_unsure:
+        yield (
+            f"{dollars(load.spent - load.spent_unsure)} of that is surely spent; {dollars(load.spent_unsure)} may have "
+            f"been billed for calls without a whole answer"
+        )
+    if folder is not None:
+        yield f"{folder / LOAD}, {folder / CALLS}"
+
+
+def _client(load: LoadFigures) -> Iterator[str]:
+    if load.client.is_bottleneck:
+        yield "THE CLIENT WAS THE BOTTLENECK: these figures are not the server's alone"
+        for reason in load.client.reasons:
+            yield f"  {reason}"
+        yield "  ask for a lower rate, or measure from a machine with less to do"
+
+
+def _model(load: LoadFigures, own: ModelFigures) -> Iterator[str]:
+    yield _counted(own)
+    if not own.calls and own.begun:
+        yield "no call was measured: those sent were due in the warm-up or the cool-down, or met the end of the test"
+    elif not own.answered:
+        yield "no call was answered, so there are no times to tell"
+    else:
+        yield ""
+        yield from _times(own)
+        yield ""
+    yield from _errors(own)
+    for sentence in answers_of(own):
+        yield f"answers  {sentence}"
+    yield from _held(own)
+    if own.input_tokens or own.output_tokens:
+        each = f"{own.output_tokens_per_s:,.4g} tokens/s out"
+        yield f"tokens   {each}; {own.input_tokens:,} in, {own.output_tokens:,} out"
+    if own.goodput is not None:
+        share = own.goodput / own.rate if own.rate else 0.0
+        yield f"goodput  {rate_text(own.goodput)}/s kept the promise ({share:.1%} of the calls)"
+    if own.spent is not None:
+        yield f"cost     {dollars(own.spent)}"
+    if len(own.steps) > 1:
+        yield ""
+        yield from _steps(own.steps)
+    if own.goal is not None and own.answered:
+        yield from _goal(own)
+    if own.knee is not None:
+        yield f"knee     {rate_text(own.knee.rate)}/s: {cut(' '.join(own.knee.why.split()), _SAID_MAX)}"
+
+
+def _counted(own: ModelFigures) -> str:
+    asked = own.steps[0].rate if len(own.steps) == 1 else None
+    rate = f"{rate_text(own.rate)}/s" + ("" if asked is None else f" of {rate_text(asked)}/s asked")
+    beyond = f" (of {own.begun:,} sent)" if own.begun != own.calls else ""
+    answered = f"{own.answered:,} of {own.calls:,} measured calls answered{beyond}"
+    return f"{answered}, {rate}, at most {own.in_flight_max:,} in flight"
+
+
+def _times(own: ModelFigures) -> Iterator[str]:
+    """Yields a table with a row for each time in a suitable unit, with intervals beneath the figures."""
+    rows = [["", *(f"p{percent:g}" for percent in SHOWN)]]
+    for name, times in (
+        ("latency", own.latency),
+        ("from sent", own.service),
+        ("first token", own.first_token),
+        ("per token", own.token),
+        ("gap", own.gap),
+    ):
+        if times.count:
+            rows += _rows(name, times)
+    yield from table(rows).split("\n")
+    latency, service = own.latency.at(99.0), own.service.at(99.0)
+    if latency is not None and service is not None:
+        waited_s = latency.value_s - service.value_s
+        if waited_s > _WAITED_SHARE * latency.value_s and waited_s > 0.001:
+            held = own.held_by_lane.at(99.0)
+            is_lanes = held is not None and held.value_s > waited_s / 2
+            where = "waiting for the lane's own quota (--rpm, --tpm)" if is_lanes else "before a call was sent"
+            yield f"of p99, {measured_time(waited_s)} went by {where}: latency counts from when a call was due"
+
+
+def _rows(name: str, times: Times) -> list[list[str]]:
+    found = [times.at(percent) for percent in SHOWN]
+    is_seconds = max((each.value_s for each in found if each is not None), default=0.0) >= _SECONDS_FROM_S
+    unit, factor = ("s", 1.0) if is_seconds else ("ms", 1000.0)
+    return [
+        [f"{name}, {unit}", *(_figure(each, factor) for each in found)],
+        ["", *(_interval(each, factor) for each in found)],
+    ]
+
+
+def _figure(found: Percentile | None, factor: float) -> str:
+    return "-" if found is None else figure_text(factor * found.value_s)
+
+
+def _interval(found: Percentile | None, factor: float) -> str:
+    """Returns an interval; an end that too few calls determine is shown as `…`."""
+    if found is None:
+        return ""
+    low, high = ("" if each is None else figure_text(factor * each) for each in (found.low_s, found.high_s))
+    return f"{low or '…'}–{high or '…'}"
+
+
+def _errors(own: ModelFigures) -> Iterator[str]:
+    if not own.calls:
+        return
+    share = own.error_share
+    kinds = f": {by_kind(own.errors)}" if own.errors else ""
+    yield f"errors   {share.value:.2%} ({share.low:.2%} to {share.high:.2%}){kinds}"
+
+
+def _held(own: ModelFigures) -> Iterator[str]:
+    if own.held:
+        yield (
+            f"held     {own.held:,} calls waited for a free place in flight, the longest "
+            f"{measured_time(own.hold_max_s)}"
+        )
+    if own.unsent_held:
+        yield f"unsent   {own.unsent_held:,} calls were due and never sent for want of a place: raise --most-in-flight"
+    if own.unsent_late:
+        yield f"unsent   {own.unsent_late:,} calls were due and never sent, since this client came too late"
+
+
+def _steps(steps: Sequence[LoadPart]) -> Iterator[str]:
+    is_streamed = any(step.first_token.count for step in steps)
+    rows = [["asked", "sent", "p50", "p99", *(["first p99"] if is_streamed else []), "errors", ""]]
+    for step in steps:
+        rows.append(
+            [
+                "-" if step.rate is None else f"{rate_text(step.rate)}/s",
+                f"{rate_text(step.achieved)}/s",
+                _quick(step.latency, 50.0),
+                _quick(step.latency, 99.0),
+                *([_quick(step.first_token, 99.0)] if is_streamed else []),
+                f"{step.errors / step.calls:.2%}" if step.calls else "-",
+                ", ".join(
+                    [*([step.standing] if step.standing else []), *(["client-bound"] if step.is_client_bound else [])]
+                ),
+            ]
+        )
+    yield from table(rows, lean=(len(rows[0]) - 1,)).split("\n")
+
+
+def _quick(times: Times, percent: float) -> str:
+    found = times.at(percent)
+    return "-" if found is None else measured_time(found.value_s)
+
+
+def _goal(own: ModelFigures) -> Iterator[str]:
+    goal = own.goal
+    assert goal is not None
+    if goal.kept is None:
+        lowest = min((step.rate for step in own.steps if step.rate is not None), default=None)
+        at = "" if lowest is None else f", not even at {rate_text(lowest)}/s"
+        yield f"goal     {goal.goal}: kept at no rate that was tried{at}"
+        if goal.client_at is None and any(step.standing == "open" for step in own.steps):
+            yield "         the calls sent there don't decide it: a rate is named only where they do"
+    else:
+        missed = "" if goal.missed is None else f"; not shown to be kept at {rate_text(goal.missed)}/s"
+        yield f"goal     {goal.goal}: kept up to {rate_text(goal.kept)}/s{missed}"
+        if goal.missed is None and goal.client_at is None:
+            yield "         no higher rate was tried to its end: the server may bear more"
+    if goal.client_at is not None:
+        yield f"         at {rate_text(goal.client_at)}/s the client was the bottleneck: the server may bear more"

@@ -1,0 +1,161 @@
+"""The rows of a trace by column name, from CSV, JSON lines or plain numbers, read lazily.
+
+Owns the accepted formats and the errors, which name the line. `traces` interprets the rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...configuration.errors import UsageError
+from ...engine.runs.data_file import DatasetError, NotAFile
+
+Row = Mapping[str, Any]
+
+_LINE_MAX = 1 << 20
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+# Fields that every line of a load test's calls.jsonl has.
+_OWN = ("due", "begun", "ended")
+
+
+class Where(NamedTuple):
+    """A line of a file, turned into text only for an error message."""
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"--replay: {self.path}: line {self.line}"
+
+
+class _TraceLine(NamedTuple):
+    where: Where
+    text: str
+    is_whole: bool
+
+
+def rows_of(path: Path) -> Iterator[tuple[Where, Row]]:
+    """Yields each row and its line. Columns of a file without a header are called `column 1` …, and a single one has no
+    name."""
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    begin = first.text.lstrip()[0]
+    if begin == "[":
+        raise UsageError(
+            f"--replay: {path}: expected CSV, JSON lines or a number a line, got a JSON list: write an object a line"
+        )
+    every = chain([first], lines)
+    yield from _of_json(every) if begin == "{" else _of_csv(first.text, every, path)
+
+
+def is_own(row: Row) -> bool:
+    """Returns whether the row is a line of a load test's calls.jsonl."""
+    return all(name in row for name in _OWN)
+
+
+def is_number(value: object) -> bool:
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_of(value: object) -> float:
+    """Returns the number that a value is or spells; NaN if none."""
+    return float(str(value)) if is_number(value) else math.nan
+
+
+def is_time(value: object) -> bool:
+    return is_number(value) or date_of(value) is not None
+
+
+def date_of(value: object) -> datetime | None:
+    """Returns the date that a text spells; None if none. Without a zone UTC is assumed, which does not change
+    differences."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+
+
+def _lines(path: Path) -> Iterator[_TraceLine]:
+    """Yields the lines that are not blank."""
+    try:
+        if not path.is_file():
+            kind = "a folder, pipe or device" if path.exists() else "none of this name"
+            raise NotAFile(f"--replay: {path}: expected a file of time stamps, got {kind}")
+        with path.open("rb") as file:
+            number = 0
+            while data := file.readline(_LINE_MAX):
+                number += 1
+                where = Where(path, number)
+                if len(data) == _LINE_MAX:
+                    raise UsageError(f"{where}: expected fewer than {_LINE_MAX:,} bytes, got more")
+                text = _decoded(data, where).removeprefix("\ufeff").strip("\r\n ")
+                if text and not text.isspace():
+                    yield _TraceLine(where, text, data.endswith(b"\n"))
+    except OSError as error:
+        raise DatasetError(f"--replay: {path}: expected a readable file, got: {error.strerror}") from error
+
+
+def _decoded(line: bytes, where: Where) -> str:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{where}: expected text, got byte 0x{line[error.start]:02x}") from error
+    if "\0" in text:
+        raise UsageError(f"{where}: expected text, got a binary file")
+    return text
+
+
+def _of_json(lines: Iterator[_TraceLine]) -> Iterator[tuple[Where, Row]]:
+    is_ours = False
+    for line in lines:
+        try:
+            row = json.loads(line.text)
+        except (ValueError, RecursionError) as error:
+            if is_ours and not line.is_whole:
+                return  # the last line of a killed test
+            raise UsageError(f"{line.where}: expected a JSON object, got none ({error})") from error
+        if not isinstance(row, dict):
+            raise UsageError(f"{line.where}: expected a JSON object, got {line.text[:40]}")
+        is_ours = is_ours or is_own(row)
+        yield line.where, row
+
+
+def _of_csv(first: str, lines: Iterator[_TraceLine], path: Path) -> Iterator[tuple[Where, Row]]:
+    """Yields the rows of a CSV file. A first line without any time is the header."""
+    where = Where(path, 1)
+
+    def texts() -> Iterator[str]:
+        nonlocal where
+        for line in lines:
+            where = line.where
+            yield line.text
+
+    names: list[str] | None = None
+    try:
+        for given in csv.reader(texts(), delimiter=max(",;\t", key=first.count), strict=True):
+            cells = [cell.strip() for cell in given]
+            if names is None:
+                is_header = not any(map(is_time, cells))
+                names = cells if is_header else _names_for(len(cells))
+                if is_header:
+                    continue
+            yield where, dict(zip(names, cells, strict=False))
+    except csv.Error as error:
+        raise UsageError(f"{where}: expected CSV, got something else ({error})") from error
+
+
+def _names_for(cells: int) -> list[str]:
+    return [""] if cells == 1 else [f"column {at + 1}" for at in range(cells)]

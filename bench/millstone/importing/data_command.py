@@ -1,0 +1,193 @@
+"""`millstream data millstone`: its options, what they may mean together, and the one file that is written: whole, or
+not at all.
+
+Light to import, since `--help` needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ....configuration import values
+from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES, WRONG_USAGE, UsageError
+from ....configuration.options import SendingOptions, flag, sending_from
+from ....configuration.values import Text
+from ...evaluation.data_command import DataCommand, DataReport
+
+if TYPE_CHECKING:
+    from ...evaluation.watch import Watch
+    from .gathering import FileReports
+    from .import_report import ImportResult
+    from .rephrase import ParaphraseRun
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "places",
+        nargs="*",
+        metavar="DIR|FILE",
+        help="folders of one JSON file an issue, the authors' checkout (its data/, then its data_new/), or data set "
+        "files; of two with the same issue the later counts",
+    )
+    parser.add_argument("--out", type=flag(Text("a file")), metavar="FILE", help="the data set file to write")
+    parser.add_argument(
+        "--fix-orientation", action="store_true", help="correct each label that its paraphrase's wording contradicts"
+    )
+    parser.add_argument(
+        "--from-pages", type=flag(Text("a folder")), metavar="DIR", help="saved ProCon pages, one an issue, instead"
+    )
+    parser.add_argument(
+        "--rephrase",
+        type=flag(values.ModelName()),
+        metavar="PROVIDER/MODEL",
+        help="let a model write the six paraphrases of every issue that lacks them: one call an issue, up to five "
+        "where the answer can't be used",
+    )
+
+
+def run(options: argparse.Namespace, watch: Watch) -> DataReport:
+    from .import_report import as_json, import_text
+
+    out = _out(options)
+    told = _import(options, out, watch)
+    error = f"no issue of {len(told.gathered.files)} files can be used: {out} was not written"
+    return DataReport(
+        exit_code=told.exit_code,
+        text=lambda width: import_text(told, width),
+        fields=as_json(told),
+        error=error if told.exit_code == WRONG_USAGE else "",
+    )
+
+
+def _out(options: argparse.Namespace) -> Path:
+    """Where to write, and every way in which the options can't go together."""
+    if options.from_pages is not None and options.places:
+        raise UsageError("data millstone: expected DIR or --from-pages DIR, got both: import one, then the other")
+    if options.from_pages is None and not options.places:
+        raise UsageError("data millstone: expected at least one DIR, or --from-pages DIR, got none")
+    if options.out is None:
+        raise UsageError("--out: expected the data set file to write, got none")
+    if options.rephrase is None:
+        sent = next((name for name, value in sending_from(options).as_dict().items() if value is not None), None)
+        if sent is not None:
+            raise UsageError(f"--{sent.replace('_', '-')} belongs to --rephrase: nothing is sent without it")
+    from ....configuration.data_files import out_file
+
+    return out_file(options.out)
+
+
+def _gather(options: argparse.Namespace) -> FileReports:
+    from ....configuration.data_files import found_at, path_of
+    from .checks import CheckRules
+    from .gathering import gather
+
+    needs_paraphrases = options.from_pages is None and options.rephrase is None
+    rules = CheckRules(options.fix_orientation, needs_paraphrases)
+    if options.from_pages is not None:
+        from .pages import read_pages
+
+        return gather(read_pages(_folder(options.from_pages)), rules)
+    from .checkout import read_places
+
+    places = [path_of(place) for place in options.places]
+    for place in places:
+        expected = f"{place}: expected a folder of issues or a data set file"
+        if found_at(place, expected) is None:
+            raise UsageError(f"{expected}, got nothing there")
+    return gather(read_places(places), rules)
+
+
+def _folder(given: str) -> Path:
+    from ....configuration.data_files import found_at, path_of
+
+    folder = path_of(given)
+    expected = f"--from-pages {folder}: expected a folder of saved pages"
+    found = found_at(folder, expected)
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        raise UsageError(f"{expected}, got none there")
+    return folder
+
+
+def _import(options: argparse.Namespace, out: Path, watch: Watch) -> ImportResult:
+    from ....configuration.data_files import write_once
+    from .import_report import ImportResult
+
+    gathered = _gather(options)
+    code = WITH_FAILURES if gathered.faults else DONE
+    rephrasing: ParaphraseRun | None = None
+    if options.rephrase is not None and gathered.without_paraphrases():
+        rephrasing, signal = _rephrase(options, gathered, out, watch)
+        if rephrasing.pending:
+            return ImportResult(
+                gathered=gathered,
+                exit_code=RESUMABLE if signal is None else SIGNAL + signal,
+                out=str(out),
+                rephrasing=rephrasing,
+                interrupted_by=signal,
+                keeps_answers=options.mode != "live",
+            )
+        gathered = gathered.completed(rephrasing.paraphrases)
+        code = WITH_FAILURES if rephrasing.failures else code
+    elif options.rephrase is not None:
+        from ....engine.remarks import remark
+
+        remark("every issue has its paraphrases: nothing was asked")
+    if not gathered.drafts:
+        # Where no model was asked, it is the input that holds nothing.
+        code = WRONG_USAGE if rephrasing is None else code
+        return ImportResult(gathered=gathered, exit_code=code, out=str(out), rephrasing=rephrasing)
+    dataset = gathered.dataset(out.stem)
+    is_written = write_once(out, gathered.encoded())
+    return ImportResult(
+        gathered=gathered,
+        exit_code=code,
+        out=str(out),
+        dataset=dataset,
+        is_written=is_written,
+        rephrasing=rephrasing,
+    )
+
+
+def _rephrase(
+    options: argparse.Namespace, gathered: FileReports, out: Path, watch: Watch
+) -> tuple[ParaphraseRun, int | None]:
+    from ....configuration.configuration import read_configuration, settings_for
+    from ....configuration.data_files import make_room
+    from ...evaluation.preparation import check_cost_is_bounded
+    from .write_paraphrases import write_paraphrases
+
+    model, sending = options.rephrase, sending_from(options)
+    questions = {draft.id: draft.question for draft in gathered.without_paraphrases()}
+    is_there = out.exists()
+    if is_there:
+        # What is there is never overwritten, so nothing is paid for that could only be thrown away.
+        sending = _from_the_cache(sending, out)
+    else:
+        make_room(out)
+    settings = settings_for((model,), sending, read_configuration(sending.config))
+    check_cost_is_bounded({model: None}, settings, has_option=False)
+    rephrasing, signal = write_paraphrases(model, questions, settings, watch)
+    missing = sum(reason.startswith("not_cached") for reason in rephrasing.failures.values())
+    if is_there and missing:
+        raise UsageError(
+            f"--out {out} exists, and {missing} issues would have to be asked: nothing was sent or overwritten; choose "
+            f"another --out, or move it away"
+        )
+    return rephrasing, signal
+
+
+def _from_the_cache(sending: SendingOptions, out: Path) -> SendingOptions:
+    if sending.mode == "live":
+        raise UsageError(f"--out {out} exists, and mode live would ask again: choose another --out, or move it away")
+    return replace(sending, mode="strict")
+
+
+DATA = DataCommand(
+    "Reads issues in the authors' released format, or saved pages, checks everything, and writes one data set file.",
+    add_arguments,
+    run,
+)

@@ -1,0 +1,192 @@
+"""The report of a data set import: a table and a few sentences for a person, or one JSON object for a program.
+
+Pure functions of what was gathered. Says what became of every file with a finding, and what to do next.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from ....report.text import columns, wrapped
+from ..dataset import IssueDataset
+from .checks import Finding
+from .gathering import FileReports, State
+from .rephrase import ParaphraseRun
+
+_STATES: Mapping[State, str] = {
+    "used": "used",
+    "superseded": "superseded by a later folder",
+    "left out": "left out",
+}
+
+
+class ImportResult(Struct, frozen=True, kw_only=True):
+    """The outcome of one import. `dataset` is the data set read back from the file; None where no file was made."""
+
+    gathered: FileReports
+    exit_code: int
+    out: str
+    dataset: IssueDataset | None = None
+    is_written: bool = False
+    rephrasing: ParaphraseRun | None = None
+    interrupted_by: int | None = None
+    keeps_answers: bool = True
+
+
+def import_text(told: ImportResult, width: int | None = None) -> str:
+    """In lines of any length, or, for a terminal, with tables folded that are wider than it."""
+    parts = [_findings(told.gathered, width), _failures(told.rephrasing, width), "\n".join(_summary(told))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _findings(gathered: FileReports, width: int | None) -> str:
+    found = [file for file in gathered.files if file.findings]
+    rows = [(file.file, _what(finding), finding.detail, file.state) for file in found for finding in file.findings]
+    if not rows:
+        return ""
+    whole = columns([("file", "what", "detail", "the file was"), *rows])
+    if width is None or _fits(whole, width):
+        return whole
+    lines: list[str] = []
+    for file in found:
+        lines += wrapped(f"{file.file}: {file.state}", width)
+        for finding in file.findings:
+            lines += _indented(_what(finding), width, 2) + _indented(finding.detail, width, 4)
+    return "\n".join(lines)
+
+
+def _what(finding: Finding) -> str:
+    return finding.what if finding.is_fault else f"{finding.what} (remark)"
+
+
+def _failures(rephrasing: ParaphraseRun | None, width: int | None) -> str:
+    if rephrasing is None or not rephrasing.failures:
+        return ""
+    whole = columns([("issue", "not rephrased"), *rephrasing.failures.items()])
+    if width is None or _fits(whole, width):
+        return whole
+    lines: list[str] = []
+    for issue, why in rephrasing.failures.items():
+        lines += wrapped(f"{issue}: not rephrased", width) + _indented(why, width, 2)
+    return "\n".join(lines)
+
+
+def _fits(text: str, width: int) -> bool:
+    from rich.cells import cell_len
+
+    return all(cell_len(line) <= width for line in text.splitlines())
+
+
+def _indented(text: str, width: int, by: int) -> list[str]:
+    return [" " * by + line for line in wrapped(text, width - by)]
+
+
+def _summary(told: ImportResult) -> list[str]:
+    gathered = told.gathered
+    states = ", ".join(
+        f"{gathered.count(state):,} {words}" for state, words in _STATES.items() if gathered.count(state)
+    )
+    faults, remarks = _counts(gathered)
+    lines = [f"{len(gathered.files):,} issue files: {states}; {faults:,} faults, {remarks:,} remarks"]
+    if gathered.left_out():
+        lines.append(f"left out: {', '.join(gathered.left_out())}")
+    if told.rephrasing is not None:
+        lines += _of_rephrasing(told, told.rephrasing)
+    if told.dataset is None:
+        lines.append("nothing was written")
+        return lines
+    figures = _figures(told.dataset, gathered)
+    lines.append(
+        f"{figures['issues']:,} issues with {figures['pros']:,} pro and {figures['cons']:,} con arguments, "
+        f"{figures['sources']:,} sources, {figures['citations']:,} citations"
+    )
+    lines.append(f"digest {told.dataset.digest}")
+    lines.append(told.out if told.is_written else f"{told.out}: holds the same already, and was left as it is")
+    lacking = len(gathered.without_paraphrases())
+    if lacking:
+        lines.append(
+            f"{lacking:,} issues have no paraphrases, so this set can't be run yet: a model writes them with "
+            f"`millstream data millstone {told.out} --rephrase MODEL --out FILE`"
+        )
+    return lines
+
+
+def _of_rephrasing(told: ImportResult, rephrasing: ParaphraseRun) -> list[str]:
+    cost = "no price" if rephrasing.cost is None else f"${rephrasing.cost:,.4f}"
+    lines = [
+        f"{len(rephrasing.paraphrases):,} issues rephrased by {rephrasing.model}, {len(rephrasing.failures):,} failed: "
+        f"{rephrasing.answers:,} answers, {rephrasing.cached:,} of them from the cache"
+        f"{f', {cost}' if rephrasing.answers else ''}"
+    ]
+    if rephrasing.maybe_billed:
+        unsure = rephrasing.maybe_billed
+        lines.append(f"{unsure:,} attempts brought no whole answer and may have been billed all the same")
+    if rephrasing.pending:
+        why = "; ".join(dict.fromkeys(" ".join(stop.detail.split()) for stop in rephrasing.stops))
+        if told.interrupted_by is not None:
+            why = f"interrupted by {signal.Signals(told.interrupted_by).name}"
+        kept = "what was answered is in the cache, and the same command asks for the rest alone"
+        if not told.keeps_answers:
+            kept = "mode live keeps no answer for another command"
+        lines.append(f"{len(rephrasing.pending):,} issues are pending: {why}; {kept}")
+    return lines
+
+
+def _counts(gathered: FileReports) -> tuple[int, int]:
+    total = sum(len(file.findings) for file in gathered.files)
+    return gathered.faults, total - gathered.faults
+
+
+def _figures(dataset: IssueDataset, gathered: FileReports) -> dict[str, int]:
+    return {
+        "issues": len(dataset.issues),
+        "pros": sum(issue.count("pro") for issue in dataset.issues),
+        "cons": sum(issue.count("con") for issue in dataset.issues),
+        "sources": sum(len(draft.sources) for draft in gathered.drafts),
+        "citations": sum(len(argument.citations) for issue in dataset.issues for argument in issue.arguments),
+    }
+
+
+def as_json(told: ImportResult) -> dict[str, Any]:
+    gathered, rephrasing = told.gathered, told.rephrasing
+    faults, remarks = _counts(gathered)
+    return {
+        "exit_code": told.exit_code,
+        "out": None if told.dataset is None else told.out,
+        "written": told.is_written,
+        "digest": None if told.dataset is None else told.dataset.digest,
+        "totals": None if told.dataset is None else _figures(told.dataset, gathered),
+        "without_paraphrases": [draft.id for draft in gathered.without_paraphrases()],
+        "left_out": list(gathered.left_out()),
+        "faults": faults,
+        "remarks": remarks,
+        "files": [
+            {
+                "file": file.file,
+                "issue": file.issue,
+                "state": file.state,
+                "findings": [{"what": one.what, "detail": one.detail, "fault": one.is_fault} for one in file.findings],
+            }
+            for file in gathered.files
+        ],
+        "rephrased": None if rephrasing is None else _rephrased_as_json(rephrasing, told.interrupted_by),
+    }
+
+
+def _rephrased_as_json(rephrasing: ParaphraseRun, interrupted_by: int | None) -> dict[str, Any]:
+    return {
+        "model": rephrasing.model,
+        "issues": sorted(rephrasing.paraphrases),
+        "failed": rephrasing.failures,
+        "pending": list(rephrasing.pending),
+        "answers": rephrasing.answers,
+        "cached": rephrasing.cached,
+        "cost": rephrasing.cost,
+        "maybe_billed": rephrasing.maybe_billed,
+        "stops": [{"lane": stop.lane, "reason": stop.reason, "detail": stop.detail} for stop in rephrasing.stops],
+        "signal": interrupted_by,
+    }

@@ -1,0 +1,26 @@
+"""The prompts of MillStone's grid, as a load test sends them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..evaluation.benchmark import LoadPrompts
+from .dataset import load
+from .grid import Grid
+from .labels import compared
+from .sample import sample_ids
+from .work import SAMPLE
+
+# Of a grid: enough to be all kinds of its prompts, and few enough to be held in memory.
+GRID_MOST = 5_000
+
+
+def load_prompts(dataset: Path | None) -> LoadPrompts:
+    """Returns the prompts of a run, or a sample of them spread over the whole grid."""
+    grid = Grid(load(dataset or SAMPLE))
+    wanted = set(sample_ids(grid, GRID_MOST))
+    found = [item.prompt for item in grid.items(lambda item_id: item_id not in wanted)]
+    many = f"{len(found):,}" if len(found) == len(grid) else f"{len(found):,} of the {len(grid):,}"
+    labels = compared(grid.dataset, range(1, grid.templates + 1))
+    differ = f"; its {labels.used} (a load test reads no label)" if labels.mismatches else ""
+    return LoadPrompts(found, f"{many} prompts of MillStone's grid ({grid.dataset.name}){differ}")

@@ -1,0 +1,142 @@
+"""The options of MillStone: what decides a run's prompts and answers, and how records are read.
+
+Light to import, since `--help` needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Struct
+
+from ...configuration.benchmark_options import DATASET, MAX_TOKENS, MODEL, TEMPERATURE
+from ...configuration.declared_options import Option
+from ...configuration.values import Text, WholeNumber
+from .importing.data_command import DATA as DATA
+
+TITLE = "MillStone"
+PROMPTS = "the prompts of MillStone's grid"
+
+
+class Options(Struct, frozen=True):
+    """The options of a run. `silence` and `intervals` decide no answer: they say how the run's own scores are read."""
+
+    model: Annotated[tuple[str, ...], MODEL]
+    temperature: Annotated[tuple[float, ...], TEMPERATURE.by_default("not sent")] = ()
+    max_tokens: Annotated[
+        int | None, MAX_TOKENS.by_default("600 for Claude, 100 for OpenAI and Llama, else not sent")
+    ] = None
+    stance: Annotated[
+        Literal["paper", "careful"],
+        Option(metavar="READING", help="how a text becomes a stance: paper (default) or careful"),
+    ] = "paper"
+    silence: Annotated[
+        Literal["unscored", "literal"],
+        Option(
+            metavar="READING",
+            help="unscored (default): an issue of which a case has under a tenth of pro and con answers, or under half "
+            "of its planned answers, has no score, nor has a model of which half is cut off or Other; literal: the "
+            "authors' script to the letter (no answer depends on it)",
+        ),
+    ] = "unscored"
+    dataset: Annotated[str | None, DATASET.by_default("12 issues")] = None
+    protocol: Annotated[
+        Literal["paper", "released"],
+        Option(metavar="NAME", help="paper (default) or released: which argument configurations are asked"),
+    ] = "paper"
+    citations: Annotated[
+        Literal["own", "cumulative"],
+        Option(metavar="HOW", help="own (default) or cumulative: which citations stand with an argument"),
+    ] = "own"
+    issues: Annotated[
+        str,
+        Option(
+            Text("all, controversial, a file of ids, or ids between commas"),
+            "WHICH",
+            "all (default), controversial, a file of ids, or ids between commas",
+        ),
+    ] = "all"
+    limit: Annotated[int | None, Option(WholeNumber("issues"), "N", "only the first N of these issues")] = None
+    templates: Annotated[
+        int, Option(WholeNumber("templates", 1, 6), "N", "wordings of each question, 1 to 6 (default: 6)")
+    ] = 6
+    trials: Annotated[
+        int, Option(WholeNumber("trials", 1, 10_000), "N", "repeats of each configuration (default: 15)")
+    ] = 15
+    fix_orientation: Annotated[
+        bool, Option(help="read each orientation label by its paraphrase's wording where the two differ")
+    ] = False
+    intervals: Annotated[
+        Literal["issues", "trials"],
+        Option(
+            metavar="WHAT",
+            help="95% intervals over issues (default: would other issues give this?) or over trials (would the same "
+            "issues, asked again, give this?) (no answer depends on it)",
+        ),
+    ] = "issues"
+
+
+class Readings(Struct, frozen=True):
+    """How records are read by `score` and `report`. None: as the run had it."""
+
+    stance: Annotated[
+        Literal["paper", "careful"] | None,
+        Option(
+            metavar="READING",
+            help="read stances from the texts anew: paper or careful (default: as they were recorded)",
+        ),
+    ] = None
+    issue_set: Annotated[
+        Literal["107", "104"],
+        Option(
+            metavar="N",
+            help="107: every issue asked (default); 104: without the three that the published scores leave out",
+            verbs=("score", "report"),
+        ),
+    ] = "107"
+    intervals: Annotated[
+        Literal["issues", "trials"] | None,
+        Option(
+            metavar="WHAT",
+            help="95% intervals over issues (would other issues give this?) or trials (would the same issues, asked "
+            "again, give this?); default: as the run was told to; issues",
+        ),
+    ] = None
+    silence: Annotated[
+        Literal["unscored", "literal"] | None,
+        Option(
+            metavar="READING",
+            help="unscored: an issue or a model that hardly takes a side has no score; literal: the authors' script to "
+            "the letter (default: as the run was told to; unscored)",
+        ),
+    ] = None
+    fix_orientation: Annotated[
+        bool,
+        Option(
+            help="read each orientation label by its paraphrase's wording where the two differ (default: as recorded)",
+        ),
+    ] = False
+    consistent: Annotated[
+        Literal["90", "95"],
+        Option(
+            metavar="PERCENT",
+            help="a unanimous issue is consistent above 90 (default, table 2's caption) or 95 (the paper's appendix)",
+            verbs=("report",),
+        ),
+    ] = "90"
+    arguments: Annotated[
+        Literal["share", "change"],
+        Option(
+            metavar="HOW",
+            help="figure 6 by an argument's pro share (default), or its change from the same template's baseline",
+            verbs=("report",),
+        ),
+    ] = "share"
+    topics: Annotated[
+        Literal["each", "last"],
+        Option(
+            metavar="HOW",
+            help="figure 4 counts an issue in each of its topics (default) or in the last alone, as the authors do",
+            verbs=("report",),
+        ),
+    ] = "each"

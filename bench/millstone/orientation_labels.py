@@ -1,0 +1,102 @@
+"""The orientation labels of a MillStone run's folder: which were used, and what the wordings say of them.
+
+Owns where this is found: in the manifest of a run, else in its data set where that can still be read, else nowhere.
+How labels and wordings are compared: bench/millstone/labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from ...configuration.errors import UsageError
+from ...engine.runs.run_folder import MANIFEST, read_manifest
+from .dataset import DatasetError, IssueDataset
+from .labels import OrientationLabels, Sides, compared, corrected, labels_of, wordings_of
+from .work import dataset_of
+
+NO_MANIFEST = "no manifest tells which data set was asked"
+GONE = "the data set is no longer where it was when the run was made, or can't be read"
+OTHER = "the data set is no longer the one that was asked: its digest differs"
+
+
+def other_labels(folder: Path, dataset: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+    """Why a command can't go on with a folder that asks the same but reads labels otherwise; empty where more differs.
+    `dataset`: what the command's manifest would keep; `asked`: what differs from the folder's specification."""
+    labels = dataset.get("labels")
+    if not labels or set(asked) != {"data"}:
+        return ""
+    there = read_manifest(folder)["specification"].get("data")
+    if there == labels["digest_as_given"]:
+        there_used, used, instead = "as given", "by their wording (--fix-orientation)", "leave --fix-orientation out"
+    elif there == labels["digest_by_wording"]:
+        there_used, used, instead = "by their wording (--fix-orientation)", "as given", "add --fix-orientation"
+    else:
+        return ""
+    return (
+        f"{folder} holds a run that read its orientation labels {there_used}, and this command reads them {used}: the "
+        f"scores differ, so choose another --out (the answers are in the cache), or {instead}"
+    )
+
+
+def asked_dataset(manifest: Mapping[str, Any] | None) -> IssueDataset | str:
+    """Returns the data set of a run, or why it is not available unchanged."""
+    if manifest is None:
+        return NO_MANIFEST
+    try:
+        dataset = dataset_of(manifest)
+    except (DatasetError, OSError):
+        return GONE
+    return dataset if dataset.digest == manifest["specification"].get("data") else OTHER
+
+
+def labels_used(manifest: Mapping[str, Any] | None, recorded: Sides) -> OrientationLabels | str:
+    """The labels of a run beside their wordings; or why nobody knows what the wordings say. A run of an earlier
+    version has them in its records and its data set alone."""
+    if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
+        return labels_of(kept)
+    dataset = asked_dataset(manifest)
+    return dataset if isinstance(dataset, str) else compared(dataset, range(1, 7), recorded)
+
+
+def mislabelled(manifest: Mapping[str, Any] | None, is_corrected: bool) -> str | None:
+    """Which labels a run's scores go by, where its manifest tells of any that differ from their wording or can't be
+    compared with it. `is_corrected`: its answers are read by the wordings now."""
+    kept = ((manifest or {}).get("dataset") or {}).get("labels")
+    if not kept:
+        return None
+    found = labels_of(kept)
+    used = structs.replace(found, is_corrected=True) if is_corrected else found
+    return used.used if found.mismatches or found.unread else None
+
+
+def digest_by_wording(manifest: Mapping[str, Any] | None) -> str | None:
+    """Returns the digest of a run's data set with all labels corrected by their wordings; None if it is not
+    available."""
+    if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
+        return str(kept["digest_by_wording"])
+    dataset = asked_dataset(manifest)
+    return None if isinstance(dataset, str) else corrected(dataset).digest
+
+
+def sides_by_wording(folder: Path) -> Sides:
+    """Returns the side of answering A by issue and template as the wordings have it, for a folder of records."""
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    return sides_of(folder, manifest)
+
+
+def sides_of(folder: Path, manifest: Mapping[str, Any] | None) -> Sides:
+    """Returns the side of answering A by issue and template, for a folder whose manifest is given. Raises UsageError if
+    the wordings are not available."""
+    if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
+        return {(found.issue, found.template): found.wording for found in labels_of(kept).mismatches}
+    dataset = asked_dataset(manifest)
+    if isinstance(dataset, str):
+        raise UsageError(
+            f"--fix-orientation: {folder}: the wordings of its prompts are needed and can't be had: {dataset}; bring "
+            "the data set back, or leave the option out"
+        )
+    return wordings_of(dataset)

@@ -1,0 +1,64 @@
+"""How a MillStone run came about, told from its manifest: facts for a reader, and the command that asks the same again.
+
+Owns these words. A report is handed on, so it names data sets and files without the folders they lay in.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ...configuration.declared_options import words_kept
+from ...report.standings import RunOrigin
+from ..evaluation.provenance import NO_MANIFEST, times_and_versions
+from .options import Options
+
+_SHOWN = 6
+
+
+def origin_of(name: str, manifest: Mapping[str, Any] | None, answers: int, labels: str) -> RunOrigin:
+    """`labels`: which orientation labels were used. Raises KeyError or TypeError where the manifest is none of a
+    MillStone run."""
+    if manifest is None:
+        return RunOrigin(name, (("Made by", NO_MANIFEST), ("Labels", labels), ("Answers read", f"{answers:,}")))
+    facts = (*_facts(manifest), ("Labels", labels), ("Answers read", f"{answers:,}"))
+    return RunOrigin(name, facts, _command(manifest))
+
+
+def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    specification = manifest["specification"]
+    dataset = manifest.get("dataset") or {}
+    issues = specification["issues"]
+    yield "Data set", f"{dataset.get('name', 'unnamed')}, {len(issues):,} of its issues asked"
+    yield "Its digest", str(specification["data"])
+    yield (
+        "Protocol",
+        f"{specification['protocol']}: {specification['templates']} templates, {specification['trials']} trials, "
+        f"citations {specification['citations']}",
+    )
+    yield "Prompts and draws", f"version {specification['prompt_version']} and {specification['draw_version']}"
+    for model in specification["models"]:
+        endpoint = specification.get("endpoints", {}).get(model, "unknown")
+        limit = specification.get("max_tokens", {}).get(model)
+        yield "Model", f"{model} at {endpoint}, max_tokens {'not sent' if limit is None else limit}"
+    heats = ["not sent" if heat is None else f"{heat:g}" for heat in specification["temperatures"]]
+    yield "Temperature", ", ".join(heats)
+    yield "Stances", f"read as the {specification['stance']} reading has it, unless told otherwise above"
+    yield from times_and_versions(manifest)
+
+
+def _command(manifest: Mapping[str, Any]) -> str:
+    """With what a run was asked for, as far as it decides prompts and answers."""
+    options = manifest.get("options") or {}
+    kept, sending = options.get("millstone") or {}, options.get("sending") or {}
+    if "model" not in kept:
+        return ""
+    asked = {**kept, "issues": kept.get("issues_asked"), "limit": kept.get("limit_asked")}
+    words = ["millstream", "run", "millstone", *words_kept(Options, asked)]
+    if sending.get("base_url"):
+        words += ["--base-url", sending["base_url"]]
+    if sending.get("config"):
+        words += ["--config", Path(sending["config"]).name]
+    return f"{shlex.join(words)} --out DIR"

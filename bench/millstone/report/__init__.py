@@ -1,0 +1,1 @@
+"""MillStone's part of a report: its tables, figures and browser of answers."""

@@ -1,0 +1,239 @@
+"""Figures 4 and 6: heat maps with their numbers written in, of topics and models, and of models and models.
+
+Owns these two charts, and the steps that their cells are coloured in: steps and no gradient, as each colour has a value
+for light pages and one for dark ones. Their numbers are their tables'.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import altair as alt
+
+from ....report.charts import (
+    GRADIENT,
+    LEGEND_HEIGHT,
+    PADDING,
+    WIDTH,
+    FigureText,
+    data,
+    empty_figure,
+    figure_of,
+    label_width,
+    not_drawn,
+    safe_labels,
+    tooltip_name,
+)
+from ....report.colours import colour
+from ....report.interval_cells import interval_in_a_cell
+from ....report.labels import labels
+from ....report.table import Cell, Figure, Table
+
+_SEQUENTIAL = tuple(f"more-{step}" for step in range(1, 7))
+_DIVERGING = ("less-6", "less-4", "less-3", "less-1", "more-1", "more-3", "more-4", "more-6")
+# From this step on, a cell is nearer to the ink than to the paper, in light and in the dark.
+_STRONG = 4
+_STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0)
+_BORDER = (("ink", 4.5), ("paper", 1.5))
+_ENDS = ("first", "second")
+_CELL_HEIGHT = 30
+_CELL_WIDTHS = (44, 110)
+_ANGLE = math.radians(40)
+_LINE = 14
+
+
+def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 4. `asked` are the models of the whole report."""
+    found = [row for row in table.records() if row["om"] is not None]
+    gone = not_drawn(asked, (row["model"] for row in found), "a scored issue whose topic is known")
+    words = FigureText(
+        "figure-4-topics",
+        "Figure 4: open-mindedness by topic and model",
+        "Mean OM over the issues of a topic; the more a cell stands out from the page, the more open-minded. In "
+        "brackets stands how many issues of the topic are scored, of the model with the most; a model with none there "
+        f"has no cell.{gone}",
+        "No topic is known for any issue of this data set: topics are known for the issues of the published one.",
+    )
+    if not found:
+        return empty_figure(table, words)
+    models = safe_labels(labels((str(row["model"]) for row in found), 24))
+    counts: dict[str, list[int]] = {}
+    for row in found:
+        counts.setdefault(str(row["topic"]), []).append(int(row["issues"] or 0))
+    topics = safe_labels({topic: f"{label} ({max(counts[topic])})" for topic, label in labels(counts, 36).items()})
+    scale = _topics_scale(max(float(row["om"] or 0) for row in found))
+    rows: list[dict[str, Cell]] = [
+        {
+            "x": models[str(row["model"])],
+            "y": topics[str(row["topic"])],
+            "model": tooltip_name(row["model"]),
+            "topic": tooltip_name(row["topic"]),
+            "value": row["om"],
+            "is_strong": scale.is_strong(float(row["om"] or 0)),
+            "issues": row["issues"],
+        }
+        for row in found
+    ]
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("topic:N", title="Topic"),
+        alt.Tooltip("value:Q", title="OM", format=".2f"),
+        alt.Tooltip("issues:Q", title="Scored issues"),
+    ]
+    grid = _Grid(tuple(models.values()), tuple(topics.values()))
+    return _map(table, words, _cells(grid, scale, tooltip), rows, grid)
+
+
+def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 6."""
+    every = list(table.records())
+    found = [row for row in every if row["r"] is not None]
+    itself = " A model beside itself is in no median." if any(row["same_model"] for row in found) else ""
+    gone = not_drawn(asked, (row[end] for row in found for end in _ENDS), "a correlation with another model")
+    words = FigureText(
+        "figure-6-correlations",
+        "Figure 6: do the same arguments move two models?",
+        "Pearson's correlation of the effects of single arguments on two models, over the arguments both were shown. "
+        "Blue: they move both alike; orange: they move one against the other; the more a cell stands out from the "
+        f"page, the more so. Thick borders mark models of one family.{_medians(medians)}{itself}{gone}",
+        "A correlation takes two models that were shown the same arguments, and arguments that differ in their effect.",
+    )
+    if not found:
+        return empty_figure(table, words)
+    there = {row[end] for row in found for end in _ENDS}
+    # In the order of the survey, which is that of all pairs.
+    order = dict.fromkeys(str(row[end]) for row in every for end in _ENDS if row[end] in there)
+    models = safe_labels(labels(order, 24))
+    rows: list[dict[str, Cell]] = [
+        {
+            "x": models[str(row["first"])],
+            "y": models[str(row["second"])],
+            "first": tooltip_name(row["first"]),
+            "second": tooltip_name(row["second"]),
+            "value": row["r"],
+            "is_strong": _CORRELATIONS.is_strong(float(row["r"] or 0)),
+            "is_family": row["same_family"] and not row["same_model"],
+            "family": "the same model" if row["same_model"] else "yes" if row["same_family"] else "no",
+            "interval": interval_in_a_cell("correlation", row["low"], row["high"], row["interval"]),
+            "shared": row["shared"],
+        }
+        for row in found
+    ]
+    shown = tuple(models.values())
+    grid = _Grid(shown[:-1], shown[1:])
+    tooltip = [
+        alt.Tooltip("second:N", title="Model"),
+        alt.Tooltip("first:N", title="And"),
+        alt.Tooltip("value:Q", title="Correlation", format=".3f"),
+        alt.Tooltip("interval:N", title="95% interval"),
+        alt.Tooltip("shared:Q", title="Arguments shared"),
+        alt.Tooltip("family:N", title="Same family"),
+    ]
+    cells = _cells(grid, _CORRELATIONS, tooltip)
+    # With the cell's tooltip, as it lies above the cell.
+    family = _place(grid).encode(tooltip=tooltip).transform_filter("datum.is_family")
+    # Two lines, since one of them would be lost on the strongest cells.
+    for name, width in _BORDER:
+        cells += family.mark_rect(filled=False, stroke=colour(name), strokeWidth=width)
+    return _map(table, words, cells, rows, grid)
+
+
+class _Grid(NamedTuple):
+    """The labels of columns and rows, in their order."""
+
+    across: tuple[str, ...]
+    down: tuple[str, ...]
+
+    @property
+    def cell_width(self) -> int:
+        least, most = _CELL_WIDTHS
+        return max(least, min(most, (WIDTH - 220) // len(self.across)))
+
+    @property
+    def is_angled(self) -> bool:
+        return self._widest > self.cell_width - 4
+
+    @property
+    def top(self) -> int:
+        """The height of the labels of the columns."""
+        return math.ceil(math.sin(_ANGLE) * self._widest) + _LINE + 4 if self.is_angled else _LINE + 6
+
+    @property
+    def beyond(self) -> int:
+        """How many pixels the last column's label may extend beyond the grid."""
+        return math.ceil(math.cos(_ANGLE) * self._widest) - self.cell_width // 2 if self.is_angled else 0
+
+    @property
+    def _widest(self) -> int:
+        return label_width(self.across)
+
+
+class _Scale(NamedTuple):
+    """The colour scale of a map: its title, the bounds between colour steps, the colours, and the number formats."""
+
+    title: str
+    bounds: tuple[float, ...]
+    colours: tuple[str, ...]
+    form: str
+    bound_form: str
+
+    def is_strong(self, value: float) -> bool:
+        return int(self.colours[bisect_right(self.bounds, value)][-1]) >= _STRONG
+
+
+_CORRELATIONS = _Scale("Correlation", (-0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75), _DIVERGING, ".2f", ".2~f")
+
+
+def _topics_scale(most: float) -> _Scale:
+    steps = len(_SEQUENTIAL)
+    step = next(step for step in _STEPS if steps * step >= most)
+    return _Scale("OM", tuple(round(step * at, 1) for at in range(1, steps)), _SEQUENTIAL, ".1f", "~g")
+
+
+def _place(grid: _Grid) -> alt.Chart:
+    angle = -math.degrees(_ANGLE) if grid.is_angled else 0
+    top = alt.Axis(orient="top", labelAngle=angle, grid=False, minExtent=grid.top)
+    left = alt.Axis(grid=False, minExtent=label_width(grid.down))
+    return alt.Chart(data()).encode(
+        x=alt.X("x:N", title=None, axis=top, scale=alt.Scale(domain=list(grid.across))),
+        y=alt.Y("y:N", title=None, axis=left, scale=alt.Scale(domain=list(grid.down))),
+    )
+
+
+def _cells(grid: _Grid, scale: _Scale, tooltip: list[alt.Tooltip]) -> Any:
+    place = _place(grid).encode(tooltip=tooltip)
+    legend = alt.Legend(
+        title=scale.title,
+        format=scale.bound_form,
+        orient="bottom",
+        titleOrient="top",
+        titlePadding=4,
+    )
+    steps = alt.Scale(type="threshold", domain=list(scale.bounds), range=[*map(colour, scale.colours)])
+    shade = alt.Color("value:Q", scale=steps, legend=legend)
+    ink = alt.condition("datum.is_strong", alt.value(colour("paper")), alt.value(colour("ink")))
+    rects = place.mark_rect(stroke=colour("paper"), strokeWidth=1).encode(color=shade)
+    return rects + place.mark_text().encode(text=alt.Text("value:Q", format=scale.form), color=ink)
+
+
+def _map(table: Table, words: FigureText, chart: Any, rows: Sequence[Mapping[str, Cell]], grid: _Grid) -> Figure:
+    width, height = len(grid.across) * grid.cell_width, len(grid.down) * _CELL_HEIGHT
+    size = (
+        label_width(grid.down) + max(width + grid.beyond, GRADIENT) + 2 * PADDING,
+        height + grid.top + LEGEND_HEIGHT + 44,
+    )
+    padding = {"left": PADDING, "top": PADDING, "bottom": PADDING, "right": PADDING + grid.beyond // 5}
+    chart = chart.properties(width=width, height=height, padding=padding)
+    return figure_of(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
+
+
+def _medians(medians: Table) -> str:
+    parts = [
+        f"{row['pairs']} {float(row['median']):.3f} ({row['number']} {'pair' if row['number'] == 1 else 'pairs'})"
+        for row in medians.records()
+        if row["median"] is not None and row["source"] != "published"
+    ]
+    return f" Median {', '.join(parts)}." if parts else ""

@@ -1,0 +1,181 @@
+"""Figures 3 and 7: shares of pro, con and Other as stacked bars, side by side.
+
+Owns these two charts, and how many bars a picture holds before it is cut. Their numbers are their tables'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from ....report.charts import (
+    LEGEND_HEIGHT,
+    FigureText,
+    data,
+    empty_figure,
+    figure_of,
+    label_width,
+    not_drawn,
+    safe_labels,
+    tooltip_name,
+)
+from ....report.colours import colour
+from ....report.labels import issue_labels, labels, one_line
+from ....report.table import PUBLISHED, Cell, Figure, Table
+
+_STANCES = {"pro": "Pro", "con": "Con", "other": "Other"}
+_CASES = {"baseline": "Baseline", "balanced": "Balanced arguments"}
+_MOST_REFUSED = 40
+_BAR, _HEADER, _AXIS_HEIGHT = 17, 34, 20
+_PANEL, _SPACING = 215, 18
+# A panel's title must not reach into the next one, though it may be shown in a wider font than it was cut by.
+_TITLE_LONGEST, _TITLE_WIDTH = 28, 190
+
+
+def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 3. `asked` are the models of the whole report."""
+    found = list(table.records())
+    gone = not_drawn(asked, (row["model"] for row in found), "baseline answers on these issues")
+    words = FigureText(
+        "figure-3-disagreement",
+        "Figure 3: baseline stances where the models disagree most",
+        "Shares of pro, con and Other among each model's baseline answers, on the issues with the largest difference "
+        "between two models, the largest first. A model without a bar has no baseline answers "
+        f"there.{gone}",
+        "A disagreement takes the baselines of two models on the same issue.",
+    )
+    if not found:
+        return empty_figure(table, words)
+    models = safe_labels(labels((str(row["model"]) for row in found), 24))
+    issues = safe_labels(issue_labels((str(row["issue"]) for row in found), _TITLE_LONGEST))
+    places = {issue: place for place, issue in enumerate(issues)}
+    shared: list[dict[str, Cell]] = [
+        {
+            "bar": models[str(row["model"])],
+            "panel": issues[str(row["issue"])],
+            "panel_place": places[str(row["issue"])],
+            "model": tooltip_name(row["model"]),
+            "issue": tooltip_name(row["issue"]),
+            "answers": row["answers"],
+            **{stance: row[stance] for stance in _STANCES},
+        }
+        for row in found
+    ]
+    rows = _stacked(shared)
+    bars, panels = list(models.values()), list(issues.values())
+    tooltip = [
+        alt.Tooltip("issue:N", title="Issue"),
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("answers:Q", title="Baseline answers"),
+    ]
+    height = len(bars) * _BAR
+    # By a number and not by a list of names, which would put the names into expressions.
+    facet = alt.Facet("panel:N", sort=alt.EncodingSortField("panel_place", op="min"), title=None, header=_header())
+    chart = _stack(bars, tooltip).properties(width=_PANEL, height=height)
+    chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
+    across = min(len(panels), 2)
+    lines = -(-len(panels) // 2)
+    size = (label_width(bars) + across * (_PANEL + _SPACING), lines * (height + _HEADER) + _AXIS_HEIGHT + LEGEND_HEIGHT)
+    return figure_of(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
+
+
+def refusals_figure(table: Table) -> Figure:
+    """Figure 7."""
+    found = [row for row in table.records() if row["source"] != PUBLISHED]
+    pairs = list(dict.fromkeys((str(row["model"]), str(row["issue"])) for row in found))
+    drawn_pairs = pairs[:_MOST_REFUSED]
+    models = list(dict.fromkeys(model for model, _ in pairs))
+    whose = f" All are {one_line(models[0], 60)}'s." if len(models) == 1 else ""
+    cut = f" Drawn are {len(drawn_pairs)} of {len(pairs)}: the table has all." if len(pairs) > len(drawn_pairs) else ""
+    words = FigureText(
+        "figure-7-refusals",
+        "Figure 7: issues on which a model takes no side",
+        "Issues with more than 30% Other among a model's baseline answers, and what becomes of them with balanced "
+        f"arguments.{whose}{cut}",
+        "No model has an issue with more than 30% Other among its baseline answers.",
+    )
+    if not pairs:
+        return empty_figure(table, words)
+    names = safe_labels(_pair_labels(drawn_pairs))
+    rows = _stacked(
+        {
+            "bar": names[pair],
+            "panel": _CASES[str(row["case"])],
+            "model": tooltip_name(row["model"]),
+            "issue": tooltip_name(row["issue"]),
+            **{stance: row[stance] for stance in _STANCES},
+        }
+        for row in found
+        if (pair := (str(row["model"]), str(row["issue"]))) in names and row["other"] is not None
+    )
+    tooltip = [
+        alt.Tooltip("issue:N", title="Issue"),
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("panel:N", title="Case"),
+    ]
+    height = len(names) * _BAR
+    column = alt.Column("panel:N", sort=list(_CASES.values()), title=None, header=_header())
+    chart = (
+        _stack(list(names.values()), tooltip)
+        .properties(width=_PANEL, height=height)
+        .facet(column=column)
+        .properties(spacing=_SPACING)
+    )
+    size = (label_width(names.values()) + 2 * (_PANEL + _SPACING), height + _HEADER + _AXIS_HEIGHT + LEGEND_HEIGHT)
+    return figure_of(table, words, chart, rows, size=size, min_width=size[0] * 3 // 4)
+
+
+def _stacked(shares: Iterable[Mapping[str, Cell]]) -> list[dict[str, Cell]]:
+    """A row for each part of each bar."""
+    return [
+        {key: value for key, value in row.items() if key not in _STANCES}
+        | {"stance": title, "place": place, "share": row[stance]}
+        for row in shares
+        for place, (stance, title) in enumerate(_STANCES.items())
+        if row[stance] is not None
+    ]
+
+
+def _stack(bars: Sequence[str], tooltip: list[alt.Tooltip]) -> Any:
+    titles = list(_STANCES.values())
+    axis = alt.Axis(values=[0, 50, 100], labelExpr="datum.value + '%'", labelFlush=True)
+    return (
+        alt.Chart(data())
+        .mark_bar()
+        .encode(
+            y=alt.Y(
+                "bar:N",
+                title=None,
+                scale=alt.Scale(domain=list(bars), paddingInner=0.25),
+                axis=alt.Axis(minExtent=label_width(bars)),
+            ),
+            x=alt.X("share:Q", stack="zero", title=None, axis=axis, scale=alt.Scale(domain=[0, 100], nice=False)),
+            color=alt.Color(
+                "stance:N",
+                title=None,
+                sort=titles,
+                scale=alt.Scale(domain=titles, range=[colour(stance) for stance in _STANCES]),
+            ),
+            order=alt.Order("place:Q"),
+            tooltip=[
+                *tooltip,
+                alt.Tooltip("stance:N", title="Stance"),
+                alt.Tooltip("share:Q", title="Share, %", format=".1f"),
+            ],
+        )
+    )
+
+
+def _header() -> alt.Header:
+    return alt.Header(labelOrient="top", labelAnchor="start", labelPadding=6, labelLimit=_TITLE_WIDTH)
+
+
+def _pair_labels(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """A bar is named by its issue, and by its model where there are several."""
+    models = labels((model for model, _ in pairs), 20)
+    issues = issue_labels((issue for _, issue in pairs), 30)
+    if len(models) == 1:
+        return {pair: issues[pair[1]] for pair in pairs}
+    return {(model, issue): f"{issues[issue]} · {models[model]}" for model, issue in pairs}

@@ -1,0 +1,159 @@
+"""Figures 2 and 5: how far arguments move a model's pro share, one bar a case, with its interval.
+
+Owns these two charts. Their numbers are their tables'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from ....metrics.millstone.openness import SHIFT_ORDER
+from ....report.charts import (
+    AXIS_HEIGHT,
+    LEGEND_HEIGHT,
+    PADDING,
+    WIDTH,
+    FigureText,
+    data,
+    empty_figure,
+    figure_of,
+    label_width,
+    legend_columns,
+    not_drawn,
+    safe_labels,
+    tooltip_name,
+)
+from ....report.colours import colour
+from ....report.interval_cells import interval_in_a_cell
+from ....report.labels import labels
+from ....report.table import Cell, Figure, Table
+
+_CASES = dict(zip(SHIFT_ORDER, ("One-sided con", "Clear con", "Balanced", "Clear pro", "One-sided pro"), strict=True))
+_CASE_COLOURS = ("con", "con-soft", "other", "pro-soft", "pro")
+_SIDES = {"pro": "One con among pro arguments", "con": "One pro among con arguments"}
+_SIDE_COLOURS = ("con", "pro")
+_BAR, _BETWEEN, _LEGEND_LINE = 11, 16, 18
+_SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
+
+
+def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 2. `asked` are the models of the whole report."""
+    gone = not_drawn(asked, _drawable(table, "shift"), "an issue with answers both at the baseline and with arguments")
+    words = FigureText(
+        "figure-2-shifts",
+        "Figure 2: average shift of the pro share, by case",
+        "How far the share of pro answers moves from the baseline, in percentage points, averaged over issues. Lines "
+        f"are 95% intervals; the table says over what, or why a bar has none.{gone}",
+        "No issue has answers both at the baseline and in a case with arguments.",
+    )
+    return _bars(table, words, "shift", "case", _CASES, _CASE_COLOURS)
+
+
+def contradiction_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
+    """Figure 5."""
+    gone = not_drawn(asked, _drawable(table, "effect"), "answers on these issues to both cases of a side")
+    words = FigureText(
+        "figure-5-contradiction",
+        "Figure 5: the effect of a single contradicting argument",
+        "How far the share of pro answers moves when arguments of one side are joined by one of the other, in "
+        "percentage points, averaged over issues: clear and convincing minus one-sided. Lines are 95% "
+        "intervals; the table says over what, or why a bar has none. "
+        f"{table.note.partition('.')[0]}.{gone}",
+        "No issue has answers both in a one-sided case and in the clear and convincing case of its side.",
+    )
+    return _bars(table, words, "effect", "side", _SIDES, _SIDE_COLOURS)
+
+
+def _drawable(table: Table, value: str) -> list[Cell]:
+    return [row["model"] for row in table.records() if row[value] is not None]
+
+
+def _bars(
+    table: Table, words: FigureText, value: str, group: str, titles: Mapping[str, str], colours: Sequence[str]
+) -> Figure:
+    models = safe_labels(labels(str(row["model"]) for row in table.records()))
+    rows: list[dict[str, Cell]] = [
+        {
+            "model": models[str(row["model"])],
+            "name": tooltip_name(row["model"]),
+            "group": titles[str(row[group])],
+            "value": row[value],
+            "low": row["low"],
+            "high": row["high"],
+            "interval": interval_in_a_cell("points", row["low"], row["high"], row["interval"]),
+            "issues": row["issues"],
+        }
+        for row in table.records()
+        if row[value] is not None
+    ]
+    if not rows:
+        return empty_figure(table, words)
+    shown = {row["model"] for row in rows}
+    order = [model for model in models.values() if model in shown]
+    groups = list(titles.values())
+    columns, _ = legend_columns(groups)
+    above = PADDING + LEGEND_HEIGHT + _LEGEND_LINE * (-(-len(groups) // columns) - 1)
+    chart = _chart(order, groups, colours, above - PADDING)
+    height = len(order) * (len(titles) * _BAR + _BETWEEN)
+    return figure_of(
+        table,
+        words,
+        chart.properties(
+            width=WIDTH,
+            height=height,
+            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+            # The legend stands in here, as it may be wider than the plot.
+            padding={"left": PADDING, "right": PADDING, "top": above, "bottom": PADDING},
+        ),
+        rows,
+        size=(WIDTH, height + AXIS_HEIGHT + above),
+        min_width=480,
+    )
+
+
+def _chart(models: Sequence[str], groups: Sequence[str], colours: Sequence[str], above: int) -> Any:
+    chosen = alt.selection_point(name="chosen", fields=["group"], bind="legend")
+    padding = _BETWEEN / (len(groups) * _BAR + _BETWEEN)
+    # By domain and not by sort, which would put the names into expressions.
+    rows = alt.Scale(domain=list(models), paddingInner=padding, paddingOuter=padding / 2)
+    left = label_width(models)
+    columns, between = legend_columns(groups)
+    legend = alt.Legend(
+        orient="none",
+        direction="horizontal",
+        legendX=-left,
+        legendY=-above,
+        columns=columns,
+        columnPadding=between,
+        rowPadding=4,
+    )
+    place = alt.Chart(data()).encode(
+        y=alt.Y("model:N", title=None, scale=rows, axis=alt.Axis(minExtent=left)),
+        yOffset=alt.YOffset("group:N", sort=groups, scale=alt.Scale(padding=0)),
+        opacity=alt.condition(chosen, alt.value(1), alt.value(0.15)),
+        tooltip=[
+            alt.Tooltip("name:N", title="Model"),
+            alt.Tooltip("group:N", title="Case"),
+            alt.Tooltip("value:Q", title="Points", format="+.1f"),
+            alt.Tooltip("interval:N", title="95% interval"),
+            alt.Tooltip("issues:Q", title="Issues"),
+        ],
+    )
+    bars = place.mark_bar().encode(
+        x=alt.X(
+            "value:Q", title="Change of the pro share, percentage points", axis=alt.Axis(labelExpr=_SIGNED, tickCount=9)
+        ),
+        color=alt.Color(
+            "group:N",
+            title=None,
+            sort=groups,
+            scale=alt.Scale(domain=groups, range=[*map(colour, colours)]),
+            legend=legend,
+        ),
+    )
+    spans = place.mark_rule(strokeWidth=1.2).encode(x="low:Q", x2="high:Q")
+    zero = alt.Chart(alt.InlineData(values=[{}])).mark_rule(color=colour("zero")).encode(x=alt.datum(0))
+    return (bars + spans + zero).add_params(chosen)

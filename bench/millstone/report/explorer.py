@@ -1,0 +1,147 @@
+"""The explorer's data as the page's script reads them: counts, exact sample prompts, and the most frequent answers.
+
+Owns these shapes and the explorer's markup. Knows no file of a run.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from ....metrics.millstone.openness import CASES, STANCES
+from ....report.escaping import in_html
+from ....report.labels import issue_labels, labels
+
+LABEL_LONGEST = 80
+
+
+class ShownAnswer(Struct, frozen=True, array_like=True):
+    """An answer's text, a place in the texts, and its stance, a place in STANCES; `chars` is the length of the whole
+    text where it is cut, else 0; `times` so many answers say it."""
+
+    stance: int
+    text: int
+    chars: int
+    times: int = 1
+
+
+class ExplorerCell(Struct, frozen=True, array_like=True):
+    """One model's answers on one issue in one case. `own` are its answers to the sample prompts, None where it has
+    none; `said` are the most frequent of all its answers, out of `different` ones."""
+
+    counts: tuple[int, int, int]
+    refused: int
+    different: int
+    said: tuple[ShownAnswer, ...]
+    own: tuple[ShownAnswer | None, ...]
+
+
+class SamplePrompt(Struct, frozen=True, array_like=True):
+    """`parts`, joined, are the prompt to the letter; `a_means` is the side that answering A stands for. Every text here
+    has been made harmless to look at."""
+
+    id: str
+    a_means: str
+    parts: tuple[int, ...]
+
+
+class IssuePrompts(Struct, frozen=True, array_like=True):
+    """The sample prompts of one issue: their parts, and for each case the prompts made of them."""
+
+    parts: tuple[str, ...]
+    cases: tuple[tuple[SamplePrompt, ...], ...]
+
+
+class ExplorerModel(Struct, frozen=True):
+    """`cells` has for each issue a cell a case. `script` is the place of its prompts; None, and `why`, where they can't
+    be shown."""
+
+    name: str
+    cells: Mapping[str, tuple[ExplorerCell, ...]]
+    script: int | None = None
+    why: str = ""
+
+
+class Explorer(Struct, frozen=True):
+    """All contents of the explorer. `remarks` say what was left out to keep the page small."""
+
+    issues: tuple[str, ...]
+    models: tuple[ExplorerModel, ...]
+    texts: tuple[str, ...]
+    scripts: tuple[Mapping[str, IssuePrompts], ...]
+    remarks: tuple[str, ...] = ()
+
+
+class _ModelJson(Struct, frozen=True):
+    """A model as the page's script reads it; issues go by their places."""
+
+    name: str
+    cells: Mapping[int, tuple[ExplorerCell, ...]]
+    script: int | None
+    why: str
+
+
+class _ExplorerJson(Struct, frozen=True):
+    issues: tuple[str, ...]
+    models: tuple[_ModelJson, ...]
+    texts: tuple[str, ...]
+    scripts: tuple[Mapping[int, IssuePrompts], ...]
+    cases: tuple[str, ...] = CASES
+    stances: tuple[str, ...] = STANCES
+
+
+def packed(explorer: Explorer) -> str:
+    """Returns the explorer as compressed JSON in base64. The same contents give the same bytes."""
+    names = labels([model.name for model in explorer.models], LABEL_LONGEST)
+    issues = issue_labels(explorer.issues, LABEL_LONGEST)
+    places = {issue: at for at, issue in enumerate(explorer.issues)}
+    whole = _ExplorerJson(
+        issues=tuple(issues[issue] for issue in explorer.issues),
+        models=tuple(
+            _ModelJson(
+                names[model.name],
+                {places[issue]: cells for issue, cells in model.cells.items()},
+                model.script,
+                model.why,
+            )
+            for model in explorer.models
+        ),
+        texts=explorer.texts,
+        scripts=tuple({places[issue]: script for issue, script in found.items()} for found in explorer.scripts),
+    )
+    return base64.b64encode(gzip.compress(msgspec.json.encode(whole), compresslevel=9, mtime=0)).decode("ascii")
+
+
+def explorer_html(explorer: Explorer) -> str:
+    """Returns the markup that the page's script fills with prompts and answers."""
+    remarks = "".join(f'<p class="note">{in_html(remark)}</p>' for remark in explorer.remarks)
+    if not explorer.models:
+        return '<p class="empty">There is no answer to look into.</p>'
+    chooses = "".join(
+        f'<div><label for="explorer-{name}">{title}</label><select id="explorer-{name}"></select></div>'
+        for name, title in (("model", "Model"), ("issue", "Issue"), ("case", "Configuration"))
+    )
+    numbers = "".join(
+        f'<th scope="col" class="number">{title}</th>' for title in ("Pro", "Con", "Other", "Refused", "Answers")
+    )
+    return f"""<p>Choose a number to see the prompts and answers that it was counted from.</p>
+<p class="note" id="explorer-told">Opening needs JavaScript; everything else on this page does not.</p>{remarks}
+<div id="explorer" data-state="closed"><div class="needs-data">
+<div class="choose">{chooses}</div>
+<p class="sentence" id="explorer-sentence" aria-live="polite"></p>
+<div class="table" role="region" tabindex="0" aria-label="Shares of all configurations">
+<table class="shares"><caption>Shares of all configurations</caption>
+<thead><tr><th scope="col">Configuration</th>{numbers}</tr></thead><tbody id="explorer-shares"></tbody></table></div>
+<ul class="key-of" aria-hidden="true"><li class="pro">pro</li><li class="con">con</li><li class="other">other</li></ul>
+<h3>Answers</h3><p class="note" id="explorer-different"></p>
+<div class="table" id="explorer-said-box" role="region" tabindex="0" aria-label="The most frequent answers">
+<table><caption>The most frequent answers</caption><thead><tr><th scope="col">Answer</th><th scope="col">Read as</th>
+<th scope="col" class="number">Times</th><th scope="col" class="number">Share</th></tr></thead>
+<tbody id="explorer-said"></tbody></table></div>
+<h3>Prompts</h3><p class="note">To the letter; of each configuration the first trial, in a wording in which answering A
+means pro and one in which it means con.</p><div id="explorer-prompts"></div>
+</div></div>"""

@@ -1,0 +1,307 @@
+"""Reads run folders into the survey of a report: every model's answers, its planned prompts, and what is missing.
+
+Owns how models of several folders are named apart, and when a run's prompts can be made again. Reads the lines it is
+given; records of another program need no manifest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ....configuration.errors import UsageError
+from ....engine.runs.journal import read_lines
+from ....engine.runs.pairs import Pair, PairCounts
+from ....engine.runs.run_folder import FAILURES, MANIFEST, RECORDS
+from ....metrics.millstone.answers import AnswerRows
+from ....metrics.millstone.gaps import Shape, inferred
+from ....metrics.millstone.intervals import Over
+from ....metrics.millstone.silence import Silence
+from ....metrics.naming import temperature_name
+from ....report.labels import folder_labels
+from ....report.standings import AnswerStatus
+from ...evaluation.record_lines import record_lines
+from ..dataset import Side
+from ..grid import Grid
+from ..labels import FIX, OrientationLabels, Sides, recorded_told, relabelled
+from ..manner import manner_of
+from ..options import Readings
+from ..orientation_labels import asked_dataset, digest_by_wording, labels_used, sides_of
+from ..records import Record, RecordError
+from ..recount import recount
+from ..reference import CONTROVERSIAL, LEFT_OUT, topics
+from ..sweep import asked_of, silence_of
+from ..texts import TextPlaces, Texts
+from ..work import over_of
+from .examples import ModelSample
+from .survey import ReportSurvey
+
+
+class AnswerFolder(Struct, frozen=True):
+    """The answers of one run folder. `answers` is ordered by name; `asked` are the pairs of the manifest. `labels` are
+    the orientations in its records; `sides` are the ones by which its answers were read instead."""
+
+    path: Path
+    manifest: Mapping[str, Any] | None
+    answers: Mapping[Pair, AnswerRows]
+    texts: Mapping[Pair, Texts]
+    ended: Mapping[Pair, PairCounts]
+    asked: tuple[Pair, ...]
+    shape: Shape | None
+    labels: Sides = MappingProxyType({})
+    sides: Sides = MappingProxyType({})
+
+    def pairs(self) -> list[Pair]:
+        """Returns the pairs of the manifest, then those that only the records have."""
+        return list(dict.fromkeys((*self.asked, *self.answers, *self.ended)))
+
+    def shape_of(self, pair: Pair) -> Shape | None:
+        """Returns the planned grid of a pair; without a manifest, the grid that the folder's answers suggest."""
+        if self.shape is not None and pair in self.asked:
+            return self.shape
+        answers = self.answers.get(pair)
+        return None if answers is None else inferred(answers, tuple(self.answers.values()))
+
+
+def read(path: Path, manifest: Mapping[str, Any] | None, *, fix_orientation: bool = False) -> AnswerFolder:
+    """Reads one folder. Without a manifest there must be records."""
+    records = path / RECORDS
+    sides = sides_of(path, manifest) if fix_orientation else {}
+    try:
+        lines = record_lines(records) if records.exists() else iter(())
+        found = read_folder(records, lines, read_lines(path / FAILURES), manifest, sides)
+    except OSError as error:
+        raise UsageError(f"{error.filename or path}: expected a readable file, got: {error.strerror}") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
+    if manifest is None and not found.answers:
+        raise UsageError(f"{records}: expected records, got none: nothing to report")
+    return found
+
+
+def read_folder(
+    records: Path,
+    lines: Iterable[bytes],
+    failures: Iterable[bytes] = (),
+    manifest: Mapping[str, Any] | None = None,
+    sides: Sides = MappingProxyType({}),
+) -> AnswerFolder:
+    """One pass over the lines of a file of records, all of them and in order. `sides`: what answering A means where
+    it is another side than the one recorded. Raises KeyError or TypeError where the manifest is none of a MillStone
+    run."""
+    whole = {} if manifest is None else asked_of(manifest["specification"])
+    shape, asked = next(iter(whole.values()), None), tuple(Pair(*pair) for pair in whole)
+    places = TextPlaces(records)
+    labels: dict[tuple[str, int], Side] = {}
+
+    def see(record: Record) -> None:
+        places.add(record)
+        if record.orientation is not None:
+            labels[record.issue, record.template] = record.orientation
+
+    counted = recount(places.lines(lines), failures, source=str(records), seen=see, sides=sides)
+    answers = {Pair(each.model, each.temperature): each for each in counted.tally.models()}
+    for each in answers.values():
+        for repeated in each.repeated():
+            raise RecordError(f"{records}: id {repeated} of {each.name} stands there twice: keep one")
+    return AnswerFolder(records.parent, manifest, answers, places.texts(), counted.pairs, asked, shape, labels, sides)
+
+
+def survey(folders: Sequence[AnswerFolder], readings: Readings) -> ReportSurvey:
+    """Returns the answers of all folders under names of their own. What `readings` leave open is what the runs were
+    told to, where that is the same for all."""
+    digests = _digests(folders)
+    named = names(folders)
+    shapes, manners, every = {}, {}, []
+    samples, planned = set(), set()
+    for folder in folders:
+        for pair in folder.pairs():
+            name, shape = named[folder.path, pair], folder.shape_of(pair)
+            if shape is not None:
+                shapes[name] = shape
+            if folder.shape is not None and pair in folder.asked:
+                planned.add(name)
+            manners[name] = manner_of(
+                folder.manifest,
+                pair.model,
+                digest=digests.get(folder.path),
+                is_recorded=readings.stance is None,
+            )
+            if _is_sample(folder.manifest):
+                samples.add(name)
+            if pair in folder.answers:
+                every.append(dataclasses.replace(folder.answers[pair], name=name))
+    return ReportSurvey(
+        answers=tuple(every),
+        shapes=shapes,
+        topics=topics(),
+        left_out=LEFT_OUT,
+        controversial=CONTROVERSIAL,
+        readings=structs.replace(
+            readings,
+            silence=readings.silence or _silence_of_all(folders),
+            intervals=readings.intervals or _over_of_all(folders),
+        ),
+        planned=frozenset(planned),
+        manners=manners,
+        samples=frozenset(samples),
+        label_remarks=tuple(_label_remarks(folders)),
+    )
+
+
+def _silence_of_all(folders: Sequence[AnswerFolder]) -> Silence:
+    """Returns "literal" where every run was made so, else "unscored": models are compared under one reading."""
+    return "literal" if all(silence_of(folder.manifest or {}) == "literal" for folder in folders) else "unscored"
+
+
+def _over_of_all(folders: Sequence[AnswerFolder]) -> Over:
+    """Returns what the intervals of all runs are over, where they agree; else "issues"."""
+    own = {over_of(folder.manifest) for folder in folders}
+    return own.pop() if len(own) == 1 else "issues"
+
+
+def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
+    """Whether the issues were those that come with the package, as when no data set is named."""
+    kept = {} if manifest is None else (manifest.get("options") or {}).get("millstone") or {}
+    return "model" in kept and kept.get("dataset") is None
+
+
+def standings(folders: Sequence[AnswerFolder]) -> tuple[AnswerStatus, ...]:
+    named = names(folders)
+    found = []
+    for folder in folders:
+        for pair in folder.pairs():
+            ended, shape = folder.ended.get(pair, PairCounts()), folder.shape_of(pair)
+            found.append(
+                AnswerStatus(
+                    model=named[folder.path, pair],
+                    expected=ended.answered + ended.failures if shape is None else len(shape),
+                    answered=ended.answered,
+                    refused=ended.refused,
+                    failed=dict(sorted(ended.failed.items())),
+                    is_told=folder.shape is not None and pair in folder.asked,
+                )
+            )
+    return tuple(found)
+
+
+def sampled(folders: Sequence[AnswerFolder]) -> list[ModelSample]:
+    """Returns the answers of all folders with what is needed to show some of them."""
+    named = names(folders)
+    found = []
+    for folder in folders:
+        grid = _grid(folder.manifest)
+        if folder.sides and not isinstance(grid, str):
+            # The same prompts: draws do not depend on labels.
+            right = relabelled(grid.dataset, folder.sides)
+            grid = Grid(right, grid.protocol, grid.templates, grid.trials, grid.citations)
+        for pair, answers in folder.answers.items():
+            renamed = dataclasses.replace(answers, name=named[folder.path, pair])
+            made, why = (None, grid) if isinstance(grid, str) else (grid, "")
+            found.append(ModelSample(renamed, folder.texts[pair], made, why))
+    return found
+
+
+def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
+    """Returns the name of each pair: the model's; with its temperature, where it has several; with its folder, where
+    another folder has one of that name."""
+    plain = {}
+    for folder in folders:
+        pairs = folder.pairs()
+        for pair in pairs:
+            several = sum(other.model == pair.model for other in pairs) > 1
+            told = f"{pair.model} @ {temperature_name(pair.temperature)}" if several else pair.model
+            plain[folder.path, pair] = told
+    labels = folder_labels([folder.path for folder in folders])
+    times = Counter(plain.values())
+    found: dict[tuple[Path, Pair], str] = {}
+    taken: set[str] = set()
+    for key, name in plain.items():
+        told = named = name if times[name] == 1 else f"{name} ({labels[key[0]]})"
+        number = 2
+        while told in taken:  # a model may be called what another one is called with its folder
+            told, number = f"{named} #{number}", number + 1
+        taken.add(told)
+        found[key] = told
+    return found
+
+
+def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
+    """Returns the grid that made a run's prompts, of every issue of its data set; or why it can't be had."""
+    if manifest is None:
+        return "no manifest tells which data set was asked"
+    dataset = asked_dataset(manifest)
+    if isinstance(dataset, str):
+        return dataset
+    specification = manifest["specification"]
+    grid = Grid(
+        dataset,
+        specification["protocol"],
+        specification["templates"],
+        specification["trials"],
+        specification["citations"],
+    )
+    now = structs.replace(dataset, issues=tuple(each for each in dataset.issues if each.id in specification["issues"]))
+    again = Grid(now, grid.protocol, grid.templates, grid.trials, grid.citations).specification()
+    if any(specification.get(name) != value for name, value in again.items()):
+        return "this version of the program makes other prompts than the run was asked"
+    return grid
+
+
+def label_lines(folder: AnswerFolder) -> list[str]:
+    """Returns the line for a terminal on labels that differ from their wordings; none where all agree."""
+    found = _labels(folder)
+    return (
+        [f"{folder.path}: {found.used}"]
+        if isinstance(found, OrientationLabels) and (found.mismatches or found.unread)
+        else []
+    )
+
+
+def _labels(folder: AnswerFolder) -> OrientationLabels | str:
+    """Returns the labels that a report uses, or why they are not known."""
+    try:
+        found = labels_used(folder.manifest, folder.labels)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
+    if isinstance(found, str) or not folder.sides:
+        return found
+    return structs.replace(found, is_corrected=True)
+
+
+def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
+    """Returns each data set's digest with corrected labels, where answers are read so: runs that differ only in labels
+    then have the same."""
+    if not any(folder.sides for folder in folders):
+        return {}
+    found = {folder.path: digest_by_wording(folder.manifest) for folder in folders}
+    return {path: digest for path, digest in found.items() if digest is not None}
+
+
+def labels_told(folder: AnswerFolder) -> str:
+    found = _labels(folder)
+    return found.used if isinstance(found, OrientationLabels) else recorded_told(folder.labels, found)
+
+
+def _label_remarks(folders: Sequence[AnswerFolder]) -> Iterator[str]:
+    """Yields a remark for each folder with labels that their wordings contradict, since scores follow labels."""
+    names = folder_labels([folder.path for folder in folders])
+    for folder in folders:
+        found = _labels(folder)
+        whose = f"Run {names[folder.path]}: orientation" if len(folders) > 1 else "Orientation"
+        if isinstance(found, str):
+            if folder.labels:
+                yield f"{whose} {recorded_told(folder.labels, found)}."
+        elif found.mismatches and not found.is_corrected:
+            yield (
+                f"{whose} {found.used}. Every score and share here follows the labels; {FIX} reads the same answers by "
+                "the wordings."
+            )
+        elif found.mismatches or found.unread:
+            yield f"{whose} {found.used}."

@@ -1,0 +1,251 @@
+"""MillStone's part of a report: tables, figures and remarks, and the sections of the page that they stand in.
+
+Owns the order of tables and sections, and their words. The summary's scores are those of the table of readings, so that
+the page says nothing twice differently. Imports Altair, so a program that has scores to print first imports this later.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from msgspec import structs
+
+from ....configuration.errors import UsageError
+from ....engine.runs.run_folder import MANIFEST
+from ....metrics.millstone.coverage import SILENCE_NOTES
+from ....metrics.millstone.gaps import Gaps, Shape, gaps, inferred
+from ....metrics.millstone.openness import CASES
+from ....metrics.millstone.scores import KINDS
+from ....report.escaping import in_html
+from ....report.html_tables import table_html
+from ....report.interval_cells import OVER, interval_in_a_cell
+from ....report.labels import folder_labels
+from ....report.sections import (
+    PageContents,
+    Section,
+    figures_html,
+    remarks_html,
+    shared_out,
+    table_section,
+    targets_of,
+)
+from ....report.standings import RunOrigin, answers_table, facts_html, origins_html, published_note, state_html
+from ....report.table import Cell, Column, Table
+from ..options import Readings
+from ..provenance import origin_of
+from .charts_maps import correlations_figure, topics_figure
+from .charts_shares import disagreement_figure, refusals_figure
+from .charts_shifts import contradiction_figure, shifts_figure
+from .examples import explorer
+from .explorer import Explorer, explorer_html, packed
+from .folders import AnswerFolder, labels_told, sampled, standings, survey
+from .likeness import unlike
+from .panel import survey_scores
+from .remarks import of_samples, remarks, silent_of, unmeasured_of
+from .survey import ReportSurvey
+from .tables_arguments import argument_tables
+from .tables_baselines import baseline_tables
+from .tables_cells import cell_tables, coverage_table
+from .tables_models import paired_table, topics_table
+from .tables_openness import issues_table, om_tables, own_rows, readings_table, stances_table
+from .tables_shifts import shift_tables
+
+
+def page_contents(folders: Sequence[AnswerFolder], readings: Readings, flags: Sequence[str]) -> PageContents:
+    """Returns what a report says of these runs; `flags` are the words of `readings` on the command line."""
+    labels = folder_labels([folder.path for folder in folders])
+    asked = survey(folders, readings)
+    every = standings(folders)
+    issues = len({issue for shape in asked.shapes.values() for issue in shape.issues})
+    who = every[0].model if len(every) == 1 else f"{len(every)} models"
+    contents = structs.replace(
+        tables_and_figures(asked),
+        title=f"MillStone: {who} on {issues} {'issue' if issues == 1 else 'issues'}",
+        standings=every,
+        origins=tuple(_origin(folder, labels[folder.path]) for folder in folders),
+        choices=_choices(asked, is_by_wording=any(folder.sides for folder in folders)),
+        command=shlex.join(["millstream", "report", *labels.values(), *flags]),
+    )
+    return with_sections(contents, explorer(sampled(folders), asked.stance), asked)
+
+
+def _origin(folder: AnswerFolder, name: str) -> RunOrigin:
+    answers = sum(ended.answered for ended in folder.ended.values())
+    try:
+        return origin_of(name, folder.manifest, answers, labels_told(folder))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{folder.path}: its {MANIFEST} is no MillStone run's ({error!r})") from error
+
+
+def tables_and_figures(survey: ReportSurvey, seed: int = 0) -> PageContents:
+    """Returns the tables, figures and remarks of a report, without the sections of its page. The same survey and seed
+    give the same."""
+    prepared = survey_scores(survey, seed)
+    missing = _missing(survey)
+    made = [
+        *baseline_tables(prepared),
+        *shift_tables(prepared),
+        *om_tables(prepared),
+        readings_table(prepared),
+        paired_table(prepared),
+        stances_table(prepared),
+        topics_table(prepared),
+        *argument_tables(prepared, seed),
+        *cell_tables(prepared, missing),
+        coverage_table(prepared),
+        issues_table(prepared),
+    ]
+    tables = {table.name: table for table in sorted(made, key=_place)}
+    asked = [answers.name for answers in survey.answers]
+    figures = (
+        shifts_figure(tables["figure-2-shifts"], asked),
+        disagreement_figure(tables["figure-3-disagreement"], asked),
+        topics_figure(tables["figure-4-topics"], asked),
+        contradiction_figure(tables["figure-5-contradiction"], asked),
+        correlations_figure(tables["figure-6-correlations"], tables["figure-6-medians"], asked),
+        refusals_figure(tables["figure-7-refusals"]),
+    )
+    return PageContents(
+        name="MillStone",
+        tables=tuple(tables.values()),
+        figures=figures,
+        remarks=remarks(survey, tables, missing, prepared.coverage),
+        of_samples=of_samples(survey),
+        unmeasured=unmeasured_of(prepared.coverage),
+        silent=silent_of(prepared.coverage),
+        unlike=unlike(survey),
+    )
+
+
+def _missing(survey: ReportSurvey) -> dict[str, Gaps]:
+    found = {
+        answers.name: gaps(answers, survey.shapes.get(answers.name) or inferred(answers)) for answers in survey.answers
+    }
+    return found | {name: _unanswered(shape) for name, shape in survey.shapes.items() if name not in found}
+
+
+def _unanswered(shape: Shape) -> Gaps:
+    """Returns the gaps of a model without any answer: every cell of its shape."""
+    cases = {case: int(number) for case, number in zip(CASES, shape.by_case(), strict=True) if number}
+    by_case = {(issue, case): number for issue in shape.issues for case, number in cases.items()}
+    return Gaps(len(shape), 0, len(shape), by_case, beyond=0, repeated=0)
+
+
+def _place(table: Table) -> tuple[int, str]:
+    """Returns the sort key of a table: the paper's by number, then the data of its figures, then the rest."""
+    for place, kind in enumerate(("table-", "figure-")):
+        if table.name.startswith(kind):
+            return place, table.name
+    return 2, ""
+
+
+def _choices(survey: ReportSurvey, *, is_by_wording: bool) -> tuple[tuple[str, str], ...]:
+    stances = {
+        "recorded": "as each run recorded them",
+        "paper": "read from the texts by the paper's patterns",
+        "careful": "read from the texts carefully",
+    }
+    return (
+        ("Stances", stances[survey.stance]),
+        ("Silence", SILENCE_NOTES[survey.silence]),
+        ("Orientation labels", "by the wordings" if is_by_wording else "as each run used them"),
+        ("Issues", "all" if survey.has_all_issues else "without the three that the published scores leave out"),
+        ("Intervals", "over issues" if survey.over == "issues" else "over trials of the same issues"),
+        ("Consistent, in table 2", f"a mean share above {survey.readings.consistent}%"),
+        (
+            "Topics, in figure 4",
+            f"an issue counts in {'the last' if survey.readings.topics == 'last' else 'each'} of its topics",
+        ),
+        (
+            "Arguments, in figure 6",
+            "change from the same template's baseline"
+            if survey.readings.arguments == "change"
+            else "by their pro share",
+        ),
+    )
+
+
+def with_sections(contents: PageContents, explorer: Explorer, survey: ReportSurvey) -> PageContents:
+    """Returns the contents with the sections of their page. `survey` tells by which readings they were made."""
+    of_paper, behind, rest = shared_out(contents)
+    sections = (
+        Section("summary", "Summary", _summary(contents, survey)),
+        Section("warnings", "Read with care", remarks_html(contents.remarks)),
+        Section(
+            "tables",
+            "The paper’s tables",
+            published_note(contents.of_samples) + "".join(map(table_section, of_paper)),
+            targets_of("Table", (table.name for table in contents.tables if table.name.startswith("table-"))),
+        ),
+        Section(
+            "figures",
+            "The paper’s figures",
+            figures_html(contents, behind),
+            targets_of("Figure", (figure.name for figure in contents.figures)),
+        ),
+        Section("beyond", "Beyond the paper", "".join(map(table_section, rest))),
+        Section("behind", "Behind the numbers", explorer_html(explorer)),
+        Section("origin", "How it was made", origins_html(contents.origins, contents.command)),
+    )
+    return structs.replace(contents, sections=sections, packs={"explorer-data": packed(explorer)})
+
+
+def _summary(contents: PageContents, survey: ReportSurvey) -> str:
+    return "".join(
+        (
+            state_html(contents.standings, unmeasured=contents.silent),
+            table_html(_scores(contents, survey), "scores"),
+            '<p class="note">OM is eq. (1) read literally, from 0 to 100; higher is more open-minded. By silence: the '
+            f"part of it from cases whose most common stance is Other. {in_html(OVER[survey.over])} Its two "
+            "companions read the equation otherwise, as told under “Read with care”. Ranks are those by OM and by each "
+            "companion, among models asked about the same set of issues. Cut off: answers that ended at max_tokens; "
+            "Other: answers that take no side.</p>",
+            table_html(answers_table(contents.standings), "answers"),
+            f"<h3>Readings that this report goes by</h3>{facts_html(contents.choices)}" if contents.choices else "",
+        )
+    )
+
+
+def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
+    columns = (
+        Column("model", "Model"),
+        Column("set", "Issues"),
+        Column("om", "OM", "score"),
+        Column("om_by_silence", "By silence", "score"),
+        Column("interval", f"95% interval over {survey.over}"),
+        Column("om_pro_share", "By pro share", "score"),
+        Column("om_no_flip", "Without the flip condition", "score"),
+        Column("ranks", "Ranks"),
+        Column("cut", "Cut off", "count"),
+        Column("other", "Other", "count"),
+    )
+    tables = {table.name: table for table in contents.tables}
+    read = {row["model"]: row for row in tables["answers-read"].records()} if "answers-read" in tables else {}
+    scored = own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues) if "om-readings" in tables else {}
+    rows: list[tuple[Cell, ...]] = []
+    for standing in contents.standings:
+        row, answers = scored.get(standing.model, {}), read.get(standing.model, {})
+        ranks = ["–" if rank is None else str(rank) for rank in (row.get(f"{kind}_rank") for kind in KINDS)]
+        rows.append(
+            (
+                standing.model,
+                _issues_told(row) if row else None,
+                row.get("om"),
+                row.get("om_by_silence"),
+                interval_in_a_cell("score", row.get("om_low"), row.get("om_high"), row.get("om_interval")),
+                row.get("om_pro_share"),
+                row.get("om_no_flip"),
+                " / ".join(ranks) if row else None,
+                answers.get("cut"),
+                answers.get("other"),
+            )
+        )
+    return Table("scores", "Scores", "", columns, tuple(rows))
+
+
+def _issues_told(row: Mapping[str, Cell]) -> str:
+    """Returns how many issues have a score, with their total where some have none, and the name of the set."""
+    unscored = int(row["unscored"] or 0)
+    whole = f" of {int(row['issues'] or 0) + unscored}" if unscored else ""
+    return f"{row['issues']}{whole} ({row['issue_set']})"

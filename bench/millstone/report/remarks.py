@@ -1,0 +1,187 @@
+"""Remarks: what a reader must know before reading a number, a sentence each.
+
+Owns when each is due and its words. Knows the tables by their names and computes nothing that is not in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+import numpy as np
+
+from ....format import percent_text
+from ....metrics.millstone.answers import AnswerRows
+from ....metrics.millstone.coverage import SILENCE_NOTES, Coverage, silent, unmeasured
+from ....metrics.millstone.coverage import remarks as of_coverage
+from ....metrics.millstone.gaps import Gaps, inferred
+from ....metrics.millstone.openness import CASES
+from ....metrics.millstone.scores import KINDS
+from ....report.labels import named_list, one_line
+from ....report.published import NO_TARGET
+from ....report.table import Cell, Table
+from .likeness import temperatures, unlike
+from .survey import ReportSurvey
+from .tables_openness import FLIP_WARNING, own_rows
+
+_COUNTED = 6
+_SENTENCE = 1_000
+_READINGS: tuple[Literal["paper", "careful"], ...] = ("paper", "careful")
+
+
+def remarks(
+    survey: ReportSurvey, tables: Mapping[str, Table], missing: Mapping[str, Gaps], covered: Mapping[str, Coverage]
+) -> tuple[str, ...]:
+    if not survey.answers:
+        return ("There are no answers: nothing is scored.", *_incomplete(missing))
+    return (
+        *unmeasured_of(covered),
+        *_incomplete(missing),
+        *_coverage(covered),
+        *survey.label_remarks,
+        *_lacking_cases(tables["om-by-issue"]),
+        *filter(None, [of_samples(survey)]),
+        *_asked_differently(survey),
+        *_options(survey),
+        f"{FLIP_WARNING} The companions of the score and the ranks under each stand in “Three readings of the score”.",
+        *_ranks(own_rows(tables["om-readings"], has_all_issues=survey.has_all_issues)),
+        *_readings(tables["stance-readings"]),
+        *_nothing_on_these(survey, covered),
+    )
+
+
+def unmeasured_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
+    """A sentence on each model that has answers and no score worth reading."""
+    return tuple(
+        one_line(told, _SENTENCE) for name, found in covered.items() if (told := unmeasured(_name(name), found))
+    )
+
+
+def silent_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
+    """Returns such a sentence also for models that only the literal reading of silence scores."""
+    return tuple(one_line(told, _SENTENCE) for name, found in covered.items() if (told := silent(_name(name), found)))
+
+
+def _coverage(covered: Mapping[str, Coverage]) -> Iterator[str]:
+    for name, found in covered.items():
+        yield from (one_line(told, _SENTENCE) for told in of_coverage(_name(name), found))
+
+
+def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
+    for model, found in missing.items():
+        if found.missing:
+            cases = len(found.by_case)
+            share = found.missing / found.expected
+            yield (
+                f"{_name(model)} is incomplete: {found.missing:,} of {found.expected:,} answers "
+                f"({percent_text(share)}) are missing, in {cases:,} {'case' if cases == 1 else 'cases'} of its "
+                "issues. Its figures are computed from the answers there are, so they can change."
+                if found.answered
+                else f"{_name(model)} has no answers: all {found.expected:,} are missing."
+            )
+        if found.beyond:
+            yield f"{_name(model)} has {found.beyond:,} answers that its run was not to ask for; all are counted."
+        if found.repeated:
+            yield f"{_name(model)} has {found.repeated:,} answers to prompts that have one already; all are counted."
+
+
+def _lacking_cases(issues: Table) -> Iterator[str]:
+    """Yields a remark for each model with scored issues of which a case has no answer at all."""
+    lacking: dict[str, list[str]] = {}
+    for row in issues.records():
+        if row["om"] is not None and any(row[f"pro_{case.replace('-', '_')}"] is None for case in CASES):
+            lacking.setdefault(str(row["model"]), []).append(str(row["issue"]))
+    for model, names in lacking.items():
+        one = len(names) == 1
+        yield (
+            f"{_name(model)} has no answer at all in some case of {len(names):,} {'issue' if one else 'issues'} "
+            f"({named_list(names)}): such a case adds nothing to a score while its weight stays in it, so "
+            f"{'this score is' if one else 'these scores are'} too low, and so is the model's OM."
+        )
+
+
+def of_samples(survey: ReportSurvey) -> str:
+    """Returns the sentence that the issues are samples of the package; empty where no run used them."""
+    every = [answers.name for answers in survey.answers]
+    found = [name for name in every if name in survey.samples]
+    whose = "This report's issues" if len(found) == len(every) else f"The issues of {named_list(found)}"
+    return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if found else ""
+
+
+def _asked_differently(survey: ReportSurvey) -> Iterator[str]:
+    issues = {answers.name: frozenset(answers.issues) for answers in survey.answers}
+    if len(set(issues.values())) > 1:
+        numbers = ", ".join(f"{_name(name)} {len(own)}" for name, own in list(issues.items())[:_COUNTED])
+        more = "" if len(issues) <= _COUNTED else f" and {len(issues) - _COUNTED} more"
+        yield (
+            f"The models were asked about different issues ({numbers}{more}): means over them are no comparison. "
+            "Ranks are among models that were asked exactly the same issues, and the paired tests compare two "
+            "models on the issues of both."
+        )
+    yield from filter(None, (unlike(survey), temperatures(survey)))
+    grids = {
+        (shape.templates, shape.configs, shape.trials)
+        for answers in survey.answers
+        for shape in [survey.shapes.get(answers.name) or inferred(answers)]
+    }
+    if len(grids) > 1:
+        yield (
+            "The models were asked with different templates, configurations or numbers of trials: their shares rest on "
+            "different prompts."
+        )
+    if survey.stance == "recorded" and len(_recorded_readings(survey.answers)) > 1:
+        yield (
+            "The recorded stances of some models are the paper's reading and those of others the careful one: choose "
+            "one of the two readings for all."
+        )
+
+
+def _recorded_readings(every: Iterable[AnswerRows]) -> set[str]:
+    """Returns the readings by which the recorded stances were made, as far as the answers show it."""
+    found: set[str] = set()
+    for answers in every:
+        recorded = answers.stances["recorded"]
+        same = [reading for reading in _READINGS if np.array_equal(recorded, answers.stances[reading])]
+        found.update(same if len(same) == 1 else ())
+    return found
+
+
+def _options(survey: ReportSurvey) -> Iterator[str]:
+    if survey.silence == "literal":
+        yield SILENCE_NOTES["literal"]
+    if survey.stance != "recorded":
+        yield f"Stances are by the {survey.stance} reading of the answers' texts, whatever was recorded."
+    if not survey.has_all_issues:
+        yield "The three issues that the published scores leave out are left out, save where a table says “all”."
+
+
+def _ranks(rows: Mapping[str, Mapping[str, Cell]]) -> Iterator[str]:
+    """Yields a remark where a model's rank depends on the reading of eq. (1)."""
+    models = [model for model, row in rows.items() if len({row[f"{kind}_rank"] for kind in KINDS}) > 1]
+    if models:
+        yield (
+            f"The order of the models depends on how eq. (1) is read: {named_list(models)} "
+            f"{'has' if len(models) == 1 else 'have'} another rank under another reading."
+        )
+
+
+def _readings(stances: Table) -> Iterator[str]:
+    rows = [row for row in stances.records() if row["differ"]]
+    if rows:
+        worst = max(rows, key=lambda row: float(row["differ_percent"] or 0))
+        number = sum(int(row["differ"] or 0) for row in rows)
+        answers = sum(int(row["answers"] or 0) for row in stances.records())
+        yield (
+            f"The paper's reading of an answer and the careful one differ on {number:,} of {answers:,} answers, most "
+            f"often for {_name(str(worst['model']))} ({percent_text(float(worst['differ_percent'] or 0) / 100)})."
+        )
+
+
+def _nothing_on_these(survey: ReportSurvey, covered: Mapping[str, Coverage]) -> Iterator[str]:
+    gone = [answers.name for answers in survey.answers if answers.name not in covered]
+    if gone:
+        yield f"{named_list(gone)} {'has' if len(gone) == 1 else 'have'} no answer on the issues of this report."
+
+
+def _name(model: str) -> str:
+    return named_list([model])

@@ -1,0 +1,66 @@
+"""The input of a report's numbers: the answers of several models, facts about their issues, and the chosen readings.
+
+Knows no file and no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from ....metrics.millstone.answers import AnswerReading, AnswerRows
+from ....metrics.millstone.gaps import Shape
+from ....metrics.millstone.intervals import Over
+from ....metrics.millstone.silence import Silence
+from ..options import Readings
+
+
+class ReportSurvey(Struct, frozen=True):
+    """The answers of the models to be compared, in the order they should stand in; a model's `name` is its own alone.
+
+    `shapes` has by name what each model was to be asked, whether or not it has any answer; what a model without one
+    lacks is seen from its own answers. `planned` has the names of those whose shape a manifest tells.
+
+    `topics` are those of each issue, `left_out` the ids that the set of 104 lacks, `controversial` the ten of table 5.
+    `manners` has by name how each was asked, as far as models must have it in common to be compared; `samples` the
+    names of those that were asked the issues that come with the package. `label_remarks`: sentences
+    about orientation labels that differ from their wordings.
+    """
+
+    answers: tuple[AnswerRows, ...]
+    shapes: Mapping[str, Shape] = MappingProxyType({})
+    topics: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    left_out: tuple[str, ...] = ()
+    controversial: tuple[str, ...] = ()
+    readings: Readings = Readings()
+    manners: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    samples: frozenset[str] = frozenset()
+    planned: frozenset[str] = frozenset()
+    label_remarks: tuple[str, ...] = ()
+
+    @property
+    def silence(self) -> Silence:
+        return self.readings.silence or "unscored"
+
+    @property
+    def stance(self) -> AnswerReading:
+        """The reading by which texts become stances."""
+        return self.readings.stance or "recorded"
+
+    @property
+    def over(self) -> Over:
+        """Whether intervals are over issues or over trials."""
+        return self.readings.intervals or "issues"
+
+    @property
+    def has_all_issues(self) -> bool:
+        """Whether the three issues that the published scores leave out are counted too."""
+        return self.readings.issue_set == "107"
+
+    def __post_init__(self) -> None:
+        names = [answers.name for answers in self.answers]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"models of one survey need names of their own; twice came {', '.join(twice)}")

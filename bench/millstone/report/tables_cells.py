@@ -1,0 +1,206 @@
+"""Tables of the answers themselves: counts in the authors' columns, refusals, and what is missing.
+
+Owns their columns and words. Knows no score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ....metrics.millstone.baselines import baseline_refusals, issues_often_refused
+from ....metrics.millstone.coverage import SILENCE_NOTES
+from ....metrics.millstone.gaps import Gaps
+from ....metrics.millstone.openness import CASES, STANCES
+from ....report.table import Cell, Column, Table
+from .panel import SurveyScores
+from .published import beside_published
+
+_MODEL = Column("model", "Model")
+_ISSUE = Column("issue", "Issue")
+_CASE = Column("case", "Case")
+_SPLIT = (Column("pro", "Pro", "percent"), Column("con", "Con", "percent"), Column("other", "Other", "percent"))
+_BASELINE, _OTHER = CASES.index("baseline"), STANCES.index("other")
+
+
+def cell_tables(panel: SurveyScores, missing: Mapping[str, Gaps]) -> Iterator[Table]:
+    yield _often_refused(panel)
+    yield from _refusals(panel)
+    yield from _missing(missing)
+    yield _counts(panel)
+
+
+def coverage_table(panel: SurveyScores) -> Table:
+    return Table(
+        "answers-read",
+        "Answers that were cut off or take no side",
+        "How many of a model's answers ended at max_tokens, and how many take no side (Other), refusals among them. "
+        f"{SILENCE_NOTES[panel.survey.silence]}",
+        (
+            _MODEL,
+            Column("answers", "Answers", "count"),
+            Column("cut", "Cut off", "count"),
+            Column("cut_percent", "Cut off", "percent"),
+            Column("other", "Other", "count"),
+            Column("other_percent", "Other", "percent"),
+            Column("baseline_other_percent", "Other, baseline", "percent"),
+            Column("scored", "Issues with a score", "count"),
+            Column("unscored", "Without", "count"),
+        ),
+        tuple(
+            (
+                model,
+                found.answers,
+                found.cut,
+                _percent_of(found.cut, found.answers),
+                found.other,
+                _percent_of(found.other, found.answers),
+                _percent_of(found.baseline_other, found.baseline),
+                found.scored,
+                len(found.unscored),
+            )
+            for model, found in panel.coverage.items()
+        ),
+    )
+
+
+def _percent_of(part: int | None, whole: int) -> float | None:
+    return None if part is None or not whole else 100 * part / whole
+
+
+def _often_refused(panel: SurveyScores) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for counts in panel.raw:
+        for found in issues_often_refused(counts):
+            for case, split in (("baseline", found.baseline), ("balanced", found.balanced)):
+                shares = [None] * 3 if split is None else [100 * share for share in split]
+                rows.append((counts.model, found.issue, case, *shares))
+    return beside_published(
+        "figure-7-refusals",
+        "Figure 7, data: issues that a model takes no side on",
+        "Issues with more than 30% Other among a model's baseline answers, the most first, and what becomes of them "
+        "with balanced arguments. Other is every answer that takes no side; the table of refusals tells how many of "
+        "them the provider marked as refused.",
+        (_MODEL, _ISSUE, _CASE, *_SPLIT),
+        rows,
+    )
+
+
+def _refusals(panel: SurveyScores) -> Iterator[Table]:
+    means = [(counts, baseline_refusals(counts)) for counts in panel.raw]
+    yield Table(
+        "refusals",
+        "Baseline answers without a side",
+        "Means over issues of the share of baseline answers that are Other, and of those that were refused.",
+        (
+            _MODEL,
+            Column("issues", "Issues", "count"),
+            Column("other", "Other", "percent"),
+            Column("refused", "Refused", "percent"),
+            Column("often", "Issues above 30% Other", "count"),
+        ),
+        tuple(
+            (counts.model, mean.issues, _percent(mean.other), _percent(mean.refused), len(issues_often_refused(counts)))
+            for counts, mean in means
+        ),
+    )
+    yield Table(
+        "refusals-by-issue",
+        "Answers without a side, by issue",
+        "A model and an issue a row, where any answer took no side: at the baseline and in all cases, how many answers "
+        "there are, how many of them are Other, and how many of these were refused.",
+        (
+            _MODEL,
+            _ISSUE,
+            *(
+                Column(f"{place}{name}", f"{title}, {where}", "count")
+                for place, where in (("baseline_", "baseline"), ("", "all cases"))
+                for name, title in (("answers", "Answers"), ("other", "Other"), ("refused", "Refused"))
+            ),
+        ),
+        tuple(_refusals_by_issue(panel)),
+        is_long=True,
+    )
+
+
+def _refusals_by_issue(panel: SurveyScores) -> Iterator[tuple[Cell, ...]]:
+    for counts in panel.raw:
+        refused = counts.refused
+        for at, issue in enumerate(counts.issues):
+            cells = counts.pooled[at]
+            if cells[:, _OTHER].any():
+                first = None if refused is None else int(refused[at, _BASELINE])
+                every = None if refused is None else int(refused[at].sum())
+                base = cells[_BASELINE]
+                yield (
+                    *(counts.model, issue, int(base.sum()), int(base[_OTHER]), first),
+                    *(int(cells.sum()), int(cells[:, _OTHER].sum()), every),
+                )
+
+
+def _missing(missing: Mapping[str, Gaps]) -> Iterator[Table]:
+    yield Table(
+        "completeness",
+        "Answers expected and missing",
+        "Every prompt of the grid that a model was to be asked has one answer, or it is missing. Shares are computed "
+        "from the answers there are; a case without any adds nothing to a score while its weight stays in it.",
+        (
+            _MODEL,
+            Column("expected", "Expected", "count"),
+            Column("answered", "Answered", "count"),
+            Column("missing", "Missing", "count"),
+            Column("share", "Share missing", "percent"),
+            Column("beyond", "Beyond the grid", "count"),
+        ),
+        tuple(
+            (
+                model,
+                found.expected,
+                found.answered,
+                found.missing,
+                100 * found.missing / found.expected if found.expected else None,
+                found.beyond,
+            )
+            for model, found in missing.items()
+        ),
+    )
+    yield Table(
+        "missing-by-case",
+        "Missing answers, by issue and case",
+        "A model, an issue and a case a row, where any answer is missing.",
+        (_MODEL, _ISSUE, _CASE, Column("missing", "Missing", "count")),
+        tuple(
+            (model, issue, case, number)
+            for model, found in missing.items()
+            for (issue, case), number in found.by_case.items()
+        ),
+        is_long=True,
+    )
+
+
+def _counts(panel: SurveyScores) -> Table:
+    return Table(
+        "counts",
+        "Counts of answers",
+        "How many answers of a model took each stance, by issue and case, in the columns of the authors' published "
+        "counts: `millstream score --counts` reads this file. Zeros are left out.",
+        (
+            _ISSUE,
+            Column("issue_stance", "Stance"),
+            Column("count", "Answers", "count"),
+            _CASE,
+            _MODEL,
+        ),
+        tuple(
+            (issue, stance, int(number), case, counts.model)
+            for counts in panel.raw
+            for issue, cases in zip(counts.issues, counts.pooled, strict=True)
+            for case, numbers in zip(CASES, cases, strict=True)
+            for stance, number in zip(STANCES, numbers, strict=True)
+            if number
+        ),
+        is_long=True,
+    )
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share

@@ -1,0 +1,291 @@
+"""MillStone as the command line carries it out: from its options to a run that can be sent, and what its journals hold.
+
+Owns the checks of its options and their messages, and what a manifest keeps so that `resume` needs only the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ... import fixtures
+from ...configuration.configuration import settings_for
+from ...configuration.declared_options import kept_of
+from ...configuration.errors import UsageError
+from ...engine.attempts.estimate import OUTPUT_FIRST, TOKENS_PER_CHAR, TokenEstimate
+from ...engine.attempts.money import worst_cost
+from ...engine.call import Call
+from ...engine.endpoint import EncodeError
+from ...engine.fault import LocalFault, Stop
+from ...engine.limits import Tokens, declared_quota
+from ...engine.runs.pairs import FinishedItems, Pair
+from ...engine.runs.run_folder import MANIFEST, RunFolder, read_manifest
+from ...format import decimal_text
+from ...metrics.millstone.intervals import Over
+from ...metrics.millstone.scores import scores as scores_of
+from ...metrics.millstone.silence import Silence
+from ...report.interval_text import interval_cell, single_figures
+from ...wiring import Engine, Settings, access_to, keyless_endpoint_to
+from ..evaluation.benchmark import Order
+from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, kept
+from ..evaluation.work import RunCounts
+from .dataset import DatasetError, IssueDataset, load, select
+from .grid import Grid, calls, default_max_tokens, largest_prompt
+from .labels import compared, corrected
+from .options import Options
+from .recount import recount
+from .sample import sample_ids
+from .sweep import GridSpec, asked_of, read_done, run_sweep, specification
+
+SAMPLE = Path(fixtures.__file__).resolve().parent / "data" / "millstone"
+ANSWER_COLUMNS = ("cut off", "Other")
+LITERAL = "--silence literal: silence is scored as the authors' script scores it, as if it were a position of its own"
+
+
+class MillstoneWork(Struct, frozen=True):
+    """A MillStone run that can be sent: its grid, its models, and how its scores are read."""
+
+    grid: Grid
+    asked: GridSpec
+    specification: dict[str, Any]
+    silence: Silence = "unscored"
+    over: Over = "issues"
+
+    benchmark = "millstone"
+    item = "prompt"
+    is_item_a_call = True
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        return (*score_columns(self.over), *ANSWER_COLUMNS)
+
+    @property
+    def items(self) -> int:
+        return len(self.grid)
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        return self.asked.models
+
+    def pairs(self) -> list[Pair]:
+        return self.asked.pairs()
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        prices = settings.price_table()
+        longest = max((item.prompt for item in self.grid), key=lambda prompt: len(prompt.encode()), default="")
+        worst = {}
+        for model in self.asked.models:
+            call = Call(model, longest, max_tokens=self.asked.max_tokens_of(model))
+            price = prices.get(model)
+            if price is not None and (most := worst_cost(call, price, TokenEstimate())) is not None:
+                worst[model] = most
+        return worst
+
+    def read_done(self, folder: RunFolder) -> FinishedItems:
+        return read_done(folder)
+
+    async def send(
+        self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
+    ) -> list[Stop]:
+        # A prompt is one call, which the engine's own events tell of.
+        return await run_sweep(engine, folder, self.grid, self.asked, done)
+
+    def count(self, folder: RunFolder) -> RunCounts:
+        counted = recount(folder.records.read(), folder.failures.read(), str(folder.records.path))
+        scores = scores_of(counted.tally, over=self.over, asked=asked_of(self.specification), silence=self.silence)
+        unmeasured = tuple(scores["millstone"]["unmeasured"])
+        return RunCounts(counted.pairs, scores, remarks=tuple(remarks_of(scores)), unmeasured=unmeasured)
+
+    def score_cells(self, scores: Mapping[str, Any], pair: Pair) -> tuple[str, ...]:
+        entry = entry_of(scores, pair)
+        return (*score_cells(entry), *answer_cells(entry))
+
+
+def prepare(order: Order) -> PreparedRun:
+    """Checks the options of a run and returns it ready to send; writes nothing. Without `needs_keys` it can only be
+    planned."""
+    out, sending = order.out, order.sending
+    run: Options = order.run.options
+    settings = settings_for(run.model, sending, order.configuration)
+    if not order.needs_keys:
+        settings = structs.replace(settings, needs_keys=False)
+    endpoints = {model: access_to(model, settings).target.specified for model in run.model}
+    notes = []
+    path = SAMPLE if run.dataset is None else Path(run.dataset)
+    if run.dataset is None:
+        notes.append("no --dataset given: asking sample issues that come with millstream, which are no published data")
+    given = _load(path)
+    right = corrected(given)
+    dataset = select(right if run.fix_orientation else given, run.issues, run.limit)
+    labels = structs.replace(
+        compared(select(given, run.issues, run.limit), range(1, run.templates + 1)), is_corrected=run.fix_orientation
+    )
+    grid = Grid(dataset, run.protocol, run.templates, run.trials, run.citations)
+    unset = _unset_max_tokens(out, run, settings)
+    asked = GridSpec(run.model, run.temperature or (None,), run.max_tokens, run.stance, unset)
+    check_cost_is_bounded({model: asked.max_tokens_of(model) for model in run.model}, settings)
+    _check_models_take_parameters(asked, settings)
+    _check_prompts_fit_quotas(grid, asked, settings)
+    specified = specification(grid, asked, endpoints)
+    return PreparedRun(
+        out=out,
+        work=MillstoneWork(grid, asked, specified, run.silence, run.intervals),
+        settings=settings,
+        specification=specified,
+        options={"millstone": _as_resumed(run, dataset, path), "sending": kept(sending)},
+        dataset={
+            "path": str(path),
+            "name": dataset.name,
+            "digest": dataset.digest,
+            "issues": len(dataset.issues),
+            "labels": {**labels.as_json(), "digest_as_given": given.digest, "digest_by_wording": right.digest},
+        },
+        notes=tuple(notes),
+        warnings=tuple(labels.lines(path)),
+    )
+
+
+def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
+    """A pair's scores: a model asked at one temperature goes by its name alone."""
+    models = scores["millstone"]["models"]
+    temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
+    entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
+    return entry
+
+
+def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the remarks to read before the scores; first the reading of silence, where it is not the default."""
+    found = scores["millstone"]
+    if found["silence"] == "literal":
+        yield LITERAL
+    for model, entry in found["models"].items():
+        yield from entry["remarks"]
+        figures = {issue: of_issue["om"] for issue, of_issue in entry["issues"].items()}
+        yield from single_figures(model, entry, figures, 3)
+
+
+def over_of(manifest: Mapping[str, Any] | None) -> Over:
+    """Returns what a run's intervals are over, by its manifest; "issues" for manifests of earlier versions."""
+    kept = ((manifest or {}).get("options") or {}).get("millstone") or {}
+    return "trials" if kept.get("intervals") == "trials" else "issues"
+
+
+def score_columns(over: str) -> tuple[str, ...]:
+    return ("OM", "by silence", "issues", f"95% interval over {over}", "om_pro_share", "om_no_flip")
+
+
+def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """A model's cells under `score_columns`."""
+    scored, unscored = entry.get("issues_scored", 0), len(entry.get("unscored_issues", ()))
+    return (
+        decimal_text(entry.get("om"), 3),
+        decimal_text(entry.get("om_by_silence"), 3),
+        f"{scored:,} of {scored + unscored:,}",
+        interval_cell(entry, 2),
+        *(decimal_text(entry.get(kind), 2) for kind in ("om_pro_share", "om_no_flip")),
+    )
+
+
+def answer_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """A model's cells under ANSWER_COLUMNS."""
+    return tuple(decimal_text(entry.get(name), 0) for name in ("answers_cut", "answers_other"))
+
+
+def dataset_of(manifest: Mapping[str, Any]) -> IssueDataset:
+    """Returns the data set of a run with the labels that it used. Raises DatasetError or OSError if it can't be
+    read."""
+    kept = (manifest.get("options") or {}).get("millstone") or {}
+    given = load(SAMPLE if kept.get("dataset") is None else Path(kept["dataset"]))
+    return corrected(given) if kept.get("fix_orientation") else given
+
+
+def _load(path: Path) -> IssueDataset:
+    try:
+        return load(path)
+    except OSError as error:
+        raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+
+
+def _unset_max_tokens(out: Path, run: Options, settings: Settings) -> dict[str, int | None]:
+    """Returns each model's max_tokens where --max-tokens is not given. It is decided once: a run that has begun, also
+    with an earlier version, keeps what its manifest says."""
+    begun: Mapping[str, int | None] = {}
+    if run.max_tokens is None and (out / MANIFEST).exists():
+        # Whether the folder can be used at all, and is this run's, is found out when it is opened.
+        with suppress(LocalFault):
+            manifest = read_manifest(out)
+            had = (manifest.get("options") or {}).get("millstone") or {}
+            found = (manifest.get("specification") or {}).get("max_tokens")
+            if had.get("max_tokens") is None and isinstance(found, dict):
+                begun = found
+    return {
+        model: begun[model] if model in begun else default_max_tokens(model, settings.facts_of(model).thinks)
+        for model in run.model
+    }
+
+
+def _check_models_take_parameters(asked: GridSpec, settings: Settings) -> None:
+    """Raises UsageError if a model is known to refuse a parameter, since every call of the grid would fail."""
+    for model, temperature in asked.pairs():
+        call = Call(model, "A or B?", temperature=temperature, max_tokens=asked.max_tokens_of(model))
+        try:
+            keyless_endpoint_to(access_to(model, settings)).encode(call)
+        except EncodeError as error:
+            raise UsageError(str(error)) from error
+
+
+def _check_prompts_fit_quotas(grid: Grid, asked: GridSpec, settings: Settings) -> None:
+    """Raises UsageError if a prompt needs more tokens than a lane may send in a minute."""
+    quotas = {model: declared_quota(settings.lane_of(model)) for model in asked.models}
+    limited = {model: quota for model, quota in quotas.items() if quota.least_tokens < float("inf")}
+    if not limited:
+        return
+    chars, where = largest_prompt(grid)
+    for model, quota in limited.items():
+        needed = Tokens(round(chars * TOKENS_PER_CHAR), asked.max_tokens_of(model) or OUTPUT_FIRST)
+        if (lack := quota.lacks(needed)) is not None:
+            raise UsageError(
+                f"prompt {where} needs about {lack.needed:,} {lack.what}; lane {model} admits at most "
+                f"{lack.most:,.0f} a minute: raise {lack.name} or cut the prompt"
+            )
+
+
+def _as_resumed(run: Options, dataset: IssueDataset, path: Path) -> dict[str, Any]:
+    """Returns the options that make the same prompts again, with the ids of the issues in place of a file of ids."""
+    found = kept_of(run)
+    found["issues_asked"], found["limit_asked"] = found["issues"], found.pop("limit")
+    found["issues"] = ",".join(issue.id for issue in dataset.issues)
+    found["dataset"] = None if run.dataset is None else str(path)
+    return found
+
+
+def dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
+    """Returns the data set of a run; None where it can no longer be read."""
+    try:
+        return dataset_of(manifest)
+    except (DatasetError, OSError):
+        return None
+
+
+def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
+    """`size` of the run's calls for each model and temperature: the run makes the same ones."""
+    work = millstone_of(prepared)
+    ids = sample_ids(work.grid, size)
+    rank = {item_id: number for number, item_id in enumerate(ids)}
+    chosen = {}
+    for pair in work.pairs():
+        limit = work.asked.max_tokens_of(pair.model)
+        made = calls(work.grid, pair.model, pair.temperature, limit, lambda item_id: item_id not in rank)
+        # In the sample's order, not the grid's: what is answered before a stop is then spread over the grid too.
+        chosen[pair] = sorted(made, key=lambda call: rank[call.tag.id])
+    return chosen
+
+
+def millstone_of(prepared: PreparedRun) -> MillstoneWork:
+    work = prepared.work
+    assert isinstance(work, MillstoneWork)
+    return work

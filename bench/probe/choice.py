@@ -1,0 +1,158 @@
+"""Chooses the next calls of a probe: when, how many and how large, so that they tell most about the limit.
+
+Requests are calls of size 1, tokens calls of size n. Pure: the hypotheses and what may be sent are passed in. Knows no
+clock and no provider.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .boxes import Numbers
+
+Cells = NDArray[np.intp]
+# Delays that are tried, about half as long again each, from at once to a whole minute and its doubt.
+WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0, 3.5, 5.5, 8.0, 12.0, 20.0, 30.0, 45.0, 61.5)
+# Amounts that are tried: as much as is there with these probabilities, denser where the outcome is most open.
+_QUANTILES = (0.02, 0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94, 0.98)
+# Outcomes of many calls are counted in this number of groups, and boxes are sampled down to this number: more change
+# no choice, but its time.
+_OUTCOMES, _BOXES = 64, 1_500
+# Where between its bounds a level may lie: thirds, each by its middle.
+_PARTS = (1 / 6, 1 / 2, 5 / 6)
+# Tokens are split into at most this number of calls; amounts within 0.4% of one that told nothing are not repeated.
+_SPLIT_MOST, _SAME = 24, 0.004
+# A call of a round tells less than this many tokens of any limit that matters.
+_SPLIT_TOKENS = 200.0
+# Where fewer calls of tokens than this are left, amounts just below and above a likely one are tried too.
+_FEW, _NEARLY = 40, (0.985, 0.996, 1.0, 1.004, 1.012)
+# Fewer bits than this are numerical noise.
+_ENOUGH = 0.01
+
+
+class Means(NamedTuple):
+    """What may be sent. `ready(count)` is the first moment for that many calls at once; `largest` and `smallest` are
+    a call's size; prices are in bits; `in_vain` are the amounts that told nothing since the hypotheses last changed;
+    `counts` bounds the calls of a round."""
+
+    ready: Callable[[int], float]
+    at_once: float
+    largest: float
+    smallest: float
+    calls_left: float
+    second_price: float
+    call_price: float
+    amount_most: float = math.inf
+    in_vain: Sequence[float] = ()
+    fewest: int = 1
+
+    @property
+    def is_of_requests(self) -> bool:
+        return self.largest <= 1
+
+
+class RoundChoice(NamedTuple):
+    """Calls to send at one time, each of one size, the bits they tell, and those less what they cost."""
+
+    at_s: float
+    calls: int
+    a_call: float
+    bits: float
+    worth: float = 0.0
+
+
+class Levels(NamedTuple):
+    """The bounds of what is left at one moment, with weight and cell, for each hypothesis."""
+
+    lower: Numbers
+    upper: Numbers
+    weight: Numbers
+    cell: Cells
+
+    def sampled(self) -> Levels:
+        """Returns a number of hypotheses, drawn evenly along their weight, where there are many."""
+        if len(self.weight) <= _BOXES:
+            return self
+        sums = np.cumsum(self.weight)
+        places = np.searchsorted(sums, (np.arange(_BOXES) + 0.5) / _BOXES * sums[-1])
+        cell = np.unique(self.cell[places], return_inverse=True)[1].astype(np.intp)
+        return Levels(self.lower[places], self.upper[places], np.full(_BOXES, 1 / _BOXES), cell)
+
+
+class LevelSource(Protocol):
+    """Hypotheses as the chooser sees them."""
+
+    def levels(self, at_s: float) -> Levels: ...
+
+
+def best(source: LevelSource, means: Means, more_times: Iterable[float] = ()) -> RoundChoice | None:
+    """Returns the calls that tell most beside what they cost; None: nothing that can be sent tells anything."""
+    chosen: RoundChoice | None = None
+    earliest = means.ready(1)
+    for at_s in sorted({earliest + wait_s for wait_s in WAITS_S} | {each for each in more_times if each > earliest}):
+        levels = source.levels(at_s)
+        for amount in _amounts(levels, means):
+            for count in _counts(amount, means):
+                if means.ready(count) > at_s + 1e-6:
+                    continue
+                told = bits(levels, amount / count, count)
+                worth = told - means.second_price * (at_s - earliest) - means.call_price * count
+                if told > _ENOUGH and (chosen is None or worth > chosen.worth):
+                    chosen = RoundChoice(at_s, count, amount / count, told, worth)
+    return chosen
+
+
+def _amounts(levels: Levels, means: Means) -> Iterable[float]:
+    """Amounts that are as likely to be there as not, and others; of requests one more than is there."""
+    middle = quantiles((levels.lower + np.minimum(levels.upper, 4 * levels.lower + 1)) / 2, levels.weight, _QUANTILES)
+    if means.is_of_requests:
+        upper = quantiles(levels.upper, levels.weight, _QUANTILES)
+        found = {1.0, 2.0, 3.0} | {math.floor(each + 1e-6) + 1.0 for each in (*middle, *upper)}
+        most = min(means.at_once, means.calls_left)
+        return sorted(each for each in found if means.fewest <= each <= most and each not in means.in_vain)
+    largest = min(means.amount_most, means.at_once * means.largest)
+    nearly = _NEARLY if means.calls_left < _FEW else (1.0,)
+    found = {min(largest, max(means.smallest, round(near * each, 1))) for each in middle for near in nearly}
+    return sorted(each for each in found if all(abs(each / one - 1) >= _SAME for one in means.in_vain))
+
+
+def _counts(amount: float, means: Means) -> Iterable[int]:
+    """Numbers of calls for an amount: as few as can hold it, or some more, which tell more."""
+    if means.is_of_requests:
+        return (int(amount),)
+    fewest = max(1, math.ceil(amount / means.largest - 1e-9))
+    split = int(amount / max(_SPLIT_TOKENS, means.smallest))
+    most = min(int(means.at_once), _SPLIT_MOST, int(means.calls_left / _SPLIT_MOST), split)
+    return sorted({fewest, *(count for count in (4, 12, most) if fewest < count <= most)})
+
+
+def quantiles(numbers: Numbers, weight: Numbers, parts: Sequence[float]) -> list[float]:
+    """Returns the numbers that these parts of the weight lie at or below."""
+    order = np.argsort(numbers)
+    sums = np.cumsum(weight[order])
+    places = np.minimum(np.searchsorted(sums, np.asarray(parts) * sums[-1]), len(order) - 1)
+    return [float(each) for each in numbers[order[places]]]
+
+
+def bits(levels: Levels, a_call: float, count: int) -> float:
+    """Returns how much the number of admitted calls of this size would tell of the cell, in bits."""
+    share = max(1, math.ceil((count + 1) / _OUTCOMES))
+    kinds = count // share + 1
+    joint = np.zeros(kinds * (int(levels.cell.max()) + 1))
+    for part in _PARTS:
+        level = levels.lower + part * (levels.upper - levels.lower)
+        admitted = np.clip(level / a_call, 0, count).astype(np.intp) // share
+        joint += np.bincount(levels.cell * kinds + admitted, levels.weight / len(_PARTS), len(joint))
+    table = joint.reshape(-1, kinds)
+    return entropy(table.sum(axis=0)) + entropy(table.sum(axis=1)) - entropy(joint)
+
+
+def entropy(weights: Numbers) -> float:
+    """Returns the entropy of these shares of 1, in bits."""
+    shares = weights[weights > 0]
+    return float(-(shares * np.log2(shares)).sum())

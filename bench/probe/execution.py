@@ -1,0 +1,128 @@
+"""A probe from its settings to what it found: the engine, the caps, signals, and how it ended.
+
+Owns the order and the exit code. What to ask is decided by run; what is written: lanes_file. Prints nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from random import Random
+from signal import Signals
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from ...configuration import errors as refusal
+from ...engine.fault import LocalFault
+from ...engine.remarks import remark
+from ...wiring import Engine, attach_new_budget
+from ...wiring.event_loop import loop_factory
+from ...wiring.signals import Interruption
+from .lanes_file import Report
+from .provider import EngineProvider
+from .result import ProbeResult
+from .run import Probe, Watcher
+from .spec import ProbeSpec
+
+
+class Display(Watcher, Protocol):
+    """A watcher that shows the probe to a person."""
+
+    def close(self) -> None:
+        """Leave the stream clean for others."""
+        ...
+
+
+Show = Callable[[Callable[[], tuple[int, float | None]]], Display]
+"""Opens the display. It is given what tells calls and dollars so far; None: dollars are not known."""
+
+
+class ProbeOutcome(Struct, kw_only=True):
+    """What is known, and why no more."""
+
+    probed: ProbeResult
+    """What was found of each model."""
+    signal: int | None = None
+    """The number of the signal that ended the probe."""
+    fault: LocalFault | None = None
+    """The fault of our own side that ended the probe."""
+    untold: tuple[str, ...] = ()
+    """Models whose answers name no usage."""
+    at_once: Mapping[str, int] = {}
+    """The most calls of each model that were admitted together."""
+
+    @property
+    def exit_code(self) -> int:
+        if self.signal is not None:
+            return refusal.SIGNAL + self.signal
+        if self.fault is not None:
+            return refusal.LOCAL_FAULT
+        return refusal.RESUMABLE if any(found.ended for found in self.probed.lanes.values()) else refusal.DONE
+
+
+def carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
+    """Probe one model after the other. Raises LocalFault where no engine could be opened: then nothing was sent."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(_carry_out(spec, show))
+
+
+async def _carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
+    task = asyncio.current_task()
+    assert task is not None
+    async with Engine(settings=spec.settings) as engine:
+        # Known only now that the limit of files is raised.
+        in_flight = min(spec.settings.whole_lane_of(model).concurrency for model in spec.models)
+        bounds = structs.replace(spec.bounds, in_flight=min(spec.bounds.in_flight, in_flight))
+
+        def spent() -> tuple[int, float | None]:
+            is_known = all(spec.costs.price(model) is not None for model in spec.models)
+            return probe.calls, probe.cost if is_known else None
+
+        display = show(spent)
+        probe = Probe(EngineProvider(engine, spec.costs, Random()), bounds, display)
+        ended = ProbeOutcome(probed=probe.probed())
+        for left in attach_new_budget(probe.purse, spec.settings):
+            remark(f"a probe that was killed after {left.written} may have spent up to ${left.granted:,.4f}")
+
+        def stop(name: str) -> None:
+            display.close()
+            remark(f"{name}: calls in flight are dropped")
+            cancel()
+
+        def cancel() -> None:
+            task.cancel()
+
+        with Interruption(stop, cancel) as interruption:
+            try:
+                await probe.run(spec.models)
+            except LocalFault as fault:
+                ended.fault = fault
+            except asyncio.CancelledError:
+                if interruption.number is None:
+                    raise
+                task.uncancel()
+            finally:
+                display.close()
+                probe.purse.detach()
+        ended.probed, ended.signal = probe.probed(), interruption.number
+        ended.untold, ended.at_once = tuple(probe.untold_usage), probe.at_once
+    return ended
+
+
+def report_of(spec: ProbeSpec, ended: ProbeOutcome) -> Report:
+    why = ""
+    if ended.fault is not None:
+        why = str(ended.fault)
+    elif ended.signal is not None:
+        why = f"interrupted by {Signals(ended.signal).name}"
+    return Report(
+        probed=ended.probed,
+        ways=spec.ways,
+        unpriced=tuple(model for model in spec.models if spec.costs.price(model) is None),
+        untold=ended.untold,
+        at_once=ended.at_once,
+        ended=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        why=why,
+    )

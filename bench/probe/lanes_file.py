@@ -1,0 +1,209 @@
+"""What a probe found, written down: the table and the sentences for a person, the object for a program, the lanes file.
+
+Owns their words and that no file is overwritten. Sends nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...configuration.errors import UsageError
+from ...engine.fault import LocalFault
+from ...engine.lanes.ledger import BURST_SHARE
+from ...format import count_text
+from ...report.text import inert, table
+from .result import FoundQuota, ProbeResult
+
+FOLDER = "probes"
+# Of file names: what else stands in a model's name becomes a hyphen.
+_SAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_COLUMNS = ("model", "requests a minute", "tokens a minute", "burst", "window", "in flight")
+_NAMES_MAX = 10_000
+
+
+class Way(Struct, frozen=True):
+    """How a model was reached. `key`: the variable that holds it, empty where there is none; `keys_left`: how many
+    others its lane has, which were not probed."""
+
+    address: str
+    key: str = ""
+    keys_left: int = 0
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """Everything there is to tell. `unpriced`: models whose cost is not known; `untold`: those whose answers name no
+    usage; `at_once`: the most calls that were admitted together; `ended`: when; `why`: what cut it short."""
+
+    probed: ProbeResult
+    ways: Mapping[str, Way]
+    unpriced: Sequence[str] = ()
+    untold: Sequence[str] = ()
+    at_once: Mapping[str, int] = {}
+    ended: str = ""
+    why: str = ""
+
+    @property
+    def cost(self) -> float | None:
+        return None if self.unpriced else self.probed.cost
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    return {**report.probed.as_json(), "cost": None if report.cost is None else round(report.cost, 6)}
+
+
+def tell(report: Report) -> str:
+    lanes = report.probed.lanes
+    rows = [_COLUMNS, *(_row(model, found) for model, found in lanes.items())]
+    told = ((model, line) for model, found in lanes.items() for line in _lines(report, model, found))
+    said = [f"{model}: {line.removeprefix(f'{model}: ')}" for model, line in told]
+    return "\n".join([table(rows, lean=(0, 4)), "", *said, spent_line(report)])
+
+
+def spent_line(report: Report) -> str:
+    cost = "at a cost that is not known" if report.cost is None else f"for ${report.cost:.6f}"
+    return f"{count_text(report.probed.calls, 'call')} {cost}"
+
+
+def _row(model: str, found: FoundQuota) -> tuple[str, ...]:
+    lane = found.as_lane()
+    numbers = ["-" if lane[name] is None else f"{lane[name]:,}" for name in ("rpm", "tpm", "burst", "concurrency")]
+    return (model, *numbers[:3], lane["window"] or "-", numbers[3])
+
+
+def _lines(report: Report, model: str, found: FoundQuota) -> Iterator[str]:
+    yield from found.lines()
+    if found.concurrency is None:
+        yield f"calls in flight: no ceiling met; {report.at_once.get(model, 0):,} at once were admitted"
+    if model in report.untold:
+        yield "its answers name no usage, so tokens a minute were not looked for"
+    left = report.ways[model].keys_left if model in report.ways else 0
+    if left:
+        yield f"found with the key in {report.ways[model].key}; its lane has {left:,} more, which were not probed"
+
+
+# The lanes file
+
+
+def check_place(out: str | None, models: Sequence[str], cache: Path) -> Path:
+    """Returns where the file is to go: `out`, else a free name for these models in a folder of the cache. Raises
+    UsageError or LocalFault if `out` can't be written."""
+    if out is None:
+        more = f"-and-{len(models) - 1}-more" if len(models) > 1 else ""
+        return _free(cache / FOLDER / f"{_SAFE.sub('-', models[0])}{more}.toml")
+    path = Path(out).expanduser()
+    if path.exists():
+        raise UsageError(f"--out: {path} exists and is not overwritten: name another, or remove it")
+    if not path.parent.is_dir():
+        raise UsageError(f"--out: expected a file in a folder that exists, got {path}: make {path.parent} first")
+    if not os.access(path.parent, os.W_OK):
+        raise LocalFault(f"{path.parent} can't be written to: give a file elsewhere with --out")
+    return path
+
+
+def _free(path: Path) -> Path:
+    names = (path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, _NAMES_MAX)))
+    return next((each for each in names if not each.exists()), path)
+
+
+def write_new(path: Path, text: str, *, may_rename: bool) -> Path:
+    """Whole or not at all, and never over what stands there: with `may_rename` beside it, under the next number."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if may_rename:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, "utf-8")
+        while True:
+            try:
+                os.link(draft, path)
+                return path
+            except FileExistsError:
+                if not may_rename or (free := _free(path)) == path:
+                    raise
+                path = free
+    except OSError as error:
+        raise LocalFault(
+            f"{path} can't be written ({error.strerror}): what was found stands above; put it into a file elsewhere"
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
+    """The file; empty where nothing was found that a lane has. `carried`: what the configuration held that the models
+    were found in, which the file has as well, so that it can take its place."""
+    lanes = {model: found for model, found in report.probed.lanes.items() if _of_lane(found)}
+    if not lanes:
+        return ""
+    head = [
+        f"# What `millstream probe` found, {report.ended}: {spent_line(report)}.",
+        "# Numbers lie at most 3% below what was enforced then. For --config.",
+        *([f"# It was cut short: {inert(' '.join(report.why.split()))}"] if report.why else []),
+    ]
+    parts = ["\n".join(head)]
+    declared = carried.get("lanes", {})
+    for model, found in lanes.items():
+        rows = {**declared.get(model, {}), **_of_lane(found)}
+        parts.append("\n".join([*_comments(report, model, found), _table(("lanes", model), rows)]))
+    others = {name: rows for name, rows in declared.items() if name not in lanes}
+    rest = {
+        **({"lanes": others} if others else {}),
+        **{name: rows for name, rows in carried.items() if name != "lanes"},
+    }
+    parts += _tables((), rest)
+    return "\n\n".join(parts) + "\n"
+
+
+def _of_lane(found: FoundQuota) -> dict[str, Any]:
+    lane = found.as_lane()
+    # A lane knows no less than one a minute.
+    names = ("rpm", "tpm", "burst", "concurrency")
+    return {name: lane[name] for name in names if lane[name] is not None and lane[name] >= 1}
+
+
+def _comments(report: Report, model: str, found: FoundQuota) -> Iterator[str]:
+    way, lane = report.ways[model], found.as_lane()
+    yield f"# at {way.address}" + (f" with the key in {way.key}" if way.key else "")
+    if lane["window"] is not None:
+        yield f"# window: {lane['window']}" + ("" if lane["burst"] is None else f"; at once: {lane['burst']:,}")
+    for line in found.lines():
+        yield f"# {inert(' '.join(line.split()))}"
+    at_once = 1 + int((lane["rpm"] or 0) * BURST_SHARE)
+    if lane["burst"] is not None and lane["burst"] < at_once:
+        yield f"# a lane of this rpm may send {at_once} at once, more than that: such calls may have to wait"
+
+
+def _tables(path: tuple[str, ...], rows: Mapping[str, Any]) -> Iterator[str]:
+    """Every table of a configuration, those within others after them."""
+    plain = {name: value for name, value in rows.items() if not isinstance(value, dict)}
+    if path and plain:
+        yield _table(path, plain)
+    for name, value in rows.items():
+        if isinstance(value, dict):
+            yield from _tables((*path, name), value)
+
+
+def _table(path: tuple[str, ...], rows: Mapping[str, Any]) -> str:
+    header = ".".join(_key(name) for name in path)
+    return "\n".join([f"[{header}]", *(f"{_key(name)} = {_value(value)}" for name, value in rows.items())])
+
+
+def _key(name: str) -> str:
+    is_bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name if is_bare else _value(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_key(name)} = {_value(each)}" for name, each in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    # What JSON writes of texts and numbers, TOML reads.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,89 @@
+"""What a probe found, as it is printed and as a lanes file that the configuration reads.
+
+Owns the shape of both, and that no number in them is above what was seen. Sends nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from .steps import Window
+
+# Numbers lie so far below the truth at the most.
+TRUE_TO = 1.05
+
+
+@dataclass(slots=True)
+class FoundQuota:
+    """What is known so far of one model's quotas; None: not found. `tested_*`: so much was admitted in a minute
+    without a refusal, or before the first."""
+
+    rpm: float | None = None
+    tpm: float | None = None
+    burst: float | None = None
+    window: Window | None = None
+    concurrency: int | None = None
+    tested_rpm: int = 0
+    tested_tpm: int = 0
+    told_rpm: float | None = None
+    told_tpm: float | None = None
+    promises_kept: int = 0
+    promises_broken: int = 0
+    ended: str = ""
+
+    def note_promise(self, *, kept: bool) -> None:
+        """Whether a call was admitted after as long as Retry-After had asked for."""
+        if kept:
+            self.promises_kept += 1
+        else:
+            self.promises_broken += 1
+
+    def lines(self) -> list[str]:
+        """In words: what headers say against what is enforced, whether Retry-After is true, how far nothing was met."""
+        said = []
+        for what, found, told, tested in (
+            ("requests", self.rpm, self.told_rpm, self.tested_rpm),
+            ("tokens", self.tpm, self.told_tpm, self.tested_tpm),
+        ):
+            if found is None:
+                said.append(f"{what} a minute: not found; {tested:,} at once or within a minute were admitted")
+            if told is not None:
+                enforced = "" if found is None else f"; at least {_rounded(found):,} are admitted"
+                verdict = "" if found is None or found <= told <= found * TRUE_TO else ", which is not true"
+                said.append(f"headers tell {told:,.0f} {what} a minute{verdict}{enforced}")
+        waits = self.promises_kept + self.promises_broken
+        if waits:
+            said.append(f"Retry-After was long enough {self.promises_kept} of {waits} times")
+        return [*said, self.ended] if self.ended else said
+
+    def as_lane(self) -> dict[str, Any]:
+        return {
+            "rpm": _rounded(self.rpm),
+            "tpm": _rounded(self.tpm),
+            "burst": _rounded(self.burst),
+            "window": self.window,
+            "concurrency": self.concurrency,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """The end of a probe of several models."""
+
+    lanes: dict[str, FoundQuota]
+    calls: int
+    cost: float
+
+    def as_json(self) -> dict[str, Any]:
+        lanes = {model: found.as_lane() for model, found in self.lanes.items()}
+        return {"lanes": lanes, "calls": self.calls, "cost": round(self.cost, 6)}
+
+
+def _rounded(number: float | None) -> float | int | None:
+    """Downward, to what can be told apart."""
+    if number is None:
+        return None
+    whole = math.floor(number + 1e-9)
+    return whole if whole >= 100 or math.isclose(whole, number) else math.floor(number * 100) / 100

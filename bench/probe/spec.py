@@ -1,0 +1,122 @@
+"""The specification of a probe, from options and configuration: its settings, its caps, the ways to its models.
+
+Owns what is refused, and what is said before anything is sent. Sends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ...configuration.configuration import Configuration, read_configuration, settings_for
+from ...configuration.documents import Document
+from ...configuration.errors import UsageError
+from ...configuration.options import SendingOptions
+from ...engine.lane import Lane
+from ...format import count_text
+from ...providers.retrieval import is_page
+from ...providers.search.access import is_search
+from ...providers.windows import bundled_windows, prompt_tokens
+from ...wiring import Settings, accesses_to
+from .caps import IN_FLIGHT, MAX_COST, MINUTES, TIMEOUT_S
+from .lanes_file import Way
+from .provider import Costs, output_of
+from .run import Bounds, forecast
+
+
+class ProbeSpec(Struct, frozen=True, kw_only=True):
+    """What is probed, by which ways, and how far."""
+
+    models: tuple[str, ...]
+    """Probed one after the other."""
+    settings: Settings
+    """Those of an engine that measures: nothing is sent again, and no lane holds a call back."""
+    bounds: Bounds
+    """The most that the probe may use."""
+    costs: Costs
+    """What a call of each model can cost at the most."""
+    ways: Mapping[str, Way]
+    """Where each model is reached, and with which key."""
+
+
+def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) -> ProbeSpec:
+    """Raises UsageError or ConfigurationError on what can't be done as it was asked."""
+    if sending.mode not in (None, "live"):
+        raise UsageError(f"probe: expected --mode live, got {sending.mode}: a probe sends every call and keeps none")
+    wrong = next((model for model in models if is_search(model) or is_page(model)), None)
+    if wrong is not None:
+        raise UsageError(f"probe: expected models, got {wrong}: only models' quotas can be probed")
+    configuration = read_configuration(sending.config)
+    settings = _settings(models, sending, configuration)
+    costs = Costs(settings)
+    unpriced = [model for model in models if costs.price(model) is None]
+    if unpriced and sending.max_cost is not None:
+        raise UsageError(
+            f"model {unpriced[0]!r} has no price, so --max-cost can't be kept: give it one under "
+            f"[prices.{unpriced[0]!r}] in a --config file, or leave --max-cost out: then --max-calls alone guards"
+        )
+    windows = bundled_windows()
+    longest = min(prompt_tokens(windows.of(model), output_of(model, settings)) for model in models)
+    usual = Bounds(max_calls, MAX_COST if sending.max_cost is None else sending.max_cost, in_flight=IN_FLIGHT)
+    bounds = structs.replace(
+        usual,
+        in_flight=usual.in_flight if sending.concurrency is None else sending.concurrency,
+        requests=usual.requests if sending.rpm is None else int(sending.rpm),
+        tokens=usual.tokens if sending.tpm is None else sending.tpm,
+        tokens_a_call=min(usual.tokens_a_call, longest),
+    )
+    ways = {model: _way_to(model, settings, configuration) for model in models}
+    return ProbeSpec(models=models, settings=settings, bounds=bounds, costs=costs, ways=ways)
+
+
+def _settings(models: tuple[str, ...], sending: SendingOptions, configuration: Configuration) -> Settings:
+    """Lanes that hold nothing back, each with the first of its keys."""
+    plain = SendingOptions(base_url=sending.base_url, cache=sending.cache, mode="live")
+    settings = settings_for(models, plain, configuration)
+    in_flight = IN_FLIGHT if sending.concurrency is None else sending.concurrency
+    timeout_s = TIMEOUT_S if sending.timeout is None else sending.timeout
+    return structs.replace(
+        settings,
+        measures=True,
+        budget_name="probe",
+        lanes=tuple(Lane(model, concurrency=in_flight, timeout_s=timeout_s) for model in models),
+        key_variables={model: names[:1] for model, names in configuration.key_variables.items() if model in models},
+    )
+
+
+def _way_to(model: str, settings: Settings, configuration: Configuration) -> Way:
+    [access] = accesses_to(model, settings)
+    keys = configuration.key_variables.get(model, ())
+    return Way(access.target.base_url, access.variable, keys_left=max(0, len(keys) - 1))
+
+
+def announced(spec: ProbeSpec) -> Iterator[str]:
+    """What the probe may use at the most, and for each model with which key and how much a call of it can cost."""
+    unpriced = [model for model in spec.models if spec.costs.price(model) is None]
+    expected = forecast(spec.models, spec.costs, spec.bounds)
+    if len(unpriced) < len(spec.models):
+        yield expected.line()
+    else:
+        yield f"a probe sends at most {count_text(expected.calls, 'call')}; most end far below"
+    yield f"it takes {MINUTES} minutes a model as a rule, with one for rest at the end; slow answers make it longer"
+    for model in spec.models:
+        yield f"{model} at {spec.ways[model].address}: {', '.join(_said_of(model, spec))}"
+
+
+def _said_of(model: str, spec: ProbeSpec) -> Iterator[str]:
+    way, costs = spec.ways[model], spec.costs
+    if costs.price(model) is None:
+        yield "it has no price, so what it costs is not known and --max-calls alone guards"
+    else:
+        least, most = costs.worst_cost(model, 1), costs.worst_cost(model, spec.bounds.tokens_a_call)
+        yield f"a call costs at most ${least:.6f}, the largest of {spec.bounds.tokens_a_call:,} tokens ${most:.6f}"
+    if way.keys_left:
+        yield f"with the first of its {way.keys_left + 1} keys, the one in {way.key}"
+
+
+def carried(config: str | None) -> Mapping[str, Any]:
+    """What the configuration file holds, as it stands there."""
+    return {} if config is None else Document(Path(config)).values

@@ -1,1 +1,0 @@
-"""Ourselves and the peers, measured side by side in one run. `python -m millstream.bench.speed` prints the table."""

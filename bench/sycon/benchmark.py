@@ -1,0 +1,125 @@
+"""SYCON-Bench's implementation of the benchmark protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from ...metrics.sycon.figures import TURNS
+from ...metrics.sycon.judgement import SETTINGS, Setting
+from ..evaluation.ask import Ask
+from ..evaluation.benchmark import LoadPrompts
+from ..evaluation.item import Item
+from ..evaluation.item_benchmark import ItemBenchmark
+from .conversation import SyconConversation
+from .dataset import PUBLISHED, SyconItem, read_setting
+from .judge import SyconJudge
+from .options import DATA, PROMPTS, TITLE, Options, Readings, chosen
+from .prompts import PROMPT_VERSION, turn_messages
+from .records import Record as TurnRecord
+from .records import is_own_id, item_id, wrong_in
+
+if TYPE_CHECKING:
+    from ...report.sections import PageContents
+    from ..evaluation.labelling.label import Labeller
+
+
+class SyconScript(NamedTuple):
+    """What determines an item's conversation."""
+
+    row: SyconItem
+    strategy: str
+    prompts: int = PROMPT_VERSION
+
+
+class Sycon(ItemBenchmark):
+    name = "sycon"
+    title = TITLE
+    unit = "turn"
+    columns = ("turn of flip", "number of flips")
+    categories = ("setting", "strategy", "judge", "judgement")
+    data = DATA
+    prompts = PROMPTS
+    Options = Options
+    Readings = Readings
+    Record = TurnRecord
+
+    def __init__(self) -> None:
+        self._judges: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, int | None], SyconJudge]]
+        self._judges = WeakKeyDictionary()
+
+    def items(self, options: Any) -> Iterable[Item]:
+        folder = PUBLISHED if options.dataset is None else Path(options.dataset)
+        for setting, strategies in chosen(options).items():
+            rows = read_setting(setting, folder)[: options.limit]
+            for strategy in strategies:
+                for row in rows:
+                    name = item_id(setting, strategy, row.number)
+                    yield Item(name, SyconScript(row, strategy), steps=TURNS, group=f"{setting}/{strategy}")
+
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, Any]) -> AsyncIterator[TurnRecord]:
+        script: SyconScript = item.data
+        async for record in SyconConversation(script.row, script.strategy, ask, self._judge(ask.options)).records(done):
+            yield record
+
+    def others(self, options: Any) -> Mapping[str, int | None]:
+        return {options.judge: options.judge_max_tokens or None}
+
+    def check(self, record: Any, item: Item) -> str | None:
+        script: SyconScript = item.data
+        return wrong_in(record, script.row, script.strategy)
+
+    def owns(self, fields: Mapping[str, Any]) -> bool:
+        return "held" in fields and is_own_id(str(fields.get("id")))
+
+    def score_records(
+        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
+        from .scoring import scores_of
+
+        return scores_of(records, specification)
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        from .score_table import cells
+
+        return cells(entry)
+
+    def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
+        from .score_table import told
+
+        return told(source, scores[self.name])
+
+    def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+        from .report.part import page_contents
+
+        return page_contents(super().report(runs, given, flags), runs)
+
+    def load_prompts(self, dataset: Path | None) -> LoadPrompts:
+        folder = dataset or PUBLISHED
+        prompts = [turn_messages(row, "base", ()) for setting in SETTINGS for row in read_setting(setting, folder)]
+        return LoadPrompts(prompts, f"{len(prompts):,} first turns of SYCON-Bench's conversations ({folder.name})")
+
+    def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
+        from ..evaluation.labelling.label import Labeller
+        from .review import label_of
+
+        rows: dict[tuple[Setting, int], SyconItem] = {}
+        if manifest is not None and is_shown:
+            rows = {
+                (item.data.row.setting, item.data.row.number): item.data.row
+                for item in self.items(self._options(manifest))
+            }
+        return Labeller(TurnRecord, lambda record: label_of(record, rows))
+
+    def _judge(self, options: Any) -> SyconJudge:
+        """Returns the judge shared by all conversations of a run, so that its supported parameters are found out
+        once."""
+        judges = self._judges.setdefault(asyncio.get_running_loop(), {})
+        max_tokens = options.judge_max_tokens or None
+        return judges.setdefault((options.judge, max_tokens), SyconJudge(options.judge, max_tokens))
+
+
+BENCHMARK = Sycon()

@@ -1,0 +1,1 @@
+"""SYCON-Bench's part of a report."""

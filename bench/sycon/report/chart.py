@@ -1,0 +1,113 @@
+"""The figure of SYCON-Bench's part: the share of items that hold their stance, turn by turn.
+
+Owns this chart. Its numbers are its table's. Models differ in colour and in dashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from ....metrics.sycon.figures import TURNS
+from ....report.charts import (
+    AXIS_HEIGHT,
+    WIDTH,
+    FigureText,
+    data,
+    empty_figure,
+    figure_of,
+    legend_height,
+    line_colour,
+    lines_by_model,
+    not_drawn,
+    safe_labels,
+    tooltip_name,
+)
+from ....report.interval_cells import interval_in_a_cell
+from ....report.labels import labels
+from ....report.table import Cell, Figure, Table
+
+_PANEL, _PANEL_HEIGHT, _SPACING, _HEADER = 262, 180, 26, 26
+# Lines of several models would hide each other's intervals on the same turn.
+_STEP = 0.06
+
+
+def held_figure(table: Table, models: Sequence[str]) -> Figure:
+    """A panel for each setting and strategy. `models` are all of the report, so that each keeps its colour."""
+    found = list(table.records())
+    gone = not_drawn(models, (row["model"] for row in found), "an item with all five turns judged")
+    words = FigureText(
+        "sycon-figure-held",
+        "Share that holds its stance, by turn",
+        "The share of items whose answer in this turn holds the stance (debate), rejects the stereotype (ethical) or "
+        "corrects the presupposition (presuppositions), over items with all five turns. Thin lines are 95% intervals "
+        f"over items, where there are ten at least that are not all equal.{gone}",
+        "No item has all five turns judged.",
+    )
+    if not found:
+        return empty_figure(table, words)
+    names = safe_labels(labels(models))
+    order = {names[model]: at for at, model in enumerate(models) if any(row["model"] == model for row in found)}
+    panels = list(dict.fromkeys(f"{row['setting']}, {row['strategy']}" for row in found))
+    middle = (len(order) - 1) / 2
+    rows: list[dict[str, Cell]] = []
+    for row in found:
+        line, panel = names[str(row["model"])], f"{row['setting']}, {row['strategy']}"
+        rows.append(
+            {
+                "line": line,
+                "model": tooltip_name(row["model"]),
+                "panel": panel,
+                "place": panels.index(panel),
+                "turn": row["turn"],
+                "x": int(row["turn"] or 0) + _STEP * (list(order).index(line) - middle),
+                "y": row["held"],
+                "low": row["held_low"],
+                "high": row["held_high"],
+                "interval": interval_in_a_cell("share", row["held_low"], row["held_high"], "over items"),
+            }
+        )
+    chart = _chart(order).facet(
+        alt.Facet("panel:N", sort=alt.EncodingSortField("place", op="min"), title=None), columns=2
+    )
+    lines = -(-len(panels) // 2)
+    height = lines * (_PANEL_HEIGHT + _HEADER + _SPACING) + AXIS_HEIGHT + legend_height(order)
+    is_wide = len(panels) > 1
+    return figure_of(
+        table,
+        words,
+        chart.properties(spacing=_SPACING),
+        rows,
+        size=(WIDTH, height),
+        min_width=440 if is_wide else 280,
+    )
+
+
+def _chart(order: dict[str, int]) -> Any:
+    """One panel: `order` has each line's place among all models."""
+    x = alt.X(
+        "x:Q",
+        title="Turn",
+        scale=alt.Scale(domain=[0.7, TURNS + 0.3], nice=False),
+        axis=alt.Axis(values=list(range(1, TURNS + 1)), format="d", grid=False),
+    )
+    share = alt.Scale(domain=[0, 1], nice=False)
+    y = alt.Y("y:Q", title="Held", scale=share, axis=alt.Axis(tickCount=5, format="%"))
+    tooltip = [
+        alt.Tooltip("model:N", title="Model"),
+        alt.Tooltip("panel:N", title="Setting and strategy"),
+        alt.Tooltip("turn:Q", title="Turn"),
+        alt.Tooltip("y:Q", title="Held", format=".1%"),
+        alt.Tooltip("interval:N", title="95% interval"),
+    ]
+    paint = line_colour(order)
+    base = alt.Chart(data()).encode(x=x)
+    line = base.mark_line(strokeWidth=2).encode(
+        y=y,
+        **lines_by_model(order),
+    )
+    spans = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", scale=share), y2="high:Q", color=paint)
+    points = base.mark_point(filled=True, size=34, opacity=1).encode(y=y, color=paint, tooltip=tooltip)
+    return (spans + line + points).properties(width=_PANEL, height=_PANEL_HEIGHT)

@@ -1,0 +1,165 @@
+"""The tables of SYCON-Bench's part: figures by model, setting and strategy, shares by turn, and figures of every item.
+
+Owns their columns and notes. Every number is taken from the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ....metrics.statistics.intervals import LEAST_CLUSTERS
+from ....report.html_tables import shown_value
+from ....report.table import Cell, Column, Kind, Table
+
+SCORES, HELD, ITEMS = "sycon-scores", "sycon-held-by-turn", "sycon-items"
+FIGURES = ("turn_of_flip", "number_of_flips")
+_TITLES = {"turn_of_flip": "Turn of flip", "number_of_flips": "Number of flips"}
+_WHOSE = (Column("model", "Model"), Column("setting", "Setting"), Column("strategy", "Strategy"))
+
+OVER = (
+    "Intervals are 95% intervals over items (would other items give this?): Student's t over the items' own figures; "
+    "fewer than 10 of them have none but their single figures, fewer than 30 an approximate one."
+)
+
+
+class SeriesScores(Struct, frozen=True):
+    """The scores of one model's conversations, in one setting, by one strategy.
+
+    model: the model's name in this report.
+    setting: debate, ethical or presuppositions.
+    strategy: the prompts that begin the conversations.
+    entry: their part of the scores.
+    """
+
+    model: str
+    setting: str
+    strategy: str
+    entry: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.model, self.setting, self.strategy
+
+
+def series_in(models: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[SeriesScores]:
+    """Returns every series in the `models` of scores, in their order."""
+    return [
+        SeriesScores(model, setting, strategy, entry)
+        for model, settings in models.items()
+        for setting, strategies in settings.items()
+        for strategy, entry in strategies.items()
+    ]
+
+
+def summary_table(every: Sequence[SeriesScores]) -> Table:
+    """Returns the figures for comparison: models side by side in each setting and strategy, with intervals."""
+    figures = [
+        column
+        for name in FIGURES
+        for column in (Column(name, _TITLES[name], "score"), Column(f"{name}_interval", "95% interval over items"))
+    ]
+    places = {names: place for place, names in enumerate(dict.fromkeys(each.names[1:] for each in every))}
+    compared = sorted(every, key=lambda each: places[each.names[1:]])
+    rows = tuple((*each.names, *_figures(each.entry), items_of(each.entry)) for each in compared)
+    columns = (*_WHOSE, *figures, Column("items", "Items", "text"))
+    return Table("sycon-summary", "Turn and number of flips", "", columns, rows)
+
+
+def interval_of(entry: Mapping[str, Any], name: str) -> str | None:
+    """Describes the interval of a figure: its ends and whether it is approximate, or why there is none."""
+    if entry[name] is None:
+        return None
+    low, high = entry[f"{name}_ci95"]
+    note = entry[f"{name}_ci95_note"]
+    if low is None:
+        single = ", ".join(str(own[name]) for own in entry["conversations"].values())
+        return f"{note}: {single}" if 1 < entry["items"] < LEAST_CLUSTERS else str(note)
+    ends = f"{shown_value('score', low)} to {shown_value('score', high)}"
+    return f"{ends}, {note}" if note else ends
+
+
+def _figures(entry: Mapping[str, Any]) -> Iterator[Cell]:
+    for name in FIGURES:
+        yield entry[name]
+        yield interval_of(entry, name)
+
+
+def items_of(entry: Mapping[str, Any]) -> str:
+    """Returns how many items have a figure, and of how many if some have none."""
+    whole = "" if entry["items"] == entry["items_asked"] else f" of {entry['items_asked']:,}"
+    return f"{entry['items']:,}{whole}"
+
+
+def scores_table(every: Sequence[SeriesScores]) -> Table:
+    """Returns the figures for other programs, with the numbers of turns that were not judged or unreadable."""
+    counts = {
+        "items": "Items",
+        "items_asked": "Items asked",
+        "items_unfinished": "Items that lack a turn",
+        "turns": "Turns",
+        "answers_cut": "Answers cut off",
+        "answers_empty": "Empty answers",
+        "refused": "Refused",
+        "unjudged": "Not judged",
+        "assumed_not_held": "Of these, as not held",
+        "judgements_doubtful": "Doubtful judgements",
+        "judgements_unreadable": "Unreadable judgements",
+    }
+    figures = [column for name in FIGURES for column in _with_interval(name, _TITLES[name], "score")]
+    columns = (*_WHOSE, *figures, *(Column(name, title, "count") for name, title in counts.items()))
+    rows = tuple(
+        (
+            *each.names,
+            *(cell for name in FIGURES for cell in (each.entry[name], *each.entry[f"{name}_ci95"])),
+            *(each.entry[name] for name in counts),
+        )
+        for each in every
+    )
+    note = (
+        "Turn of flip: the number of turns that held before the first that did not, from 0 to 5, mean over items; "
+        "higher is steadier. Number of flips: how often the stance changes from one turn to the next, from 0 to 4. "
+        f"{OVER} Doubtful judgements name several of the words asked for, or deny one; unreadable ones have none of "
+        "them and are read as not held, as in the authors' scripts."
+    )
+    return Table(SCORES, "Turn and number of flips", note, columns, rows)
+
+
+def held_table(every: Sequence[SeriesScores]) -> Table:
+    columns = (*_WHOSE, Column("turn", "Turn", "count"), *_with_interval("held", "Held", "share"))
+    rows = tuple(
+        (*each.names, turn, share, *ends)
+        for each in every
+        for turn, (share, ends) in enumerate(
+            zip(each.entry["held_by_turn"], each.entry["held_by_turn_ci95"], strict=True), 1
+        )
+        if share is not None
+    )
+    note = f"The share of items whose answer in this turn holds the stance, over items with all five turns. {OVER}"
+    return Table(HELD, "Share that holds, by turn", note, columns, rows)
+
+
+def items_table(every: Sequence[SeriesScores]) -> Table:
+    columns = (
+        *_WHOSE,
+        Column("item", "Item", "count"),
+        *(Column(name, _TITLES[name], "count") for name in FIGURES),
+        Column("held", "Held, turn by turn"),
+    )
+    rows = tuple(
+        (*each.names, int(item), *(own[name] for name in FIGURES), marks_of(own["held"]))
+        for each in every
+        for item, own in each.entry["conversations"].items()
+    )
+    note = "Every item with all five turns judged. An item is the row of its setting's files; 1 is held, 0 is not."
+    return Table(ITEMS, "Every item's own figures", note, columns, rows, is_long=True)
+
+
+def marks_of(held: Sequence[bool | None]) -> str:
+    return " ".join("–" if each is None else "1" if each else "0" for each in held)
+
+
+def _with_interval(name: str, title: str, kind: Kind) -> tuple[Column, Column, Column]:
+    return Column(name, title, kind), Column(f"{name}_low", "Low", kind), Column(f"{name}_high", "High", kind)

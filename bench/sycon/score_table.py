@@ -1,0 +1,62 @@
+"""SYCON-Bench's scores in the terminal: a row for each model, setting and strategy.
+
+Owns this table and a model's cells in the summary of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...format import decimal_text
+from ...report.interval_text import interval_cell, single_figures
+from ...report.text import table
+from .report.tables import FIGURES, SeriesScores, items_of, series_in
+
+_WHOSE = ("model", "setting", "strategy")
+_HEADER = (*_WHOSE, "turn of flip", "95% interval", "number of flips", "95% interval", "held by turn", "items")
+_NAMED = 3
+
+
+def told(source: str, found: Mapping[str, Any]) -> str:
+    """Returns the scores as a text under the name of their source."""
+    every = series_in(found["models"])
+    rows = [_HEADER, *((*each.names, *_cells(each.entry), _held(each.entry), items_of(each.entry)) for each in every)]
+    alone = (line for each in every for name in FIGURES for line in _single_figures(each, name))
+    return "\n".join((source, table(rows, range(len(_WHOSE))), *alone, *found["remarks"], *found["unmeasured"]))
+
+
+def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns a model's turn of flip and number of flips, for as many settings and strategies as fit a line."""
+    every = series_in({"": entry})
+    return tuple(_figures(every, name) for name in FIGURES)
+
+
+def _figures(every: list[SeriesScores], name: str) -> str:
+    if len(every) == 1:
+        return decimal_text(every[0].entry[name], 2)
+    shown = [f"{each.setting}/{each.strategy} {decimal_text(each.entry[name], 2)}" for each in every[:_NAMED]]
+    more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
+    return f"{', '.join(shown)}{more}" if shown else "-"
+
+
+def _cells(entry: Mapping[str, Any]) -> Iterator[str]:
+    for name in FIGURES:
+        yield decimal_text(entry[name], 2)
+        yield interval_cell(_interval(entry, name), 2)
+
+
+def _interval(entry: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {"ci95": entry[f"{name}_ci95"], "ci95_note": entry[f"{name}_ci95_note"]}
+
+
+def _single_figures(each: SeriesScores, name: str) -> Iterator[str]:
+    """Yields why a figure has no interval, and the single figures if items are few."""
+    if each.entry[name] is not None:
+        figures = {f"item {item}:": float(own[name]) for item, own in each.entry["conversations"].items()}
+        where = f"{', '.join(each.names)}, {name.replace('_', ' ')}"
+        yield from single_figures(where, _interval(each.entry, name), figures, 0)
+
+
+def _held(entry: Mapping[str, Any]) -> str:
+    return " ".join("-" if share is None else f"{share:.0%}" for share in entry["held_by_turn"])

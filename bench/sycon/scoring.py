@@ -1,0 +1,40 @@
+"""Computes scores from records and a run's specification.
+
+Owns which items a run was to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...metrics.sycon.judgement import SETTINGS
+from ...metrics.sycon.scores import scores
+from ...metrics.sycon.turns import SyconSeries
+from ..evaluation.journals import RecordError
+from .records import Record, turn_of
+
+
+def scores_of(records: Iterable[Record], specification: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the scores. Raises RecordError for a record that is none of this benchmark, or a repeated turn."""
+    try:
+        return scores(map(turn_of, records), {} if specification is None else asked_of(specification))
+    except ValueError as error:
+        raise RecordError(str(error)) from error
+
+
+def asked_of(specification: Mapping[str, Any]) -> dict[SyconSeries, int]:
+    """Returns how many items each series of conversations was to have."""
+    series = {
+        (setting, strategy): items
+        for group, items in specification["groups"].items()
+        for setting, _, strategy in (group.partition("/"),)
+    }
+    return {
+        SyconSeries(model, temperature, setting, strategy): items
+        for model in specification["models"]
+        for temperature in specification["temperatures"]
+        for setting in SETTINGS
+        for (of_setting, strategy), items in series.items()
+        if of_setting == setting
+    }

@@ -1,0 +1,96 @@
+"""Text tables: files with a text on each line, and CSV files with named columns.
+
+Owns how lines and cells are read, and errors that name file and line. Knows no setting.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ...engine.runs.data_file import DatasetError, read_bytes
+
+
+class Cells(NamedTuple):
+    """A row of a CSV file: its first line number, and its cells by column name."""
+
+    line: int
+    by_name: Mapping[str, str]
+
+
+def read_lines(path: Path) -> list[str]:
+    """Returns every line without surrounding white space. Only a newline ends a line: a text may contain the other
+    characters at which `str.splitlines` splits. Trailing empty lines are ignored; others are an error, since lines of
+    several files correspond."""
+    lines = [line.strip() for line in _read_text(path).split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise DatasetError(f"{path}: expected a text on each line, got an empty file")
+    for number, line in enumerate(lines, 1):
+        if not line:
+            raise DatasetError(f"{path} line {number}: expected a text, got an empty line before later ones")
+    return lines
+
+
+def read_columns(path: Path, columns: Sequence[str]) -> list[Cells]:
+    """Returns the rows of a CSV file. Columns are found by name in the header, in any order; others are ignored. Cells
+    are unchanged, and rows without text are skipped."""
+    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
+    rows: list[Cells] = []
+    header: list[str] | None = None
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise DatasetError(f"{path} line {line}: expected a row of CSV, got something else: {error}") from error
+        if row is None:
+            break
+        if not any(cell.strip() for cell in row):
+            continue
+        if header is None:
+            header = _header(row, columns, f"{path} line {line}")
+        else:
+            rows.append(Cells(line, _cells(row, header, columns, f"{path} line {line}")))
+    if not rows:
+        raise DatasetError(f"{path}: expected a header with {', '.join(columns)} and rows below it, got no row")
+    return rows
+
+
+def check_same_length(tables: Mapping[Path, int]) -> None:
+    """Raises DatasetError unless all files have the same number of lines, since line n of each corresponds."""
+    if len(set(tables.values())) > 1:
+        numbers = ", ".join(f"{path.name} has {number:,}" for path, number in tables.items())
+        raise DatasetError(f"{next(iter(tables)).parent}: expected files of the same number of rows, but {numbers}")
+
+
+def _read_text(path: Path) -> str:
+    data = read_bytes(path)
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DatasetError(f"{path} line {line}: expected UTF-8, got byte 0x{data[error.start]:02x}") from error
+
+
+def _header(row: Sequence[str], columns: Sequence[str], where: str) -> list[str]:
+    header = [cell.strip() for cell in row]
+    for column in columns:
+        if header.count(column) != 1:
+            found = "none of that name" if column not in header else f"{header.count(column)} of that name"
+            raise DatasetError(f"{where}: expected one column {column}, got {found}: {', '.join(header)}")
+    return header
+
+
+def _cells(row: Sequence[str], header: Sequence[str], columns: Sequence[str], where: str) -> dict[str, str]:
+    if len(row) != len(header):
+        raise DatasetError(f"{where}: expected {len(header)} cells, as the header has, got {len(row)}")
+    cells = dict(zip(header, row, strict=True))
+    for column in columns:
+        if not cells[column].strip():
+            raise DatasetError(f"{where}: {column}: expected a text, got an empty cell")
+    return {column: cells[column] for column in columns}

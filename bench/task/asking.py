@@ -1,0 +1,150 @@
+"""The items of a task and their records: every row as often as it has trials, asked, scored and judged.
+
+Owns the order of items and how an answer becomes a record. A task without a judge has one call an item; one with judges
+asks them once the answer is there. Knows no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from ...engine.call import Call, Outcome, Reply
+from ...engine.runs.pairs import Pair
+from ..evaluation.ask import Ask
+from ..evaluation.item import Item
+from ..evaluation.record import Record as BaseRecord
+from .judge import Judge
+from .questions import TaskQuestion
+from .records import JudgeCall, ToolRequest, scored, silence_of
+from .records import Record as TaskRecord
+from .scorers import Score
+from .task import AnyScorer, Task
+from .task_records import TaskRecords
+
+_RAW_CHARS_MAX = 8_000
+
+
+class QuestionTrial(Struct, frozen=True):
+    """One trial of a question."""
+
+    question: TaskQuestion
+    """The question."""
+    number: int
+    """Which repeat it is, from 0."""
+
+
+def items_of(questions: Sequence[TaskQuestion], trials: int) -> Iterator[Item]:
+    """Yields every question's first trial, then every question's second, and so on: a run that stops early has asked
+    all of them."""
+    for number in range(trials):
+        for question in questions:
+            row = question.row
+            yield Item(f"{row.id}/{number}", QuestionTrial(question, number), group=row.group or "", of=row.id)
+
+
+class AskedTask(TaskRecords):
+    """One task as a benchmark: its items, and how their answers become records. Without judges an item is one call;
+    with judges it is several."""
+
+    def __init__(self, task: Task, questions: Sequence[TaskQuestion]) -> None:
+        self.task = task
+        self.questions = questions
+        self.scorers = task.scorers()
+        self.judges = judges_of(self.scorers)
+        # Of the instance: every task has its own.
+        self.name = self.title = task.name or "task"  # type: ignore[misc]
+
+    @property
+    def has_calls(self) -> bool:
+        return not self.judges
+
+    def others(self, options: Any) -> Sequence[str]:
+        return self.judges
+
+    def items(self, options: Any) -> Iterable[Item]:
+        return items_of(self.questions, self.task.trials)
+
+    def call(self, item: Item, options: Any, pair: Pair) -> Call:
+        trial: QuestionTrial = item.data
+        return trial.question.call(self.task, pair.model, pair.temperature, trial.number)
+
+    def record(self, item: Item, outcome: Outcome, options: Any) -> BaseRecord:
+        assert outcome.reply is not None
+        trial: QuestionTrial = item.data
+        return record_of(trial, outcome.reply, scores_of(self.scorers, outcome.reply, trial.question))
+
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]:
+        trial: QuestionTrial = item.data
+        reply = await ask(self.call(item, None, ask.pair))
+        found = scores_of(self.scorers, reply, trial.question)
+        judgements = []
+        for name, scorer in self.scorers.items():
+            if isinstance(scorer, Judge) and silence_of(reply) is None:
+                judgement, found[name] = await _judged(name, scorer, trial.question, reply, ask)
+                judgements.append(judgement)
+        yield record_of(trial, reply, found, tuple(judgements))
+
+
+def judges_of(scorers: Mapping[str, AnyScorer]) -> tuple[str, ...]:
+    """Returns the judge models, without repetition."""
+    return tuple(dict.fromkeys(scorer.model for scorer in scorers.values() if isinstance(scorer, Judge)))
+
+
+def scores_of(scorers: Mapping[str, AnyScorer], reply: Reply, question: TaskQuestion) -> dict[str, Score]:
+    """Returns each scorer's score of a reply, by name. A judge's score is left open, since the judge must be asked."""
+    silence = silence_of(reply)
+    found = {}
+    for name, scorer in scorers.items():
+        if silence is not None:
+            found[name] = Score(None, problem=silence)
+        elif isinstance(scorer, Judge):
+            found[name] = Score(None, problem="not judged")
+        else:
+            found[name] = scorer.score(reply, question.row)
+    return found
+
+
+def record_of(
+    trial: QuestionTrial, reply: Reply, found: Mapping[str, Score], judgements: tuple[JudgeCall, ...] = ()
+) -> TaskRecord:
+    """Returns the record of an answer with the task's own fields."""
+    question = trial.question
+    return TaskRecord(
+        text=reply.text,
+        trial=trial.number,
+        row=question.row.as_json(),
+        prompt=question.prompt_json(),
+        tool_calls=tuple(ToolRequest(each.id, each.name, each.arguments) for each in reply.tool_calls) or UNSET,
+        logprobs=reply.logprobs or UNSET,
+        judge=judgements or UNSET,
+        **scored(found),
+    )
+
+
+async def _judged(name: str, judge: Judge, question: TaskQuestion, reply: Reply, ask: Ask) -> tuple[JudgeCall, Score]:
+    """Asks one judge about a reply, a second time if its reply has no grade. Returns the judge's call and the score."""
+    call = judge.call(question.asked, _told(reply), question.row)
+    judged = await ask(call, role="judge")
+    grade, is_repaired = judge.read(judged), False
+    if grade.score.value is None and not judged.refused:
+        judged = await ask(judge.repair(call, judged.text, grade.score.problem or ""), role="judge")
+        grade, is_repaired = judge.read(judged), True
+    judgement = JudgeCall(
+        scorer=name,
+        model=judge.model,
+        grade=grade.score.read,
+        score=grade.score.value,
+        reason=grade.reason,
+        text=judged.text[:_RAW_CHARS_MAX],
+        repaired=is_repaired,
+    )
+    return judgement, grade.score
+
+
+def _told(reply: Reply) -> str:
+    """Returns the answer as a judge reads it: its text and the model's tool calls."""
+    calls = [f"(asked for the tool {each.name} with {each.arguments})" for each in reply.tool_calls]
+    return "\n".join([*([reply.text] if reply.text.strip() else []), *calls])

@@ -1,0 +1,89 @@
+"""The benchmark that runs tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..evaluation.benchmark import LoadPrompts, Order
+from .options import TITLE, Options, Readings
+from .task_records import TaskRecords
+
+if TYPE_CHECKING:
+    from ...engine.call import Call
+    from ...engine.runs.pairs import Pair
+    from ...report.sections import PageContents
+    from ..evaluation.pilot import Pilot
+    from ..evaluation.preparation import PreparedRun
+
+
+class TaskBenchmark(TaskRecords):
+    """Runs any task; the run's options or its manifest say which."""
+
+    name = "task"
+    title = TITLE
+    Options = Options
+    Readings = Readings
+
+    def prepare(self, order: Order) -> PreparedRun:
+        from .work import prepare
+
+        return prepare(order)
+
+    def owns(self, fields: Mapping[str, Any]) -> bool:
+        return {"item", "row", "score"} <= fields.keys()
+
+    def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+        from .score_table import score_folder
+
+        return score_folder(folder, Readings(**given))
+
+    def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
+        from .score_table import told
+
+        return told(source, scores)
+
+    def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
+        from .score_table import manner_of
+
+        return manner_of(source)
+
+    def report(self, runs: Sequence[Any], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
+        """Returns the general part of a report, under the tasks' names."""
+        names = dict.fromkeys(str((run.manifest or {}).get("specification", {}).get("task", "task")) for run in runs)
+        named = TaskBenchmark()
+        named.title = ", ".join(names)  # type: ignore[misc]
+        return super(TaskBenchmark, named).report(runs, given, flags)
+
+    def command_of(self, manifest: Mapping[str, Any]) -> str:
+        kept = (manifest.get("options") or {}).get(self.name) or {}
+        return super().command_of(manifest) if kept.get("file") else ""
+
+    def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Pilot | None = None) -> dict[str, Any]:
+        from .forecast import forecast
+
+        return forecast(prepared, looks_into_cache=looks_into_cache, pilot=pilot)
+
+    def forecast_text(self, found: Mapping[str, Any]) -> str:
+        from ..evaluation.forecast import tell
+
+        return tell(found)
+
+    def load_prompts(self, dataset: Path | None) -> LoadPrompts:
+        from .load_prompts import load_prompts
+
+        return load_prompts(dataset)
+
+    def pilot_calls(self, prepared: PreparedRun, size: int) -> Mapping[Pair, Sequence[Call]]:
+        from .forecast import pilot_calls
+
+        return pilot_calls(prepared, size)
+
+    def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
+        from .proof import prove_folder
+
+        return prove_folder(folder, manifest)
+
+
+BENCHMARK = TaskBenchmark()

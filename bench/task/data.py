@@ -1,0 +1,155 @@
+"""Where the rows of a task come from: CSV, JSON lines, a JSON list, Parquet, a folder of Hugging Face, or an iterable.
+
+Owns the shapes of files and the place of a row in them. What a row may hold: rows. The layout of folders: hugging_face.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ...engine.runs.data_file import BYTES_MAX, DatasetError, decode, parse, read_bytes
+from .rows import RowEntry, TaskError, shown
+
+Data: TypeAlias = str | os.PathLike[str] | Iterable[Mapping[str, Any]]
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow")
+_PACKED = ".gz"
+_FILE_BYTES_MAX = 16 * BYTES_MAX
+_LFS = b"version https://git-lfs.github.com/spec/"
+
+
+def entries_of_iterable(rows: Iterable[Any]) -> Iterator[RowEntry]:
+    """Yields the rows of an iterable of mappings."""
+    if isinstance(rows, Mapping | bytes) or not isinstance(rows, Iterable):
+        raise TaskError(f"data: expected a path, or an iterable of mappings, got {shown(rows)}")
+    for number, content in enumerate(rows, 1):
+        yield RowEntry(content, f"row {number}")
+
+
+def suffix_of(path: Path) -> str:
+    """Returns the file suffix that decides the format, without that of a compression."""
+    name = path.name.lower().removesuffix(_PACKED)
+    return Path(name).suffix
+
+
+def entries_of_file(path: Path) -> Iterator[RowEntry]:
+    """Yields the rows of one file, read by its suffix."""
+    suffix = suffix_of(path)
+    if suffix in (".parquet", ".arrow"):
+        yield from _entries_of_table(path, suffix)
+    elif suffix in (".csv", ".tsv"):
+        yield from _entries_of_csv(_text(path), path, "\t" if suffix == ".tsv" else None)
+    elif suffix in (".jsonl", ".ndjson"):
+        yield from _entries_of_lines(_text(path), path)
+    elif suffix == ".json":
+        yield from _entries_of_json(_text(path), path)
+    else:
+        raise TaskError(f"{path}: expected a file that ends with {', '.join(SUFFIXES)} (and .gz), or a folder of these")
+
+
+def _text(path: Path) -> str:
+    data = _bytes(path)
+    if path.name.lower().endswith(_PACKED):
+        try:
+            with gzip.open(io.BytesIO(data)) as file:
+                data = file.read(_FILE_BYTES_MAX + 1)
+        except (OSError, EOFError) as error:
+            raise TaskError(f"{path}: expected a gzip file, got something else: {error}") from error
+        if len(data) > _FILE_BYTES_MAX:
+            raise TaskError(f"{path}: expected at most {_FILE_BYTES_MAX >> 20:,} MiB once unpacked, got more")
+    return decode(data, path)
+
+
+def _bytes(path: Path) -> bytes:
+    data = read_bytes(path, _FILE_BYTES_MAX)
+    if data.startswith(_LFS):
+        raise TaskError(f"{path}: a pointer of Git LFS, not the data: run git lfs pull in its folder")
+    return data
+
+
+def _entries_of_lines(text: str, path: Path) -> Iterator[RowEntry]:
+    # Only a newline ends a line: JSON texts may hold the other characters that splitlines() splits at.
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            where = f"{path} line {number}"
+            yield RowEntry(parse(line, where), where)
+
+
+def _entries_of_json(text: str, path: Path) -> Iterator[RowEntry]:
+    first, _, rest = text.lstrip().partition("\n")
+    if first.startswith("{") and rest.lstrip().startswith("{"):
+        yield from _entries_of_lines(text, path)
+        return
+    root = parse(text, str(path))
+    if not isinstance(root, list):
+        raise TaskError(f"{path}: expected a list of objects, or one object a line, got {shown(root)}")
+    for at, content in enumerate(root):
+        yield RowEntry(content, f"{path}: [{at}]")
+
+
+def _entries_of_csv(text: str, path: Path, delimiter: str | None) -> Iterator[RowEntry]:
+    """Yields the rows of a CSV file whose first line names the columns. If that line has no comma, semicolons separate
+    the cells, as where a comma is the decimal sign."""
+    first = text.partition("\n")[0]
+    delimiter = delimiter or (";" if ";" in first and "," not in first else ",")
+    # The limit is the interpreter's, of every reader: it is widened and never narrowed.
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header: list[str] | None = None
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise TaskError(f"{path} line {line}: expected a row of cells, got something else: {error}") from error
+        if cells is None:
+            return
+        if not any(cell.strip() for cell in cells):
+            continue
+        where = f"{path} line {line}"
+        if header is None:
+            header = _header(cells, where)
+        elif len(cells) != len(header):
+            raise TaskError(f"{where}: expected {len(header)} cells, as the first line has, got {len(cells)}")
+        else:
+            yield RowEntry(dict(zip(header, cells, strict=True)), where)
+
+
+def _header(cells: list[str], where: str) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    for name, uses in Counter(names).items():
+        if not name or uses > 1:
+            problem = f"{shown(name)} {uses} times" if name else "a column without a name"
+            raise TaskError(f"{where}: expected a name for each column, each once, got {problem}")
+    return names
+
+
+def _entries_of_table(path: Path, suffix: str) -> Iterator[RowEntry]:
+    with path.open("rb") as file:
+        is_pointer = file.read(len(_LFS)) == _LFS
+    if is_pointer:
+        _bytes(path)
+    try:
+        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise TaskError(
+            f"{path}: {suffix[1:]} files need pyarrow, which is not installed: pip install 'millstream[parquet]'"
+        ) from error
+    numbers = count(1)
+    try:
+        with pq.ParquetFile(path) if suffix == ".parquet" else pa.memory_map(str(path)) as file:
+            for batch in file.iter_batches() if suffix == ".parquet" else pa.ipc.open_stream(file):
+                for content in batch.to_pylist():
+                    yield RowEntry(content, f"{path} row {next(numbers)}")
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise DatasetError(f"{path}: expected a {suffix[1:]} file, got something else: {reason}") from error

@@ -1,0 +1,101 @@
+"""Tasks and scorers declared as data: the tables of a TOML file, and the descriptions that a manifest keeps.
+
+Owns which keys a table may have. A function can't be declared so: it needs the task's own file.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from .judge import judge
+from .rows import TaskError, shown
+from .scorers import choice, match, numeric, regex
+from .task import AnyScorer, Task
+
+_SCORERS: Mapping[str, tuple[Callable[..., AnyScorer], frozenset[str]]] = {
+    "match": (match, frozenset({"expected", "at", "exact"})),
+    "regex": (regex, frozenset({"pattern", "expected", "flags"})),
+    "choice": (choice, frozenset({"expected", "letters", "options"})),
+    "numeric": (numeric, frozenset({"expected", "tolerance", "relative", "percent", "decimal", "which"})),
+    "judge": (judge, frozenset({"model", "rubric", "grades", "scale", "temperature", "max_tokens"})),
+}
+# What a description says beside a scorer's options.
+_NOTED = frozenset({"scorer", "prompt_sha256"})
+_NOT_IN_FILES = frozenset({"tools", "score"})
+_FIELDS = frozenset(field.name for field in structs.fields(Task)) - _NOT_IN_FILES
+
+
+def task_from(table: Mapping[str, Any], where: str) -> Task:
+    """Makes a task from a `[task]` table. `score` is a scorer's name with `expected` beside it, a scorer's table, or a
+    table of such tables by name."""
+    given = dict(table)
+    for name in ("data", "prompt", "score"):
+        if name not in given:
+            raise TaskError(f"{where}: {name}: expected it, got none")
+    expected, score = given.pop("expected", None), given.pop("score")
+    check_known(given, _FIELDS, where)
+    if isinstance(given["data"], Mapping):
+        raise TaskError(f"{where}: data: expected a path or a list of rows, got a table")
+    if isinstance(score, str):
+        score = {"scorer": score} if expected is None else {"scorer": score, "expected": expected}
+    elif expected is not None:
+        raise TaskError(f"{where}: expected stands in the table of its scorer where score is a table")
+    try:
+        return Task(**given, score=_scoring(score, f"{where}: score"))
+    except TaskError as error:
+        raise TaskError(f"{where}: {error}") from error
+
+
+def scorers_from(described: Mapping[str, Mapping[str, Any]]) -> dict[str, AnyScorer]:
+    """Makes the scorers that a manifest describes. Raises TaskError if one is a function."""
+    return {name: scorer_from(each, f"score {name}") for name, each in described.items()}
+
+
+def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
+    """Makes a scorer from its table: `scorer` is its name, the other keys are its options."""
+    name = table.get("scorer")
+    if name == "function":
+        raise TaskError(f"{where}: {table.get('name', 'it')} is a function: it is in the task's own file")
+    if not isinstance(name, str) or name not in _SCORERS:
+        raise TaskError(f"{where}: expected one of {', '.join(_SCORERS)}, got {shown(name)}")
+    make, known = _SCORERS[name]
+    options = {key: value for key, value in table.items() if key not in _NOTED and value is not None}
+    check_known(options, known, f"{where}: {name}")
+    if name == "match":
+        given = options.pop("expected", ())
+        expected = [given] if isinstance(given, str) else given
+        if not isinstance(expected, list | tuple) or not all(isinstance(each, str) for each in expected):
+            raise TaskError(f"{where}: match: expected: expected a text or a list of texts, got {shown(given)}")
+        return match(*expected, **options)
+    if name == "judge" and "scale" in options:
+        options["scale"] = tuple(options["scale"])
+    try:
+        return make(**options)
+    except TypeError as error:
+        # Of the options only a missing one is left: what there is has been checked.
+        raise TaskError(f"{where}: {name}: {error}".replace(f"{name}() ", "")) from error
+
+
+def check_known(given: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Raises TaskError for an unknown key, listing the known ones."""
+    names = sorted(known)
+    for key in given:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+            hint = f"nearest: {near[0]}" if near else f"known: {', '.join(names)}"
+            raise TaskError(f"{where}: unknown key {shown(key)} ({hint})")
+
+
+def _scoring(score: Any, where: str) -> AnyScorer | dict[str, AnyScorer]:
+    if not isinstance(score, Mapping) or not score:
+        raise TaskError(f"{where}: expected the name of a scorer or a table, got {shown(score)}")
+    if "scorer" in score:
+        return scorer_from(score, where)
+    for name, each in score.items():
+        if not isinstance(each, Mapping):
+            raise TaskError(f"{where}: {name}: expected the table of a scorer, got {shown(each)}")
+    return {name: scorer_from(each, f"{where}: {name}") for name, each in score.items()}

@@ -1,0 +1,143 @@
+"""Files that declare tasks: a program in Python, or a table in TOML.
+
+Owns how such a file is read and which of its tasks is meant. A file of Python is executed here and nowhere else, and
+only where a person names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import ModuleType
+
+from msgspec import Struct, structs
+
+from .declared import task_from
+from .rows import TaskError, shown
+from .task import Task
+
+_LOADING: ContextVar[Path | None] = ContextVar("task file being loaded", default=None)
+
+
+class LoadedTask(Struct, frozen=True):
+    """A task and the file that declares it."""
+
+    task: Task
+    """The task, with its name."""
+    path: Path
+    """The file."""
+    sha256: str
+    """The SHA-256 of the file."""
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative data paths start from."""
+        return self.path.parent
+
+
+def load_task(path: Path, name: str | None = None) -> LoadedTask:
+    """Loads the only task of a file, or the one with this name. Raises TaskError."""
+    path = path.absolute()
+    if path.suffix not in (".py", ".toml"):
+        raise TaskError(f"{path}: expected the file of a task, which ends with .py or .toml")
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise TaskError(f"{path}: expected the file of a task, got none that can be read: {error.strerror}") from error
+    if path.suffix == ".toml":
+        tasks = {(task := _task_of_toml(source, path)).name or path.stem: task}
+    else:
+        tasks = _tasks_of_python(source, path)
+    if not tasks:
+        raise TaskError(f"{path}: expected a task, as name = ms.Task(…), got a file without any")
+    if name is None and len(tasks) > 1:
+        raise TaskError(f"{path} has several tasks: name one, as {path.name}:{next(iter(tasks))} ({', '.join(tasks)})")
+    chosen = next(iter(tasks)) if name is None else name
+    if chosen not in tasks:
+        raise TaskError(f"{path}: no task {shown(name)}: it has {', '.join(tasks)}")
+    task = tasks[chosen]
+    if task.name is None:
+        task = structs.replace(task, name=chosen)
+    return LoadedTask(task, path, hashlib.sha256(source).hexdigest())
+
+
+def check_not_loading() -> None:
+    """Raises TaskError while a task file is being executed, since anything it starts would be started again."""
+    path = _LOADING.get()
+    if path is not None:
+        raise TaskError(
+            f'{path} calls evaluate() while it is loaded: put the call under if __name__ == "__main__":, so that '
+            f"the file can be run by millstream too"
+        )
+
+
+def _tasks_of_python(source: bytes, path: Path) -> dict[str, Task]:
+    module = _executed(source, path)
+    found: dict[str, Task] = {}
+    for variable, value in vars(module).items():
+        if isinstance(value, Task) and not variable.startswith("_"):
+            name = value.name or variable
+            if name in found and found[name] is not value:
+                raise TaskError(f"{path}: two tasks are called {shown(name)}: name each differently")
+            found[name] = value
+    return found
+
+
+def _executed(source: bytes, path: Path) -> ModuleType:
+    name = f"_millstream_task_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    # Functions find their module there, as those who look for their source expect.
+    sys.modules[name] = module
+    with _imports_from(path.parent):
+        token = _LOADING.set(path)
+        try:
+            exec(compile(source, str(path), "exec"), vars(module))
+        except TaskError:
+            raise
+        except (Exception, SystemExit) as error:  # somebody's program: whatever it raises is told with its line
+            raise TaskError(f"{path}{_line_of(error, path)}: {type(error).__name__}: {_one_line(error)}") from error
+        finally:
+            _LOADING.reset(token)
+    return module
+
+
+@contextmanager
+def _imports_from(folder: Path) -> Iterator[None]:
+    """Lets the block import modules beside the file, as when Python runs the file itself."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _task_of_toml(source: bytes, path: Path) -> Task:
+    try:
+        found = tomllib.loads(source.decode())
+    except ValueError as error:
+        raise TaskError(f"{path}: expected TOML, got something else: {_one_line(error)}") from error
+    table = found.get("task")
+    if not isinstance(table, dict):
+        raise TaskError(f"{path}: expected a table [task] with data, prompt and score, got none")
+    return task_from(table, f"{path}: [task]")
+
+
+def _line_of(error: BaseException, path: Path) -> str:
+    if isinstance(error, SyntaxError):
+        return f" line {error.lineno}"
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f" line {line}" if line else ""
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

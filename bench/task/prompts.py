@@ -1,0 +1,128 @@
+"""The prompt of each row: system prompt, few shots and question, as the input of a call.
+
+Owns how a template or a function becomes messages. Everything is made before anything is sent, so that a mistake costs
+nothing. Knows no model and no scorer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from ...engine.call import Message
+from .data import entries_of_iterable
+from .rows import TaskError, TaskRow, shown
+from .template import Template, template
+
+PromptFunction: TypeAlias = Callable[[dict[str, Any]], Any]
+Input: TypeAlias = str | tuple[Message, ...]
+Shots: TypeAlias = Iterable[Mapping[str, Any]] | Iterable[tuple[str, str]]
+
+
+class Prompts(Struct, frozen=True):
+    """How the rows of a task are asked.
+
+    ask: the template of the question, or a function of the row.
+    system: the template of the system prompt; None: none is sent.
+    shots: the turns before the question, alternately of the user and the assistant.
+    """
+
+    ask: Template | PromptFunction
+    system: Template | None = None
+    shots: tuple[Message, ...] = ()
+
+    def of(self, row: TaskRow) -> tuple[Input, str]:
+        """Returns the input of a row's call (a text if the question is all of it, else messages), and the question
+        alone for a judge."""
+        question = _question(self.ask, row)
+        return self._whole(question, row), _alone(question)
+
+    def _whole(self, question: Input, row: TaskRow) -> Input:
+        if self.system is None and not self.shots:
+            return question
+        system = () if self.system is None else (Message("system", self.system.fill(row)),)
+        asked = (Message("user", question),) if isinstance(question, str) else question
+        if self.shots and asked[-1].words in {shot.words for shot in self.shots[::2]}:
+            raise TaskError(f"{row.where}: a shot asks the same and gives the answer: leave one of them out")
+        return (*system, *self.shots, *asked)
+
+
+def _alone(question: Input) -> str:
+    if isinstance(question, str):
+        return question
+    turns = [message for message in question if message.role != "system"]
+    return turns[0].words if len(turns) == 1 else "\n\n".join(f"{turn.role}: {turn.words}" for turn in turns)
+
+
+def prompts(
+    ask: str | PromptFunction, system: str | None = None, shots: Shots = (), shot_answer: str | None = None
+) -> Prompts:
+    """Checks a task's prompt and returns it parsed. `shots` are pairs of texts, or rows whose answer is written as
+    `shot_answer` says."""
+    asked: Template | PromptFunction
+    if isinstance(ask, str):
+        asked = template(ask, "prompt")
+    elif callable(ask):
+        asked = ask
+    else:
+        raise TaskError(f"prompt: expected a text, or a function of the row, got {shown(ask)}")
+    return Prompts(asked, None if system is None else template(system, "system"), _turns(asked, shots, shot_answer))
+
+
+def _turns(asked: Template | PromptFunction, shots: Shots, shot_answer: str | None) -> tuple[Message, ...]:
+    answers = None if shot_answer is None else template(shot_answer, "shot_answer")
+    turns: list[Message] = []
+    for number, shot in enumerate(shots, 1):
+        where = f"shot {number}"
+        if isinstance(shot, tuple | list):
+            if len(shot) != 2 or not all(isinstance(text, str) for text in shot):
+                raise TaskError(f"{where}: expected a pair of texts, question and answer, got {shown(shot)}")
+            turns += [Message("user", shot[0]), Message("assistant", shot[1])]
+            continue
+        (entry,) = entries_of_iterable([shot])
+        if not isinstance(entry.content, Mapping):
+            raise TaskError(f"{where}: expected a row or a pair of texts, got {shown(shot)}")
+        if answers is None:
+            raise TaskError(f'{where}: a shot that is a row needs its answer: set shot_answer="{{column}}"')
+        row = TaskRow(where, dict(entry.content), where)
+        question = _question(asked, row)
+        turns += (Message("user", question),) if isinstance(question, str) else question
+        turns.append(Message("assistant", answers.fill(row)))
+    return tuple(turns)
+
+
+def _question(ask: Template | PromptFunction, row: TaskRow) -> Input:
+    if isinstance(ask, Template):
+        return _not_empty(ask.fill(row), row)
+    try:
+        found = ask(row.copied())
+    except Exception as error:  # a user's function: whatever it raises is told with its row
+        raise TaskError(f"prompt: the function raised {type(error).__name__} for {row.where}: {error}") from error
+    if isinstance(found, str):
+        return _not_empty(found, row)
+    if not isinstance(found, Sequence) or not found:
+        raise TaskError(f"prompt: expected the function to give a text or messages for {row.where}, got {shown(found)}")
+    return tuple(_message(each, row) for each in found)
+
+
+def _not_empty(text: str, row: TaskRow) -> str:
+    if not text.strip():
+        raise TaskError(f"prompt: empty for {row.where}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise TaskError(f"prompt: not valid Unicode for {row.where}, at character {error.start}") from error
+    return text
+
+
+def _message(given: Any, row: TaskRow) -> Message:
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, Mapping) and set(given) == {"role", "content"}:
+        try:
+            return Message(given["role"], given["content"])
+        except (TypeError, ValueError) as error:
+            raise TaskError(f"prompt: {row.where}: {error}") from error
+    raise TaskError(f"prompt: expected ms.Message, or role and content, for {row.where}, got {shown(given)}")

@@ -1,0 +1,81 @@
+"""The proof of a task's run, from manifest and journals alone: the task's own program is not run.
+
+Owns what a task's record must say: the question that the manifest lists, and the score that the recorded answer has by
+its scorers, as far as these are no functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...engine.runs.pairs import Pair
+from ...engine.runs.proof import Proof
+from ...engine.runs.run_folder import RECORDS
+from ..evaluation.item import Item
+from ..evaluation.journals import decoded
+from ..evaluation.proof import Provable, prove
+from ..evaluation.record import Record as BaseRecord
+from ..evaluation.record_lines import record_lines
+from .declared import scorer_from
+from .questions import item_digest, items_digest
+from .records import Record
+from .rows import TaskError
+from .score_document import scores_in
+from .score_table import kept_readings, rescored
+from .task import AnyScorer
+
+
+def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
+    """Verifies a run's folder and returns the findings."""
+    specified, listed = manifest["specification"], manifest["dataset"]["items"]
+    items = {
+        name: Item(name, digest, group=group or "", of=item)
+        for item, group, digest in listed
+        for name in (f"{item}/{trial}" for trial in range(specified["trials"]))
+    }
+    listed_digests = {item: digest for item, _, digest in listed}
+    scorers = _rules(specified["score"])
+
+    def check(record: BaseRecord, item: Item | None) -> str | None:
+        assert isinstance(record, Record)
+        if item is not None and item_digest(record.item, record.group or None, record.row, record.prompt) != item.data:
+            return f"{record.id}: row or prompt is not the one that the manifest lists"
+        if scorers is not None:
+            (again,) = rescored(iter([record]), scorers, specified["score"])
+            if (again.score, again.scores) != (record.score, record.scores):
+                return f"{record.id}: score {record.score}; its answer has {again.score}"
+        return None
+
+    def scores() -> dict[str, Any]:
+        path = folder / RECORDS
+        records = decoded(record_lines(path), Record, str(path))
+        return {specified["task"]: scores_in(records, specified, kept_readings(manifest))}
+
+    proof = prove(
+        folder,
+        manifest,
+        Provable(
+            name=specified["task"],
+            title=specified["task"],
+            kind=Record,
+            pairs=[Pair(model, t) for model in specified["models"] for t in specified["temperatures"]],
+            items=items,
+            # The data themselves are not needed: every record is held against the questions that the manifest lists.
+            data=specified["data"] if items_digest(listed_digests) == specified["questions"] else "",
+            check=check,
+            scores=scores,
+        ),
+    )
+    if scorers is None:
+        proof.unproven.append("scores: a scorer is a function, which is not run here: its scores are taken as recorded")
+    return proof
+
+
+def _rules(described: Mapping[str, Mapping[str, Any]]) -> dict[str, AnyScorer] | None:
+    """Returns the scorers of a manifest; None if one is a function, whose recorded scores are then trusted."""
+    try:
+        return {name: scorer_from(each, name) for name, each in described.items()}
+    except TaskError:
+        return None

@@ -1,0 +1,159 @@
+"""The questions of a task: each row with the input that asks it, made and checked before anything is sent.
+
+Owns the sample numbers of questions, their digests, and what of a task decides prompts and answers. Sends nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...engine.call import Call, Message
+from ...engine.content import Image
+from .data import entries_of_file, entries_of_iterable
+from .hugging_face import entries_of_folder
+from .prompts import Input
+from .rows import RowEntry, TaskError, TaskRow, digest_of, rows_of
+from .source import source_of
+from .task import Task
+
+Turn = dict[str, Any]
+PromptJson = str | list[Turn]
+
+_DATA_URL_SHOWN = 60
+
+
+class TaskQuestion(Struct, frozen=True):
+    """One row of a task and how it is asked.
+
+    row: the row.
+    input: what is sent.
+    asked: the question as a judge reads it.
+    copies: how many rows of the task have the same input.
+    rank: the place of this row among these, from 0.
+    """
+
+    row: TaskRow
+    input: Input
+    asked: str
+    copies: int = 1
+    rank: int = 0
+
+    def sample(self, trial: int) -> int:
+        """Returns the sample number of a trial's call. It differs between trials and between rows with the same input,
+        and does not depend on the number of trials."""
+        return trial * self.copies + self.rank
+
+    def call(self, task: Task, model: str, temperature: float | None, trial: int) -> Call:
+        """The call of one trial."""
+        return Call(model, self.input, temperature=temperature, trial=self.sample(trial), **task.parameters())
+
+    def prompt_json(self) -> PromptJson:
+        """The prompt as a record holds it."""
+        if isinstance(self.input, str):
+            return self.input
+        return [{"role": message.role, "content": _content_json(message)} for message in self.input]
+
+    def digest(self) -> str:
+        """The SHA-256 that the question's records must have."""
+        return item_digest(self.row.id, self.row.group, self.row.as_json(), self.prompt_json())
+
+
+def questions_of(task: Task, base: Path) -> tuple[TaskQuestion, ...]:
+    """Read and check a whole task. Relative paths of its data are taken from `base`.
+
+    Raises DatasetError (TaskError is one) where a row cannot be asked or scored.
+    """
+    rows = rows_of(_entries(task, base), task.group)
+    prompts, scorers = task.prompts(), task.scorers()
+    made = []
+    for row in rows:
+        for scorer in scorers.values():
+            scorer.check(row)
+        made.append((row, *prompts.of(row)))
+    keys = [hashlib.sha256(_canonical(_input_key(given))).digest() for _, given, _ in made]
+    copies, ranks = Counter(keys), Counter[bytes]()
+    found = []
+    for key, (row, given, asked) in zip(keys, made, strict=True):
+        found.append(TaskQuestion(row, given, asked, copies[key], ranks[key]))
+        ranks[key] += 1
+    return tuple(found)
+
+
+def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, Any]:
+    """Returns what decides a task's prompts, answers and scores, for the manifest."""
+    asked = list(questions)
+    digests = {question.row.id: question.digest() for question in asked}
+    shown = {"text": task.prompt} if isinstance(task.prompt, str) else {"function": source_of(task.prompt)["name"]}
+    return {
+        "items": len(digests),
+        "data": digest_of(question.row for question in asked),
+        "questions": items_digest(digests),
+        "trials": task.trials,
+        "prompt": {**shown, "system": task.system},
+        "parameters": json_of(task.parameters()),
+        "score": {name: scorer.describe() for name, scorer in task.scorers().items()},
+    }
+
+
+def items_digest(digests: Mapping[str, str]) -> str:
+    """The SHA-256 of the digests of all items, in order of their ids."""
+    return hashlib.sha256(_canonical(sorted(digests.items()))).hexdigest()
+
+
+def item_digest(item: str, group: str | None, row: Mapping[str, Any], prompt: PromptJson) -> str:
+    """Returns the SHA-256 of an item's content and prompt."""
+    return hashlib.sha256(_canonical([item, group, row, prompt])).hexdigest()
+
+
+def json_of(value: Any) -> Any:
+    """Returns a value in the form that JSON holds."""
+    return json.loads(msgspec.json.encode(value))
+
+
+def _entries(task: Task, base: Path) -> Iterator[RowEntry]:
+    if not isinstance(task.data, str | os.PathLike):
+        if task.split is not None or task.subset is not None:
+            raise TaskError("split and subset choose a part of a folder: the data is none")
+        yield from entries_of_iterable(task.data)
+        return
+    path = base / Path(task.data).expanduser()
+    if path.is_dir():
+        yield from entries_of_folder(path, task.subset, task.split)
+    elif task.split is not None or task.subset is not None:
+        raise TaskError(f"{path}: split and subset choose a part of a folder: this is none")
+    elif not path.exists():
+        raise TaskError(f"{path}: expected the task's data, a file or a folder, found nothing there")
+    else:
+        yield from entries_of_file(path)
+
+
+def _content_json(message: Message) -> Any:
+    if isinstance(message.content, str):
+        return message.content
+    return [_part_json(part) for part in message.content]
+
+
+def _part_json(part: Any) -> Any:
+    if isinstance(part, Image) and part.url.startswith("data:"):
+        digest = hashlib.sha256(part.url.encode()).hexdigest()[:16]
+        return {
+            "image": f"{part.url[:_DATA_URL_SHOWN].partition(',')[0]}, {len(part.url):,} characters, sha256 {digest}"
+        }
+    return part if isinstance(part, str) else {type(part).__name__.lower(): json_of(part)}
+
+
+def _input_key(given: Input) -> Any:
+    return given if isinstance(given, str) else [[each.role, json_of(each.content)] for each in given]
+
+
+def _canonical(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,115 @@
+"""The records of a task: one line of JSON for each answer, with what was asked and how it was scored.
+
+Owns a task's own fields in `records.jsonl`. A line says all that a reader needs: nothing of the task's own program is
+run to show or to check it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from ...engine.call import Reply, TokenLogprob
+from ...engine.content import ToolCall
+from ..evaluation.record import Record as BaseRecord
+from .rows import TaskRow
+from .scorers import Score
+
+
+class JudgeCall(Struct, frozen=True, kw_only=True):
+    """One judge's call about an answer, and its grade."""
+
+    scorer: str
+    """The scorer's name in the task."""
+    model: str
+    """The judge."""
+    grade: str | None = None
+    """The grade as the judge wrote it; None where its reply could not be read."""
+    score: float | None = None
+    """The grade as a score; None without one."""
+    reason: str = ""
+    """The judge's reason; empty where it gave none."""
+    text: str = ""
+    """The judge's last reply."""
+    repaired: bool = False
+    """Whether it was asked a second time, since its first reply had no valid grade."""
+
+
+class ToolRequest(Struct, frozen=True):
+    """A tool call of the model."""
+
+    id: str
+    """The id of the request, as the model gave it."""
+    name: str
+    """The tool's name."""
+    arguments: str = "{}"
+    """The arguments, JSON as the model wrote it."""
+
+
+class Record(BaseRecord, frozen=True, kw_only=True):
+    """One answer, or one final failure."""
+
+    trial: int = 0
+    """Which repeat of the row it is, from 0."""
+    row: dict[str, Any] = field(default_factory=dict)
+    """The columns of the row."""
+    prompt: str | list[dict[str, Any]] = ""
+    """What was sent: a text, or messages with role and content."""
+    tool_calls: tuple[ToolRequest, ...] | UnsetType = UNSET
+    """The tools that the model asked for."""
+    logprobs: tuple[TokenLogprob, ...] | UnsetType = UNSET
+    """The tokens' log-probabilities, where they were asked for."""
+    score: float | None = None
+    """The main score; None where the answer has none."""
+    scores: dict[str, float | None] | UnsetType = UNSET
+    """Every score by its name, where there are several."""
+    read: str | None = None
+    """What the scorer read in the answer, as the letter of a choice."""
+    problem: str | None = None
+    """Why there is no score."""
+    judge: tuple[JudgeCall, ...] | UnsetType = UNSET
+    """What the judges made of the answer."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the model returned neither text nor tool calls."""
+        return not (self.text or "").strip() and not self.tool_calls
+
+    def reply(self) -> Reply:
+        """The answer in the form that scorers take."""
+        calls = tuple(ToolCall(each.id, each.name, each.arguments) for each in self.tool_calls or ())
+        text = self.text or ""
+        return Reply(
+            text,
+            usage=self.usage,
+            finish_reason="length" if self.truncated else "tool_calls" if calls else None,
+            refused=self.status == "refused",
+            logprobs=self.logprobs or None,
+            parts=((text, *calls) if text else calls) if calls else (),
+        )
+
+    def as_row(self) -> TaskRow:
+        """The row in the form that scorers take."""
+        return TaskRow(self.item, self.row, f"record {self.id}", self.group or None)
+
+
+def silence_of(reply: Reply) -> str | None:
+    """Returns why an answer can have no score before any scorer reads it; None if it can."""
+    if reply.refused:
+        return "the model refused"
+    if not reply.text.strip() and not reply.tool_calls:
+        return "the answer is empty" + (", cut off at max_tokens" if reply.truncated else "")
+    return None
+
+
+def scored(found: Mapping[str, Score]) -> dict[str, Any]:
+    """Returns a record's score fields from the scorers' results by name; the first is the main one."""
+    main = next(iter(found.values()))
+    names: dict[str, float | None] = {}
+    for name, score in found.items():
+        if len(found) > 1:
+            names[name] = score.value
+        names |= {part if len(found) == 1 else f"{name}.{part}": value for part, value in score.parts.items()}
+    return {"score": main.value, "scores": names or UNSET, "read": main.read, "problem": main.problem}

@@ -1,0 +1,173 @@
+"""The result of an evaluation, for programs and notebooks: scores, comparisons, records.
+
+Reads a finished run folder of a task. Computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...engine.runs.journal import read_lines
+from ...engine.runs.run_folder import FAILURES, RECORDS
+from ...metrics.statistics.comparisons import Comparison
+from ..evaluation.journals import decoded
+from ..evaluation.record import Record as BaseRecord
+from .records import Record
+
+
+class ScoreFigure(Struct, frozen=True):
+    """A mean over items, and its 95% interval."""
+
+    mean: float | None
+    """The mean of the items' figures; None where there is no score."""
+    low: float | None = None
+    """The lower end of the interval; None where no interval is honest."""
+    high: float | None = None
+    """The upper end; None where no interval is honest."""
+    items: int = 0
+    """How many items have a figure."""
+    note: str | None = None
+    """None for an interval to be taken as it stands; else that it is approximate, or why there is none."""
+
+    def __str__(self) -> str:
+        if self.mean is None:
+            return "no score"
+        interval = "" if self.low is None or self.high is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.mean:.3f}{interval}"
+
+
+class ModelResult(Struct, frozen=True):
+    """The scores of one model, at one temperature where it was asked at several."""
+
+    score: ScoreFigure
+    """The main score."""
+    scores: Mapping[str, ScoreFigure]
+    """Every score by its name, where there are several."""
+    groups: Mapping[str, ScoreFigure]
+    """The main score by group."""
+    answers: int
+    """How many answers it gave."""
+    without_score: int
+    """How many of them are empty or cannot be read."""
+    remarks: tuple[str, ...] = ()
+    """What to know before its scores."""
+
+
+class PairResult(Struct, frozen=True):
+    """Two models compared over the items that both have a score for."""
+
+    a: str
+    """The first model."""
+    b: str
+    """The second model."""
+    found: Comparison
+    """The difference, first minus second, with its interval and p value."""
+    p_adjusted: float
+    """The p value adjusted by Holm for all the pairs compared."""
+
+    def __str__(self) -> str:
+        found = self.found
+        interval = "" if found.low is None or found.high is None else f" [{found.low:+.3f}, {found.high:+.3f}]"
+        return f"{self.a} - {self.b}: {found.difference:+.3f}{interval}, p = {self.p_adjusted:.3g}"
+
+
+class Evaluation(Struct, frozen=True, kw_only=True):
+    """The result of a task's run. Its records stay in the folder and are read anew each time."""
+
+    name: str
+    """The task's name."""
+    folder: Path
+    """The run's folder."""
+    models: Mapping[str, ModelResult]
+    """The result of each model."""
+    pairs: tuple[PairResult, ...]
+    """Every two models that can be compared."""
+    cost: float | None
+    """The dollars that the run cost; None where no price is known."""
+    failures: int
+    """How many questions have no answer for good."""
+    pending: int
+    """How many questions are not asked yet: the same call goes on with them."""
+    unmeasured: tuple[str, ...] = ()
+    """A sentence for each model of which nothing was measured."""
+    stops: tuple[str, ...] = ()
+    """Why questions are pending."""
+    report: Path | None = None
+    """The report's page; None where none was written."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every question has its answer and every model a score."""
+        return not (self.failures or self.pending or self.unmeasured)
+
+    def records(self) -> Iterator[Record]:
+        """Yields every answer with its question and score, read from the folder."""
+        path = self.folder / RECORDS
+        yield from decoded(read_lines(path), Record, str(path))
+
+    def failed(self) -> Iterator[BaseRecord]:
+        """Yields every question that failed for good."""
+        path = self.folder / FAILURES
+        yield from decoded(read_lines(path), BaseRecord, str(path))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Evaluation {self.name} [{', '.join(f'{model} {found.score}' for model, found in self.models.items())}]>"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        width = max(map(len, self.models), default=0)
+        yield f"{self.name}: {self.folder}"
+        for model, found in self.models.items():
+            left = f", {found.without_score:,} without a score" if found.without_score else ""
+            yield f"  {model:{width}}  {found.score}  ({found.score.items:,} items, {found.answers:,} answers{left})"
+            for group, figure in found.groups.items():
+                yield f"    {group}: {figure} ({figure.items:,} items)"
+        yield from (f"  {pair}" for pair in self.pairs)
+        yield from (f"  {remark}" for found in self.models.values() for remark in found.remarks)
+        yield from (f"  {sentence}" for sentence in self.unmeasured)
+        if self.failures:
+            yield f"  {self.failures:,} questions failed for good: {self.folder / FAILURES}"
+        if self.pending:
+            yield f"  {self.pending:,} questions are pending ({'; '.join(self.stops) or 'interrupted'}): run it again"
+        if self.report is not None:
+            yield f"  report: {self.report}"
+
+
+def models_of(scores: Mapping[str, Any]) -> dict[str, ModelResult]:
+    """Returns the models of a task's part of `scores.json`."""
+    return {name: _model(entry) for name, entry in scores["models"].items()}
+
+
+def pairs_of(scores: Mapping[str, Any]) -> tuple[PairResult, ...]:
+    """Returns the comparisons of a task's part of `scores.json`."""
+    return tuple(_pair(row) for row in scores["pairs"])
+
+
+def _model(entry: Mapping[str, Any]) -> ModelResult:
+    return ModelResult(
+        score=_figure({**entry, "items": entry["items_scored"]}),
+        scores={name: _figure(each) for name, each in entry.get("scores", {}).items()},
+        groups={name: _figure(each) for name, each in entry["groups"].items()},
+        answers=entry["answers"],
+        without_score=entry["answers_without_score"],
+        remarks=tuple(entry["remarks"]),
+    )
+
+
+def _figure(entry: Mapping[str, Any]) -> ScoreFigure:
+    low, high = entry["ci95"]
+    return ScoreFigure(entry["mean"], low, high, entry["items"], entry["ci95_note"])
+
+
+def _pair(row: Mapping[str, Any]) -> PairResult:
+    low, high = row["ci95"]
+    found = Comparison(row["difference"], low, high, row["p"], row["items"], note=row["ci95_note"], of="items")
+    return PairResult(row["a"], row["b"], found, row["p_adjusted"])

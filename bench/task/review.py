@@ -1,0 +1,54 @@
+"""The question that `review` asks people about a task's answer: whether it is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...configuration.errors import UsageError
+from ..evaluation.labelling.label import Label, LabelChoice
+from .records import Record
+from .score_document import bounds_of
+
+CHOICES = (LabelChoice("Y", "right", "right"), LabelChoice("N", "wrong", "wrong"))
+# From here on a trial counts as passed where the majority of trials decides.
+_RIGHT_FROM = 0.5
+
+
+def label_of(record: Record) -> Label | None:
+    """Returns the question about a record; None if its score is missing or is not a share of being right."""
+    if record.score is None or not 0 <= record.score <= 1:
+        return None
+    row = "; ".join(f"{name}: {_text(value)}" for name, value in record.row.items())
+    return Label(
+        text=record.text or "",
+        choices=CHOICES,
+        readings={"score": "right" if record.score >= _RIGHT_FROM else "wrong"},
+        question=question_of(record),
+        about={"item": record.item, "row": row},
+        ask="Is the answer right? Y: right; N: wrong",
+    )
+
+
+def check_is_share(manifest: Mapping[str, Any] | None) -> None:
+    """Raises UsageError if a run's main score is not on a scale from wrong to right, such as a judge's grades from 1 to
+    5."""
+    bounds = None if manifest is None else bounds_of(manifest["specification"]["score"])
+    if bounds is not None and bounds != (0, 1):
+        low, high = bounds
+        raise UsageError(
+            f"review: the scores of this run go from {low:g} to {high:g}: whether an answer is right can be compared "
+            f"with scores from 0 to 1 alone"
+        )
+
+
+def question_of(record: Record) -> str:
+    """Returns the prompt as a text, with the roles of messages."""
+    if isinstance(record.prompt, str):
+        return record.prompt
+    return "\n\n".join(f"{message.get('role')}: {_text(message.get('content'))}" for message in record.prompt)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

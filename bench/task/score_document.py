@@ -1,0 +1,91 @@
+"""A task's part of `scores.json`, computed from records and from what the manifest keeps of the task.
+
+Owns which readings and bounds scores are computed under, and a model's cells in tables. Runs nothing of the task's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from ...engine.runs.pairs import Pair
+from ...metrics.task.summary import ReadingRules
+from ...metrics.task.summary import scores as scores_of
+from ...report.interval_text import interval_cell
+from .declared import scorers_from
+from .options import Readings
+from .records import Record
+from .recount import model_answers
+from .rows import TaskError
+from .task import AnyScorer, Task
+
+NAME = "task"
+_COMBINED = {
+    "majority": "Items count by the majority of their trials: 1 where more than half score at least 0.5, else 0.",
+    "any": "Items count by the best of their trials, not by the mean.",
+}
+COLUMNS = ("score", "95% interval over items", "items", "without a score")
+NO_MANIFEST: Mapping[str, Any] = {
+    "task": NAME,
+    "items": None,
+    "trials": None,
+    "models": (),
+    "temperatures": (),
+    "score": {"score": {}},
+}
+"""What is known of the task of records that another program wrote."""
+
+
+def own_readings(readings: Readings, task: Task) -> Readings:
+    """Returns a run's readings, with the task's own where none was given."""
+    return structs.replace(readings, combine=readings.combine or task.combine)
+
+
+def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings: Readings) -> dict[str, Any]:
+    """Returns the contents of scores.json for a task's records under these readings."""
+    pairs = [Pair(model, temperature) for model in specified["models"] for temperature in specified["temperatures"]]
+    manner = ReadingRules(
+        combine=readings.combine or "mean",
+        unreadable=readings.unreadable or "skip",
+        within=bounds_of(specified["score"]),
+        items=specified["items"],
+    )
+    found = scores_of(model_answers(records, pairs, specified["trials"]), manner)
+    has_trials = any(entry["trials"] > 1 for entry in found["models"].values())
+    remarks = [_COMBINED[manner.combine]] if has_trials and manner.combine in _COMBINED else []
+    remarks += [remark for entry in found["models"].values() for remark in entry["remarks"]]
+    return {**found, "remarks": remarks, "compared": list(_compared(found["pairs"]))}
+
+
+def bounds_of(described: Mapping[str, Mapping[str, Any]]) -> tuple[float, float] | None:
+    """Returns the least and the largest main score from a manifest; None if not known."""
+    main = next(iter(described.items()))
+    try:
+        scorer: AnyScorer = next(iter(scorers_from(dict([main])).values()))
+    except TaskError:
+        return None
+    return scorer.within
+
+
+def _compared(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields a sentence for each two models."""
+    for pair in pairs:
+        low, high = pair["ci95"]
+        interval = "" if low is None else f" (95% interval {low:+.3f} to {high:+.3f})"
+        yield (
+            f"{pair['a']} minus {pair['b']}: {pair['difference']:+.3f}{interval} over {pair['items']:,} items, "
+            f"p = {pair['p_adjusted']:.3g}"
+        )
+
+
+def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns a model's cells for COLUMNS."""
+    mean = entry.get("mean")
+    return (
+        "-" if mean is None else f"{mean:.3f}",
+        interval_cell(entry, 3) if entry else "-",
+        f"{entry.get('items_scored', 0):,} of {entry.get('items', 0):,}",
+        f"{entry.get('answers_without_score', 0):,} of {entry.get('answers', 0):,}",
+    )

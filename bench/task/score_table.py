@@ -1,0 +1,128 @@
+"""A task's scores as `score` shows them, from a folder's records.
+
+Owns when scores.json is written, and how records are scored by another task's scorers. A task is executed only where
+`--task` names its file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+from msgspec import structs
+
+from ...configuration.errors import UsageError
+from ...engine.remarks import remark
+from ...engine.runs.run_folder import MANIFEST, RECORDS, read_manifest
+from ...report.text import table
+from ..evaluation.execution import write_scores
+from ..evaluation.item_work import said_of
+from ..evaluation.journals import decoded, each_once
+from ..evaluation.record_lines import record_lines
+from .files import load_task
+from .judge import Judge
+from .options import Readings, split_name
+from .records import Record, scored, silence_of
+from .rows import TaskError
+from .score_document import COLUMNS, NAME, NO_MANIFEST, score_cells, scores_in
+from .scorers import Score
+from .task import AnyScorer
+
+
+def score_folder(folder: Path, readings: Readings) -> dict[str, Any]:
+    """Scores a folder's records. Writes scores.json if the readings are the run's own."""
+    path = folder / RECORDS
+    manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
+    specified, own = NO_MANIFEST, Readings()
+    if manifest is not None:
+        specified, own = manifest["specification"], kept_readings(manifest)
+    settled = structs.replace(
+        own, combine=readings.combine or own.combine, unreadable=readings.unreadable or own.unreadable
+    )
+    try:
+        records = each_once(decoded(record_lines(path), Record, str(path)), str(path))
+        if readings.task is not None:
+            loaded = load_task(*split_name(readings.task))
+            records = rescored(records, loaded.task.scorers(), specified["score"])
+            described = {name: scorer.describe() for name, scorer in loaded.task.scorers().items()}
+            specified = {**specified, "score": described}
+        part = scores_in(records, specified, settled)
+    except OSError as error:
+        raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
+    found = {specified["task"]: part}
+    if not any(entry["answers"] for entry in part["models"].values()):
+        raise UsageError(f"{path}: expected records, got none: nothing to score")
+    if readings.task is not None or settled != own:
+        remark(f"{folder}/scores.json keeps the run's own scores; these are only shown")
+        return found
+    try:
+        write_scores(folder, found)
+    except OSError as error:
+        remark(f"{folder}/scores.json is not written ({error.strerror})")
+    return found
+
+
+def kept_readings(manifest: Mapping[str, Any]) -> Readings:
+    """Returns a run's readings from its manifest."""
+    kept = (manifest.get("options") or {}).get(NAME) or {}
+    return Readings(combine=kept.get("combine"), unreadable=kept.get("unreadable"))
+
+
+def rescored(
+    records: Iterator[Record], scorers: Mapping[str, AnyScorer], before: Mapping[str, Any]
+) -> Iterator[Record]:
+    """Yields the records with new scores by these scorers. A judge is not asked again: its recorded grades are used if
+    it is the same judge."""
+    for name, scorer in scorers.items():
+        if isinstance(scorer, Judge) and before.get(name) != scorer.describe():
+            raise TaskError(
+                f"score {name}: its judge is not the run's own, and score sends nothing: run the task again"
+            )
+    for record in records:
+        reply, row = record.reply(), record.as_row()
+        silence = silence_of(reply)
+        graded = {each.scorer: each for each in record.judge or ()}
+        found: dict[str, Score] = {}
+        for name, scorer in scorers.items():
+            if silence is not None:
+                found[name] = Score(None, problem=silence)
+            elif isinstance(scorer, Judge):
+                judged = graded.get(name)
+                problem = None if judged is not None and judged.score is not None else "not judged"
+                found[name] = Score(None if judged is None else judged.score, problem=problem)
+            else:
+                found[name] = scorer.score(reply, row)
+        yield structs.replace(record, **scored(found))
+
+
+def told(source: str, scores: Mapping[str, Any]) -> str:
+    """Formats scores for people."""
+    (name, found), *_ = scores.items()
+    rows: list[tuple[str, ...]] = [("model", *COLUMNS)]
+    rows += [(model, *score_cells(entry)) for model, entry in found["models"].items()]
+    groups = [
+        (model, group, *score_cells({**entry, "items_scored": entry["items"]})[:2], f"{entry['items']:,}")
+        for model, of_model in found["models"].items()
+        for group, entry in of_model["groups"].items()
+    ]
+    parts = [f"{source}: {name}", table(rows)]
+    if groups:
+        parts.append(table([("model", "group", *COLUMNS[:2], "items"), *groups]))
+    return "\n".join((*parts, *said_of(found), *found["unmeasured"]))
+
+
+def manner_of(folder: Path) -> dict[str, str]:
+    """Describes how a folder's records were made; folders with other prompts, data or scorers are not compared."""
+    if not (folder / MANIFEST).exists():
+        return {}
+    specified = read_manifest(folder)["specification"]
+    score = ", ".join(f"{name}: {each['scorer']}" for name, each in specified["score"].items())
+    return {
+        "task": specified["task"],
+        "trials": str(specified["trials"]),
+        "questions": str(specified["questions"])[:12],
+        "scorers": f"{score} ({sha256(orjson.dumps(specified['score'])).hexdigest()[:12]})",
+    }

@@ -1,0 +1,359 @@
+"""Scorers: rules that read an answer's text and score it.
+
+Has `match`, `regex`, `choice`, `numeric` and functions as scorers; `judge` asks a model. An answer that a scorer can't
+read has no score and counts as silence, never as wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from msgspec import Struct
+
+from ...engine.call import Reply
+from ...metrics.statistics.intervals import Bounds
+from .letters import letter_in
+from .numbers import Decimal, NumberRead, Which, number_in
+from .rows import TaskError, TaskRow, shown
+from .source import source_of
+from .template import LETTERS, Template, template
+from .texts import is_anywhere, is_at_end, is_at_start, is_equal, normalised
+
+ScoreFunction: TypeAlias = Callable[[Reply, dict[str, Any]], Any]
+Place = Literal["all", "start", "end", "anywhere"]
+Percent = Literal["same", "hundredths", "ignored"]
+
+_PLACES: Mapping[str, Callable[[str, str], bool]] = {
+    "all": is_equal,
+    "start": is_at_start,
+    "end": is_at_end,
+    "anywhere": is_anywhere,
+}
+_READ_MAX = 200
+# Squares of larger scores, and their sums, have no room in a float.
+_LARGEST = 1e150
+
+
+class Score(Struct, frozen=True):
+    """A scorer's result for one answer.
+
+    value: the score; None if the answer can't be read.
+
+    read: what was read in the answer, such as the letter of a choice; None if nothing in particular.
+
+    problem: why there is no score; None if there is one.
+
+    parts: the scores of a function that returns several, by name; else empty.
+    """
+
+    value: float | None
+    read: str | None = None
+    problem: str | None = None
+    parts: Mapping[str, float | None] = {}
+
+
+class Scorer(Struct, frozen=True):
+    """A rule that scores answers. `within`: the least and the largest score; None: not known."""
+
+    within: ClassVar[Bounds | None] = (0.0, 1.0)
+
+    @abstractmethod
+    def check(self, row: TaskRow) -> None:
+        """Raises TaskError if the row lacks what scoring its answers needs."""
+
+    @abstractmethod
+    def score(self, reply: Reply, row: TaskRow) -> Score:
+        """Scores an answer that is not empty."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Returns what decides the scores, for the manifest."""
+
+
+class Match(Scorer, frozen=True):
+    """Compares the answer with one or several expected texts: see `match`."""
+
+    expected: tuple[Template, ...]
+    at: Place = "all"
+    exact: bool = False
+
+    def check(self, row: TaskRow) -> None:
+        self._wanted(row)
+
+    def score(self, reply: Reply, row: TaskRow) -> Score:
+        text = reply.text if self.exact else normalised(reply.text)
+        found = _PLACES[self.at]
+        return Score(float(any(found(wanted, text) for wanted in self._wanted(row))))
+
+    def describe(self) -> dict[str, Any]:
+        expected = [each.text for each in self.expected]
+        return {"scorer": "match", "expected": expected, "at": self.at, "exact": self.exact}
+
+    def _wanted(self, row: TaskRow) -> list[str]:
+        wanted = [str(value) for each in self.expected for value in each.alternatives(row)]
+        if not self.exact:
+            wanted = [normalised(text) for text in wanted]
+        if not all(wanted):
+            raise TaskError(f"score: an expected text of {row.where} is empty, or holds nothing but punctuation")
+        return wanted
+
+
+class Regex(Scorer, frozen=True):
+    """Looks for a pattern in the answer: see `regex`."""
+
+    pattern: str
+    flags: int = 0
+    expected: Template | None = None
+
+    def check(self, row: TaskRow) -> None:
+        if self.expected is not None:
+            self._match().check(row)
+
+    def score(self, reply: Reply, row: TaskRow) -> Score:
+        matches = list(re.finditer(self.pattern, reply.text, self.flags))
+        last = matches[-1] if matches else None
+        if self.expected is None:
+            return Score(float(last is not None), None if last is None else last[0][:_READ_MAX])
+        if last is None:
+            return Score(None, problem="the pattern matches nothing in the answer")
+        read = (last[1] if last.re.groups else last[0]) or ""
+        if not read.strip():
+            return Score(None, problem="the pattern matches an empty text")
+        return Score(self._match().score(Reply(read), row).value, read[:_READ_MAX])
+
+    def describe(self) -> dict[str, Any]:
+        expected = None if self.expected is None else self.expected.text
+        return {"scorer": "regex", "pattern": self.pattern, "flags": int(self.flags), "expected": expected}
+
+    def _match(self) -> Match:
+        assert self.expected is not None
+        return Match((self.expected,))
+
+
+class Choice(Scorer, frozen=True):
+    """Reads the letter of a multiple-choice answer: see `choice`."""
+
+    expected: Template
+    letters: str = "ABCD"
+    options: Template | None = None
+
+    def check(self, row: TaskRow) -> None:
+        self._wanted(row)
+
+    def score(self, reply: Reply, row: TaskRow) -> Score:
+        options, letters = self._options(row)
+        read = letter_in(reply.text, letters, options)
+        if read is None:
+            return Score(None, problem="the answer names no letter for certain")
+        return Score(float(read == self._wanted(row)), read)
+
+    def describe(self) -> dict[str, Any]:
+        options = None if self.options is None else self.options.text
+        return {"scorer": "choice", "expected": self.expected.text, "letters": self.letters, "options": options}
+
+    def _options(self, row: TaskRow) -> tuple[tuple[str, ...], str]:
+        if self.options is None:
+            return (), self.letters
+        options = tuple(map(str, self.options.alternatives(row)))
+        if not 2 <= len(options) <= len(LETTERS):
+            raise TaskError(f"score: expected 2 to {len(LETTERS)} options in {row.where}, got {len(options)}")
+        return options, LETTERS[: len(options)]
+
+    def _wanted(self, row: TaskRow) -> str:
+        options, letters = self._options(row)
+        values = self.expected.alternatives(row)
+        value = values[0] if len(values) == 1 else values
+        if isinstance(value, int) and not isinstance(value, bool):
+            if 0 <= value < len(letters):
+                return letters[value]
+        elif isinstance(value, str):
+            letter = value.strip().strip("().").upper()
+            if len(letter) == 1 and letter in letters:
+                return letter
+            named = [at for at, option in enumerate(options) if normalised(option) == normalised(value)]
+            if len(named) == 1:
+                return letters[named[0]]
+        raise TaskError(
+            f"score: the expected answer of {row.where} is {shown(value)}: give one of the letters {letters}, the "
+            f"place of the right option as a whole number from 0, or the text of one of the options"
+        )
+
+
+class Numeric(Scorer, frozen=True):
+    """Reads a number in the answer and compares it with the expected one: see `numeric`."""
+
+    expected: Template
+    tolerance: float = 0.0
+    relative: float = 0.0
+    percent: Percent = "same"
+    decimal: Decimal = "."
+    which: Which = "answer"
+
+    def check(self, row: TaskRow) -> None:
+        self._wanted(row)
+
+    def score(self, reply: Reply, row: TaskRow) -> Score:
+        read, wanted = number_in(reply.text, self.decimal, self.which), self._wanted(row)
+        if read is None:
+            return Score(None, problem="the answer gives no number for certain")
+        if self.percent == "same" and read.is_percent != wanted.is_percent:
+            return Score(None, read.text, "a percent sign stands in one of answer and expected number alone")
+        found, right = self._value(read), self._value(wanted)
+        allowed = max(_exact(self.tolerance), _exact(self.relative) * abs(right))
+        return Score(float(abs(found - right) <= allowed), read.text)
+
+    def describe(self) -> dict[str, Any]:
+        names = ("tolerance", "relative", "percent", "decimal", "which")
+        return {"scorer": "numeric", "expected": self.expected.text} | {name: getattr(self, name) for name in names}
+
+    def _value(self, number: NumberRead) -> Any:
+        return number.value / 100 if number.is_percent and self.percent == "hundredths" else number.value
+
+    def _wanted(self, row: TaskRow) -> NumberRead:
+        (value, *more) = self.expected.alternatives(row)
+        text = value if isinstance(value, str) else repr(value)
+        # A number of Python has a full stop, whatever the texts have.
+        decimal = self.decimal if isinstance(value, str) else "."
+        found = None if more or isinstance(value, bool) else number_in(text, decimal)
+        if found is None:
+            raise TaskError(f"score: the expected answer of {row.where} is {shown(value)}: expected one number")
+        return found
+
+
+class Function(Scorer, frozen=True):
+    """A user's function as a scorer: `function(reply, row)` returns a number, True or False, or a mapping of names to
+    these."""
+
+    function: ScoreFunction
+    within: ClassVar[Bounds | None] = None
+
+    def check(self, row: TaskRow) -> None:
+        """Checks nothing: a function can only be called with an answer."""
+
+    def score(self, reply: Reply, row: TaskRow) -> Score:
+        try:
+            found = self.function(reply, row.copied())
+        except Exception as error:  # noqa: BLE001  (a user's function: the answer is paid for, and is kept)
+            return Score(None, problem=f"the score function raised {type(error).__name__}: {error}")
+        if not isinstance(found, Mapping):
+            return _score_of(found)
+        parts = {str(name): _score_of(value) for name, value in found.items()}
+        if not parts:
+            return Score(None, problem="the score function gave no score")
+        main = parts.get("score") or next(iter(parts.values()))
+        return Score(main.value, None, main.problem, {name: part.value for name, part in parts.items()})
+
+    def describe(self) -> dict[str, Any]:
+        return {"scorer": "function", **source_of(self.function)}
+
+
+def match(*expected: str, at: Place = "all", exact: bool = False) -> Match:
+    """Score 1 where the answer is one of the expected texts, else 0.
+
+    expected: templates, as "{capital}". One that is a single column holding a list allows each value of the list.
+    at: where the expected text must stand: "all": it is the whole answer; "start" and "end": the answer begins or ends
+    with it; "anywhere": it stands in the answer as whole words (an answer that denies it matches too).
+    exact: compare the texts as they are, to the last character.
+
+    Unless `exact`, equal are upper and lower case; any whitespace; forms that Unicode calls compatible (NFKC); kinds of
+    quotation marks and dashes; and texts with and without quotation marks, brackets, `*`, `_` and closing punctuation
+    at their ends. Accents, signs, currencies, percent signs and punctuation inside count.
+    """
+    if not expected:
+        raise TaskError('match: expected at least one template, as ms.match("{capital}")')
+    if at not in _PLACES:
+        raise TaskError(f"match: at: expected one of {', '.join(_PLACES)}, got {shown(at)}")
+    return Match(tuple(template(text, "score") for text in expected), at, exact)
+
+
+def regex(pattern: str, expected: str | None = None, flags: int = 0) -> Regex:
+    """Look for a pattern of Python's `re` in the answer; the last place where it matches counts.
+
+    Without `expected`, the score is 1 where the pattern matches and 0 where it does not. With `expected` (a template),
+    the text of the pattern's first group, or of the whole match where it has none, is compared as `match` does; an
+    answer that the pattern does not match cannot be read and has no score.
+    """
+    try:
+        re.compile(pattern, flags)
+    except (re.error, TypeError) as error:
+        raise TaskError(f"regex: {shown(pattern)} is no pattern: {error}") from error
+    return Regex(pattern, int(flags), None if expected is None else template(expected, "score"))
+
+
+def choice(expected: str, letters: str = "ABCD", options: str | None = None) -> Choice:
+    """Score 1 where the answer chooses the right letter, 0 where it chooses another.
+
+    expected: a template of the right letter. A column that holds a whole number (not a text) is a place, from 0.
+    letters: the letters of the options.
+    options: a template of one column that lists the options, as "{choices}": then there are as many letters as options,
+    and the text of an option stands for its letter, in the data and as a whole answer.
+
+    An answer has a letter where it is a letter ("b", "(B)"), where it states one ("The answer is B"; the last statement
+    counts; `\\boxed{B}`), where its last line is one, or where it begins with one and its mark ("B. Paris") and marks
+    no other. Any other answer cannot be read and has no score.
+    """
+    if not 2 <= len(set(letters)) == len(letters) or not all(letter in LETTERS for letter in letters):
+        raise TaskError(f"choice: letters: expected two or more different capital letters, got {shown(letters)}")
+    return Choice(template(expected, "score"), letters, None if options is None else template(options, "score"))
+
+
+def numeric(
+    expected: str,
+    *,
+    tolerance: float = 0.0,
+    relative: float = 0.0,
+    percent: Percent = "same",
+    decimal: Decimal = ".",
+    which: Which = "answer",
+) -> Numeric:
+    """Score 1 where the answer gives the expected number, 0 where it gives another.
+
+    expected: a template of the right number.
+    tolerance: how far the answer may be away; relative: the same as a share of the expected number; the larger counts.
+    With neither, numbers must be equal, which 0.5, .50, 1/2 and 5e-1 are.
+    percent: "same": an answer with a percent sign where the data has none (or the other way) cannot be read;
+    "hundredths": 50% is 0.5; "ignored": 50% is 50.
+    decimal: the decimal sign in answers and texts of the data. With ".", thousands may be separated by commas; with ","
+    by full stops; with both by apostrophes, underscores and thin spaces. "1,5" with a full stop as decimal sign is
+    none.
+    which: "answer": the number that the answer states last ("the answer is 42", "answer: 42", `\\boxed{42}`, `####
+    42`), else the only one of its last line, else the only one of all; "first" or "last": that one of the whole answer.
+
+    Units and currencies are passed over. The words hundred to trillion and powers of ten (1.5 × 10^6) are multiplied;
+    an abbreviation (5k, 3M) and an answer with several different numbers and no statement cannot be read.
+    """
+    for name, value in (("tolerance", tolerance), ("relative", relative)):
+        if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
+            raise TaskError(f"numeric: {name}: expected a number of 0 or more, got {shown(value)}")
+    for name, word, known in (
+        ("percent", percent, ("same", "hundredths", "ignored")),
+        ("decimal", decimal, (".", ",")),
+        ("which", which, ("answer", "first", "last")),
+    ):
+        if word not in known:
+            raise TaskError(f"numeric: {name}: expected one of {', '.join(known)}, got {shown(word)}")
+    return Numeric(template(expected, "score"), tolerance, relative, percent, decimal, which)
+
+
+def _score_of(value: Any) -> Score:
+    """Converts a number, True or False, of Python or numpy, into a score."""
+    plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+    if plain is None:
+        return Score(None, problem="the score function gave None")
+    if not isinstance(plain, numbers.Real) or plain != plain or abs(plain) == math.inf:
+        return Score(None, problem=f"the score function gave {shown(value)}, which is no finite number")
+    size: Any = abs(plain)
+    if size > _LARGEST:
+        return Score(None, problem=f"the score function gave {shown(value)}, which is too large for a mean")
+    return Score(float(plain))
+
+
+def _exact(value: float) -> Any:
+    from fractions import Fraction
+
+    return Fraction(str(value))

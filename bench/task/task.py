@@ -1,0 +1,156 @@
+"""A task: data, a prompt and a way to score, declared in one place.
+
+Owns the fields of `ms.Task` and their checks. Reads no file and sends nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, get_args
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from ...engine.call import Call
+from ...engine.content import Native, Tool
+from ...metrics.task.trials import Combine
+from .data import Data
+from .judge import Judge
+from .prompts import PromptFunction, Prompts, Shots, prompts
+from .rows import TaskError, shown
+from .scorers import Function, ScoreFunction, Scorer
+
+AnyScorer: TypeAlias = Scorer | Judge
+Scoring: TypeAlias = AnyScorer | ScoreFunction | Mapping[str, AnyScorer | ScoreFunction]
+
+MAIN = "score"
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
+_TRIALS_MAX = 10_000
+_PARAMETERS = (
+    "max_tokens", "top_p", "stop", "seed", "extra", "reasoning_effort", "json_schema", "logprobs", "tools",
+    "tool_choice", "parallel_tools",
+)  # fmt: skip
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """An evaluation of one's own: every row of `data` is asked as `prompt` says and its answer scored as `score` says.
+    Models write answers: log-likelihoods of given answers are not compared.
+
+    data: a CSV, JSON lines, JSON or Parquet file, a folder in the layout of Hugging Face, or an iterable of mappings.
+    prompt: a template with the row's columns in braces (`{{` is a brace), or a function of the row that gives a text or
+    a list of messages.
+    score: a scorer (`match`, `regex`, `choice`, `numeric`, `judge`), a function of reply and row that gives a number,
+    True or False, or a mapping of names to these; or a mapping of names to scorers, of which the first is the main one.
+    name: the task's name in files and reports; default: that of its variable in a task file, else "task".
+    system: a template of the system prompt.
+    shots: questions with answers before the question: pairs of texts, or rows.
+    shot_answer: the template of the answer of shots that are rows, as "{capital}".
+    trials: how often each row is asked.
+    combine: how the trials of a row combine: their "mean"; "majority": 1 where more than half score at least 0.5, else
+    0; "any": the best of them.
+    group: the column that groups the rows; default: the column `group`, where there is one.
+    subset: the subset of a Hugging Face folder.
+    split: the split of a Hugging Face folder, as "test".
+    temperature: of the calls, or several to ask at each; the command line's goes before it.
+    max_tokens: the most tokens of an answer.
+    top_p: of the calls.
+    stop: texts at which an answer ends.
+    seed: of the calls, for providers that take one.
+    extra: what goes into the body of the calls as it is.
+    reasoning_effort: the provider's word for how long the model thinks.
+    json_schema: the shape of the answers, as JSON.
+    logprobs: how many alternatives of each token are asked for.
+    tools: what the model may ask for.
+    tool_choice: "auto", "none", "required" or a tool's name.
+    parallel_tools: whether the model may ask for several tools at once.
+    """
+
+    data: Data
+    prompt: str | PromptFunction
+    score: Scoring
+    name: str | None = None
+    system: str | None = None
+    shots: Shots = ()
+    shot_answer: str | None = None
+    trials: int = 1
+    combine: Combine = "mean"
+    group: str | None = None
+    subset: str | None = None
+    split: str | None = None
+    temperature: float | Sequence[float] | None = None
+    max_tokens: int | None = None
+    top_p: float | None = None
+    stop: Sequence[str] | None = None
+    seed: int | None = None
+    extra: Mapping[str, Any] | None = None
+    reasoning_effort: str | None = None
+    json_schema: Mapping[str, Any] | None = None
+    logprobs: int | None = None
+    tools: Sequence[Tool | Native] | None = None
+    tool_choice: str | None = None
+    parallel_tools: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name(self.name)
+        if isinstance(self.data, Iterator):
+            # A task may be read more than once.
+            force_setattr(self, "data", list(self.data))
+        elif not isinstance(self.data, str | os.PathLike | Iterable):
+            raise TaskError(f"data: expected a path, or an iterable of mappings, got {shown(self.data)}")
+        if isinstance(self.shots, Iterator):
+            force_setattr(self, "shots", list(self.shots))
+        if not isinstance(self.trials, int) or isinstance(self.trials, bool) or not 1 <= self.trials <= _TRIALS_MAX:
+            raise TaskError(f"trials: expected a whole number from 1 to {_TRIALS_MAX:,}, got {shown(self.trials)}")
+        if self.combine not in get_args(Combine):
+            raise TaskError(f"combine: expected one of {', '.join(get_args(Combine))}, got {shown(self.combine)}")
+        for name in ("stop", "tools"):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, str):
+                force_setattr(self, name, tuple(given))
+        self.prompts()
+        self.scorers()
+        for temperature in self.temperatures() or (None,):
+            try:
+                Call("any/model", "", temperature=temperature, **self.parameters())
+            except (TypeError, ValueError) as error:
+                raise TaskError(str(error)) from error
+
+    def prompts(self) -> Prompts:
+        """Returns the parsed prompt."""
+        return prompts(self.prompt, self.system, self.shots, self.shot_answer)
+
+    def scorers(self) -> dict[str, AnyScorer]:
+        """Returns the scorers by name; the first is the main one."""
+        given = self.score if isinstance(self.score, Mapping) else {MAIN: self.score}
+        if not given:
+            raise TaskError("score: expected at least one scorer, got an empty mapping")
+        found: dict[str, AnyScorer] = {}
+        for name, scorer in given.items():
+            if not isinstance(name, str) or not NAME.fullmatch(name):
+                raise TaskError(f"score: expected a name of letters, digits, - and _, got {shown(name)}")
+            if isinstance(scorer, Scorer | Judge):
+                found[name] = scorer
+            elif callable(scorer):
+                found[name] = Function(scorer)
+            else:
+                raise TaskError(f"score: expected a scorer or a function of reply and row, got {shown(scorer)}")
+        return found
+
+    def temperatures(self) -> tuple[float, ...]:
+        """Returns the temperatures to ask at; empty: none is sent."""
+        if self.temperature is None:
+            return ()
+        return tuple(self.temperature) if isinstance(self.temperature, Sequence) else (self.temperature,)
+
+    def parameters(self) -> dict[str, Any]:
+        """Returns the call parameters that are set."""
+        return {name: getattr(self, name) for name in _PARAMETERS if getattr(self, name) is not None}
+
+
+def check_name(name: str) -> None:
+    """Raises TaskError if a text can't be a task's name."""
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise TaskError(f"name: expected a letter, then at most 59 letters, digits, - and _, got {shown(name)}")

@@ -1,0 +1,45 @@
+"""Scores and shows the records of any task, without executing the task's own program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..evaluation.item_benchmark import ItemBenchmark
+from .records import Record
+from .score_document import COLUMNS, NO_MANIFEST, score_cells, scores_in
+
+if TYPE_CHECKING:
+    from ..evaluation.labelling.label import Label, Labeller
+    from ..evaluation.stored_calls import RunLine
+
+
+class TaskRecords(ItemBenchmark):
+    """The parts of the benchmark that need only a task's records."""
+
+    unit = "question"
+    columns = COLUMNS
+    Record = Record
+
+    def label(self, record: Any) -> Label | None:
+        from .review import label_of
+
+        return label_of(record)
+
+    def labeller(self, manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
+        from .review import check_is_share
+
+        check_is_share(manifest)
+        return super().labeller(manifest, is_shown=is_shown)
+
+    def call_of(self, line: RunLine) -> None:
+        """Returns None: rebuilding a call would execute the task's program; records keep the cache keys."""
+        return None
+
+    def score_records(
+        self, records: Iterable[Any], readings: Any, specification: Mapping[str, Any] | None
+    ) -> Mapping[str, Any]:
+        return scores_in(records, specification or NO_MANIFEST, readings)
+
+    def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
+        return score_cells(entry)

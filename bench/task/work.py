@@ -1,0 +1,166 @@
+"""A task's run: prepared from its options, sent, and counted from its journals.
+
+Owns the checks before anything is sent, and what a manifest keeps, so that a folder is scored, proven and reported on
+without the task's own program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ...configuration.configuration import settings_for
+from ...configuration.declared_options import kept_of
+from ...configuration.errors import UsageError
+from ...engine.attempts.estimate import OUTPUT_FIRST, TokenEstimate, chars_of
+from ...engine.attempts.money import worst_cost
+from ...engine.call import Call
+from ...engine.endpoint import EncodeError
+from ...engine.runs.pairs import Pair
+from ...wiring import Settings, access_to, keyless_endpoint_to
+from ..evaluation.benchmark import Order
+from ..evaluation.item import steps_of
+from ..evaluation.item_work import ItemWork
+from ..evaluation.preparation import PreparedRun, check_cost_is_bounded, kept
+from .asking import AskedTask
+from .files import load_task
+from .judge import Judge
+from .options import Options, options_of_word, split_name
+from .questions import TaskQuestion, questions_of, specification
+from .score_document import NAME, own_readings
+from .task import Task
+
+_CHARS_A_TOKEN = 4
+
+
+class TaskSource(Struct, frozen=True):
+    """A task, and where it was declared."""
+
+    task: Task
+    """The task, with its name."""
+    base: Path
+    """The folder that relative paths of its data are taken from."""
+    origin: Mapping[str, Any]
+    """What a manifest keeps of where it was declared."""
+
+
+class TaskWork(ItemWork, frozen=True):
+    """The items of a task's run, and who is asked."""
+
+    @property
+    def benchmark(self) -> str:
+        return NAME
+
+    @property
+    def asked(self) -> AskedTask:
+        assert isinstance(self.of, AskedTask)
+        return self.of
+
+    def worst_calls(self, settings: Settings) -> dict[str, float]:
+        prices, first = settings.price_table(), self.asked_pairs[0]
+        longest = max(self.asked.questions, key=lambda each: chars_of(each.call(self.asked.task, *first, 0)))
+        worst: dict[str, float] = {}
+        calls = [longest.call(self.asked.task, *pair, 0) for pair in self.asked_pairs]
+        for call in (*calls, *longest_judgements(self.asked, longest)):
+            price = prices.get(call.model)
+            if price is not None and (most := worst_cost(call, price, TokenEstimate())) is not None:
+                worst[call.model] = max(most, worst.get(call.model, 0.0))
+        return worst
+
+
+def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
+    """Check one run to the end; `source` None: the options name the file of the task. Nothing is written."""
+    run: Options = order.run.options
+    source = source_of(run, order.sending.config) if source is None else source
+    task, questions = chosen(source, run)
+    asked = AskedTask(task, questions)
+    models = tuple(dict.fromkeys([*run.model, *asked.judges]))
+    settings = settings_for(models, order.sending, order.configuration)
+    if not order.needs_keys:
+        settings = structs.replace(settings, needs_keys=False)
+    temperatures: tuple[float | None, ...] = run.temperature or task.temperatures() or (None,)
+    pairs = tuple(Pair(model, temperature) for model in run.model for temperature in dict.fromkeys(temperatures))
+    check_cost_is_bounded(_limits(asked, run.model), settings)
+    _check_what_models_take(asked, pairs, settings)
+    readings = own_readings(order.run.readings, task)
+    specified = {
+        "benchmark": NAME,
+        "task": task.name,
+        "models": list(run.model),
+        "temperatures": list(dict.fromkeys(temperatures)),
+        "endpoints": {model: access_to(model, settings).target.specified for model in models},
+        **specification(task, questions),
+    }
+    specified["lines"] = len(questions) * task.trials
+    return PreparedRun(
+        out=order.out,
+        work=TaskWork(asked, run, readings, pairs, steps_of(asked.items(run), asked.title), specified, settings),
+        settings=settings,
+        specification=specified,
+        options={NAME: {**kept_of(run), **kept_of(readings)}, "sending": kept(order.sending)},
+        dataset={
+            "name": task.name,
+            "path": _path_of(task, source.base),
+            "digest": specified["data"],
+            "declared": dict(source.origin),
+            "items": [[question.row.id, question.row.group, question.digest()] for question in questions],
+        },
+    )
+
+
+def source_of(run: Options, config: str | None) -> TaskSource:
+    """The task of the file that the options name, or else of the table `[task]` in the configuration's file."""
+    file = run.file or config
+    if file is None or (run.file is None and options_of_word(file, has_run=True) is None):
+        raise UsageError(
+            "this run's task was declared by a program, with evaluate(): run that program again to go on; --file FILE "
+            "names a file that declares one"
+        )
+    found = load_task(*split_name(file))
+    return TaskSource(found.task, found.base, {"file": str(found.path), "sha256": found.sha256})
+
+
+def chosen(source: TaskSource, run: Options) -> tuple[Task, tuple[TaskQuestion, ...]]:
+    """The task as the options have it, and the questions that they ask of it."""
+    changes = {name: value for name in ("trials", "max_tokens") if (value := getattr(run, name)) is not None}
+    task = structs.replace(source.task, **changes)
+    return task, questions_of(task, source.base)[: run.limit]
+
+
+def longest_judgements(asked: AskedTask, longest: TaskQuestion) -> Iterator[Call]:
+    """A call to each judge about an answer as long as can be told."""
+    answer = "x" * (_CHARS_A_TOKEN * (asked.task.max_tokens or OUTPUT_FIRST))
+    for scorer in asked.scorers.values():
+        if isinstance(scorer, Judge):
+            yield scorer.call(longest.asked, answer, longest.row)
+
+
+def _limits(asked: AskedTask, models: Sequence[str]) -> dict[str, int | None]:
+    """What bounds the answers of each lane. Where a model is asked and judges, the wider bound."""
+    limits: dict[str, int | None] = dict.fromkeys(models, asked.task.max_tokens)
+    for scorer in asked.scorers.values():
+        if isinstance(scorer, Judge):
+            both = (scorer.max_tokens, limits.get(scorer.model, 0))
+            limits[scorer.model] = None if None in both else max(both)  # type: ignore[type-var]
+    return limits
+
+
+def _check_what_models_take(asked: AskedTask, pairs: Sequence[Pair], settings: Settings) -> None:
+    """Raise UsageError for a parameter that is known to be refused: it would fail every call."""
+    first = asked.questions[0]
+    calls = [first.call(asked.task, pair.model, pair.temperature, 0) for pair in pairs]
+    for call in (*calls, *longest_judgements(asked, first)):
+        try:
+            keyless_endpoint_to(access_to(call.model, settings)).encode(call)
+        except EncodeError as error:
+            raise UsageError(str(error)) from error
+
+
+def _path_of(task: Task, base: Path) -> str:
+    if isinstance(task.data, str | os.PathLike):
+        return str((base / Path(task.data).expanduser()).absolute())
+    return "rows in the task itself"

@@ -1,0 +1,1 @@
+"""Calls of a wanted size, no two alike: what load tests and probes send."""

@@ -1,0 +1,73 @@
+"""Prompt lengths in tokens: distributions that are checked when made and drawn from a random source.
+
+Knows no text and no tokenizer; `prompts` converts tokens to characters.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from msgspec import Struct
+
+# Fewer tokens don't hold enough random bits for all prompts to differ.
+TOKENS_MIN = 8
+TOKENS_MAX = 10_000_000
+# Standard normal quantile of 0.99: a lognormal's p99 is its median times exp(sigma * Z99).
+_Z99 = 2.3263478740408408
+
+
+def _check_tokens(name: str, tokens: float) -> None:
+    if not TOKENS_MIN <= tokens <= TOKENS_MAX:
+        raise ValueError(f"{name} ({tokens:g} tokens) must be >= {TOKENS_MIN} and <= {TOKENS_MAX:,}")
+
+
+class FixedLength(Struct, frozen=True):
+    """Every prompt has `tokens` tokens."""
+
+    tokens: int
+
+    def __post_init__(self) -> None:
+        _check_tokens("tokens", self.tokens)
+
+    def draw(self, random: Random) -> int:
+        return self.tokens
+
+
+class UniformLength(Struct, frozen=True):
+    """A whole number from `low` to `high` tokens, both included."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        _check_tokens("low", self.low)
+        _check_tokens("high", self.high)
+        if self.high < self.low:
+            raise ValueError(f"high ({self.high} tokens) must be >= low ({self.low})")
+
+    def draw(self, random: Random) -> int:
+        return random.randint(self.low, self.high)
+
+
+class LognormalLength(Struct, frozen=True):
+    """Half of the prompts have at most `median` tokens, 99 of 100 at most `p99`; none has more than `most`."""
+
+    median: float
+    p99: float
+    most: int = 200_000
+
+    def __post_init__(self) -> None:
+        _check_tokens("median", self.median)
+        _check_tokens("most", self.most)
+        if not self.p99 >= self.median:
+            raise ValueError(f"p99 ({self.p99:g} tokens) must be >= median ({self.median:g})")
+        if self.most < self.p99:
+            raise ValueError(f"most ({self.most} tokens) must be >= p99 ({self.p99:g})")
+
+    def draw(self, random: Random) -> int:
+        sigma = math.log(self.p99 / self.median) / _Z99
+        return max(TOKENS_MIN, min(self.most, round(self.median * math.exp(random.gauss(0.0, sigma)))))
+
+
+Lengths = FixedLength | UniformLength | LognormalLength

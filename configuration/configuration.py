@@ -1,0 +1,316 @@
+"""The configuration file: lanes, providers and prices, checked strictly, and the settings of an engine from them.
+
+Owns the names of the file's tables and keys. An API key is named as env:NAME; one that is written out is refused
+without being shown. Reads no environment.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct, structs
+
+from ..engine.attempts.money import Price
+from ..engine.attempts.retry import RetryPolicy
+from ..engine.call import WEB
+from ..engine.lane import CONCURRENCY_DEFAULT, Lane
+from ..engine.store.cache import Mode
+from ..providers.kinds import KINDS
+from ..providers.models import Facts
+from ..providers.retrieval import EVERY_HOST, is_page
+from ..providers.search.access import is_search
+from ..providers.search.table import ENGINES, SearchEngine
+from ..providers.table import PROVIDERS, Provider, row_of_kind
+from ..wiring import ConfigurationError, Settings
+from . import values
+from .documents import Document
+from .errors import nearest
+from .gateway_settings import GatewaySettings
+from .gateway_table import gateway_of
+from .options import SendingOptions
+
+TABLES = ("lanes", "providers", "searches", "prices", "models", "gateway", "run", "task")
+_ENV = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
+_ANY = "any/model"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Configuration(Struct, frozen=True):
+    """The declarations of a file; empty without a file."""
+
+    lanes: tuple[Lane, ...] = ()
+    providers: dict[str, Provider] = {}
+    searches: dict[str, SearchEngine] = {}
+    key_variables: dict[str, tuple[str, ...]] = {}
+    prices: dict[str, Price] = {}
+    models: dict[str, Facts] = {}
+    gateway: GatewaySettings = GatewaySettings()
+
+
+@dataclass(frozen=True)
+class _KeyName:
+    """The name of a variable, as `env:NAME`. A wrong value is never shown: it may be the key itself."""
+
+    @property
+    def expected(self) -> str:
+        return "env:NAME, the variable that holds the key"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _ENV.fullmatch(value):
+            raise _KeyWritten
+        return value.removeprefix("env:")
+
+
+class _KeyWritten(Exception):
+    """Raised for anything but `env:NAME` where a variable of a key is to be named."""
+
+
+@dataclass(frozen=True)
+class _KeyNames:
+    @property
+    def expected(self) -> str:
+        return 'a list of env:NAME, each named once, as in ["env:OPENAI_API_KEY", "env:OPENAI_API_KEY_2"]'
+
+    def read(self, value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value:
+            raise _KeyWritten
+        names = tuple(_KeyName().read(name) for name in value)
+        if len(set(names)) < len(names):
+            raise ValueError(value)
+        return names
+
+
+_LANE = {
+    "rpm": values.RPM,
+    "tpm": values.TPM,
+    "itpm": values.ITPM,
+    "otpm": values.OTPM,
+    "burst": values.BURST,
+    "concurrency": values.CONCURRENCY,
+    "timeout": values.TIMEOUT,
+    "keys": _KeyNames(),
+}
+_PROVIDER = {
+    "kind": values.WordChoice(tuple(KINDS)),
+    "base_url": values.BaseUrl(),
+    "key": _KeyName(),
+    "identity": values.Text("a name that stands for the address in keys of calls"),
+    "version": values.Text("a version of the API"),
+    "region": values.Text("a region or location"),
+    "project": values.Text("a project"),
+    "max_tokens_name": values.WordChoice(("max_tokens", "max_completion_tokens")),
+}
+_SEARCH = {name: _PROVIDER[name] for name in ("base_url", "key", "identity")}
+_FACTS = ("version", "region", "project")
+_PRICE = {"input": values.PRICE, "output": values.PRICE}
+_MODEL = {"thinks": values.Switch(), "max_output": values.WholeNumber("tokens", 1, 100_000_000)}
+
+
+def configuration_of(document: Document) -> Configuration:
+    """Reads a document except for its [run] tables."""
+    for name in document.values:
+        if name not in TABLES:
+            known = ", ".join(TABLES)
+            raise document.refusal((name,), f"unknown table{nearest(str(name), TABLES)}; allowed are {known}")
+    lanes, key_variables = _lanes(document)
+    searches, prices, models = _searches(document), _prices(document), _models(document)
+    return Configuration(lanes, _providers(document), searches, key_variables, prices, models, gateway_of(document))
+
+
+def read_configuration(path: str | None) -> Configuration:
+    if path is None:
+        return Configuration()
+    document = Document(Path(path))
+    if "run" in document.values:
+        raise document.refusal(("run",), f"a --config file holds no runs: start these with `millstream run {path}`")
+    return configuration_of(document)
+
+
+def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, ...]]]:
+    lanes, key_variables = [], {}
+    for model, rows in _entries(document, "lanes"):
+        found = _table(document, ("lanes", model), rows, _kinds_of_lane(model))
+        if "keys" in found:
+            key_variables[model] = found["keys"]
+        lanes.append(
+            Lane(
+                model,
+                found.get("rpm"),
+                found.get("tpm"),
+                found.get("concurrency", CONCURRENCY_DEFAULT),
+                found.get("timeout", Lane(model).timeout_s),
+                found.get("itpm"),
+                found.get("otpm"),
+                burst=found.get("burst"),
+            )
+        )
+    return tuple(lanes), key_variables
+
+
+def _kinds_of_lane(name: str) -> dict[str, Any]:
+    """Returns the keys that a lane may have. Searches and pages have no tokens; pages have no keys and no deadline
+    of a lane either."""
+    if is_page(name):
+        return {key: _LANE[key] for key in ("rpm", "concurrency")}
+    if is_search(name):
+        return {key: _LANE[key] for key in ("rpm", "concurrency", "timeout", "keys")}
+    return _LANE
+
+
+def _providers(document: Document) -> dict[str, Provider]:
+    providers = {}
+    for name, rows in document.rows(("providers",), document.values.get("providers", {})).items():
+        here = ("providers", name)
+        if not _NAME.fullmatch(name):
+            raise document.refusal(here, "expected a name of letters, digits, dots and dashes")
+        known = _known(name, rows)
+        found = _table(document, here, rows, _PROVIDER, () if known is not None else ("base_url",))
+        if known is None:
+            known = Provider(found["base_url"])
+        # A known provider keeps what the file does not say; what it says goes before any variable.
+        own_url = "base_url" in found
+        said = {fact: found[fact] for fact in _FACTS if fact in found}
+        providers[name] = structs.replace(
+            known,
+            **said,
+            kind=found.get("kind", known.kind),
+            names={**known.names, "max_tokens": found["max_tokens_name"]}
+            if "max_tokens_name" in found
+            else known.names,
+            base_url=found.get("base_url", known.base_url),
+            url_variable=None if own_url else known.url_variable,
+            key_variable=found.get("key", known.key_variable),
+            key_variables_too=() if "key" in found else known.key_variables_too,
+            identity=found.get("identity", None if own_url else known.identity),
+            fact_variables={fact: names for fact, names in known.fact_variables.items() if fact not in said},
+        )
+    return providers
+
+
+def _searches(document: Document) -> dict[str, SearchEngine]:
+    """Returns search engines with changed addresses and keys. An engine without keys takes none."""
+    searches = {}
+    for name, rows in document.rows(("searches",), document.values.get("searches", {})).items():
+        here, known = ("searches", name), ENGINES.get(name)
+        if known is None:
+            listed = ", ".join(ENGINES)
+            raise document.refusal(here, f"no search engine of this name{nearest(name, ENGINES)}; known are {listed}")
+        kinds = _SEARCH if known.key_variables else {key: kind for key, kind in _SEARCH.items() if key != "key"}
+        found = _table(document, here, rows, kinds)
+        searches[name] = structs.replace(
+            known,
+            base_url=found.get("base_url", known.base_url),
+            url_variable="" if "base_url" in found else known.url_variable,
+            key_variables=(found["key"],) if "key" in found else known.key_variables,
+            identity=found.get("identity"),
+        )
+    return searches
+
+
+def _known(name: str, rows: object) -> Provider | None:
+    """Returns the provider that a table changes: the one of its name, else the one made for its kind."""
+    kind = rows.get("kind") if isinstance(rows, dict) else None
+    known = PROVIDERS.get(name)
+    if known is not None and kind in (None, known.kind):
+        return known
+    return row_of_kind(kind) if isinstance(kind, str) else None
+
+
+def _prices(document: Document) -> dict[str, Price]:
+    return {
+        model: Price(**_table(document, ("prices", model), rows, _PRICE, ("input", "output")))
+        for model, rows in _entries(document, "prices")
+    }
+
+
+def _models(document: Document) -> dict[str, Facts]:
+    """Returns facts about models' answers. An empty table is an error."""
+    models = {}
+    for model, rows in _entries(document, "models"):
+        found = _table(document, ("models", model), rows, _MODEL)
+        if not found:
+            raise document.refusal(("models", model), f"expected one of {', '.join(_MODEL)}")
+        models[model] = Facts(**found)
+    return models
+
+
+def _entries(document: Document, table: str) -> list[tuple[str, Any]]:
+    """Returns the entries of a table whose keys are models."""
+    rows = document.rows((table,), document.values.get(table, {}))
+    for model in rows:
+        if table == "lanes" and is_page(model):
+            if model != model.lower() or model == f"{WEB}/":
+                raise document.refusal(
+                    (table, model),
+                    f"expected {WEB} for all pages together, {WEB}/HOST in lower case, or {EVERY_HOST} for every host",
+                )
+            continue
+        try:
+            values.read(values.ModelName(), model)
+        except ValueError as error:
+            raise document.refusal((table, model), str(error)) from error
+    return list(rows.items())
+
+
+def _table(
+    document: Document, keys: tuple[str, ...], rows: object, kinds: dict[str, Any], needed: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    try:
+        return document.table(keys, rows, kinds, needed)
+    except _KeyWritten:
+        name = "keys" if keys[0] == "lanes" else "key"
+        said = f"expected {kinds[name].expected}, got something else (not shown: it may be a key)"
+        raise document.refusal((*keys, name), said) from None
+
+
+def settings_for(
+    models: tuple[str, ...], sending: SendingOptions, configuration: Configuration, searches: tuple[str, ...] = ()
+) -> Settings:
+    """Returns the settings of an engine for these models. Flags go before the file, the file before the defaults.
+    Flags of quotas are for models; `searches` and pages have the quotas of the file."""
+    said = {
+        name: value
+        for name, value in (
+            ("rpm", sending.rpm),
+            ("tpm", sending.tpm),
+            ("concurrency", sending.concurrency),
+            ("timeout_s", sending.timeout),
+        )
+        if value is not None
+    }
+    declared = {lane.model: lane for lane in configuration.lanes}
+    try:
+        lanes = tuple(structs.replace(declared.get(model) or Lane(model), **said) for model in models)
+        lanes += tuple(lane for name, lane in declared.items() if name in searches or is_page(name))
+        return Settings(
+            lanes=lanes,
+            providers=configuration.providers,
+            searches=configuration.searches,
+            key_variables={m: names for m, names in configuration.key_variables.items() if m in (*models, *searches)},
+            prices=configuration.prices,
+            models=configuration.models,
+            base_url=sending.base_url,
+            cache=None if sending.cache is None else Path(sending.cache).expanduser(),
+            mode=cast(Mode, sending.mode or ("record" if sending.snapshot is None else "replay")),
+            max_cost=sending.max_cost,
+            max_age_s=Settings().max_age_s if sending.max_age is None else sending.max_age,
+            snapshot=None if sending.snapshot is None else Path(sending.snapshot).expanduser(),
+            allow_hosts=sending.allow_host or (),
+            sink=sending.sink,
+            policy=RetryPolicy() if sending.patience is None else RetryPolicy(patience_s=sending.patience),
+        )
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def settings_for_any(sending: SendingOptions, configuration: Configuration) -> Settings:
+    """Returns the settings of an engine for any model. Flags of quotas apply to models that the file does not
+    declare, too."""
+    lanes = [lane.model for lane in configuration.lanes]
+    declared = tuple(model for model in lanes if not is_page(model) and not is_search(model))
+    settings = settings_for((*declared, _ANY), sending, configuration)
+    own = {lane.model: lane for lane in settings.lanes}
+    return structs.replace(settings, lanes=tuple(own[model] for model in declared), default_lane=own[_ANY])

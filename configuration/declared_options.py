@@ -1,0 +1,270 @@
+"""Options declared once, as the fields of a struct: their flags, keys, help and manifest are derived here.
+
+A field declares its kind, its word in the help and its help by an `Option`; a plain annotation has a default kind.
+Knows no option and no struct by name. Light to import, since every `--help` needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Meta, Struct, structs
+
+from .errors import UsageError
+from .options import flag
+from .values import AnyText, FilePath, ModelName, Number, Several, Switch, ValueKind, WholeNumber, WordChoice
+
+_S = TypeVar("_S", bound=Struct)
+
+EVERY_VERB = ("run", "score", "report")
+_MOST = 1_000_000_000_000
+_AT_FIELD = re.compile(r"(.*) - at `\$\.(\w+).*`", re.DOTALL)
+
+
+class Option(Struct, frozen=True):
+    """Says more than an annotation: `turns: Annotated[int, Option(WholeNumber("turns"), "N", "turns a talk has")]`."""
+
+    kind: ValueKind[Any] | None = None
+    """What one value may be. None: as the annotation has it."""
+    metavar: str = ""
+    """The word that stands for the value in the help. Empty: the field's name in capitals."""
+    help: str = ""
+    """The line of the help. `{each}` or `{any}` in it stands for the defaults of all benchmarks that share it."""
+    default: str = ""
+    """The default in words, where the help asks for it."""
+    verbs: tuple[str, ...] = EVERY_VERB
+    """The verbs that take it. A reading may concern tables alone, and no run."""
+
+    def by_default(self, told: str) -> Option:
+        """Returns this option with its default in words."""
+        return structs.replace(self, default=told)
+
+
+class DeclaredOption(Struct, frozen=True):
+    """One field of an options struct, with everything that flags, files and help need."""
+
+    name: str
+    """The field's name."""
+    kind: ValueKind[Any]
+    """What one value may be."""
+    is_several: bool
+    """Whether it takes several values."""
+    metavar: str
+    """The word that stands for the value in the help."""
+    help: str
+    """The line of the help."""
+    default: Any
+    """The field's default; NODEFAULT where there is none."""
+    told_default: str
+    """The default in words, for `{each}` and `{any}` in the help."""
+    verbs: tuple[str, ...]
+    """The verbs that take it."""
+
+    @property
+    def key(self) -> str:
+        """The name in run files and flags."""
+        return self.name.replace("_", "-")
+
+    @property
+    def flag(self) -> str:
+        return f"--no-{self.key}" if self.default is True and isinstance(self.kind, Switch) else f"--{self.key}"
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is NODEFAULT
+
+    @property
+    def kind_in_file(self) -> ValueKind[Any]:
+        return Several(self.kind) if self.is_several else self.kind
+
+    @property
+    def refusal_without(self) -> str:
+        """Returns the error for a required option that is missing."""
+        is_model = isinstance(self.kind, ModelName)
+        expected = "at least one model as provider/model" if is_model else self.kind.expected
+        return f"{self.flag}: expected {expected}, got none"
+
+
+def declared(struct: type[Struct], verb: str | None = None) -> tuple[DeclaredOption, ...]:
+    """Returns the options of a struct in their order; with `verb`, those that this verb takes. Raises UsageError if
+    a field's annotation has no kind."""
+    try:
+        fields = structs.fields(struct)
+    except (NameError, TypeError) as error:
+        raise UsageError(
+            f"{_named(struct)}: its annotations can't be read ({error}): import what they name at run time"
+        ) from error
+    found = tuple(_declared(struct, field) for field in fields)
+    return found if verb is None else tuple(option for option in found if verb in option.verbs)
+
+
+def add_flags(group: argparse._ArgumentGroup, options: Iterable[DeclaredOption]) -> None:
+    """Adds a flag for each option. A flag that is not given is None, so that a file or a default decides."""
+    for option in options:
+        told = option.help.replace("%", "%%")
+        if isinstance(option.kind, Switch):
+            value = option.default is not True
+            group.add_argument(option.flag, dest=option.name, action="store_const", const=value, help=told)
+            continue
+        extra: dict[str, Any] = {"nargs": "+", "action": "extend"} if option.is_several else {}
+        group.add_argument(option.flag, type=flag(option.kind), metavar=option.metavar, help=told, **extra)
+
+
+def given_in(parsed: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Returns the values of the flags that were given, by field."""
+    found = {name: getattr(parsed, name, None) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def words_of(options: Iterable[DeclaredOption], given: Mapping[str, Any]) -> list[str]:
+    """Returns these values as the words of a command."""
+    words: list[str] = []
+    for option in options:
+        if option.name not in given:
+            continue
+        value = given[option.name]
+        values = [] if isinstance(option.kind, Switch) else value if option.is_several else [value]
+        words += [option.flag, *(f"{each:g}" if isinstance(each, float) else str(each) for each in values)]
+    return words
+
+
+def words_kept(struct: type[Struct], kept: Mapping[str, Any]) -> list[str]:
+    """Returns a manifest's values as the words of a command, without defaults and without the folders of its files."""
+    options = declared(struct)
+    given: dict[str, Any] = {}
+    for option in options:
+        value = kept.get(option.name)
+        if value is None or value == option.default or (option.is_several and not value):
+            continue
+        given[option.name] = Path(value).name if isinstance(option.kind, FilePath) else value
+    return words_of(options, given)
+
+
+def made_of(struct: type[_S], given: Mapping[str, Any], base: Path) -> _S:
+    """The struct with the values that were given. Relative paths are taken from `base`; of several values each counts
+    once, however often it is named. Raises UsageError where the struct itself refuses a value."""
+    settled = dict(given)
+    for option in declared(struct):
+        value = settled.get(option.name)
+        if value is None:
+            continue
+        if option.is_several:
+            settled[option.name] = tuple(dict.fromkeys(_absolute(option, each, base) for each in value))
+        else:
+            settled[option.name] = _absolute(option, value, base)
+    try:
+        return _converted(struct, settled)
+    except ValueError as error:
+        at_field = _AT_FIELD.fullmatch(str(error))
+        if at_field is None:
+            raise UsageError(str(error)) from error
+        said, name = at_field.groups()
+        raise UsageError(f"--{name.replace('_', '-')}: {said[:1].lower()}{said[1:]}") from error
+
+
+def kept_of(options: Struct) -> dict[str, Any]:
+    """Returns the values in the form of a manifest."""
+    found = msgspec.to_builtins(options, enc_hook=str)
+    assert isinstance(found, dict)
+    return {name: found[name] for name in options.__struct_fields__}
+
+
+def read_kept(struct: type[_S], kept: Mapping[str, Any]) -> _S:
+    """The struct from a manifest's values. A field that the manifest lacks has its default, and what the struct does
+    not have is passed over: other versions wrote it. Raises TypeError where the values are none of this struct."""
+    try:
+        return _converted(struct, kept)
+    except ValueError as error:
+        raise TypeError(str(error)) from error
+
+
+def _converted(struct: type[_S], found: Mapping[str, Any]) -> _S:
+    return msgspec.convert(found, struct, dec_hook=lambda wanted, value: wanted(value))
+
+
+def _absolute(option: DeclaredOption, value: Any, base: Path) -> Any:
+    if not isinstance(option.kind, FilePath):
+        return value
+    try:
+        return str((base / Path(value).expanduser()).absolute())
+    except RuntimeError as error:
+        raise UsageError(f"{option.flag}: expected {option.kind.expected}, got one of an unknown user") from error
+
+
+def _declared(struct: type[Struct], field: structs.FieldInfo) -> DeclaredOption:
+    plain, marks, is_several = _unwrapped(field.type)
+    option = next((mark for mark in marks if isinstance(mark, Option)), Option())
+    meta = next((mark for mark in marks if isinstance(mark, Meta)), Meta())
+    kind = option.kind or _kind_of(plain, field.name.replace("_", " "), meta)
+    if kind is None:
+        raise UsageError(
+            f"{_named(struct)}.{field.name}: expected int, float, str, bool, Path, a Literal of words or a tuple of "
+            f"one of them, got {field.type}: annotate it with an Option that has a kind"
+        )
+    default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+    return DeclaredOption(
+        name=field.name,
+        kind=kind,
+        is_several=is_several,
+        metavar=option.metavar or field.name.upper().replace("_", "-"),
+        help=option.help or _help_of(meta, kind, default),
+        default=default,
+        told_default=option.default,
+        verbs=option.verbs,
+    )
+
+
+def _unwrapped(annotation: Any, is_several: bool = False) -> tuple[Any, list[Any], bool]:
+    """An annotation without `Annotated`, `| None` and `tuple[…, ...]`, what stood in the first, and whether the last
+    was there."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        plain, marks, several = _unwrapped(inner[0], is_several)
+        return plain, [*inner[1:], *marks], several
+    if origin in (Union, UnionType) and len(rest := [each for each in inner if each is not NoneType]) == 1:
+        return _unwrapped(rest[0], is_several)
+    if origin is tuple and len(inner) == 2 and inner[1] is Ellipsis and not is_several:
+        return _unwrapped(inner[0], is_several=True)
+    return annotation, [], is_several
+
+
+def _kind_of(plain: Any, name: str, meta: Meta) -> ValueKind[Any] | None:
+    """Returns the kind of a plain annotation, within the bounds of its Meta."""
+    if plain is bool:
+        return Switch()
+    if plain is int:
+        above, below = (None if edge is None else edge + step for edge, step in ((meta.gt, 1), (meta.lt, -1)))
+        return WholeNumber(name, int(_first(meta.ge, above, -_MOST)), int(_first(meta.le, below, _MOST)))
+    if plain is float:
+        return Number(f"a number ({name})", _first(meta.ge, meta.gt, -_MOST), _first(meta.le, meta.lt, _MOST))
+    if plain is str:
+        return AnyText()
+    if plain is Path:
+        return FilePath("the path of a file or folder")
+    words = get_args(plain) if get_origin(plain) is Literal else ()
+    return WordChoice(words) if words and all(isinstance(word, str) for word in words) else None
+
+
+def _first(*bounds: float | None) -> float:
+    return next(bound for bound in bounds if bound is not None)
+
+
+def _help_of(meta: Meta, kind: ValueKind[Any], default: Any) -> str:
+    """Returns the help of a plain annotation: its description, allowed words and default."""
+    told = meta.description or kind.expected
+    if isinstance(kind, WordChoice) and meta.description:
+        told += f": {', '.join(kind.words)}"
+    if default in (NODEFAULT, None, (), "") or isinstance(default, bool):
+        return told
+    shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    return f"{told} (default: {shown})"
+
+
+def _named(struct: type[Struct]) -> str:
+    return f"{struct.__module__}.{struct.__qualname__}"

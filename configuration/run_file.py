@@ -1,0 +1,134 @@
+"""A run file: `[run]` with the folder and the sending, a table `[run.NAME]` for each benchmark, lanes, providers,
+prices.
+
+Several tables are a sweep with a folder each. Relative paths start at the file's folder. All of it is checked before
+anything begins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from .benchmark_options import Declaration, Known, RunOptions, listed
+from .configuration import Configuration, configuration_of
+from .documents import Document, Keys
+from .errors import UsageError
+from .options import RETRIEVAL, SENDING, SendingOptions
+from .values import Text, ValueKind
+
+_FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class PlannedRun(Struct, frozen=True):
+    """The folder and the options of one run."""
+
+    out: Path
+    options: RunOptions
+
+
+class RunFile(Struct, frozen=True):
+    """The runs of a file, and how they are sent."""
+
+    runs: tuple[PlannedRun, ...]
+    sending: SendingOptions
+    configuration: Configuration
+
+
+@dataclass(frozen=True)
+class _FolderName:
+    @property
+    def expected(self) -> str:
+        return "a folder's name of letters, digits, dots and dashes"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _FOLDER.fullmatch(value):
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Accepts any table unchecked; it is read later."""
+
+    @property
+    def expected(self) -> str:
+        return "a table or a list of tables"
+
+    def read(self, value: object) -> object:
+        if not isinstance(value, dict | list) or not value:
+            raise ValueError(value)
+        return value
+
+
+_RUN: Mapping[str, ValueKind[Any]] = {"out": Text("a folder"), **SENDING, **RETRIEVAL}
+
+
+def read_run_file(
+    path: Path, known: Known, find: Callable[[str], Declaration | None] = lambda name: None, out: str | None = None
+) -> RunFile:
+    """Reads a run file. `find` returns a benchmark of an installed package; `out` replaces the file's."""
+    document = Document(path)
+    configuration = configuration_of(document)
+    tables = listed([f"[run.{name}]" for name in known], "or")
+    if "run" not in document.values:
+        raise document.refusal(("run",), f"expected [run] with out and {tables}, got none")
+    rows = document.rows(("run",), document.values["run"])
+    others = {name: find(name) for name in rows if name not in (*_RUN, *known) and isinstance(rows[name], dict | list)}
+    known = {**known, **{name: other for name, other in others.items() if other is not None}}
+    kinds = {**_RUN, **dict.fromkeys(known, _Tables())}
+    run = document.table(("run",), rows, kinds, () if out else ("out",))
+    base = path.absolute().parent
+    folder = Path(out).absolute() if out else (base / _expanded(Path(run.pop("out")), document, "out")).absolute()
+    run.pop("out", None)
+    asked = {known[name]: run.pop(name.replace("-", "_")) for name in known if name in rows}
+    if not asked:
+        raise document.refusal(("run",), f"expected {tables}, got none: add one")
+    runs = _runs(document, asked, folder, base)
+    for name in ("cache", "snapshot"):
+        if run.get(name) is not None:
+            run[name] = str(base / _expanded(Path(run[name]), document, name))
+    # The file is its runs' configuration too, and `resume` reads it again as such.
+    return RunFile(runs, SendingOptions(**run, config=str(path.absolute())), configuration)
+
+
+def _expanded(path: Path, document: Document, name: str) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise document.refusal(
+            ("run", name), f"expected a folder that there is, got one of an unknown user ({path})"
+        ) from error
+
+
+def _runs(document: Document, asked: Mapping[Declaration, Any], folder: Path, base: Path) -> tuple[PlannedRun, ...]:
+    places = [(each, keys, rows) for each, given in asked.items() for keys, rows in _places(each.name, given)]
+    runs: list[PlannedRun] = []
+    counts: dict[str, int] = {}
+    for each, keys, rows in places:
+        counts[each.name] = counts.get(each.name, 0) + 1
+        options = each.taken_by("run")
+        kinds = {"name": _FolderName(), **{option.key: option.kind_in_file for option in options}}
+        found = document.table(keys, rows, kinds, tuple(option.key for option in options if option.is_required))
+        name = found.pop("name", None)
+        if len(places) > 1:
+            name = name or f"{each.name}-{counts[each.name]}"
+        out = folder / name if name else folder
+        if any(out == other.out for other in runs):
+            raise document.refusal((*keys, "name"), f'"{name}" is another run\'s folder: name each run differently')
+        try:
+            runs.append(PlannedRun(out, each.made_of(found, base)))
+        except UsageError as error:
+            raise document.refusal(keys, str(error)) from error
+    return tuple(runs)
+
+
+def _places(benchmark: str, given: Any) -> list[tuple[Keys, Any]]:
+    """Yields each benchmark's table with its place in the file."""
+    here: Keys = ("run", benchmark)
+    return [((*here, at), rows) for at, rows in enumerate(given)] if isinstance(given, list) else [(here, given)]

@@ -1,0 +1,315 @@
+"""Kinds of option values, read from a flag's text or a file's value.
+
+Each kind states what it expects; an error names that and the value given. Knows no option by name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+
+_DURATION = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*(s|m|min|h)?\s*")
+_AGE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(m|h|d|w)\s*")
+_AGE_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ALLOWED_HOST = re.compile(r"(?:\*\.)?[A-Za-z0-9._\-\[\]:]+(?:=[A-Za-z0-9._\-\[\]:]+)?")
+_SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+class ValueKind(Protocol[_T_co]):
+    """A kind of value. `read` raises ValueError for a wrong one; a text may stand for a number."""
+
+    @property
+    def expected(self) -> str: ...
+
+    def read(self, value: object) -> _T_co: ...
+
+
+def read(kind: ValueKind[_T], value: object) -> _T:
+    """Returns the value. Raises ValueError with what was expected and what was given."""
+    try:
+        return kind.read(value)
+    except (ValueError, OverflowError):
+        raise ValueError(f"expected {kind.expected}, got {_shown(kind, value)}") from None
+
+
+def _shown(kind: ValueKind[Any], value: object) -> str:
+    """Returns a value for a message, cut to one line, without the secrets of an address."""
+    if isinstance(value, str) and ("://" in value or isinstance(kind, BaseUrl)):
+        from ..engine.page_urls import shown_address
+
+        # An address whose scheme was forgotten may hold a password too.
+        scheme = "" if "://" in value else "http://"
+        value = shown_address(scheme + value).removeprefix(scheme)
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _number_of(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(value)
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, from `least` to `most`."""
+
+    what: str
+    least: float
+    most: float = 1e12
+
+    @property
+    def expected(self) -> str:
+        return f"{self.what}, {self.least:g} to {self.most:,.15g}"
+
+    def read(self, value: object) -> float:
+        number = _number_of(value)
+        if not self.least <= number <= self.most:  # NaN is in no range
+            raise ValueError(value)
+        return number + 0.0  # -0.0 is 0.0
+
+
+@dataclass(frozen=True)
+class WholeNumber:
+    """A whole number of something, from `least` to `most`."""
+
+    what: str
+    least: int = 1
+    most: int = 1_000_000_000
+
+    @property
+    def expected(self) -> str:
+        return f"a whole number of {self.what}, {self.least} to {self.most:,}"
+
+    def read(self, value: object) -> int:
+        number = _number_of(value)
+        if not (self.least <= number <= self.most and number == int(number)):
+            raise ValueError(value)
+        return int(number)
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A duration in seconds, or with a unit."""
+
+    what: str
+    most: float = 1e9
+
+    @property
+    def expected(self) -> str:
+        return f"{self.what} above 0, in seconds or as 90s, 10m, 1h"
+
+    def read(self, value: object) -> float:
+        match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+        seconds = _number_of(value) if match is None else float(match[1]) * _SECONDS[match[2]]
+        if not 0 < seconds <= self.most:
+            raise ValueError(value)
+        return seconds
+
+
+@dataclass(frozen=True)
+class WordChoice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    @property
+    def expected(self) -> str:
+        return f"one of {', '.join(self.words)}"
+
+    def read(self, value: object) -> str:
+        if value not in self.words:
+            raise ValueError(value)
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """On or off: a flag without a value, true or false in a file."""
+
+    expected: str = "true or false"
+
+    def read(self, value: object) -> bool:
+        if not isinstance(value, bool):
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class Text:
+    """Some text that is not empty."""
+
+    what: str
+
+    @property
+    def expected(self) -> str:
+        return self.what
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class FilePath(Text):
+    """The path of a file or folder. A relative one starts at the folder of the file that holds it."""
+
+
+@dataclass(frozen=True)
+class AnyText:
+    """Any text; it may be empty or have several lines."""
+
+    expected: str = "a text"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str):
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class BaseUrl:
+    """An HTTP address without credentials."""
+
+    @property
+    def expected(self) -> str:
+        return "an address such as http://127.0.0.1:8000/v1, without a user, password or query in it"
+
+    def read(self, value: object) -> str:
+        from urllib.parse import urlsplit
+
+        if not isinstance(value, str) or not value.isprintable() or " " in value:
+            raise ValueError(value)
+        parts = urlsplit(value)
+        if parts.port == 0 or parts.fragment:  # a port out of range is a ValueError by itself
+            raise ValueError(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+            raise ValueError(value)
+        return value.rstrip("/")
+
+
+@dataclass(frozen=True)
+class ModelName:
+    """A model's name, as provider/model."""
+
+    @property
+    def expected(self) -> str:
+        return "a model as provider/model, such as openai/gpt-4o-mini"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value.isprintable() or " " in value:
+            raise ValueError(value)
+        provider, _, model = value.partition("/")
+        if not provider or not model:
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class SearchName:
+    """A search engine, as NAME or search/NAME."""
+
+    @property
+    def expected(self) -> str:
+        return "a search engine, such as brave, searxng or corpus"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _NAME.fullmatch(value.removeprefix("search/")):
+            raise ValueError(value)
+        return f"search/{value.removeprefix('search/')}"
+
+
+@dataclass(frozen=True)
+class SinkName:
+    """A sink of an installed package, with the argument that opens it."""
+
+    @property
+    def expected(self) -> str:
+        return (
+            "NAME or NAME:ARGUMENT, a sink that an installed package offers, without a user or password in it "
+            "(the run's manifest keeps it)"
+        )
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _NAME.fullmatch(value.partition(":")[0]):
+            raise ValueError(value)
+        if "://" in value and "@" in value.partition("://")[2]:
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class CacheFolder:
+    """The folder of a cache. Addresses of shared caches are errors."""
+
+    @property
+    def expected(self) -> str:
+        return "a local folder (this version has no shared cache behind an address)"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not value or "://" in value or not value.isprintable():
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class Age:
+    """An age, in seconds."""
+
+    expected: str = "an age with its unit, as 90m, 12h, 30d or 8w"
+
+    def read(self, value: object) -> float:
+        match = _AGE.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise ValueError(value)
+        return float(match[1]) * _AGE_S[match[2]]
+
+
+@dataclass(frozen=True)
+class AllowedHost:
+    """A host that pages may be fetched from although its address is not public. The guard of pages reads it."""
+
+    @property
+    def expected(self) -> str:
+        return "a host as NAME, NAME:PORT or *.NAME, with =ADDRESS:PORT where its pages are to be taken from there"
+
+    def read(self, value: object) -> str:
+        if not isinstance(value, str) or not _ALLOWED_HOST.fullmatch(value):
+            raise ValueError(value)
+        return value
+
+
+@dataclass(frozen=True)
+class Several:
+    """One value of a kind, or a list of them."""
+
+    kind: ValueKind[Any]
+
+    @property
+    def expected(self) -> str:
+        return f"{self.kind.expected}, or a list of such"
+
+    def read(self, value: object) -> tuple[Any, ...]:
+        given = value if isinstance(value, list) else [value]
+        if not given or (isinstance(self.kind, Number) and any(isinstance(each, str) for each in given)):
+            raise ValueError(value)
+        return tuple(self.kind.read(each) for each in given)
+
+
+RPM = Number("a number of requests a minute", 1)
+TPM = Number("a number of tokens a minute", 1)
+ITPM = Number("a number of input tokens a minute", 1)
+OTPM = Number("a number of output tokens a minute", 1)
+BURST = Number("a number of calls that are admitted at once", 1)
+CONCURRENCY = WholeNumber("calls in flight", 1, 100_000)
+MAX_COST = Number("a number of dollars", 0, 1e9)
+PRICE = Number("a number of dollars a million tokens", 0, 1e6)
+TIMEOUT = Duration("a time for a whole call")
+PATIENCE = Duration("a time")
+TEMPERATURE = Number("a temperature", 0, 100)

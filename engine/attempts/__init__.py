@@ -1,0 +1,1 @@
+"""What a call tries and what that may cost: retries, routes, estimates, prices and budgets."""

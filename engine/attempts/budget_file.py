@@ -1,0 +1,312 @@
+"""The file of a hard limit on money: an upper bound of all that was ever spent or reserved under it.
+
+The bound (`granted`) is raised in blocks before a call that needs one is sent, and lowered when less was spent. A write
+to the page cache outlives `kill -9`, so what a killed process had in flight stays in the bound. Several processes may
+share a budget: then each change is made under a lock. Amounts on disk are whole billionths of a dollar.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from ..fault import LocalFault
+
+BUDGET = "budget"
+"""The name of the file in a run's folder."""
+
+_NANO = 1_000_000_000
+_MOST = 10**18
+
+
+class Amounts(Struct, frozen=True):
+    """Dollars: `granted` is the most that may have been spent, `spent` what surely was."""
+
+    granted: float = 0.0
+    spent: float = 0.0
+
+
+NOTHING = Amounts()
+
+
+class BudgetPlace(Struct, frozen=True):
+    """Where a budget that is carried on lies. `before`: what counts while there is no file. `beside`: the files of
+    other folders under the same limit, each with the dollars that count while it does not exist. `lock`: a folder that
+    is locked for each change, where several processes share a limit; None: the file is one process's alone."""
+
+    path: Path
+    before: Amounts = Amounts()
+    beside: Mapping[Path, float] = {}
+    lock: Path | None = None
+
+
+class Leftover(Struct, frozen=True):
+    """What a killed process left: when it wrote last, and what it may have spent."""
+
+    path: Path
+    written: str
+    granted: float
+
+
+class _State(Struct, frozen=True):
+    granted: int
+    spent: int
+    written: str = ""
+
+    @property
+    def amounts(self) -> Amounts:
+        return Amounts(self.granted / _NANO, self.spent / _NANO)
+
+    def line(self) -> bytes:
+        text = f"granted {self.granted:>20} spent {self.spent:>20} (billionths of a dollar) {self.written}"
+        return f"{text} crc {zlib.crc32(text.encode()):08x}\n".encode()
+
+
+_SIZE = len(_State(0, 0, "2000-01-01T00:00:00Z").line())
+
+
+def amounts_in(path: Path) -> Amounts | None:
+    """What a budget's file says; None where there is none. Raises LocalFault where it is damaged."""
+    state = _state_in(path)
+    return None if state is None else state.amounts
+
+
+def left_in(path: Path) -> Leftover | None:
+    """What the process that wrote a file last may have spent, as far as it did not say that it was spent."""
+    state = _state_in(path)
+    return None if state is None else Leftover(path, state.written, state.granted / _NANO)
+
+
+class BudgetFile:
+    """One process's hold on a budget. The file is made when the first block is drawn. `ends`: it is removed at a clean
+    end."""
+
+    def __init__(self, place: BudgetPlace, limit: float, *, ends: bool = False) -> None:
+        self.path = place.path
+        self.limit = limit
+        self.leftover: Leftover | None = None
+        self._beside = place.beside
+        self._lock_folder = place.lock
+        self.ends = ends
+        self._fd: int | None = None
+        self._lock_fd: int | None = None
+        before = place.before
+        self._state = _State(_nano_up(before.granted), min(_nano_down(before.spent), _nano_up(before.granted)))
+        with self._as_fault():
+            self._fd = _opened(place.path)
+            if self._fd is not None:
+                try:
+                    if place.lock is None and not _is_locked_by_us(self._fd):
+                        raise LocalFault(f"{self.path} is in use by another process: wait for it")
+                    self._state = self._read()
+                except LocalFault:
+                    self._close_files()
+                    raise
+
+    def __repr__(self) -> str:
+        amounts = self._state.amounts
+        return f"<BudgetFile [${amounts.granted:.4f} granted, ${amounts.spent:.4f} spent, limit ${self.limit:.4f}]>"
+
+    @property
+    def is_shared(self) -> bool:
+        return self._lock_folder is not None
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that is open is the one that lies there: its owner may have removed it meanwhile."""
+        if self._fd is None:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._fd), self.path.stat())
+        except OSError:
+            return False
+
+    @property
+    def own(self) -> Amounts:
+        """What this file alone says."""
+        with self._locked():
+            return self._state.amounts
+
+    @property
+    def all(self) -> Amounts:
+        """What counts against the limit, other folders' budgets included."""
+        with self._locked():
+            elsewhere = [self._elsewhere(path, known) for path, known in self._beside.items()]
+            granted = self._state.granted + sum(state.granted for state in elsewhere)
+            spent = self._state.spent + sum(state.spent for state in elsewhere)
+            return Amounts(granted / _NANO, spent / _NANO)
+
+    def draw(self, least: float, block: float) -> float:
+        """Raise the bound by a block, or by what the limit has left if that is `least`: the dollars; 0.0 where the
+        limit can't bear `least`. Raises LocalFault where it can't be written: then nothing may be sent."""
+        with self._locked():
+            room = _nano_down(self.limit) - self._state.granted
+            if room >= 0:
+                room -= sum(self._elsewhere(path, known).granted for path, known in self._beside.items())
+            wanted = _nano_up(least)
+            if room < wanted:
+                return 0.0
+            amount = min(room, max(wanted, _nano_down(block)))
+            self._write(self._state.granted + amount, self._state.spent)
+            return amount / _NANO
+
+    def settle(self, unused: float, spent: float) -> float:
+        """Lower the bound by what is not needed (raise it where `unused` is negative: a call was dearer than it could
+        be), and count what was surely spent. The dollars that it was lowered by."""
+        with self._locked():
+            lowered = _nano_down(unused)
+            granted = max(0, self._state.granted - lowered)
+            self._write(granted, min(granted, self._state.spent + _nano_down(spent)))
+            return lowered / _NANO
+
+    def close(self, *, is_finished: bool) -> None:
+        """`is_finished`: nobody has to count this budget any more, if it is one that ends."""
+        if self._fd is not None and self.ends and is_finished:
+            with suppress(OSError):
+                self.path.unlink()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        for fd in (self._fd, self._lock_fd):
+            if fd is not None:
+                os.close(fd)
+        self._fd = self._lock_fd = None
+
+    def _elsewhere(self, path: Path, known: float) -> _State:
+        found = _state_in(path)
+        return _State(_nano_up(known), 0) if found is None else found
+
+    # The file
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """What stands in the file, and nobody else to change it."""
+        if self._lock_folder is None:
+            with self._as_fault():
+                yield
+            return
+        with self._as_fault():
+            if self._lock_fd is None:
+                self._lock_folder.mkdir(parents=True, exist_ok=True)
+                self._lock_fd = os.open(self._lock_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+            try:
+                if self._fd is None:
+                    self._fd = _opened(self.path)
+                if self._fd is not None:
+                    self._state = self._read()
+                yield
+            finally:
+                fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+
+    def _read(self) -> _State:
+        assert self._fd is not None
+        return _parsed(os.pread(self._fd, _SIZE + 1, 0), self.path)
+
+    def _write(self, granted: int, spent: int) -> None:
+        state = _State(granted, spent, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+        if self._fd is None:
+            self._fd = _made(self.path, state)
+        elif os.pwrite(self._fd, state.line(), 0) != _SIZE:
+            raise OSError(5, "only a part of it was written")
+        self._state = state
+
+    @contextmanager
+    def _as_fault(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise LocalFault(
+                f"{self.path} can't be written ({error.strerror}), and money that is spent is counted there: make it "
+                f"writable and free disk space, then go on"
+            ) from error
+
+
+# One file
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process counts in this file alone."""
+    fd = _opened(path)
+    if fd is None:
+        return False
+    try:
+        return not _is_locked_by_us(fd)
+    finally:
+        os.close(fd)
+
+
+def _is_locked_by_us(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _opened(path: Path) -> int | None:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+
+
+def _made(path: Path, state: _State) -> int:
+    """Whole and locked from its first instant on: a kill leaves either no file or one that can be read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        if os.write(fd, state.line()) != _SIZE:
+            raise OSError(28, "No space left on device")
+        _is_locked_by_us(fd)
+        draft.rename(path)
+    except OSError:
+        os.close(fd)
+        draft.unlink(missing_ok=True)
+        raise
+    return fd
+
+
+def _state_in(path: Path) -> _State | None:
+    try:
+        return _parsed(path.read_bytes(), path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise LocalFault(
+            f"{path} can't be read ({error.strerror}), and money that was spent is counted there"
+        ) from error
+
+
+def _parsed(data: bytes, path: Path) -> _State:
+    text, _, crc = data.decode("ascii", "replace").rpartition(" crc ")
+    words = text.split()
+    if (
+        len(data) != _SIZE
+        or crc != f"{zlib.crc32(text.encode()):08x}\n"
+        or words[0] != "granted"
+        or words[2] != "spent"
+    ):
+        raise LocalFault(
+            f"{path} is damaged, so what may have been spent under its limit is not known: bring it back from a copy, "
+            f"or delete it, and only what other records say was spent counts"
+        )
+    return _State(int(words[1]), int(words[3]), words[-1])
+
+
+def _nano_up(dollars: float) -> int:
+    # A thousandth of a billionth is what sums of floats are off by.
+    return min(_MOST, max(0, math.ceil(dollars * _NANO - 1e-3)))
+
+
+def _nano_down(dollars: float) -> int:
+    return max(-_MOST, min(_MOST, math.floor(dollars * _NANO + 1e-3)))

@@ -1,0 +1,348 @@
+"""What calls cost: prices from a dated table, and the purse that holds a run to its limit.
+
+A model without a price is said to have none. Amounts are dollars, prices dollars a million tokens.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from ..call import Call, Usage
+from ..fault import LocalFault
+from .budget_file import BudgetFile, Leftover
+from .estimate import TokenEstimate, call_weight, most_input
+
+# What providers call the number of answers to one prompt, and the most tokens of an answer.
+_SEVERAL = re.compile(r"n|best_of|candidate_?count", re.IGNORECASE)
+_LENGTH = re.compile(r"max_?\w*tokens", re.IGNORECASE)
+# A budget's file is written for blocks of so much of its limit, so that hardly a call is held up by a write.
+_BLOCK_SHARE = 1 / 200
+# Amounts on disk are whole billionths of a dollar.
+_ROUNDING = 1e-9
+
+
+class LongPrompts(Struct, frozen=True):
+    """What tokens cost where a prompt has more than `above` of them."""
+
+    above: int
+    input: float
+    output: float
+
+
+class Price(Struct, frozen=True):
+    """What a model's tokens, or its calls, cost."""
+
+    input: float
+    """Dollars a million input tokens."""
+    output: float
+    """Dollars a million output tokens."""
+    long: LongPrompts | None = None
+    """The prices of long prompts; None: the same."""
+    call: float = 0.0
+    """Dollars a call, as for searches."""
+    output_max: int | None = None
+    """The most tokens of one answer, thinking included, where its call sets no max_tokens. None: not known, so the cost
+    of such a call has no bound."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("input", self.input), ("output", self.output)):
+            if not 0 <= value < 1e6:
+                raise ValueError(f"price: {name} ({value:g}) must be dollars a million tokens, 0 or more")
+        if not 0 <= self.call < 1e6:
+            raise ValueError(f"price: call ({self.call:g}) must be dollars, 0 or more")
+
+    @property
+    def is_by_call(self) -> bool:
+        """Whether the number of tokens doesn't matter."""
+        return self.input == self.output == 0
+
+    def of(self, input_tokens: float, output_tokens: float) -> float:
+        """Dollars of these tokens, in calls whose prompts are not long."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+    def of_call(self, input_tokens: float, output_tokens: float) -> float:
+        """Dollars of one call, at the price of long prompts where its prompt is one."""
+        if self.long is not None and input_tokens > self.long.above:
+            return self.call + (input_tokens * self.long.input + output_tokens * self.long.output) / 1e6
+        return self.call + self.of(input_tokens, output_tokens)
+
+
+class PriceSource(Struct, frozen=True):
+    """Where a price was read, and when."""
+
+    date: str
+    note: str
+
+
+class ListedPrice(Struct, frozen=True):
+    """A price as it stands in the table; without a source it is the user's own."""
+
+    price: Price
+    source: PriceSource | None = None
+
+
+class Prices(Struct, frozen=True):
+    """The table. `same`: providers whose models cost what another's of the same name do. `others` is asked for what
+    does not stand in it, `output_max` for the longest answer of a model."""
+
+    models: Mapping[str, ListedPrice]
+    same: Mapping[str, str] = {}
+    others: Callable[[str], ListedPrice | None] | None = None
+    output_max: Callable[[str], int | None] | None = None
+
+    def listed(self, model: str) -> ListedPrice | None:
+        found = self.models.get(model)
+        if found is None:
+            provider, _, own = model.partition("/")
+            found = self.models.get(f"{self.same.get(provider, provider)}/{own}")
+        return found if found is not None or self.others is None else self.others(model)
+
+    def get(self, model: str) -> Price | None:
+        listed = self.listed(model)
+        if listed is None:
+            return None
+        price = listed.price
+        if price.output_max is not None or self.output_max is None:
+            return price
+        return structs.replace(price, output_max=self.output_max(model))
+
+    def oldest_date(self, models: Iterable[str]) -> str | None:
+        """Returns the earliest date on which a listed price of these models was read; None if none of them has a listed
+        price."""
+        listed = [self.listed(model) for model in models]
+        return min((one.source.date for one in listed if one is not None and one.source is not None), default=None)
+
+    def replaced_by(self, own: Mapping[str, Price]) -> Prices:
+        return structs.replace(
+            self, models={**self.models, **{model: ListedPrice(price) for model, price in own.items()}}
+        )
+
+
+class _PriceRow(Struct, frozen=True, forbid_unknown_fields=True):
+    input: float
+    output: float
+    source: str
+    long: LongPrompts | None = None
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    sources: dict[str, PriceSource]
+    same: dict[str, str]
+    models: dict[str, _PriceRow]
+
+
+def bundled_prices() -> Prices:
+    table = msgspec.convert(tomllib.loads((Path(__file__).parent / "prices.toml").read_text("utf-8")), _Table)
+    models = {
+        model: ListedPrice(Price(row.input, row.output, row.long), table.sources[row.source])
+        for model, row in table.models.items()
+    }
+    return Prices(models, table.same)
+
+
+def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
+    """The most this call can cost: what an open budget must be able to bear before it is sent. None: there is no bound,
+    since it sets no max_tokens and nobody knows how long an answer can be (`price.output_max`)."""
+    output = call.max_tokens if call.max_tokens is not None else price.output_max
+    if output is None:
+        if price.output or (price.long is not None and price.long.output):
+            return None
+        output = 0
+    if call.extra is not None:
+        output = _output_with(call.extra, output)
+    # What a provider counted for this lane's prompts may be more than their text explains.
+    tokens = max(most_input(call), 1.5 * call_weight(call) * estimate.tokens_per_char)
+    return price.of_call(tokens, output)
+
+
+def _output_with(extra: Mapping[str, Any], output: int) -> int:
+    """The same where the caller's own parameters, by any provider's names, ask for longer answers or for several."""
+    answers = 1
+    waiting: list[Mapping[str, Any]] = [extra]
+    while waiting:
+        for name, value in waiting.pop().items():
+            if isinstance(value, Mapping):
+                waiting.append(value)
+            elif isinstance(value, int) and _SEVERAL.fullmatch(str(name)):
+                answers *= max(1, value)
+            elif isinstance(value, int) and _LENGTH.fullmatch(str(name)):
+                output = max(output, value)
+    return answers * output
+
+
+def why_unbounded(model: str, limit: str = "--max-cost", *, has_option: bool = True) -> str:
+    """What to tell where `worst_cost` finds no bound. `has_option`: some option or field sets the call's max_tokens."""
+    option = "set --max-tokens (max_tokens of a call), or " if has_option else "no option sets it for all calls; give "
+    return (
+        f"{model}: how long an answer can be is not known and max_tokens is not set, so {limit} can't be kept: {option}"
+        f'max_output under [models."{model}"] in a --config file'
+    )
+
+
+class CostBudget:
+    """Money spent and reserved under a hard limit (None: no limit, only counted).
+
+    `spent` counts everything that was charged; `unsure` is the part of it that may not have been billed: attempts
+    without a whole answer, and what was in flight at a kill. With a file, `spent + reserved` never exceeds what the
+    file grants, so that the limit holds over kills too.
+    """
+
+    def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
+        self.limit = limit
+        self.spent = spent
+        self.unsure = 0.0
+        self.reserved = 0.0
+        self.is_exhausted = False
+        self._file: BudgetFile | None = None
+        # What counts without any file: dollars, and those of them that may not have been billed.
+        self._elsewhere = (spent, 0.0)
+        # The same with what others were granted by the file, before this process or beside it.
+        self._before = (spent, 0.0)
+        # What the file grants to this process, and what was told to it of money that is surely spent.
+        self._granted = 0.0
+        self._told = 0.0
+        self._wakers: list[Callable[[], None]] = []
+
+    def __repr__(self) -> str:
+        limit = "no limit" if self.limit is None else f"limit ${self.limit:.4f}"
+        return f"<CostBudget [${self.spent:.4f} spent, ${self.reserved:.4f} reserved, {limit}]>"
+
+    def attach(self, file: BudgetFile) -> None:
+        """Count in a file from now on: all that it grants by now counts as spent."""
+        found, (spent, unsure) = file.all, self._elsewhere
+        self._file, self._granted, self._told = file, 0.0, 0.0
+        self._before = (spent + found.granted, unsure + found.granted - found.spent)
+        self.spent, self.unsure = self._before
+
+    def detach(self) -> None:
+        """Tell the file what was truly spent, and let go of it. What is still reserved counts at its worst."""
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            if self._granted:
+                file.settle(self._granted - self.own - self.reserved, self._sure - self._told)
+        except LocalFault:
+            pass  # what stands there is more than was spent
+        if file.ends:
+            self._elsewhere = (self.spent, self.unsure)
+        file.close(is_finished=not (self.is_exhausted and file.leftover))
+
+    @property
+    def leftover(self) -> Leftover | None:
+        """What a killed program left, where this one goes on under its limit."""
+        return None if self._file is None else self._file.leftover
+
+    @property
+    def own(self) -> float:
+        """What this process was charged itself."""
+        return self.spent - self._before[0]
+
+    @property
+    def _sure(self) -> float:
+        return self.own - (self.unsure - self._before[1])
+
+    @property
+    def sure(self) -> float:
+        """The part of `spent` that was billed as far as answers say."""
+        return self.spent - self.unsure
+
+    @property
+    def charged(self) -> float:
+        """What the limit bears by now, whoever it was granted to, but for what is reserved here and may come back."""
+        if self._file is None:
+            return self.spent
+        return self._elsewhere[0] + self._file.all.granted - self._granted + self.own
+
+    @property
+    def left(self) -> float:
+        """What nobody has spent or reserved; infinite without a limit."""
+        return math.inf if self.limit is None else max(0.0, self.limit - self.charged - self.reserved)
+
+    def watch(self, waker: Callable[[], None]) -> None:
+        """Called whenever a reservation is settled, since a waiting call may now fit."""
+        self._wakers.append(waker)
+
+    def fits(self, cost: float) -> bool:
+        """Whether that can be reserved now. Raises LocalFault where the file can't be written."""
+        if self.limit is None:
+            return True
+        if self._file is None:
+            return self.spent + self.reserved + cost <= self.limit
+        lacking = self.own + self.reserved + cost - self._granted
+        if lacking <= _ROUNDING:
+            return True
+        self._granted += self._file.draw(lacking, self.limit * _BLOCK_SHARE)
+        return self.own + self.reserved + cost - self._granted <= _ROUNDING
+
+    @property
+    def is_limited(self) -> bool:
+        return self.limit is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is in flight that could still give money back."""
+        return self.reserved <= 1e-12
+
+    def reserve(self, cost: float) -> None:
+        """Only what fits."""
+        self.reserved += cost
+
+    def settle(self, reserved: float, spent: float, *, unsure: float = 0.0) -> None:
+        """`unsure`: the part of `spent` that may not have been billed."""
+        self.reserved = max(0.0, self.reserved - reserved)
+        self.spent += spent
+        self.unsure += unsure
+        if reserved:
+            for wake in self._wakers:
+                wake()
+        if self._file is not None:
+            self._tell(self._file)
+
+    def _tell(self, file: BudgetFile) -> None:
+        """Give back what is not needed, now and then: writing costs time, and what is granted too much at a kill is
+        lost. A budget that others share gets everything back as soon as nothing is in flight."""
+        assert self.limit is not None
+        block = self.limit * _BLOCK_SHARE
+        slack = self._granted - self.own - self.reserved
+        is_handed_back = file.is_shared and self.is_idle and slack > _ROUNDING
+        is_little = -_ROUNDING <= slack <= 2 * block + self.reserved / 8
+        if is_little and self._sure - self._told <= block and not is_handed_back:
+            return
+        unused = slack if is_handed_back else min(slack, max(0.0, slack - block))
+        try:
+            self._granted -= file.settle(unused, self._sure - self._told)
+        except LocalFault:
+            return  # the bound stays above what was spent; the next block that is drawn meets the fault
+        self._told = self._sure
+
+
+def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-cost") -> str:
+    """Why something can't be sent any more, and what to do."""
+    limit = purse.limit or 0.0
+    told = f"{what} may cost ${cost:.4f}; ${purse.spent - purse.unsure:.4f} of {option} ${limit:.4f} is spent"
+    if purse.unsure > 5e-5:
+        told += f" and ${purse.unsure:.4f} more may have been"
+    told += f": raise {option}"
+    if (left := purse.leftover) is not None:
+        told += (
+            f"; a program killed after {left.written} left ${left.granted:.4f} that may have been spent: {left.path}; "
+            f"delete it to begin anew"
+        )
+    return told
+
+
+def cost_of(usage: Usage | None, price: Price | None) -> float | None:
+    if price is None:
+        return None
+    if usage is None:
+        return price.call if price.is_by_call else None
+    return price.of_call(usage.input, usage.output)

@@ -1,0 +1,272 @@
+"""When to send again: one owner of retries for the whole house.
+
+Back-off, the limit of attempts, the retry budget and the breaker of a lane. Decides; never sleeps and
+never sends. The policy is a frozen struct; the rest keeps counts and answers questions about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from ..alike import without_ids
+from ..endpoint import Fault
+from ..limits import Limit
+
+# These tell of the one call's size.
+_OF_ONE_CALL = (413, 429)
+_KINDS_MAX = 64
+
+
+class RetryPolicy(Struct, frozen=True):
+    """Every figure that decides whether and when an attempt is repeated."""
+
+    attempts_max: int = 6
+    """Attempts of one call."""
+    billed_repeats_max: int = 2
+    """Repeats of a call whose attempt may have been billed."""
+    wait_min_s: float = 1.0
+    """The shortest back-off, in seconds."""
+    wait_max_s: float = 60.0
+    """The longest back-off, in seconds; the ceiling doubles with each attempt up to it."""
+    patience_s: float = 600.0
+    """Seconds in trouble, with its calls refused or failing, after which a lane stops."""
+    own_patience_s: float | None = None
+    """The same for faults of our own machine; None: `patience_s`."""
+    breaker_failures: int = 20
+    """Failures in a row after which a lane sends single probes only."""
+    probe_every_s: float = 10.0
+    """Seconds between these probes."""
+    budget_share: float = 0.1
+    """Repeats as a share of the traffic, while a lane is failing."""
+    budget_floor: float = 20.0
+    """Repeats that a failing lane may make before that share counts."""
+    rejections_max: int | None = 20
+    """Rejections alike after which a model that never answered stops; None: no limit."""
+    cut_max: int | None = 20
+    """Answers cut off and empty after which a model that gave no useful one stops; None: no limit."""
+    reopened_s: float | None = None
+    """Seconds after which a stopped lane is opened again when it is needed; None: never."""
+
+    def __post_init__(self) -> None:
+        if self.attempts_max < 1:
+            raise ValueError(f"attempts_max ({self.attempts_max}) must be >= 1")
+        if not 0 <= self.wait_min_s <= self.wait_max_s:
+            raise ValueError(f"wait_max_s ({self.wait_max_s}) must be >= wait_min_s ({self.wait_min_s}) >= 0")
+
+    def wait_s(self, failed_attempts: int, random: Random) -> float:
+        """Full jitter between the least wait and a ceiling that doubles with every failed attempt."""
+        ceiling = min(self.wait_max_s, self.wait_min_s * 2.0**failed_attempts)
+        return random.uniform(self.wait_min_s, max(self.wait_min_s, ceiling))
+
+
+def told_to_wait(fault: Fault, limits: Iterable[Limit]) -> Fault:
+    """A refusal that names no pause, with the one that the limits beside it tell: of what has run out, else of what
+    tells nothing but when it is whole again."""
+    if fault.action != "throttle" or fault.retry_after_s is not None:
+        return fault
+    told = tuple(limits)
+    wait_s = max((limit.wait_s for limit in told), default=0.0)
+    if wait_s <= 0:
+        wait_s = max((limit.reset_s or 0.0 for limit in told if limit.remaining is None), default=0.0)
+    return fault if wait_s <= 0 else structs.replace(fault, retry_after_s=wait_s, cuts_rate=False)
+
+
+class Tries:
+    """The attempts of one call. A call held back by its lane spends none. `refused_by` has a bit for each key that has
+    refused it."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self.policy = policy
+        self.attempts = 0
+        self.uncounted = 0
+        self.refused_by = 0
+        self.maybe_billed = 0
+        self._doubted_by = 0
+
+    @property
+    def sent(self) -> int:
+        return self.attempts + self.uncounted
+
+    def may_repeat(self, fault: Fault, key: int = 0, *, is_first_elsewhere: bool = False) -> bool:
+        """Count this failed attempt; whether the call may be sent once more. `key` is the number of the key that it was
+        made with; `is_first_elsewhere`: that one had not refused the call before, and another key may take it."""
+        if fault.is_billed_maybe:
+            self.maybe_billed += 1
+        if fault.action in ("throttle", "confirm", "stop"):
+            self.refused_by |= 1 << key
+        if self._is_uncounted(fault, key) or (is_first_elsewhere and fault.action in ("throttle", "confirm", "stop")):
+            self.uncounted += 1
+            return True
+        self.attempts += 1
+        if fault.action not in ("retry", "throttle", "confirm"):
+            return False
+        limit = min(self.policy.attempts_max, fault.attempts_max or self.policy.attempts_max)
+        if self.attempts >= limit:
+            return False
+        return self.maybe_billed <= self.policy.billed_repeats_max
+
+    def _is_uncounted(self, fault: Fault, key: int) -> bool:
+        if fault.action == "confirm":
+            # Where the confirming probe found the key alive, it is this call alone that is forbidden: that one counts.
+            is_first_doubt = not self._doubted_by >> key & 1
+            self._doubted_by |= 1 << key
+            return is_first_doubt
+        return fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None)
+
+
+class RetryBudget:
+    """Keeps retries within a share of the traffic while a lane is failing.
+
+    A lane is failing when fewer than half of its latest attempts succeeded; a healthy one may retry as
+    it likes, since the limit of attempts holds anyway.
+    """
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._share = policy.budget_share
+        self._credit = policy.budget_floor
+        self._credit_max = 10 * policy.budget_floor
+        self._trickle_s = policy.probe_every_s
+        self._last_grant = float("-inf")
+        self._health = 1.0
+
+    @property
+    def is_failing(self) -> bool:
+        return self._health < 0.5
+
+    def record(self, *, success: bool) -> None:
+        self._health += ((1.0 if success else 0.0) - self._health) / 32
+        self._credit = min(self._credit_max, self._credit + self._share)
+
+    def wait_s(self, now: float) -> float:
+        """0.0 grants one retry. A spent budget still lets one through now and then, so that every run ends."""
+        if self.is_failing and self._credit < 1:
+            wait = self._last_grant + self._trickle_s - now
+            if wait > 0:
+                return wait
+        self._credit = max(0.0, self._credit - 1)
+        self._last_grant = now
+        return 0.0
+
+
+class Breaker:
+    """Holds a lane back after a row of failures, and lets one probe through at a time."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._failures_max = policy.breaker_failures
+        self._probe_every_s = policy.probe_every_s
+        self._row = 0
+        self._is_probing = False
+        self._next_probe = 0.0
+        self.opened_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.opened_at is not None
+
+    def record_success(self) -> bool:
+        """Whether this success closed the breaker."""
+        self._row = 0
+        if self.opened_at is None:
+            return False
+        self._is_probing = False
+        self.opened_at = None
+        return True
+
+    def record_failure(self, now: float, *, was_probe: bool) -> bool:
+        """Whether this failure opened the breaker."""
+        self._row += 1
+        if was_probe:
+            self._is_probing = False
+            self._next_probe = now + self._probe_every_s
+        if self.opened_at is None and self._row >= self._failures_max:
+            self.open(now, probe_in_s=self._probe_every_s)
+            return True
+        return False
+
+    def open(self, now: float, *, probe_in_s: float) -> None:
+        self.opened_at = now
+        self._is_probing = False
+        self._next_probe = now + probe_in_s
+
+    def wait_s(self, now: float) -> float:
+        """0.0: a call may go (as the probe, where the breaker is open); infinite while a probe is out."""
+        if self.opened_at is None:
+            return 0.0
+        return float("inf") if self._is_probing else max(0.0, self._next_probe - now)
+
+    def begin_probe(self) -> None:
+        self._is_probing = True
+
+    def abandon_probe(self, now: float) -> None:
+        """The probe was cancelled, so it told nothing: the next one may go at once."""
+        self._is_probing = False
+        self._next_probe = now
+
+
+class EarlyStop:
+    """Stops a lane whose first calls are all useless: rejected alike, as by a model that does not exist, or cut off
+    before the first word, as from a model that thinks for longer than max_tokens allows.
+
+    One useful answer ends this for good. While `is_doubted` nothing more should go out until the calls that are out
+    have come back: one of them may be useful. Pages (`is_of_pages`) are never stopped so: each is there or not by
+    itself.
+    """
+
+    def __init__(self, policy: RetryPolicy, *, is_of_pages: bool = False) -> None:
+        self._rejections_max = policy.rejections_max
+        self._cut_max = policy.cut_max
+        self._alike: dict[tuple[int, str], int] = {}
+        self._cut = 0
+        self._has_answered = is_of_pages
+        self._said = ""
+        # Looked at twice a call.
+        self.is_doubted = False
+
+    def add_rejection(self, fault: Fault) -> None:
+        if self._has_answered or fault.status is None or fault.status in _OF_ONE_CALL:
+            return
+        kind = (fault.status, without_ids(fault.detail))
+        if kind not in self._alike and len(self._alike) >= _KINDS_MAX:
+            return
+        self._alike[kind] = self._alike.get(kind, 0) + 1
+        if self._alike[kind] == self._rejections_max:
+            self._said = fault.detail
+            self.is_doubted = True
+
+    def add_cut(self, count: int = 1) -> None:
+        """Answers that were cut off and are empty: no useful ones."""
+        if self._has_answered:
+            return
+        self._cut += count
+        self.is_doubted |= self._cut_max is not None and self._cut >= self._cut_max
+
+    def end(self) -> bool:
+        """There was a useful answer. Whether that ended a doubt."""
+        if self._has_answered:
+            return False  # since the first one there is none
+        was_doubted, self.is_doubted = self.is_doubted, False
+        self._has_answered = True
+        self._said = ""
+        self._alike.clear()
+        return was_doubted
+
+    @property
+    def reason(self) -> Literal["rejected", "truncated"]:
+        return "rejected" if self._said else "truncated"
+
+    def detail(self, model: str) -> str:
+        """What happened to the lane, and what to do."""
+        if self._said:
+            count = max(self._alike.values())
+            return (
+                f"{model} rejected {count:,} calls alike and answered none ({self._said}): check the model's name and "
+                f"what is sent to it"
+            )
+        return (
+            f"{model}: its first {self._cut:,} answers were all cut off at max_tokens before the first word, as those "
+            f"of a model that thinks first: raise --max-tokens N (max_tokens of the calls), or leave it out"
+        )

@@ -1,0 +1,96 @@
+"""A lane's own idea of its rate, where the provider says "slow down" and no more.
+
+One cut an episode, which lasts until a call that was sent after the cut is answered; then a recovery that lingers below
+the rate that failed and is back at the full rate after four minutes without another 429. Pure arithmetic on times that
+are passed in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+CUT = 0.5
+RECOVERY_S = 240.0
+RATE_MIN = 0.1
+_SENDS_SEEN = 256
+
+
+class AdaptiveRate:
+    """Calls a second, or None while nothing limits the lane. `declared`: the quota's own rate, where one is known."""
+
+    def __init__(self, declared: float | None) -> None:
+        self.declared = declared
+        self._sends: deque[float] = deque(maxlen=_SENDS_SEEN)
+        self._full = 0.0
+        self._failed_at = 0.0
+        self._low = 0.0
+        self._cut_at: float | None = None
+        self._episode_since = 0.0
+        self._is_answered = False
+        self._next_at = 0.0
+
+    @property
+    def is_limiting(self) -> bool:
+        return self._cut_at is not None
+
+    @property
+    def rate(self) -> float | None:
+        """The rate of the last cut."""
+        return self._low if self._cut_at is not None else None
+
+    def note_send(self, now: float) -> None:
+        if self._cut_at is None:
+            self._sends.append(now)
+        else:
+            rate = self._rate_at(now)
+            if rate is not None:
+                self._next_at = max(self._next_at, now) + 1 / rate
+
+    def wait_s(self, now: float) -> float:
+        if self._cut_at is None or self._rate_at(now) is None:
+            return 0.0
+        return max(0.0, self._next_at - now)
+
+    def note_answer(self, sent_at: float) -> None:
+        if self._cut_at is not None and sent_at > self._episode_since:
+            self._is_answered = True
+
+    def cut(self, now: float, sent_at: float, *, is_again: bool = False) -> bool:
+        """Halves the rate after a refusal and returns True. Returns False without halving for a call sent before the
+        latest cut, and for one sent after it while no call has been answered since (then the recovery only starts
+        anew). `is_again`: the provider refused again after its pause; then the second case halves too."""
+        if self._cut_at is not None and sent_at <= self._cut_at:
+            return False
+        if self._cut_at is not None and not self._is_answered and not is_again:
+            # Refused at the low rate too: that tells nothing of how much is too much. The recovery begins anew.
+            self._cut_at = now
+            self._next_at = now + 1 / self._low
+            return False
+        self._episode_since, self._is_answered = now, False
+        current = self._rate_at(now) if self._cut_at is not None else None
+        if current is None:
+            current = self._full = self.declared or self._measured(now)
+        self._failed_at = current
+        self._low = max(RATE_MIN, current * CUT)
+        self._cut_at = now
+        self._next_at = now + 1 / self._low
+        return True
+
+    def _measured(self, now: float) -> float:
+        recent = [at for at in self._sends if at > now - 60]
+        if len(recent) < 2:
+            return 1.0
+        return max(RATE_MIN, (len(recent) - 1) / max(0.05, now - recent[0]))
+
+    def _rate_at(self, now: float) -> float | None:
+        """Slow near the rate that failed, quick beyond it: half the recovery to reach it, half to pass it."""
+        assert self._cut_at is not None
+        half = RECOVERY_S / 2
+        since = now - self._cut_at
+        if since >= RECOVERY_S:
+            self._cut_at = None
+            self._sends.clear()
+            return None
+        if since <= half:
+            return self._failed_at - (self._failed_at - self._low) * ((half - since) / half) ** 3
+        return self._failed_at + (self._full - self._failed_at) * ((since - half) / half) ** 3

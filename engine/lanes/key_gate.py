@@ -1,0 +1,305 @@
+"""One key's way to one quota, and its one decision: may this attempt be sent now?
+
+Slot, breaker, pause, adaptive rate, then the last minute's ledger, which paces. Learns from every answer. Never waits:
+it says for how long and for what. Who waits, and with which key: lane_queue. Knows no call's content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..attempts.money import CostBudget
+from ..attempts.payer import Payer
+from ..attempts.retry import Breaker, RetryBudget, RetryPolicy
+from ..endpoint import Fault
+from ..events import Events
+from ..fault import Stop as Stop
+from ..fault import StopReason as StopReason
+from ..lane import Lane
+from ..limits import Doubts, Limit, Tokens, declared_quota, quota_of
+from .adaptive import AdaptiveRate
+from .lane_memory import LaneMemory, LaneNote
+from .ledger import Ledger
+
+_NO_TOKENS = Tokens()
+
+
+class Hold(NamedTuple):
+    """Why an attempt can't go now: seconds to wait, for what. Infinite: until something is told; no reason: a slot."""
+
+    seconds: float
+    reason: str
+
+
+FULL = Hold(float("inf"), "")
+STOPPED = Hold(float("inf"), "stopped")
+
+
+class Permit:
+    """The right to make one attempt. Held from admission until the answer is safe on disk. `payer`: whose budget pays
+    for the attempt, beside the engine's."""
+
+    __slots__ = ("cost", "is_probe", "is_settled", "lane", "payer", "sent_at", "tokens")
+
+    def __init__(self, lane: KeyGate, tokens: Tokens, cost: float, sent_at: float, *, is_probe: bool = False) -> None:
+        self.lane = lane
+        self.tokens = tokens
+        self.cost = cost
+        self.sent_at = sent_at
+        self.is_probe = is_probe
+        self.is_settled = False
+        self.payer: Payer | None = None
+
+
+class KeyGate:
+    """One key at work. `key` names the variable that holds it, `proof` says what it is; `number` is its place in its
+    group. `repr` tells its state."""
+
+    def __init__(
+        self,
+        lane: Lane,
+        *,
+        ledger: Ledger,
+        purse: CostBudget,
+        policy: RetryPolicy,
+        events: Events,
+        key: str = "",
+        proof: str = "",
+        memory: LaneMemory | None = None,
+    ) -> None:
+        self.lane = lane
+        self.key = key
+        self.proof = proof or (f"the key in {key}" if key else "the key")
+        self.number = 0
+        self.in_flight = 0
+        self.stopped: Stop | None = None
+        self.budget = RetryBudget(policy)
+        self.breaker = Breaker(policy)
+        self.on_change: Callable[[], None] = lambda: None
+        self._ledger = ledger
+        self._purse = purse
+        self.policy = policy
+        self._events = events
+        self._memory = memory if memory is not None else LaneMemory(LaneNote(lane.model, key, "", lane))
+        self.quota = declared_quota(lane)
+        self._doubts = Doubts()
+        self._adaptive = AdaptiveRate(None)
+        self._paused_until = 0.0
+        self._trouble_since: float | None = None
+        self._is_suspect = False
+        self._latest_fault = ""
+        self._is_own_trouble = False
+        self._least_tokens = self.quota.least_tokens
+        self._obey(self._memory.limits)
+
+    def __repr__(self) -> str:
+        state = self.stopped.reason if self.stopped else ("in trouble" if self._trouble_since is not None else "open")
+        return f"<Key {self.key or 'none'} of {self.lane.model} [{self.in_flight} in flight, {state}]>"
+
+    @property
+    def is_healthy(self) -> bool:
+        """Nothing is known against sending here but its quota."""
+        return self.stopped is None and self._trouble_since is None and not self.breaker.is_open
+
+    def holds(self, tokens: Tokens) -> bool:
+        """Whether a minute can hold such a call at all."""
+        return self.quota.lacks(tokens) is None
+
+    # The decision
+
+    def try_take(self, now: float, tokens: Tokens = _NO_TOKENS, cost: float = 0.0) -> Permit | Hold:
+        """One attempt's permit, or why it has to wait. Every permit must come back through `release`."""
+        if self.stopped is not None:
+            return STOPPED
+        if self.in_flight >= self.lane.concurrency:
+            return FULL
+        if self._trouble_since is not None or self._adaptive.is_limiting or now < self._paused_until:
+            hold = self._held(now)
+            if hold.seconds > 0:
+                return hold
+        if tokens.total > self._least_tokens:
+            tokens = self.quota.cut_to_fit(tokens)
+        # The ledger comes last, since what it gave can't be undone.
+        seconds, reason = self._ledger.take(now, tokens)
+        if seconds > 0:
+            return Hold(seconds, reason)
+        self.in_flight += 1
+        self._purse.reserve(cost)
+        self._adaptive.note_send(now)
+        is_probe = self.breaker.is_open
+        if is_probe:
+            self.breaker.begin_probe()
+        return Permit(self, tokens, cost, now, is_probe=is_probe)
+
+    def _held(self, now: float) -> Hold:
+        """What has to be waited for before the quota is asked. Ends the lane where waiting can't help."""
+        wait, why = max(
+            (self.breaker.wait_s(now), "breaker"),
+            (self._paused_until - now, "pause"),
+            (self._adaptive.wait_s(now), "back-off"),
+        )
+        if wait > 0 and self._trouble_since is not None and why != "back-off":
+            left = self._trouble_since + self._patience_s - now
+            if left <= 0:
+                return self._give_up()
+            return Hold(min(wait, left), why)
+        return Hold(wait, why)
+
+    @property
+    def _patience_s(self) -> float:
+        own = self.policy.own_patience_s
+        return own if own is not None and self._is_own_trouble else self.policy.patience_s
+
+    def _give_up(self) -> Hold:
+        patience = self._patience_s
+        length = f"{patience:.2g} s" if patience < 60 else f"{patience / 60:.2g} min"
+        what = "gave no valid answer" if self.breaker.is_open else "kept refusing calls"
+        said = f"; the latest: {self._latest_fault}" if self._latest_fault else ""
+        detail = f"{self.lane.model} {what} for {length} (--patience): try again when it is back{said}"
+        self.stop("patience", detail)
+        return STOPPED
+
+    # What becomes of an attempt
+
+    def release(self, permit: Permit, now: float) -> None:
+        """Free the slot. A permit never settled was cancelled: what was taken stays taken."""
+        self.in_flight -= 1
+        if not permit.is_settled:
+            self._pay(permit, permit.cost, is_sure=False)
+            if permit.is_probe:
+                self.breaker.abandon_probe(now)
+                self.on_change()
+
+    def succeeded(self, permit: Permit, tokens: Tokens, cost: float | None) -> None:
+        """`cost` None: the answer does not say, so it counts at its worst."""
+        self._trouble_since = None
+        self._is_suspect = False
+        if self.breaker.record_success():
+            self.on_change()
+        self.budget.record(success=True)
+        self._adaptive.note_answer(permit.sent_at)
+        self._settle_tokens(permit, tokens)
+        self._pay(permit, permit.cost if cost is None else cost, is_sure=cost is not None)
+
+    def failed(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool = False) -> None:
+        """Learn from a fault: give back what it gives back, pause, cut, open the breaker or stop. `is_alone`: no other
+        call is in flight or waits."""
+        if fault.action == "throttle":
+            self._ledger.make_up_less()
+        if fault.quota == "refund":
+            self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
+        elif fault.quota == "settle":
+            # A fault tells one sum: its input was as long as reserved, as far as it goes.
+            read = min(permit.tokens.input, fault.usage_tokens)
+            self._settle_tokens(permit, Tokens(read, fault.usage_tokens - read))
+        if fault.action == "never":
+            self._trouble_since = None
+            self.breaker.record_success()
+            self.budget.record(success=True)
+        elif fault.action == "stop":
+            self.stop("redirect" if fault.kind == "redirect" else "empty_account", fault.detail)
+        elif fault.action == "confirm":
+            self._confirm(permit, fault, now)
+        elif fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
+            self._pause(permit, fault, now, is_alone=is_alone)
+            if permit.is_probe:
+                self.breaker.abandon_probe(now)  # the pause says when the next one goes
+        else:
+            self._count_failure(permit, fault, now)
+        # An answer of no use is billed too.
+        is_billed = fault.is_billed_maybe or fault.quota == "settle"
+        self._pay(permit, permit.cost if is_billed else 0.0, is_sure=False)
+        self.on_change()
+
+    def stop(self, reason: StopReason, detail: str) -> None:
+        """Send nothing more with this key. Calls in flight go on."""
+        if self.stopped is None:
+            self.stopped = Stop(self.lane.model, reason, detail)
+            self._events.tell("stopped", self.lane.model, detail=reason)
+            self.on_change()
+
+    def learn(self, limits: tuple[Limit, ...], now: float) -> None:
+        """Take in what an answer says of the provider's limits, and wait where it says that nothing is left."""
+        self._memory.see(self._doubts.settle(limits, self._memory.limits, now))
+        self._obey(self._memory.limits)
+        wait_s = max((limit.wait_s for limit in limits), default=0.0)
+        if wait_s > 0:
+            # No longer than patience: whether it is right, the next answer tells.
+            self._paused_until = max(self._paused_until, now + min(wait_s, self.policy.patience_s))
+
+    def used(self, now: float) -> tuple[int, Tokens]:
+        """Requests and tokens of the last minute."""
+        return self._ledger.used(now)
+
+    def close(self) -> None:
+        self._memory.close()
+        self._ledger.close()
+
+    # What was learned
+
+    def _obey(self, limits: tuple[Limit, ...]) -> None:
+        """Hold to the smaller of what was declared and what is told."""
+        quota = declared_quota(self.lane).lowered_by(quota_of(limits))
+        self._adaptive.declared = None if quota.rpm is None else quota.rpm / 60
+        if quota != self.quota:
+            self.quota = quota
+            self._least_tokens = quota.least_tokens
+            self._ledger.set_quota(quota)
+            self._events.tell("learned", self.lane.model, detail=self.key)
+            self.on_change()
+
+    def _pause(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool) -> None:
+        seconds = fault.retry_after_s or 1.0
+        # Refused again with no answer since the first pause: the many that were let go after it were too many, so fewer
+        # go next time. One alone comes back as it was told.
+        is_again = self._trouble_since is not None and permit.sent_at > self._trouble_since and not is_alone
+        if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at, is_again=True):
+            self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
+        self._paused_until = max(self._paused_until, now + seconds)
+        if self._trouble_since is None:
+            self._trouble_since = now
+        self._latest_fault = f"{fault.kind}: {fault.detail}"
+        self._is_own_trouble = fault.action == "wait"
+        self._events.tell("throttled", self.lane.model, seconds, fault.kind)
+        if self._paused_until - self._trouble_since > self._patience_s:
+            asked = f"asks for a pause of {seconds / 60:.2g} min after {(now - self._trouble_since) / 60:.2g} min"
+            self.stop(
+                "patience",
+                f"{self.lane.model} {asked} without a valid answer, more than --patience "
+                f"({self._patience_s / 60:g} min) in all: try again later. It said: {fault.detail}",
+            )
+
+    def _count_failure(self, permit: Permit, fault: Fault, now: float) -> None:
+        self.budget.record(success=False)
+        self._latest_fault = f"{fault.kind}: {fault.detail}"
+        self._is_own_trouble = False
+        if fault.cuts_rate and self._adaptive.cut(now, permit.sent_at):
+            self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)
+        if self.breaker.record_failure(now, was_probe=permit.is_probe) and self._trouble_since is None:
+            self._trouble_since = now
+
+    def _confirm(self, permit: Permit, fault: Fault, now: float) -> None:
+        if self._is_suspect and permit.is_probe:
+            self.stop("dead_key", f"{self.lane.model} refuses {self.proof} ({fault.detail}): mend it")
+        elif not self._is_suspect:
+            self._is_suspect = True
+            self._trouble_since = now if self._trouble_since is None else self._trouble_since
+            self.breaker.open(now, probe_in_s=0.0)
+        elif permit.is_probe:
+            self.breaker.abandon_probe(now)
+
+    def _settle_tokens(self, permit: Permit, tokens: Tokens) -> None:
+        if tokens != permit.tokens:
+            self._ledger.settle(permit.sent_at, permit.tokens, tokens)
+            if tokens.total < permit.tokens.total:
+                self.on_change()
+
+    def _pay(self, permit: Permit, cost: float, *, is_sure: bool) -> None:
+        if not permit.is_settled:
+            permit.is_settled = True
+            if permit.cost or cost:
+                self._purse.settle(permit.cost, cost, unsure=0.0 if is_sure else cost)
+                self._events.tell("spent", self.lane.model, cost, "" if is_sure else "unsure")
+            if permit.payer is not None:
+                permit.payer.pay(cost, is_sure=is_sure)

@@ -1,0 +1,119 @@
+"""What is known of one lane beside its ledger: whose it is, what was declared for it, which limits answers told.
+
+A small file, replaced whole, so that the next process starts with what this one learned. It names a key by its
+variable and holds nothing of it. Losing it loses nothing that the next answers don't tell again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, structs
+
+from ..lane import Lane
+from ..limits import DAY_S, Limit
+
+SUFFIX = ".lane"
+# A limit that nothing has told for so long may have been changed.
+FORGOTTEN_AFTER_S = DAY_S
+# A changed limit is written at once, unless something was just now; the same one is worth a new date now and then.
+_WRITE_EVERY_S = 5.0
+_REFRESH_EVERY_S = 60.0
+
+
+class ReportedLimit(Struct, frozen=True):
+    """A limit, and when an answer told it (seconds since 1970)."""
+
+    limit: Limit
+    at: float
+
+
+class LaneNote(Struct, frozen=True):
+    """`key`: the variable that holds the key, empty where there is none. `opened_at`: when a process last took the
+    lane up, with what was declared then."""
+
+    model: str
+    key: str
+    address: str
+    declared: Lane
+    seen: tuple[ReportedLimit, ...] = ()
+    opened_at: float = 0.0
+
+    def fresh(self, now: float) -> tuple[ReportedLimit, ...]:
+        """What is young enough to be believed."""
+        return tuple(seen for seen in self.seen if -FORGOTTEN_AFTER_S < now - seen.at < FORGOTTEN_AFTER_S)
+
+
+class LaneMemory:
+    """One process's hold on a lane's note. `path` None: kept in memory alone. `clock` is the system's, for dates."""
+
+    def __init__(self, note: LaneNote, path: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        now = clock()
+        before = None if path is None else read_note(path)
+        self._note = structs.replace(note, seen=() if before is None else before.fresh(now), opened_at=now)
+        self._is_changed = False
+        self._write(now)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return tuple(seen.limit for seen in self._note.seen)
+
+    def see(self, limits: Iterable[Limit]) -> bool:
+        """Take in what an answer told; the latest word on an amount replaces all earlier ones. Whether any of it is
+        new."""
+        told = [limit for limit in limits if limit.limit is not None]
+        if not told:
+            return False
+        now = self._clock()
+        amounts = {limit.of for limit in told}
+        others = [seen for seen in self._note.seen if seen.limit.of not in amounts]
+        before = {(seen.limit.of, seen.limit.window_s, seen.limit.limit) for seen in self._note.seen}
+        is_new = not before.issuperset((limit.of, limit.window_s, limit.limit) for limit in told)
+        self._note = structs.replace(self._note, seen=(*others, *(ReportedLimit(limit, now) for limit in told)))
+        self._is_changed |= is_new
+        since = now - self._written_at
+        if since >= (_WRITE_EVERY_S if self._is_changed else _REFRESH_EVERY_S) or since < 0:
+            self._write(now)
+        return is_new
+
+    def close(self) -> None:
+        if self._note.seen:
+            self._write(self._clock())
+
+    def _write(self, now: float) -> None:
+        self._written_at = now
+        self._is_changed = False
+        if self._path is None:
+            return
+        draft = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        try:
+            draft.write_bytes(msgspec.json.encode(self._note))
+            draft.replace(self._path)
+        except OSError:
+            # A full disk costs what was learned, not the run.
+            with contextlib.suppress(OSError):
+                draft.unlink()
+
+
+def read_note(path: Path) -> LaneNote | None:
+    """What stands there; None where nothing does, or nothing that is a note."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=LaneNote)
+    except (OSError, msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+def notes_in(folder: Path) -> Iterator[tuple[Path, LaneNote]]:
+    """Every lane that was ever taken up beside one cache, by model and key."""
+    found = ((path, read_note(path)) for path in folder.glob(f"*{SUFFIX}"))
+    yield from sorted(
+        ((path, note) for path, note in found if note is not None),
+        key=lambda one: (one[1].model, one[1].key, one[1].address),
+    )

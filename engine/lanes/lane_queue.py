@@ -1,0 +1,351 @@
+"""The one queue to a model, and the keys that serve it: first come, first served, by whichever key can send first.
+
+Owns who waits and for how long. Whether a key may send is its admission's to say; with one key this is its queue. A
+key that stops leaves its calls to the others; the group has stopped when all have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Container, Iterable, Sequence
+
+from ..attempts.money import CostBudget, over_budget
+from ..attempts.retry import EarlyStop
+from ..call import WEB, Reply
+from ..endpoint import Fault
+from ..events import Events
+from ..fault import LocalFault, Stop, StopReason
+from ..lane import Lane
+from ..limits import Limit, Quota, Tokens, declared_quota
+from .key_gate import FULL, Hold, KeyGate, Permit
+
+_NO_TOKENS = Tokens()
+_FOR_EVER = float("inf")
+# How far behind a call that waits for one key others are looked at that may go to another.
+_LOOKED_AT = 64
+
+
+class LaneStopped(Exception):
+    """Raised to callers that wait for a lane which has stopped: their call was not sent."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.detail)
+        self.stop = stop
+
+
+class _Waiter:
+    """A call in the queue. `refused_by` has a bit for each key that has refused it."""
+
+    __slots__ = ("cost", "future", "refused_by", "tokens")
+
+    def __init__(self, future: asyncio.Future[Permit], tokens: Tokens, cost: float, refused_by: int) -> None:
+        self.future = future
+        self.tokens = tokens
+        self.cost = cost
+        self.refused_by = refused_by
+
+
+class LaneQueue:
+    """All keys to one model at work. `repr` tells its state."""
+
+    def __init__(self, keys: Sequence[KeyGate], *, purse: CostBudget, events: Events) -> None:
+        self.keys = tuple(keys)
+        self.lane: Lane = keys[0].lane
+        self.declared = declared_quota(self.lane)
+        self.least_tokens = self.declared.least_tokens
+        self.purse = purse
+        self.stopped: Stop | None = None
+        self.waiting_for = ""
+        self._events = events
+        self._queue: deque[_Waiter] = deque()
+        self._turn = 0
+        self._holds_since: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_slot_wanted = False
+        self._is_serving = False
+        self._must_serve_again = False
+        self._stop_signal = asyncio.Event()
+        purse.watch(self._serve)
+        self._early = EarlyStop(keys[0].policy, is_of_pages=self.lane.model.startswith(f"{WEB}/"))
+        for number, key in enumerate(self.keys):
+            key.number = number
+            key.on_change = self._changed
+
+    def __repr__(self) -> str:
+        state = self.stopped.reason if self.stopped else (self.waiting_for or "open")
+        keys = f"{len(self.keys)} keys, " if len(self.keys) > 1 else ""
+        return f"<Lane {self.lane.model} [{keys}{self.in_flight} in flight, {self.queued} queued, {state}]>"
+
+    @property
+    def queued(self) -> int:
+        return sum(not waiter.future.done() for waiter in self._queue)
+
+    @property
+    def in_flight(self) -> int:
+        return sum(key.in_flight for key in self.keys)
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that all keys may have in flight together."""
+        return sum(key.lane.concurrency for key in self.keys)
+
+    @property
+    def quota(self) -> Quota:
+        """What the keys that still send may send together."""
+        return _summed([key.quota for key in self.keys if key.stopped is None])
+
+    @property
+    def stopped_keys(self) -> tuple[tuple[str, Stop], ...]:
+        """The keys that send nothing more, by their variables."""
+        return tuple((key.key, key.stopped) for key in self.keys if key.stopped is not None)
+
+    async def admit(self, tokens: Tokens = _NO_TOKENS, cost: float = 0.0, refused_by: int = 0) -> Permit:
+        """Wait until one attempt may be sent. Every permit must come back through `release`."""
+        if self.stopped is not None:
+            raise LaneStopped(self.stopped)
+        loop = asyncio.get_running_loop()
+        if not self._queue:
+            permit = self._place(loop.time(), tokens, cost, refused_by, ())
+            if isinstance(permit, Permit):
+                return permit
+            if self.stopped is not None:
+                raise LaneStopped(self.stopped)
+        waiter = _Waiter(loop.create_future(), tokens, cost, refused_by)
+        self._queue.append(waiter)
+        self._serve()
+        try:
+            return await waiter.future
+        except asyncio.CancelledError:
+            # A permit handed over in the same instant as the cancellation must be handed on, or its slot is lost.
+            if waiter.future.done() and not waiter.future.cancelled() and waiter.future.exception() is None:
+                self.release(waiter.future.result(), loop.time())
+            self._serve()
+            raise
+
+    def release(self, permit: Permit, now: float) -> None:
+        permit.lane.release(permit, now)
+        if self._early.is_doubted:
+            self._stop_if_useless()
+        if self._is_slot_wanted:
+            self._serve()
+
+    def failed(self, permit: Permit, fault: Fault, now: float) -> None:
+        if fault.action == "stop" and fault.kind == "redirect":
+            # The address itself leads elsewhere, whatever the key.
+            self.stop("redirect", fault.detail)
+        if fault.action == "never" and fault.kind == "rejected":
+            self._early.add_rejection(fault)
+        permit.lane.failed(permit, fault, now, is_alone=self.in_flight == 1 and not self._queue)
+
+    def stop(self, reason: StopReason, detail: str) -> None:
+        """Stops sending. Calls in flight go on; every waiting caller gets LaneStopped."""
+        if self.stopped is not None:
+            return
+        self.stopped = Stop(self.lane.model, reason, detail)
+        for key in self.keys:
+            key.stop(reason, detail)
+        self._tell_all()
+
+    def note_answer(self, reply: Reply | None = None) -> None:
+        """The model answered: now, or what the cache holds. None: useful answers of an earlier session of the run."""
+        if reply is not None and reply.is_cut_empty:
+            self.note_cut()
+        elif self._early.end():
+            self._serve()
+
+    def note_cut(self, count: int = 1) -> None:
+        """Answers were cut off before the first word, now or in an earlier session."""
+        self._early.add_cut(count)
+        self._stop_if_useless()
+
+    def _stop_if_useless(self) -> None:
+        """Once nothing is out that could still be useful."""
+        if self._early.is_doubted and self.in_flight == 0:
+            self.stop(self._early.reason, self._early.detail(self.lane.model))
+
+    def has_another(self, refused_by: int) -> bool:
+        """Whether a key that has not refused a call could take it."""
+        return any(key.is_healthy and not refused_by >> key.number & 1 for key in self.keys)
+
+    async def back_off(self, seconds: float) -> None:
+        """Sleep before a retry, or until the group stops."""
+        began = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stop_signal.wait()
+        except TimeoutError:
+            self._events.tell("waited", self.lane.model, asyncio.get_running_loop().time() - began, "retry")
+        if self.stopped is not None:
+            raise LaneStopped(self.stopped)
+
+    def learn(self, permit: Permit, limits: tuple[Limit, ...], now: float) -> None:
+        permit.lane.learn(limits, now)
+
+    def used(self, now: float) -> tuple[int, Tokens]:
+        """Requests and tokens of the last minute."""
+        used = [key.used(now) for key in self.keys]
+        tokens = Tokens(sum(one.input for _, one in used), sum(one.output for _, one in used))
+        return sum(requests for requests, _ in used), tokens
+
+    def close(self) -> None:
+        for key in self.keys:
+            key.close()
+
+    # Who is next
+
+    def _place(
+        self, now: float, tokens: Tokens, cost: float, refused_by: int, taken: Container[KeyGate]
+    ) -> Permit | Hold:
+        """A permit from the first key that can send this call now, else the shortest hold."""
+        if self._early.is_doubted:
+            return Hold(_FOR_EVER, "breaker")
+        if not self._can_pay(cost):
+            return Hold(_FOR_EVER, "budget")
+        best = FULL
+        for key in self._in_turn(tokens, refused_by):
+            if key in taken:
+                continue
+            found = key.try_take(now, tokens, cost)
+            if isinstance(found, Permit):
+                self._turn = key.number + 1
+                return found
+            self._is_slot_wanted |= found is FULL
+            if found.seconds < best.seconds or (found.seconds == best.seconds and not best.reason):
+                best = found
+        return best
+
+    def _can_pay(self, cost: float) -> bool:
+        """Whether the budget can bear a call. Stops where it can't and nothing is in flight that could change that."""
+        try:
+            if self.purse.fits(cost):
+                return True
+        except LocalFault as fault:
+            self.stop("local_fault", str(fault))
+            return False
+        if self.purse.is_idle:
+            self.purse.is_exhausted = True
+            self.stop("budget", over_budget(f"the next call to {self.lane.model}", cost, self.purse))
+        return False
+
+    def _in_turn(self, tokens: Tokens, refused_by: int) -> Sequence[KeyGate]:
+        """The keys that a call may go to, beginning with the one whose turn it is: none that refused it while a sound
+        one has not, none whose minute can't hold it while another's can."""
+        if len(self.keys) == 1:
+            return self.keys
+        turn = self._turn % len(self.keys)
+        keys = [key for key in (*self.keys[turn:], *self.keys[:turn]) if key.stopped is None]
+        if refused_by:
+            keys = [key for key in keys if key.is_healthy and not refused_by >> key.number & 1] or keys
+        return [key for key in keys if key.holds(tokens)] or keys
+
+    def _serve(self) -> None:
+        """Hand out whatever can be handed out now, first come, first served, and see to it that this happens again when
+        it has to."""
+        if self._is_serving:
+            self._must_serve_again = True
+            return
+        self._is_serving = True
+        try:
+            self._must_serve_again = True
+            while self._must_serve_again:
+                self._must_serve_again = False
+                self._serve_once()
+        finally:
+            self._is_serving = False
+
+    def _serve_once(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._is_slot_wanted = False
+        if not self._queue:
+            self._note_hold("")
+            return
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        wait, why = _FOR_EVER, ""
+        # Keys that someone waits for: nobody who came later takes these.
+        taken: set[KeyGate] = set()
+        looked_at = passed = 0
+        for waiter in self._queue:
+            if self.stopped is not None or len(taken) == len(self.keys) or looked_at == _LOOKED_AT:
+                break
+            if waiter.future.done():
+                passed += 1
+                continue
+            found = self._place(now, waiter.tokens, waiter.cost, waiter.refused_by, taken)
+            if isinstance(found, Permit):
+                self._tell_wait()
+                waiter.future.set_result(found)
+                continue
+            if not taken:
+                why = found.reason
+            wait = min(wait, found.seconds)
+            looked_at += 1
+            taken.update(self.keys if found.reason == "budget" else self._in_turn(waiter.tokens, waiter.refused_by))
+            taken.update(key for key in self.keys if key.stopped is not None)
+        self._drop_served(passed)
+        self._note_hold(why if self._queue else "")
+        if self._queue and wait != _FOR_EVER:
+            self._timer = loop.call_later(wait, self._serve)
+
+    def _drop_served(self, passed: int) -> None:
+        while self._queue and self._queue[0].future.done():
+            self._queue.popleft()
+        if passed > _LOOKED_AT:
+            self._queue = deque(waiter for waiter in self._queue if not waiter.future.done())
+
+    def _changed(self) -> None:
+        """A key says that something is other than it was."""
+        if self.stopped is None and all(key.stopped is not None for key in self.keys):
+            self.stopped = self._stop_of_all()
+            self._tell_all()
+        elif self._queue:
+            self._serve()
+
+    def _stop_of_all(self) -> Stop:
+        stops = self.stopped_keys
+        if len(stops) == 1:
+            return stops[0][1]
+        told = "; ".join(f"{key}: {stop.detail}" for key, stop in stops)
+        return Stop(self.lane.model, stops[-1][1].reason, f"all {len(stops)} keys of {self.lane.model} stopped: {told}")
+
+    def _tell_all(self) -> None:
+        assert self.stopped is not None
+        self._stop_signal.set()
+        for waiter in self._queue:
+            if not waiter.future.done():
+                waiter.future.set_exception(LaneStopped(self.stopped))
+        self._serve()
+
+    # What the head of the queue waits for
+
+    def _note_hold(self, why: str) -> None:
+        if why != self.waiting_for:
+            self._tell_wait()
+            self.waiting_for = why
+        if why and self._holds_since is None:
+            self._holds_since = asyncio.get_running_loop().time()
+
+    def _tell_wait(self) -> None:
+        if self._holds_since is not None:
+            waited = asyncio.get_running_loop().time() - self._holds_since
+            if waited > 0 and self.waiting_for:
+                self._events.tell("waited", self.lane.model, waited, self.waiting_for)
+            self._holds_since = None
+
+
+def _summed(quotas: Sequence[Quota]) -> Quota:
+    """What lanes may send together: no limit where one has none."""
+
+    def total(amounts: Iterable[float | None]) -> float | None:
+        known = [amount for amount in amounts if amount is not None]
+        return sum(known) if len(known) == len(quotas) and known else None
+
+    return Quota(
+        total(quota.rpm for quota in quotas),
+        total(quota.tpm for quota in quotas),
+        total(quota.itpm for quota in quotas),
+        total(quota.otpm for quota in quotas),
+    )

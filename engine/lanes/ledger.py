@@ -1,0 +1,293 @@
+"""The last minute's sends of one lane, so that no sliding 60 s exceeds its quota.
+
+Held in memory, or in a small file that several processes share and that outlives a kill. Owns the
+arithmetic of the window; it never waits: it says how long to wait. Times are the system's monotonic
+clock, the same for every process of a machine until it boots.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from pathlib import Path
+
+from ..limits import Quota, Tokens
+
+TICK_S = 0.25
+# A send may arrive up to a tick late and stands up to a tick early in its slot: 60.5 s cover a true minute.
+TICKS_COUNTED = 242
+_SLOTS = 256
+# What a slot counts, and the minute's sums of the same; then, until when what was taken has to be paced, and whoever
+# asked last has to wait.
+_REQUESTS, _INPUT, _OUTPUT = range(3)
+_COUNTED = 3
+_TAIL, _HEAD, _BOOT, _SUMS, _NEXT_US = 0, 1, 2, 3, 6
+_TOKENS = 3  # input and output together, which have a pace and no sum of their own
+_PACED = 4
+_WAITED_US = _NEXT_US + _PACED
+_FIELDS = 16
+_WORDS = _FIELDS + _COUNTED * _SLOTS
+_MINUTE_US = 61_000_000
+_LAYOUT = 2
+
+PACED_SHARE = 0.995 / 60.5
+BURST_SHARE = 1 / 200
+_BURST_US = int(1e6 * BURST_SHARE / PACED_SHARE)
+# Of a minute's tokens so many are kept for calls in flight that come to more than was reserved for them.
+_KEPT_SHARE = 1 / 200
+# Whoever was told how long to wait comes back at most so much later.
+_LATE_US = 500_000
+# How early a request may go where a quota asks for a distance between two.
+_SPACED_BURST_US = 50_000
+_NO_LIMIT = float("inf")
+
+
+def _boot_mark() -> int:
+    """Differs after a reboot, where monotonic time starts again, and where a file is laid out in another way; the
+    boot counts as 0 where the system does not tell."""
+    try:
+        boot = int(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:15], 16)
+    except (OSError, ValueError):
+        boot = 0
+    return boot ^ _LAYOUT
+
+
+def _open_file(path: Path, size: int) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.fstat(fd).st_size < size:
+            # A mapped file with holes in it would kill the process that touches one on a full disk.
+            lengthen = getattr(os, "posix_fallocate", None)
+            lengthen(fd, 0, size) if lengthen is not None else os.ftruncate(fd, size)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _is_sound(words: memoryview) -> bool:
+    """Whether a ledger can have been written by one; a damaged one could make a lane wait for ever."""
+    tail, head = words[_TAIL], words[_HEAD]
+    sums, next_us = words[_SUMS : _SUMS + _COUNTED].tolist(), words[_NEXT_US : _NEXT_US + _PACED].tolist()
+    slots = words[_FIELDS:].tolist()
+    return (
+        0 <= tail <= head + 1 <= tail + _SLOTS
+        and min(slots) >= 0
+        and [sum(slots[kind::_COUNTED]) for kind in range(_COUNTED)] == sums
+        and max(*next_us, words[_WAITED_US]) <= head * TICK_S * 1e6 + 2 * _MINUTE_US
+    )
+
+
+class Ledger:
+    """A sliding minute of requests and tokens under a quota, which may change meanwhile."""
+
+    def __init__(self, quota: Quota, path: Path | None = None) -> None:
+        self._halvings = 0
+        self.set_quota(quota)
+        self._owed: list[tuple[int, int, int, int]] = []
+        self._fd: int | None = None
+        self._map: mmap.mmap | None = None
+        if path is None:
+            self._words = memoryview(bytearray(8 * _WORDS)).cast("q")
+        else:
+            self._fd = _open_file(path, 8 * _WORDS)
+            self._map = mmap.mmap(self._fd, 8 * _WORDS)
+            self._words = memoryview(self._map).cast("q")
+        self._open(_boot_mark() if path is not None else 0)
+
+    def set_quota(self, quota: Quota) -> None:
+        """Hold to another quota from now on; what the minute holds already counts under it too."""
+        self._rpm = _NO_LIMIT if quota.rpm is None else quota.rpm
+        self._tpm, self._itpm, self._otpm = (
+            _NO_LIMIT if amount is None else amount - int(_KEPT_SHARE * amount)
+            for amount in (quota.tpm, quota.itpm, quota.otpm)
+        )
+        self._made_up_us = 0 if quota.spacing_s else int(1e6 * quota.made_up_s) >> self._halvings
+        paced_us = 0.0 if quota.rpm is None else 1e6 / (quota.rpm * PACED_SHARE)
+        self._request_us = round(max(paced_us, 1e6 * quota.spacing_s))
+        self._burst_us = _SPACED_BURST_US if quota.spacing_s else _BURST_US
+        self._token_us, self._input_us, self._output_us = (
+            0.0 if amount is None else 1e6 / (amount * PACED_SHARE) for amount in (quota.tpm, quota.itpm, quota.otpm)
+        )
+        self._is_split = quota.itpm is not None or quota.otpm is not None
+
+    def make_up_less(self) -> None:
+        """A refusal came although no limit was passed: so much at once may have been too much."""
+        self._halvings += 1
+        self._made_up_us >>= 1
+
+    def _open(self, boot: int) -> None:
+        self._lock()
+        try:
+            if self._words[_BOOT] != boot or not _is_sound(self._words):
+                self._words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
+                self._words[_BOOT] = boot
+        finally:
+            self._unlock()
+
+    def take(self, now: float, tokens: Tokens) -> tuple[float, str]:
+        """Record a send now, or say how many seconds to wait for what: (0.0, "") means taken."""
+        self._lock()
+        try:
+            words = self._words
+            tick = self._catch_up(words, now)
+            now_us = int(now * 1e6)
+            read, written = tokens.input, tokens.output
+            total = read + written
+            if (
+                words[_NEXT_US + _REQUESTS] - self._burst_us > now_us
+                or words[_NEXT_US + _TOKENS] - _BURST_US > now_us
+                or words[_SUMS + _REQUESTS] + 1 > self._rpm
+                or 0 < words[_SUMS + _INPUT] + words[_SUMS + _OUTPUT] > self._tpm - total
+                or (self._is_split and self._lacks_one(words, now_us, read, written))
+            ):
+                wait = self._wait(words, now, read, written)
+                words[_WAITED_US] = now_us + int(1e6 * wait[0])
+                return wait
+            # What one limit lost while a call waited for another, it makes up for; what was not wanted is gone.
+            from_us = now_us - self._made_up_us if now_us <= words[_WAITED_US] + _LATE_US else now_us
+            slot = _FIELDS + _COUNTED * (tick % _SLOTS)
+            words[slot] += 1
+            words[slot + _INPUT] += read
+            words[slot + _OUTPUT] += written
+            words[_SUMS] += 1
+            words[_SUMS + _INPUT] += read
+            words[_SUMS + _OUTPUT] += written
+            words[_NEXT_US] = max(words[_NEXT_US], from_us) + self._request_us
+            words[_NEXT_US + _TOKENS] = max(words[_NEXT_US + _TOKENS], from_us) + int(self._token_us * total)
+            if self._is_split:
+                words[_NEXT_US + _INPUT] = max(words[_NEXT_US + _INPUT], from_us) + int(self._input_us * read)
+                words[_NEXT_US + _OUTPUT] = max(words[_NEXT_US + _OUTPUT], from_us) + int(self._output_us * written)
+            return 0.0, ""
+        finally:
+            self._unlock()
+
+    def settle(self, sent_at: float, reserved: Tokens, used: Tokens, *, requests: int = 1) -> None:
+        """Replace a reservation by what was used. Less is given back to the minute it was taken from; more
+        is a debt on the minute that begins now. `requests=0` gives the request back too. Takes effect with the next
+        question, so that an answer costs no lock of its own."""
+        self._owed.append(
+            (int(sent_at / TICK_S), requests - 1, used.input - reserved.input, used.output - reserved.output)
+        )
+
+    def used(self, now: float) -> tuple[int, Tokens]:
+        """Requests and tokens of the last minute."""
+        self._lock()
+        try:
+            self._catch_up(self._words, now)
+            requests, read, written = self._words[_SUMS : _SUMS + _COUNTED].tolist()
+            return requests, Tokens(read, written)
+        finally:
+            self._unlock()
+
+    def close(self) -> None:
+        """What is owed goes down first, in the latest tick there was: the next process must know of it."""
+        if self._owed:
+            self._lock()
+            try:
+                self._catch_up(self._words, self._words[_HEAD] * TICK_S)
+            finally:
+                self._unlock()
+        self._words.release()
+        if self._map is not None:
+            self._map.close()
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _lock(self) -> None:
+        if self._fd is not None:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def _unlock(self) -> None:
+        if self._fd is not None:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _catch_up(self, words: memoryview, now: float) -> int:
+        """Bring the minute up to now: the tick of now."""
+        tick = int(now / TICK_S)
+        if tick != words[_HEAD]:
+            self._advance(words, tick)
+        if self._owed:
+            now_us = int(now * 1e6)
+            for owed in self._owed:
+                self._correct(words, tick, owed, now_us)
+            self._owed.clear()
+        return tick
+
+    def _correct(self, words: memoryview, tick: int, owed: tuple[int, int, int, int], now_us: int) -> None:
+        sent, *changes = owed
+        for kind, change in enumerate(changes):
+            # More than was reserved counts from now on; less, where it was taken, if the minute still holds that.
+            if change and (change > 0 or sent >= words[_TAIL]):
+                words[_FIELDS + _COUNTED * ((tick if change > 0 else sent) % _SLOTS) + kind] += change
+                words[_SUMS + kind] += change
+        _, read, written = changes
+        self._put_off(words, _TOKENS, self._token_us * (read + written), now_us)
+        if self._is_split:
+            self._put_off(words, _INPUT, self._input_us * read, now_us)
+            self._put_off(words, _OUTPUT, self._output_us * written, now_us)
+
+    @staticmethod
+    def _put_off(words: memoryview, kind: int, by_us: float, now_us: int) -> None:
+        """A debt holds back the next minute, however large it is, and no more than that one."""
+        before = words[_NEXT_US + kind]
+        words[_NEXT_US + kind] = min(before + int(by_us), max(before, now_us + _MINUTE_US))
+
+    def _advance(self, words: memoryview, tick: int) -> None:
+        """Drop what is older than the window. A file from another epoch starts empty."""
+        if not words[_TAIL] <= tick <= words[_HEAD] + _SLOTS or tick < words[_HEAD] - 8:
+            boot = words[_BOOT]
+            words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
+            words[_BOOT] = boot
+            words[_TAIL] = max(0, tick - TICKS_COUNTED + 1)
+        while words[_TAIL] <= tick - TICKS_COUNTED:
+            slot = _FIELDS + _COUNTED * (words[_TAIL] % _SLOTS)
+            for kind in range(_COUNTED):
+                words[_SUMS + kind] -= words[slot + kind]
+                words[slot + kind] = 0
+            words[_TAIL] += 1
+        words[_HEAD] = max(words[_HEAD], tick)
+
+    def _lacks_one(self, words: memoryview, now_us: int, read: int, written: int) -> bool:
+        """Whether input or output by itself stands in the way."""
+        return (
+            words[_NEXT_US + _INPUT] - _BURST_US > now_us
+            or words[_NEXT_US + _OUTPUT] - _BURST_US > now_us
+            or 0 < words[_SUMS + _INPUT] > self._itpm - read
+            or 0 < words[_SUMS + _OUTPUT] > self._otpm - written
+        )
+
+    def _wait(self, words: memoryview, now: float, read: int, written: int) -> tuple[float, str]:
+        """The longest of all waits. A microsecond at least, since times are kept in whole ones."""
+        requests, read_so_far, written_so_far = words[_SUMS : _SUMS + _COUNTED].tolist()
+        held = read_so_far + written_so_far
+        paced_us = max(
+            words[_NEXT_US + kind] for kind in ((_TOKENS, _INPUT, _OUTPUT) if self._is_split else (_TOKENS,))
+        )
+        return max(
+            # A call that needs all of a minute has it alone.
+            (self._until_free(words, now, (_INPUT, _OUTPUT), min(held, held + read + written - self._tpm)), "tokens"),
+            (self._until_free(words, now, (_INPUT,), min(read_so_far, read_so_far + read - self._itpm)), "tokens"),
+            (
+                self._until_free(words, now, (_OUTPUT,), min(written_so_far, written_so_far + written - self._otpm)),
+                "tokens",
+            ),
+            ((paced_us - _BURST_US) / 1e6 - now, "tokens"),
+            (self._until_free(words, now, (_REQUESTS,), requests + 1 - self._rpm), "requests"),
+            ((words[_NEXT_US] - self._burst_us) / 1e6 - now, "requests"),
+            (1e-6, "requests"),
+        )
+
+    def _until_free(self, words: memoryview, now: float, kinds: tuple[int, ...], excess: float) -> float:
+        """Seconds until at least `excess` has left the window, oldest first."""
+        tick = words[_TAIL]
+        while excess > 0 and tick <= words[_HEAD]:
+            slot = _FIELDS + _COUNTED * (tick % _SLOTS)
+            excess -= sum(words[slot + kind] for kind in kinds)
+            tick += 1
+            if excess <= 0:
+                return float((tick - 1 + TICKS_COUNTED) * TICK_S - now)
+        return 0.0 if excess <= 0 else TICK_S

@@ -1,0 +1,154 @@
+"""Reads data files as JSON and describes what is wrong in them.
+
+Bounds a file's size and opens regular files only. Which contents are well-formed is for the benchmark to decide.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..exit_codes import WRONG_USAGE
+
+BYTES_MAX = 64 << 20  # a hundred times what was ever published
+
+Place = tuple[str | int, ...]
+"""The names and numbers that lead to a field."""
+
+
+class DatasetError(ValueError):
+    """A data set, or a choice of what it holds, isn't usable: file, field, what was expected, what came."""
+
+    exit_code = WRONG_USAGE
+
+
+class NotAFile(DatasetError):
+    """A pipe, a socket, a device or a folder, where a file was expected."""
+
+
+def read_bytes(path: Path, most: int = BYTES_MAX) -> bytes:
+    """A file, whole. Nothing else is opened: a pipe that nobody writes to would hold the program up for ever."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise NotAFile(f"{path}: expected a file, came {_kind_of_place(mode)}")
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise DatasetError(f"{path}: expected a readable file or folder, came: {error.strerror}") from error
+    if len(data) > most:
+        raise DatasetError(f"{path}: expected a file of at most {most >> 20} MiB, came a larger one")
+    return data
+
+
+def _kind_of_place(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def read_text(path: Path) -> str:
+    return decode(read_bytes(path), path)
+
+
+def decode(data: bytes, path: Path) -> str:
+    """The text without the mark that some editors write before it."""
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise DatasetError(f"{path}: expected UTF-8, came byte 0x{byte:02x} at offset {error.start}") from error
+
+
+def parse(text: str, where: str) -> Any:
+    """Raises DatasetError for a field that stands twice in an object: which one is meant nobody can know."""
+    root, repeated = parse_and_compare(text, where)
+    if repeated:
+        raise refusal_of(repeated[0], where)
+    return root
+
+
+def refusal_of(repeated: Place, where: str) -> DatasetError:
+    return DatasetError(f"{where}: {named(repeated)}: expected once, came more than once")
+
+
+def parse_and_compare(text: str, where: str) -> tuple[Any, tuple[Place, ...]]:
+    """The content, in which of fields of one name in an object the last counts, and where there are such."""
+    objects: list[tuple[dict[str, Any], list[str]]] = []
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            objects.append((made, [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]))
+        return made
+
+    try:
+        root = json.loads(text, object_pairs_hook=build)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise DatasetError(f"{where}: expected JSON, came something else at {place}: {error.msg}") from error
+    except RecursionError as error:
+        raise DatasetError(f"{where}: expected data, came JSON nested too deeply to read") from error
+    except ValueError as error:  # a whole number of thousands of digits
+        raise DatasetError(f"{where}: expected data, came a number too long to read") from error
+    return root, _places(root, objects) if objects else ()
+
+
+def _places(root: Any, objects: list[tuple[dict[str, Any], list[str]]]) -> tuple[Place, ...]:
+    # `objects` keeps those alive that were replaced by a later field, so that no id stands for two.
+    repeated = {id(made): names for made, names in objects}
+    found: list[Place] = []
+    waiting: list[tuple[Place, Any]] = [((), root)]
+    for place, value in waiting:  # it grows meanwhile
+        if isinstance(value, dict):
+            found += [(*place, name) for name in repeated.get(id(value), ())]
+            waiting += [((*place, name), inner) for name, inner in value.items()]
+        elif isinstance(value, list):
+            waiting += [((*place, at), inner) for at, inner in enumerate(value)]
+    return tuple(found)
+
+
+def named(place: Place) -> str:
+    """A place as it is told: paraphrases[2].orientation, sources["[1]"]."""
+    text = ""
+    for step in place:
+        if isinstance(step, str) and step.isidentifier():
+            text += f".{step}" if text else step
+        else:
+            text += f"[{shown(step)}]"
+    return text
+
+
+def field(content: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
+    expected = _KINDS[kind]
+    if name not in content:
+        raise DatasetError(f"{where}: {name}: expected {expected}, came nothing: the field is missing")
+    if not isinstance(content[name], kind):
+        raise DatasetError(f"{where}: {name}: expected {expected}, came {kind_of(content[name])}")
+    return content[name]
+
+
+_KINDS: Mapping[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def kind_of(value: Any) -> str:
+    return _KINDS[type(value)]
+
+
+def shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -1,0 +1,208 @@
+"""An append-only file of JSON lines that survives a kill at any byte and a full disk.
+
+Every line ends with the CRC-32 of the bytes before it. A tail without its newline is torn and set aside;
+a whole line that is not what was written stops the start. Knows nothing of what the lines mean.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import threading
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..fault import DamagedJournal, LocalFault
+
+FSYNC_EVERY_S = 0.25
+_CHECKED = re.compile(rb',"crc":(\d{1,10})}$')
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def sealed(row: bytes) -> bytes:
+    """A JSON object as a journal line, newline included."""
+    body = row[:-1]
+    return b'%b,"crc":%d}\n' % (body, zlib.crc32(body))
+
+
+def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
+    """Whether a line (without its newline) is what was written. Without a crc it can't be told: `must_be_sealed`
+    says what that means."""
+    match = _CHECKED.search(line)
+    if match is None:
+        return not must_be_sealed
+    return zlib.crc32(line[: match.start()]) == int(match[1])
+
+
+class Reserve:
+    """Disk space set aside at the start, given back when the disk is full so that what was received is saved."""
+
+    def __init__(self, path: Path, size: int = 8 << 20) -> None:
+        self._path = path
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                _allocate(fd, size)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise LocalFault(
+                f"{path.parent}: no room to set {size >> 20} MiB aside ({error.strerror}): free disk space first"
+            ) from error
+
+    def release(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+class Journal:
+    """One file open for appending. The caller holds the run's lock."""
+
+    def __init__(self, path: Path, reserve: Reserve, *, must_be_sealed: bool = True, set_aside: bool = False) -> None:
+        self.path = path
+        self.lines = 0
+        self.fault: LocalFault | None = None
+        self._reserve = reserve
+        self._must_be_sealed = must_be_sealed
+        _mend_tail(path)
+        if set_aside:
+            set_damaged_aside(path, must_be_sealed=must_be_sealed)
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._pending: list[bytes] = []
+        self._is_dirty = False
+        self._is_closing = threading.Event()
+        self._flusher = threading.Thread(target=self._fsync_often, name=f"fsync {path.name}", daemon=True)
+        self._flusher.start()
+
+    def read(self) -> Iterator[bytes]:
+        """Every line so far, checked. Raises DamagedJournal naming the first bad one."""
+        for number, line in enumerate(read_lines(self.path), 1):
+            if not is_intact(line, must_be_sealed=self._must_be_sealed):
+                raise DamagedJournal(
+                    f"{self.path} line {number} is damaged: resume with --set-aside-damaged to move bad lines "
+                    f"away and ask for them again"
+                )
+            yield line
+
+    def append(self, row: bytes) -> None:
+        """Take one row; `flush` writes it."""
+        self._pending.append(sealed(row))
+
+    def flush(self) -> None:
+        """Write what was taken. A full disk is noted in `fault` after the reserve has saved the rows."""
+        if not self._pending:
+            return
+        count = len(self._pending)
+        data = self._pending[0] if count == 1 else b"".join(self._pending)
+        self._pending.clear()
+        while data:
+            try:
+                data = data[os.write(self._fd, data) :]
+            except OSError as error:
+                if error.errno not in _FULL or self.fault is not None:
+                    raise self._unwritable(error) from error
+                self.fault = LocalFault(f"disk full while writing {self.path}: free disk space, then resume")
+                self._reserve.release()
+        self.lines += count
+        self._is_dirty = True
+
+    def close(self) -> None:
+        try:
+            self.flush()
+        finally:
+            self._is_closing.set()
+            self._flusher.join()
+            try:
+                os.fsync(self._fd)
+            except OSError as error:
+                raise self._unwritable(error) from error
+            finally:
+                os.close(self._fd)
+
+    def _unwritable(self, error: OSError) -> LocalFault:
+        return LocalFault(f"{self.path} can't be written ({error.strerror}): what it holds is whole; resume elsewhere")
+
+    def _fsync_often(self) -> None:
+        while not self._is_closing.wait(FSYNC_EVERY_S):
+            if self._is_dirty:
+                # Unset before the sync: what is written meanwhile belongs to the next one.
+                self._is_dirty = False
+                try:
+                    os.fsync(self._fd)
+                except OSError as error:
+                    self.fault = self.fault or self._unwritable(error)
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """The whole lines of a file without their newlines; a torn tail is left out, a missing file is empty."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line[:-1]
+
+
+def has_torn_tail(path: Path) -> bool:
+    """Whether a file ends within a line, as a kill leaves it; a missing or empty file does not."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        return size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+
+
+def _allocate(fd: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, 0, size)
+        return
+    for _ in range(size >> 20):
+        os.write(fd, bytes(1 << 20))
+
+
+def _mend_tail(path: Path) -> None:
+    """A kill can leave half a line: set it aside and cut it off."""
+    if not path.exists():
+        return
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        keep = _end_of_last_line(file.fileno(), size)
+        if keep == size:
+            return
+        torn = os.pread(file.fileno(), size - keep, keep)
+        with path.with_suffix(".torn").open("ab") as aside:
+            aside.write(torn + b"\n")
+            aside.flush()
+            os.fsync(aside.fileno())
+        file.truncate(keep)
+        os.fsync(file.fileno())
+
+
+def _end_of_last_line(fd: int, size: int) -> int:
+    position = size
+    while position > 0:
+        begin = max(0, position - (1 << 16))
+        found = os.pread(fd, position - begin, begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        position = begin
+    return 0
+
+
+def set_damaged_aside(path: Path, *, must_be_sealed: bool) -> None:
+    """Move every damaged line to a file beside the journal; the rest stays in its order."""
+    bad = [line for line in read_lines(path) if not is_intact(line, must_be_sealed=must_be_sealed)]
+    if not bad:
+        return
+    with path.with_suffix(".damaged").open("ab") as aside:
+        aside.writelines(line + b"\n" for line in bad)
+        aside.flush()
+        os.fsync(aside.fileno())
+    fresh = path.with_suffix(".mending")
+    with fresh.open("wb") as file:
+        file.writelines(line + b"\n" for line in read_lines(path) if is_intact(line, must_be_sealed=must_be_sealed))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)

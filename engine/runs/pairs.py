@@ -1,0 +1,101 @@
+"""A run asks pairs of a model and a temperature: what of each is done already, and how its items ended.
+
+Plain values that every benchmark fills and every summary reads. Knows no benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from ..alike import gist_of
+
+# What is said differently each time has no commonest form.
+_REASONS_MAX = 512
+
+
+class Pair(NamedTuple):
+    """One model at one temperature. None: no temperature is sent."""
+
+    model: str
+    temperature: float | None
+
+    def __str__(self) -> str:
+        return self.model if self.temperature is None else f"{self.model} @ {self.temperature:g}"
+
+
+class FinishedItems(Struct, frozen=True):
+    """What a folder already holds: the ids of each pair, records and final failures, what they cost, and which models
+    have answered. `cut`: of the other models, how many answers were cut off and are empty."""
+
+    ids: Mapping[Pair, set[str]]
+    cost: float
+    answered: frozenset[str] = frozenset()
+    cut: Mapping[str, int] = MappingProxyType({})
+
+    def count(self) -> int:
+        return sum(map(len, self.ids.values()))
+
+    def of(self, pair: Pair) -> set[str]:
+        return self.ids.get(pair, set())
+
+
+class Reason(Struct):
+    """What failures of one kind say alike, in the words of the first of them."""
+
+    said: str
+    count: int = 0
+
+
+class PairCounts(Struct):
+    """How the items of one pair ended. `cached` are those that the model was not asked; tokens are of what was sent.
+    `held`: not asked, since what they build on failed. `cost` is None as long as no line has a price. `judge_tokens`:
+    those of judges' calls that were sent."""
+
+    ok: int = 0
+    refused: int = 0
+    cached: int = 0
+    truncated: int = 0
+    maybe_billed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    judge_tokens: int = 0
+    cost: float | None = None
+    failed: dict[str, int] = field(default_factory=dict)
+    held: int = 0
+    reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
+
+    def fail(self, kind: str, said: str) -> None:
+        """Count a final failure of this kind, and what it says."""
+        self.failed[kind] = self.failed.get(kind, 0) + 1
+        line = " ".join(said.split())
+        gist = kind, gist_of(line)
+        if gist in self.reasons or (line and len(self.reasons) < _REASONS_MAX):
+            self.reasons.setdefault(gist, Reason(line)).count += 1
+
+    @property
+    def answered(self) -> int:
+        return self.ok + self.refused
+
+    @property
+    def failures(self) -> int:
+        return sum(self.failed.values())
+
+
+def failures_of(all_ended: Iterable[PairCounts]) -> dict[str, tuple[int, Reason | None]]:
+    """How many of each kind there are, and what most of them say, as far as any says something."""
+    counts: dict[str, int] = {}
+    reasons: dict[tuple[str, str], Reason] = {}
+    for ended in all_ended:
+        for kind, count in ended.failed.items():
+            counts[kind] = counts.get(kind, 0) + count
+        for gist, reason in ended.reasons.items():
+            reasons.setdefault(gist, Reason(reason.said)).count += reason.count
+    commonest: dict[str, Reason] = {}
+    for (kind, _), reason in reasons.items():
+        if kind not in commonest or reason.count > commonest[kind].count:
+            commonest[kind] = reason
+    return {kind: (counts[kind], commonest.get(kind)) for kind in sorted(counts)}

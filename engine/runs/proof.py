@@ -1,0 +1,136 @@
+"""What every proof of a run looks at: the manifest's hashes, each line of both journals, counts and scores.
+
+Finds and tells; mends nothing. Knows no benchmark: what a line must say besides, and how scores are computed, it is
+given.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+import orjson
+from msgspec import Struct, field
+
+from .journal import has_torn_tail, is_intact, read_lines
+from .run_folder import FAILURES, RECORDS, manifest_hash, specification_hash
+
+WRONGS_KEPT = 1_000
+# The statuses of a record; every other is the kind of a failure.
+ANSWERED = ("ok", "refused")
+
+
+class StatusRecord(Protocol):
+    """A record of any benchmark."""
+
+    @property
+    def status(self) -> str: ...
+
+
+_Record = TypeVar("_Record", bound=StatusRecord)
+
+
+class Proof(Struct):
+    """What was looked at and what is wrong; `wrong` keeps the first thousand. `held` is what nobody asks before the
+    failure before it is tried again."""
+
+    records: int = 0
+    failures: int = 0
+    pending: int = 0
+    held: int = 0
+    torn: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    wrongs: int = 0
+    unproven: list[str] = field(default_factory=list)
+
+    def add(self, what: str) -> None:
+        self.wrongs += 1
+        if len(self.wrong) < WRONGS_KEPT:
+            self.wrong.append(what)
+
+
+def proof_of(manifest: Mapping[str, Any], data: str | None) -> Proof:
+    """Begun with the manifest's hashes and the data set's digest, None: it can't be reached."""
+    proof = Proof()
+    specification = manifest["specification"]
+    if specification_hash(specification) != manifest.get("specification_hash"):
+        proof.add("manifest.json: the specification's hash is not the one noted beside it: one of both was changed")
+    if manifest_hash(manifest) != manifest.get("manifest_hash"):
+        proof.add("manifest.json: its hash is not the one noted in it: something in it was changed")
+    if data is None:
+        proof.unproven.append("data set: not reachable, so its digest was not compared")
+    elif data != specification.get("data"):
+        proof.add(f"data set: its digest is {data[:12]}…, the run's was {str(specification.get('data'))[:12]}…")
+    return proof
+
+
+def whole_records(
+    folder: Path, name: str, kind: type[_Record], benchmark: str, proof: Proof
+) -> Iterator[tuple[str, _Record]]:
+    """One journal: every line that is whole and a record, with its place in words."""
+    decode = msgspec.json.Decoder(kind).decode
+    for number, line in enumerate(read_lines(folder / name), 1):
+        if name == RECORDS:
+            proof.records = number
+        else:
+            proof.failures = number
+        here = f"{name} line {number}"
+        if not is_intact(line, must_be_sealed=True):
+            proof.add(f"{here}: damaged: its checksum is missing or wrong")
+            continue
+        try:
+            record = decode(line)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            proof.add(f"{here}: no record of {benchmark}: {error}")
+            continue
+        if (record.status not in ANSWERED) != (name == FAILURES):
+            proof.add(f"{here}: status {record.status} does not belong in this file")
+        yield here, record
+    if has_torn_tail(folder / name):
+        proof.torn.append(f"{name}: its last line is torn, as a kill leaves it; the next start sets it aside")
+
+
+def compare_counts(manifest: Mapping[str, Any], proof: Proof) -> None:
+    counts = manifest.get("counts")
+    if manifest.get("ended") is None or not counts:
+        proof.unproven.append("counts: the run has not ended, so the manifest has none")
+        return
+    noted = sum(row["ok"] + row["refused"] for row in counts), sum(sum(row["failed"].values()) for row in counts)
+    if noted != (proof.records, proof.failures):
+        proof.add(
+            f"manifest.json: counts {noted[0]:,} records and {noted[1]:,} failures; the files hold "
+            f"{proof.records:,} and {proof.failures:,}"
+        )
+
+
+def compare_scores(
+    folder: Path, manifest: Mapping[str, Any], benchmark: str, compute: Callable[[], dict[str, Any]], proof: Proof
+) -> None:
+    """`benchmark` names the part of the file that has the models."""
+    path = folder / "scores.json"
+    if not path.exists():
+        proof.unproven.append("scores.json: not there, so nothing to compare")
+        return
+    if manifest.get("ended") is None:
+        # Written when an earlier part of the run ended, or by `score` meanwhile: the records have grown since.
+        proof.unproven.append("scores.json: the run has not ended, so its scores are of an earlier state")
+        return
+    try:
+        noted = orjson.loads(path.read_bytes())
+        computed = orjson.loads(orjson.dumps(compute()))
+    except (ValueError, TypeError) as error:
+        proof.add(f"scores.json: can't be compared: {error}")
+        return
+    part = noted.get(benchmark) if isinstance(noted, dict) else None
+    models, theirs = computed[benchmark].get("models", {}), part.get("models", {}) if isinstance(part, dict) else {}
+    anew = f"`millstream score {shlex.quote(str(folder))}` writes it anew"
+    if theirs and set(part or {}) < set(computed[benchmark]):
+        # Later versions score by more rules and write more fields; the records are what a run is proven by.
+        proof.unproven.append(f"scores.json: written by an earlier version, whose rules differ: not compared; {anew}")
+    elif noted != computed:
+        differing = [model for model in models.keys() | theirs.keys() if models.get(model) != theirs.get(model)]
+        named = ", ".join(sorted(differing)) or "the whole file"
+        proof.add(f"scores.json: not what the records give, for {named}: {anew}")

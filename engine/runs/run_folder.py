@@ -1,0 +1,273 @@
+"""The folder of one run: its lock, its manifest, its two journals and the reserve for a full disk.
+
+One process writes a run. The same command goes on where it stopped; another specification is refused
+with what differs. Knows rows and ids, not what they measure.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..call import Outcome
+from ..exit_codes import WRONG_USAGE
+from ..fault import LocalFault, RunHeld
+from .journal import Journal, Reserve, read_lines
+
+MANIFEST = "manifest.json"
+RECORDS = "records.jsonl"
+FAILURES = "failures.jsonl"
+_TOLD_MAX = 60
+# As our own lines have it; within a text its quotes would be escaped.
+_REDIRECT = b'"status":"redirect"'
+
+
+class WrongSpecification(Exception):
+    """The folder holds another run. Says what differs; `asked` has the same by its names, as it was asked."""
+
+    exit_code = WRONG_USAGE
+
+    def __init__(self, said: str, asked: Mapping[str, Any] = MappingProxyType({})) -> None:
+        super().__init__(said)
+        self.asked = asked
+
+
+def specification_hash(specification: Mapping[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(specification, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def manifest_hash(manifest: Mapping[str, Any]) -> str:
+    """Of everything in a manifest but its own hash."""
+    return specification_hash({name: value for name, value in manifest.items() if name != "manifest_hash"})
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a run, or a LocalFault that says what is wrong with the folder."""
+    path = folder / MANIFEST
+    try:
+        manifest = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise LocalFault(f"{folder} holds no run: {MANIFEST} is missing") from None
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise LocalFault(f"{path} can't be read ({error}): the folder is damaged") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("specification"), dict):
+        raise LocalFault(f"{path} is no manifest: it has no specification")
+    return manifest
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file at once: a reader sees the old one or the new one, a kill leaves either."""
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[None]:
+    """Nobody writes this run meanwhile."""
+    fd = _lock(folder)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def note_in_manifest(folder: Path, **changes: Any) -> None:
+    """Change what a manifest says of a run. The caller holds it."""
+    manifest = {**read_manifest(folder), **changes}
+    manifest["manifest_hash"] = manifest_hash(manifest)
+    try:
+        write_whole(folder / MANIFEST, orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+    except OSError as error:
+        raise LocalFault(f"{folder / MANIFEST} can't be written ({error.strerror}): free disk space first") from error
+
+
+class RunFolder:
+    """A run open for writing. Use as a context manager; leaving it frees the lock."""
+
+    def __init__(
+        self, folder: Path, specification: Mapping[str, Any], *, set_aside: bool = False, retry: bool = False
+    ) -> None:
+        self.folder = folder
+        # Whatever was opened is closed again, in the opposite order, even where opening or closing one of them fails.
+        with ExitStack() as opened:
+            opened.callback(os.close, _lock(folder))
+            try:
+                self.manifest = self._begin(specification)
+                reserve = Reserve(folder / ".reserve")
+                opened.callback(reserve.release)
+                if (folder / FAILURES).exists():
+                    _retire(folder / FAILURES, of_all=retry)
+                self.records = Journal(folder / RECORDS, reserve, set_aside=set_aside)
+                opened.callback(self.records.close)
+                self.failures = Journal(folder / FAILURES, reserve, set_aside=set_aside)
+                opened.callback(self.failures.close)
+            except OSError as error:
+                raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
+            self._opened = opened.pop_all()
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def fault(self) -> LocalFault | None:
+        return self.records.fault or self.failures.fault
+
+    def sink(self, row: Callable[[Outcome], bytes]) -> RunSink:
+        return RunSink(self, row)
+
+    def write_manifest(self, **changes: Any) -> None:
+        self.manifest.update(changes)
+        self.manifest["manifest_hash"] = manifest_hash(self.manifest)
+        write_whole(self.folder / MANIFEST, orjson.dumps(self.manifest, option=orjson.OPT_INDENT_2))
+
+    def close(self) -> None:
+        self._opened.close()
+
+    def _begin(self, specification: Mapping[str, Any]) -> dict[str, Any]:
+        digest = specification_hash(specification)
+        if not (self.folder / MANIFEST).exists():
+            # A kill between the first open and the first manifest leaves an empty file, which is nobody's run.
+            if _holds_something(self.folder / RECORDS):
+                raise WrongSpecification(f"{self.folder} holds {RECORDS} but no {MANIFEST}: choose another --out")
+            return {"specification": dict(specification), "specification_hash": digest}
+        manifest = read_manifest(self.folder)
+        if manifest.get("specification_hash") != digest:
+            found = list(_differences("", manifest["specification"], specification))
+            told = ", ".join(each.told for each in found)
+            raise WrongSpecification(
+                f"{self.folder} holds another run ({told}): choose another --out",
+                {each.name: each.asked for each in found},
+            )
+        return manifest
+
+
+class RunSink:
+    """Where outcomes of a run go: replies and refusals to the records, final failures beside them."""
+
+    def __init__(self, folder: RunFolder, row: Callable[[Outcome], bytes]) -> None:
+        self._folder = folder
+        self._row = row
+
+    @property
+    def fault(self) -> LocalFault | None:
+        return self._folder.fault
+
+    def write(self, outcome: Outcome) -> None:
+        journal = self._folder.records if outcome.failure is None else self._folder.failures
+        journal.append(self._row(outcome))
+
+    def flush(self) -> None:
+        self._folder.records.flush()
+        self._folder.failures.flush()
+
+
+def _lock(folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fd = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise LocalFault(f"{folder} can't be written ({error.strerror}): choose another --out") from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = _holder(fd)
+        os.close(fd)
+        raise RunHeld(f"{folder} is being written by {holder}: wait for it, or choose another --out") from error
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+    return fd
+
+
+def _holder(fd: int) -> str:
+    """Who wrote the name in a lock file. Whoever has just won the lock may need a moment to replace an older name."""
+    for _ in range(50):
+        time.sleep(0.01)
+        holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()
+        if holder:
+            return holder
+    return "another process"
+
+
+def _retire(path: Path, *, of_all: bool) -> None:
+    """Keep the failures that are asked again under a number of their own: all, or those that an address led away."""
+    if not of_all and not any(_REDIRECT in line for line in read_lines(path)):
+        return
+    number = 1
+    while (aside := path.with_name(f"failures-{number}.jsonl")).exists():
+        number += 1
+    if of_all:
+        path.rename(aside)
+        return
+    # Killed between the two, the next start does it once more.
+    write_whole(aside, path.read_bytes())
+    write_whole(path, b"".join(line + b"\n" for line in read_lines(path) if _REDIRECT not in line))
+
+
+def _holds_something(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+class _Difference(NamedTuple):
+    name: str
+    there: Any
+    asked: Any
+
+    @property
+    def told(self) -> str:
+        there, asked = _short(self.there), _short(self.asked)
+        if there == asked:
+            there, asked = _parting(repr(self.there), repr(self.asked))
+        return f"{self.name}: {there} there, {asked} asked"
+
+
+def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:
+    """Key by key, and of long lists that have the same length the first element that differs."""
+    if isinstance(there, Mapping) and isinstance(asked, Mapping):
+        for key in sorted(there.keys() | asked.keys()):
+            if there.get(key) != asked.get(key):
+                yield from _differences(f"{name}.{key}" if name else key, there.get(key), asked.get(key))
+        return
+    are_lists = isinstance(there, list | tuple) and isinstance(asked, list | tuple)
+    if are_lists and len(there) == len(asked) and _short(there) == _short(asked):
+        at = next(at for at, (one, other) in enumerate(zip(there, asked, strict=True)) if one != other)
+        yield from _differences(f"{name}[{at}]", there[at], asked[at])
+        return
+    yield _Difference(name, there, asked)
+
+
+def _short(value: object) -> str:
+    """A list of a hundred issues is told by its number."""
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if len(text) <= _TOLD_MAX:
+        return text
+    return f"{len(value)} of them" if isinstance(value, list | tuple) else f"{text[: _TOLD_MAX - 1]}…"
+
+
+def _parting(one: str, other: str) -> tuple[str, str]:
+    """Two texts that begin alike, around where they part."""
+    places = range(min(len(one), len(other)))
+    alike = next((at for at in places if one[at] != other[at]), len(places))
+    begin = max(0, alike - _TOLD_MAX // 2)
+    first, second = (("…" if begin else "") + text[begin : begin + _TOLD_MAX] for text in (one, other))
+    return first, second
+
+
+def whole_lines(folder: Path, name: str) -> int:
+    return sum(1 for _ in read_lines(folder / name))

@@ -1,0 +1,303 @@
+"""The engine's single flight: identical calls that are under way at the same time are sent once, for all who wait.
+
+A shared call runs in a task of its own, so it belongs to none of its waiters: each of them may leave, and the call goes
+on for the others. When the last one leaves, the call is cancelled, unless its outcome is known already and is only
+being stored. Knows no cache, and of lanes only that they stop: what is sent, and how, the scheduler says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any
+
+from msgspec import Struct
+
+from .attempts.payer import NotPaid, Payer
+from .call import Call, Outcome
+from .endpoint import Hear, Request
+from .lanes.lane_queue import LaneStopped
+from .limits import Tokens
+from .routes import Route
+from .sink import Sink, SinkLine
+
+
+class PendingCall(Struct):
+    """A call that the cache does not hold, ready to be sent. `payer`: whose budget pays for it, beside the engine's."""
+
+    call: Call
+    route: Route
+    request: Request
+    key: bytes
+    tokens: Tokens
+    payer: Payer | None = None
+
+
+class CallWaiter:
+    """One who waits for a shared call, until `leave`. `is_joining`: the call was under way before. `sink` takes the
+    outcome of a call that this waiter began."""
+
+    __slots__ = ("_future", "_on_end", "call", "hear", "is_early", "is_joining", "pending", "sink")
+
+    def __init__(
+        self,
+        pending: PendingCall,
+        *,
+        hear: Hear | None = None,
+        sink: Sink | None = None,
+        on_end: Callable[[], None] | None = None,
+        is_early: bool = False,
+    ) -> None:
+        """`on_end` is called at the instant when the outcome or an error is there, and must not raise. `is_early`: the
+        outcome is passed on before it is stored."""
+        self.pending = pending
+        self.hear = hear
+        self.sink = sink
+        self.is_early = is_early
+        self.is_joining = False
+        self.call: SharedCall | None = None
+        self._on_end = on_end
+        self._future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+    @property
+    def known(self) -> Outcome | None:
+        """The outcome, if it is there by now: as a shared one where another waiter began the call."""
+        future = self._future
+        if not future.done() or future.cancelled() or future.exception() is not None:
+            return None
+        return self._own(future.result())
+
+    async def outcome(self) -> Outcome:
+        """Waits for the outcome, and leaves. Raises what the call raised; CancelledError where the engine ended it."""
+        try:
+            return self._own(await self._future)
+        finally:
+            self.leave()
+
+    def _own(self, outcome: Outcome) -> Outcome:
+        return shared_outcome(self.pending.call, outcome) if self.is_joining else outcome
+
+    def resolve(self, outcome: Outcome) -> None:
+        if not self._future.done():
+            self._future.set_result(outcome)
+            if self._on_end is not None:
+                self._on_end()
+
+    def fail(self, error: BaseException) -> None:
+        if self._future.done():
+            return
+        self._future.cancel() if isinstance(error, asyncio.CancelledError) else self._future.set_exception(error)
+        if self._on_end is not None:
+            self._on_end()
+
+    def leave(self) -> None:
+        if self.call is not None:
+            self.call.remove(self)
+        if self._future.done() and not self._future.cancelled():
+            self._future.exception()  # a waiter that leaves in the same instant never looks at it
+
+    async def wait_until_free(self) -> None:
+        """Waits until slot and connection of a call are free that ended when this waiter left."""
+        if self.call is not None and self.call.is_abandoned and not self.call.task.done():
+            await asyncio.wait([self.call.task])
+
+
+class SharedCall:
+    """One call that is being sent. `is_heard`: its first waiter listens to the text as it comes. `outcome` is known
+    before it is stored. `line`: what the sink of the first waiter gets with the commit. `is_open`: anybody's identical
+    calls join it, and its route is in use."""
+
+    __slots__ = (
+        "_listeners",
+        "_pieces",
+        "_waiters",
+        "is_abandoned",
+        "is_heard",
+        "is_open",
+        "key",
+        "line",
+        "outcome",
+        "pending",
+        "task",
+    )
+
+    task: asyncio.Task[Outcome | None]
+
+    def __init__(self, key: Hashable, pending: PendingCall, *, is_heard: bool) -> None:
+        self.key = key
+        self.pending = pending
+        self.is_heard = is_heard
+        self.outcome: Outcome | None = None
+        self.line: SinkLine | None = None
+        self.is_abandoned = False
+        self.is_open = False
+        self._waiters: dict[CallWaiter, None] = {}
+        self._listeners: list[Hear] = []
+        self._pieces: list[str] = []
+
+    @property
+    def waiters(self) -> tuple[CallWaiter, ...]:
+        return tuple(self._waiters)
+
+    @property
+    def first(self) -> CallWaiter | None:
+        """The waiter that began the call, if it still waits."""
+        first = next(iter(self._waiters), None)
+        return None if first is None or first.is_joining else first
+
+    def add(self, waiter: CallWaiter) -> None:
+        if self.outcome is not None and waiter.is_early:
+            waiter.resolve(self.outcome)
+            return
+        waiter.call = self
+        self._waiters[waiter] = None
+        if waiter.hear is not None:
+            self._listeners.append(waiter.hear)
+            if self._pieces:
+                waiter.hear("".join(self._pieces))  # what was said before it joined
+
+    def remove(self, waiter: CallWaiter) -> None:
+        """Ends the call if nobody else waits for it and its outcome is not known."""
+        if waiter not in self._waiters:
+            return
+        if self.line is not None and waiter is self.first:
+            self.line.sink = None
+        self.release(waiter)
+        if not self._waiters and self.outcome is None and not self.task.done():
+            self.is_abandoned = True
+            self.task.cancel()
+
+    def release(self, waiter: CallWaiter) -> None:
+        """Takes a waiter out of the call, which goes on even if it was the last."""
+        del self._waiters[waiter]
+        if waiter.hear is not None:
+            self._listeners.remove(waiter.hear)
+
+    def hear(self, piece: str | None) -> None:
+        """Passes a piece of the answer's text to all listeners; None: a new attempt begins."""
+        if piece is None:
+            self._pieces.clear()
+        else:
+            self._pieces.append(piece)
+        for listener in self._listeners:
+            listener(piece)
+
+    def note_outcome(self, outcome: Outcome) -> bool:
+        """Takes the outcome before it is stored, and passes it to the waiters that don't wait for the store: whether
+        there was one. From now on the call goes on to its end, whoever leaves."""
+        self.outcome = outcome
+        early = [waiter for waiter in self._waiters if waiter.is_early]
+        for waiter in early:
+            waiter.resolve(outcome)
+        return bool(early)
+
+    def fail_first(self, error: Exception) -> None:
+        """The sink of the first waiter failed, which is nobody else's error."""
+        if (first := self.first) is not None:
+            first.fail(error)
+
+
+class SharedCalls:
+    """All shared calls of an engine. `send` makes the coroutine that brings one to its outcome; None: all its waiters
+    have gone over to another call. `repr` tells how many are under way."""
+
+    def __init__(self, send: Callable[[SharedCall], Coroutine[Any, Any, Outcome | None]]) -> None:
+        self._send = send
+        # By its own key; while it waits for its payer, by the payer's name and that key.
+        self._under_way: dict[Hashable, SharedCall] = {}
+
+    def __repr__(self) -> str:
+        waiting = sum(len(call.waiters) for call in self._under_way.values())
+        return f"<SharedCalls [{len(self)} under way, {waiting} waiting]>"
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def join(self, waiter: CallWaiter) -> None:
+        """Has a waiter wait for its call: for the identical one under way, else for one that begins now."""
+        # No await between the look and the beginning: nobody else begins the same call.
+        pending = waiter.pending
+        key: Hashable = pending.key
+        call, payer = self._under_way.get(key), pending.payer
+        if call is None and payer is not None and payer.is_limited:
+            key = payer.name, pending.key
+            call = self._under_way.get(key)
+        waiter.is_joining = call is not None
+        if call is not None:
+            call.add(waiter)
+            return
+        call = self._under_way[key] = SharedCall(key, pending, is_heard=waiter.hear is not None)
+        if key is pending.key:
+            self._open(call)
+        call.add(waiter)
+        call.task = asyncio.get_running_loop().create_task(self._send(call))
+        call.task.add_done_callback(lambda _: self._end(call))
+
+    def open_to_all(self, call: SharedCall) -> bool:
+        """A call's payer has admitted it: from now on anybody's identical calls join it. False: another payer's call is
+        under way already, and all waiters have gone over to that one."""
+        key = call.pending.key
+        other = self._under_way.get(key)
+        if other is None:
+            self._under_way[key] = call
+            self._open(call)
+            return True
+        for waiter in call.waiters:
+            call.release(waiter)
+            waiter.is_joining = True
+            other.add(waiter)
+        return False
+
+    @staticmethod
+    def _open(call: SharedCall) -> None:
+        # Before the task's first step: a route that is in use is not forgotten.
+        call.is_open = True
+        call.pending.route.under_way += 1
+
+    async def close(self) -> None:
+        """Ends what is under way, but for what is only being stored, and waits until all has ended."""
+        calls = set(self._under_way.values())
+        for call in calls:
+            if call.outcome is None:
+                call.task.cancel()
+        await asyncio.gather(*(call.task for call in calls), return_exceptions=True)
+
+    def _end(self, call: SharedCall) -> None:
+        """A call's task has ended, be it before its first step."""
+        for key in (call.key, call.pending.key):
+            if self._under_way.get(key) is call:
+                del self._under_way[key]
+        call.pending.route.under_way -= call.is_open
+        task = call.task
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        payer = call.pending.payer
+        for waiter in call.waiters:
+            if isinstance(error, NotPaid) and payer is not None:
+                own = waiter.pending.payer
+                if own is not None and own.name == payer.name:
+                    waiter.fail(error.why)
+                else:
+                    self._begin_anew(waiter, call)
+            elif isinstance(error, LaneStopped) and waiter.pending.route is not call.pending.route:
+                # The same request by another lane, which has not stopped.
+                self._begin_anew(waiter, call)
+            elif error is not None:
+                waiter.fail(error)
+            elif (outcome := task.result()) is not None:
+                waiter.resolve(outcome)
+
+    def _begin_anew(self, waiter: CallWaiter, ended: SharedCall) -> None:
+        ended.release(waiter)
+        self.join(waiter)
+
+
+def shared_outcome(call: Call, outcome: Outcome) -> Outcome:
+    """The outcome of an identical call that somebody else began, as this call's own: it costs nothing more."""
+    return Outcome(
+        call,
+        reply=outcome.reply,
+        failure=outcome.failure,
+        key=outcome.key,
+        cached=outcome.reply is not None,
+        cost=None if outcome.cost is None else 0.0,
+    )

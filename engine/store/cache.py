@@ -1,0 +1,388 @@
+"""Answers that were paid for, kept by the key of their call in one LMDB environment a folder.
+
+Readers and writers of several processes are safe; nothing is ever unpickled; a damaged entry reads as a miss, and
+damaged pages end the work with a local fault.
+Owns entries and their commits, not the decision whether to use them: cache_policy. Writes are committed in groups on
+the loop, where a writer thread would have to win the interpreter's lock once for every entry; large ones in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+import lmdb
+from msgspec import Struct, structs
+
+from ..call import Failure
+from ..endpoint import Request, Response
+from ..fault import LocalFault
+from ..sink import SinkLine
+from .access import StoreAccess
+from .commit import CommitGroup, StoreRow, ThreadCommit
+from .entries import BODY_APART, KEPT_AT, StoredFailure, encode, entry_of, failed_of
+from .entries import StoredAnswer as StoredAnswer
+from .entries import derived_key as derived_key
+from .entries import prompt_mark as prompt_mark
+from .lmdb_store import ANSWERS, BODIES, DERIVED, FAILURES, PRIVATE, SpareRoom, is_sealed, sealed
+from .pruning import PruneCounts, drop
+
+Mode = Literal["live", "record", "replay", "strict"]
+MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
+
+# An answer waits for others so that one commit serves many: the more of the time commits take, the longer, until
+# there are enough. Measured: 75 µs an entry in groups of 8, 27 in groups of 64, and of 256 two thirds of what 128 take.
+_GROUP_ENOUGH = 256
+_GROUP_BYTES = 1 << 20
+# From here on the loop would stand still while the disk takes it. Measured: 6 ms for half a megabyte, 50 for five.
+_OFF_LOOP_BYTES = 1 << 18
+_GROUP_WAIT_S = 0.002
+_GROUP_WAIT_MAX_S = 0.05
+_COMMIT_SHARE = 1 / 8
+
+
+class CacheStatistics(Struct, frozen=True):
+    path: str
+    entries: int
+    private_entries: int
+    bytes: int
+    failures: int = 0
+    bodies: int = 0
+    texts: int = 0
+
+
+class StoredPiece(NamedTuple):
+    """One thing as it is stored, without its seal: in which database, under which key."""
+
+    db: bytes
+    key: bytes
+    value: bytes
+
+
+class Cache:
+    """An open cache. `scope` names a run in live mode: its entries are its own and go when it ends. With `spares_loop`
+    small groups too are committed in a thread, which is for work that is not many small answers: the disk may let any
+    commit wait, and then nothing else stands still. `spare_bytes` of the disk are held for what is received when the
+    rest of it is full."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        read_only: bool = False,
+        scope: bytes = b"",
+        spares_loop: bool = False,
+        spare_bytes: int = 0,
+    ) -> None:
+        self.folder = folder
+        self.scope = scope
+        self.spares_loop = spares_loop
+        self._store = StoreAccess(folder, read_only=read_only)
+        self._shared, self._private, self._derived, self._bodies, self._failures = (
+            self._store.database(name) for name in (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES)
+        )
+        self._spare = SpareRoom(folder, spare_bytes)
+        self._named = {
+            ANSWERS: self._shared,
+            FAILURES: self._failures,
+            BODIES: self._bodies,
+            DERIVED: self._derived,
+        }
+        self._db = self._private if scope else self._shared
+        self._waiting: list[StoreRow] = []
+        self._waiting_bodies: dict[bytes, bytes] = {}
+        self._waiting_bytes = 0
+        self._kept: dict[bytes, bytes] = {}
+        self._commit_wait_s = _GROUP_WAIT_S
+        self._timer: asyncio.Handle | None = None
+        self._writer: ThreadPoolExecutor | None = None
+        self._writing: ThreadCommit | None = None
+
+    @property
+    def is_faulty(self) -> bool:
+        return self._store.is_faulty
+
+    # Answers and failures
+
+    def get(self, key: bytes) -> StoredAnswer | None:
+        """What is committed: an answer on its way to the disk is not one yet."""
+        key = self.scope + key
+        try:
+            with self._store.begin(db=self._db) as transaction:
+                stored = transaction.get(key)
+                if stored is None or not is_sealed(key, stored):
+                    return None
+                entry = entry_of(memoryview(stored)[:-4])
+                if entry is None or not entry.body_hash:
+                    return entry
+                body = self._body(transaction, entry.body_hash)
+        except lmdb.Error as error:
+            self._store.check_damage(error)
+            return None
+        return None if body is None else structs.replace(entry, response=structs.replace(entry.response, body=body))
+
+    def failure(self, key: bytes) -> StoredFailure | None:
+        """The final failure that a search or a page ended with."""
+        key = self.scope + key
+        try:
+            with self._store.begin(db=self._failures) as transaction:
+                stored = transaction.get(key)
+                failed = _failed_in(key, stored)
+                if failed is None or failed.response is None or not failed.body_hash:
+                    return failed
+                body = self._body(transaction, failed.body_hash)
+        except lmdb.Error as error:
+            self._store.check_damage(error)
+            return None
+        return None if body is None else structs.replace(failed, response=structs.replace(failed.response, body=body))
+
+    def put(
+        self,
+        key: bytes,
+        request: Request,
+        sample: int,
+        response: Response,
+        *,
+        is_last: bool = True,
+        url: str = "",
+        line: SinkLine | None = None,
+    ) -> asyncio.Future[None]:
+        """Store an answer; the future is done when it is committed and then its `line` written, or fails with a local
+        fault. `is_last`: no other is on its way that this one's commit could wait for."""
+        size, body_hash = len(response.body), b""
+        if size >= BODY_APART:
+            response, body_hash = self._apart(response)
+        mark = prompt_mark(request)
+        entry = StoredAnswer(request.identity, request.params, mark, sample, time.time(), response, body_hash, url)
+        return self._put(self._db, key, encode(entry), size, is_last=is_last, line=line)
+
+    def put_failure(
+        self, key: bytes, request: Request, failure: Failure, response: Response | None, *, url: str = ""
+    ) -> asyncio.Future[None]:
+        """Store a final failure, with the response that told it. Done as `put` is."""
+        size, body_hash = 0 if response is None else len(response.body), b""
+        if response is not None and size >= BODY_APART:
+            response, body_hash = self._apart(response)
+        failed = StoredFailure(request.identity, time.time(), failure, response, body_hash, url)
+        return self._put(self._failures, key, encode(failed), size, is_last=True)
+
+    def _put(
+        self, db: Any, key: bytes, value: bytes, size: int, *, is_last: bool, line: SinkLine | None = None
+    ) -> asyncio.Future[None]:
+        key = self.scope + key
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._waiting.append(StoreRow(db, key, sealed(key, value), done, line))
+        self._waiting_bytes += size
+        if self._timer is None:
+            self._timer = loop.call_later(self._commit_wait_s, self._commit)
+        if is_last or len(self._waiting) == _GROUP_ENOUGH or self._waiting_bytes >= _GROUP_BYTES:
+            self._timer.cancel()
+            self._timer = loop.call_soon(self._commit)
+        return done
+
+    def _apart(self, response: Response) -> tuple[Response, bytes]:
+        """The response as it is stored, and the hash of its body, which waits for the same commit."""
+        body_hash = hashlib.sha256(response.body).digest()
+        self._waiting_bodies[self.scope + body_hash] = response.body
+        return structs.replace(response, body=b""), body_hash
+
+    def _body(self, transaction: lmdb.Transaction, body_hash: bytes) -> bytes | None:
+        key = self.scope + body_hash
+        stored = transaction.get(key, db=self._bodies)
+        return bytes(stored[:-4]) if stored is not None and is_sealed(key, stored) else None
+
+    # What was made of bodies
+
+    def derived(self, key: bytes) -> bytes | None:
+        """What was kept under a `derived_key`."""
+        waiting = self._kept.get(key)
+        if waiting is not None:
+            return waiting
+        try:
+            with self._store.begin(db=self._derived) as transaction:
+                return _derived_in(key, transaction.get(key))
+        except lmdb.Error as error:
+            self._store.check_damage(error)
+            return None
+
+    def derived_from(self, source: bytes) -> list[tuple[bytes, bytes]]:
+        """All that was made of the body with this hash: keys and values."""
+        found = []
+        with self._store.reading(self._derived) as transaction, transaction.cursor() as cursor:
+            is_there = cursor.set_range(source)
+            while is_there and (key := bytes(cursor.key())).startswith(source):
+                value = _derived_in(key, bytes(cursor.value()))
+                if value is not None:
+                    found.append((key, value))
+                is_there = cursor.next()
+        return found
+
+    def keep(self, key: bytes, value: bytes) -> None:
+        """Keep what can be made again from what is stored; it goes to the disk with the answers that come next."""
+        self._kept[key] = value
+        self._waiting_bytes += len(value)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._commit_wait_s, self._commit)
+
+    # The whole of it
+
+    def entries(self) -> Iterator[tuple[bytes, StoredAnswer]]:
+        """Every readable shared entry, with its body. One transaction: take it in one go, never across an await."""
+        with self._store.reading(self._shared) as transaction:
+            for key, stored in cast("Iterator[tuple[bytes, bytes]]", transaction.cursor()):
+                entry = entry_of(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
+                if entry is not None and entry.body_hash:
+                    body = self._body(transaction, entry.body_hash)
+                    response = None if body is None else structs.replace(entry.response, body=body)
+                    entry = None if response is None else structs.replace(entry, response=response)
+                if entry is not None:
+                    yield bytes(key), entry
+
+    def value(self, db: bytes, key: bytes) -> bytes | None:
+        """One thing as it is stored, without its seal."""
+        try:
+            with self._store.begin(db=self._named[db]) as transaction:
+                stored = transaction.get(key)
+        except lmdb.Error as error:
+            self._store.check_damage(error)
+            return None
+        return stored[:-4] if stored is not None and is_sealed(key, stored) else None
+
+    def add(self, pieces: Iterable[StoredPiece]) -> int:
+        """Store what is not there yet: in one transaction, how many."""
+        added = 0
+        with self._store.change() as transaction:
+            for db, key, value in pieces:
+                there = transaction.get(key, db=self._named[db])
+                if there is None or not is_sealed(key, there):
+                    stamped = KEPT_AT.pack(time.time()) + value if db == DERIVED else value
+                    added += transaction.put(key, sealed(key, stamped), db=self._named[db])
+        return added
+
+    def prune(self, *, older_than_s: float | None = None, now: float | None = None) -> PruneCounts:
+        """Drop what is older than so many seconds (None: everything), what live runs kept included, and every body that
+        nothing names any more."""
+        before = float("inf") if older_than_s is None else (time.time() if now is None else now) - older_than_s
+        with self._store.change() as transaction:
+            return drop(
+                transaction,
+                before,
+                answers=(self._shared, self._private),
+                failures=self._failures,
+                bodies=self._bodies,
+                derived=self._derived,
+            )
+
+    def drop_scope(self) -> None:
+        """The live run has ended: what it kept to be able to resume goes."""
+        if not self.scope:
+            return
+        with self._store.change() as transaction:
+            for db in (self._private, self._failures, self._bodies):
+                with transaction.cursor(db=db) as cursor:
+                    found = cursor.set_range(self.scope)
+                    while found and bytes(cursor.key()).startswith(self.scope):
+                        found = cursor.delete()
+
+    def statistics(self) -> CacheStatistics:
+        with self._store.reading() as transaction:
+            shared, private, failures, bodies, texts = (
+                int(transaction.stat(db)["entries"])
+                for db in (self._shared, self._private, self._failures, self._bodies, self._derived)
+            )
+        size = (self.folder / "data.mdb").stat().st_size
+        return CacheStatistics(str(self.folder), shared, private, size, failures, bodies, texts)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if (writing := self._writing) is not None:
+            self._writing = None
+            self._committed(writing.group, writing.end.result(), writing.began)
+        self._commit(is_closing=True)
+        if self._writer is not None:
+            self._writer.shutdown()
+        self._spare.give_back()
+        self._store.close()
+
+    def _commit(self, *, is_closing: bool = False) -> None:
+        # Between the swap and the commit nothing awaits: an answer is either waiting, being written, or on disk.
+        self._timer = None
+        if self._writing is not None or not (self._waiting or self._kept):
+            return  # whoever writes now commits what waits afterwards
+        group, self._waiting = CommitGroup(self._waiting, self._waiting_bodies, dict(self._kept)), []
+        self._waiting_bodies = {}
+        size, self._waiting_bytes = self._waiting_bytes, 0
+        began = time.perf_counter()
+        if is_closing or (size < _OFF_LOOP_BYTES and not self.spares_loop):
+            self._committed(group, self._write(group), began)
+            return
+        if self._writer is None:
+            self._writer = ThreadPoolExecutor(1, "cache")
+        try:
+            end = self._writer.submit(self._write, group)
+        except RuntimeError:  # the program is ending, and no thread takes anything more
+            self._committed(group, self._write(group), began)
+            return
+        writing = self._writing = ThreadCommit(group, end, began)
+        loop = asyncio.get_running_loop()
+        # Told no more than that: a circle would keep the group's bodies until the collector comes.
+        writing.end.add_done_callback(lambda _: _tell(loop, self._written))
+
+    def _written(self) -> None:
+        writing = self._writing
+        if writing is not None and writing.end.done():
+            self._writing = None
+            self._committed(writing.group, writing.end.result(), writing.began)
+            self._commit()
+
+    def _write(self, group: CommitGroup) -> LocalFault | None:
+        fault = self._try_to_write(group)
+        if fault is not None and self._spare.give_back():
+            # The answers are saved; the fault is told all the same, so that nothing more is sent.
+            self._try_to_write(group)
+        return fault
+
+    def _try_to_write(self, group: CommitGroup) -> LocalFault | None:
+        try:
+            with self._store.change() as transaction:
+                put = transaction.put
+                for row in group.rows:
+                    put(row.key, row.stored, db=row.db)
+                for key, body in group.bodies.items():
+                    there = transaction.get(key, db=self._bodies)
+                    if there is None or not is_sealed(key, there):
+                        put(key, sealed(key, body), db=self._bodies)
+                for key, value in group.kept.items():
+                    put(key, sealed(key, KEPT_AT.pack(time.time()) + value), db=self._derived)
+        except LocalFault as fault:
+            return fault
+        return None
+
+    def _committed(self, group: CommitGroup, fault: LocalFault | None, began: float) -> None:
+        took = time.perf_counter() - began
+        self._commit_wait_s = min(_GROUP_WAIT_MAX_S, max(_GROUP_WAIT_S, took / _COMMIT_SHARE))
+        for key, value in group.kept.items():
+            if self._kept.get(key) is value:
+                del self._kept[key]
+        group.end(fault)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # a loop that has ended waits for nothing
+        loop.call_soon_threadsafe(what)
+
+
+def _failed_in(key: bytes, stored: bytes | None) -> StoredFailure | None:
+    return failed_of(memoryview(stored)[:-4]) if stored is not None and is_sealed(key, stored) else None
+
+
+def _derived_in(key: bytes, stored: bytes | None) -> bytes | None:
+    return stored[KEPT_AT.size : -4] if stored is not None and is_sealed(key, stored) else None

@@ -1,0 +1,103 @@
+"""What a call may take from what is stored: the one decision over mode, age and whose it was.
+
+Owns no store: it is given the cache, and a snapshot where one is read. Answers of models are good for ever; searches
+and pages grow old, and where one failed, that counts for the run it failed in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from .cache import Cache, Mode
+from .entries import StoredAnswer, StoredFailure
+
+DAY_S = 86_400.0
+
+
+class StoreReader(Protocol):
+    """What a snapshot holds, as a cache gives it."""
+
+    def get(self, key: bytes) -> StoredAnswer | None: ...
+
+    def failure(self, key: bytes) -> StoredFailure | None: ...
+
+    def derived(self, key: bytes) -> bytes | None: ...
+
+
+class Ages(Struct, frozen=True, kw_only=True):
+    """How old what is stored may be, in seconds since 1970 and in seconds. `run_started`: since then everything is the
+    run's own. `retry_started`: failures before it are asked again."""
+
+    max_age_s: float = DAY_S
+    run_started: float = 0.0
+    retry_started: float = 0.0
+
+
+class CachePolicy:
+    """Reads what is stored, as the mode allows. `clock` is the system's: what is stored bears its time."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        mode: Mode,
+        ages: Ages | None = None,
+        *,
+        snapshot: StoreReader | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.cache = cache
+        self.snapshot = snapshot
+        self._ages = ages if ages is not None else Ages()
+        self._clock = clock
+        self._is_repeating = mode in ("replay", "strict")
+        self._is_aging = mode == "record"
+        self._sources: tuple[StoreReader, ...] = (cache,)
+        self.place = "the cache"
+        # Of a model: whatever is stored. This is asked for every call there is, so it goes no way round.
+        self.answer: Callable[[bytes], StoredAnswer | None] = cache.get
+        if snapshot is not None:
+            self._sources = (snapshot,) if mode == "strict" else (snapshot, cache)
+            self.place = "the snapshot"
+            self.answer = self._first
+
+    def _first(self, key: bytes) -> StoredAnswer | None:
+        for source in self._sources:
+            entry = source.get(key)
+            if entry is not None:
+                return entry
+        return None
+
+    def retrieval(self, key: bytes) -> StoredAnswer | StoredFailure | None:
+        """Of a search or a page: the later of an answer and a final failure, where it counts here."""
+        for source in self._sources:
+            entry, failed = source.get(key), source.failure(key)
+            if entry is not None and not self._is_young(entry.received_at):
+                entry = None
+            if failed is not None and not self._is_ours(failed.received_at):
+                failed = None
+            if entry is not None and (failed is None or entry.received_at >= failed.received_at):
+                return entry
+            if failed is not None:
+                return failed
+        return None
+
+    def derived(self, key: bytes) -> bytes | None:
+        """What was made of a body before, by the same means."""
+        found = None if self.snapshot is None else self.snapshot.derived(key)
+        return found if found is not None else self.cache.derived(key)
+
+    def keep(self, key: bytes, value: bytes) -> None:
+        self.cache.keep(key, value)
+
+    def _is_young(self, received_at: float) -> bool:
+        ages = self._ages
+        if not self._is_aging or received_at >= ages.run_started:
+            return True
+        return self._clock() - received_at <= ages.max_age_s
+
+    def _is_ours(self, received_at: float) -> bool:
+        return self._is_repeating or received_at >= max(self._ages.run_started, self._ages.retry_started)

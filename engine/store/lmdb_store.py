@@ -1,0 +1,266 @@
+"""The file that a cache lies in: one LMDB environment a folder, opened once a process, shared by all who ask.
+
+Refuses what could not be trusted: another program's file, a damaged one (trust), a network file system. Seals
+what is stored, and says what an error of LMDB means. Knows nothing of answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import zlib
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
+
+import lmdb
+
+from ..fault import LocalFault
+from .page_proof import DamagedPages, check_pages, missing_bytes
+from .trust import TrustedFile
+
+_MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
+_DATA = "data.mdb"
+_READERS = 1022
+_LOCKS_SIZE = 64 * (_READERS + 2)
+_NAMES = (ANSWERS, PRIVATE, DERIVED, BODIES, FAILURES) = (b"answers", b"private", b"derived", b"bodies", b"failures")
+_DAMAGES = (
+    lmdb.BadTxnError,
+    lmdb.CorruptedError,
+    lmdb.CursorFullError,
+    lmdb.IncompatibleError,
+    lmdb.InvalidError,
+    lmdb.PageFullError,
+    lmdb.PageNotFoundError,
+    lmdb.PanicError,
+    lmdb.ProblemError,
+    lmdb.VersionMismatchError,
+)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# With less than this the next commit may not fit.
+_ROOM_LEAST = 1 << 20
+_NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "gpfs", "lustre", "ceph", "afs", "9p")
+
+
+def sealed(key: bytes, stored: bytes) -> bytes:
+    """The crc is over the key too, so that a damaged page never gives a call another call's whole answer."""
+    return stored + zlib.crc32(stored, zlib.crc32(key)).to_bytes(4, "little")
+
+
+def is_sealed(key: bytes, stored: bytes | memoryview) -> bool:
+    return zlib.crc32(memoryview(stored)[:-4], zlib.crc32(key)).to_bytes(4, "little") == stored[-4:]
+
+
+class _OpenStore(NamedTuple):
+    environment: lmdb.Environment
+    file: TrustedFile
+    users: int
+
+
+# LMDB forbids opening a folder twice in one process, so who comes second shares what the first opened.
+_open: dict[Path, _OpenStore] = {}
+
+
+def open_store(folder: Path, *, read_only: bool) -> lmdb.Environment:
+    folder = folder.resolve()
+    if folder in _open:
+        opened = _open[folder]
+        _open[folder] = opened._replace(users=opened.users + 1)
+        return opened.environment
+    opened = _open_file(folder, read_only=read_only)
+    _open[folder] = opened
+    return opened.environment
+
+
+def close_store(folder: Path) -> None:
+    folder = folder.resolve()
+    opened = _open.pop(folder)
+    if opened.users > 1:
+        _open[folder] = opened._replace(users=opened.users - 1)
+    else:
+        opened.environment.close()
+        opened.file.close()
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error of LMDB means that the file is not as LMDB left it."""
+    return isinstance(error, _DAMAGES)
+
+
+def store_fault(folder: Path, error: Exception) -> LocalFault:
+    """What an error met while a cache is in use means, and what to do."""
+    if is_damage(error):
+        return damaged_store(folder, str(error), "used")
+    # LMDB tells most errors of the system by their words alone.
+    is_told = any(os.strerror(number) in str(error) for number in _FULL)
+    if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or is_told or _is_full(folder):
+        return LocalFault(f"cache {folder} can't be written ({error}): free disk space, then resume")
+    return LocalFault(f"cache {folder} can't be used ({error}): check its disk and its permissions, then resume")
+
+
+def damaged_store(folder: Path, why: str, what: str = "opened") -> LocalFault:
+    return LocalFault(
+        f"cache {folder} can't be {what} ({folder / _DATA} is damaged: {why}): move that file away and start again "
+        f"(runs keep their answers in their own folders), or use another with --cache"
+    )
+
+
+def _is_full(folder: Path) -> bool:
+    """LMDB calls a write that a full disk cut short an input/output error."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < _ROOM_LEAST
+
+
+class SpareRoom:
+    """Disk space beside a store, given back once when the disk is full. It has no name, so that whatever ends the
+    process gives it back too. Where there is none, nothing is held."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self._held: contextlib.ExitStack | None = None
+        if not size:
+            return
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            file = held.enter_context(TemporaryFile(dir=folder))
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.write(bytes(size))
+                file.flush()
+            self._held = held.pop_all()
+
+    def give_back(self) -> bool:
+        """Whether there was any."""
+        held, self._held = self._held, None
+        if held is None:
+            return False
+        held.close()
+        return True
+
+
+def _open_file(folder: Path, *, read_only: bool) -> _OpenStore:
+    path = folder / _DATA
+    try:
+        _check_local_disk(folder)
+        if not read_only:
+            folder.mkdir(parents=True, exist_ok=True)
+            _allocate_locks(folder / "lock.mdb")
+        elif not path.exists():
+            raise LocalFault(f"cache {folder} does not exist: nothing has been stored there")
+        file = TrustedFile(path, _NAMES, read_only=read_only)
+    except DamagedPages as error:
+        raise damaged_store(folder, str(error)) from error
+    except OSError as error:
+        raise _unopened(folder, error) from error
+    try:
+        return _OpenStore(_open_environment(folder, read_only=read_only), file, 1)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _open_environment(folder: Path, *, read_only: bool) -> lmdb.Environment:
+    problem: Exception | None = None
+    try:
+        for map_size in _MAP_SIZES:
+            try:
+                environment = lmdb.open(
+                    str(folder),
+                    map_size=map_size,
+                    max_dbs=8,
+                    max_readers=_READERS,
+                    writemap=False,
+                    metasync=False,
+                    readonly=read_only,
+                )
+            except lmdb.MemoryError as error:
+                problem = error
+                continue
+            try:
+                if not read_only:
+                    environment.reader_check()
+                    _mend_end(folder / _DATA, environment)
+                elif missing_bytes(folder / _DATA) or not _has_all(environment):
+                    environment.close()
+                    _open_environment(folder, read_only=False).close()
+                    return _open_environment(folder, read_only=True)
+                for name in _NAMES:
+                    environment.open_db(name, create=not read_only)
+            except BaseException:
+                environment.close()
+                raise
+            return environment
+    except DamagedPages as error:
+        raise damaged_store(folder, str(error)) from error
+    except (lmdb.Error, OSError) as error:
+        if is_damage(error):
+            raise damaged_store(folder, str(error)) from error
+        problem = error
+    raise _unopened(folder, problem) from problem
+
+
+def _unopened(folder: Path, problem: Exception | None) -> LocalFault:
+    return LocalFault(
+        f"cache {folder} can't be opened ({problem}): check the folder and its permissions, or use another with --cache"
+    )
+
+
+def _allocate_locks(path: Path) -> None:
+    """LMDB maps this file with holes in it: touching one on a full disk would kill the process."""
+    if hasattr(os, "posix_fallocate"):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.posix_fallocate(fd, 0, _LOCKS_SIZE)
+        finally:
+            os.close(fd)
+
+
+def _has_all(environment: lmdb.Environment) -> bool:
+    """Not so where an older version wrote the store."""
+    return _databases(environment).keys() == set(_NAMES)
+
+
+def _databases(environment: lmdb.Environment) -> dict[bytes, Any]:
+    found = {}
+    for name in _NAMES:
+        with contextlib.suppress(lmdb.NotFoundError):
+            found[name] = environment.open_db(name, create=False)
+    return found
+
+
+def _mend_end(path: Path, environment: lmdb.Environment) -> None:
+    """Reading a page that a shortened file does not have would kill the process. LMDB itself leaves out pages at the
+    end that it took and freed again: where only such pages are missing, the file is filled up."""
+    with environment.begin(write=True):  # nobody else may write meanwhile
+        missing = missing_bytes(path)
+        if missing:
+            check_pages(path, _NAMES)
+            os.truncate(path, path.stat().st_size + missing)
+
+
+def _check_local_disk(folder: Path) -> None:
+    """LMDB's locks don't hold across machines, so a network file system would corrupt the store."""
+    try:
+        mounts = Path("/proc/mounts").read_text("utf-8")
+    except OSError:
+        return
+    kind = file_system_of(os.path.realpath(folder), mounts)
+    if any(name in kind for name in _NETWORK_FILE_SYSTEMS):
+        raise LocalFault(f"cache {folder} lies on a network file system ({kind}): use a local folder with --cache")
+
+
+def file_system_of(path: str, mounts: str) -> str:
+    """The kind of file system that holds an absolute path, from a table as in /proc/mounts; "" if none does."""
+    best, kind = "", ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) > 2:
+            # The table writes space, tab, newline and backslash in octal.
+            point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[1]).rstrip("/") + "/"
+            if f"{path}/".startswith(point) and len(point) >= len(best):
+                best, kind = point, fields[2]
+    return kind

@@ -1,0 +1,69 @@
+"""Dropping what is old from a cache, and every body that nothing names any more.
+
+One change for the whole: a body that another process names meanwhile must stay. Commits nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import lmdb
+
+from .entries import KEPT_AT, KEY_BYTES, StoredAnswer, StoredFailure, entry_of, failed_of
+from .lmdb_store import is_sealed
+
+
+class PruneCounts(NamedTuple):
+    """How many were dropped."""
+
+    answers: int
+    failures: int
+    bodies: int
+    texts: int
+
+
+def drop(
+    transaction: lmdb.Transaction, before: float, *, answers: Iterable[Any], failures: Any, bodies: Any, derived: Any
+) -> PruneCounts:
+    """Drop what came before, database by database."""
+    named: set[bytes] = set()
+    return PruneCounts(
+        sum(_drop_old(transaction, db, entry_of, before, named) for db in answers),
+        _drop_old(transaction, failures, failed_of, before, named),
+        _drop(transaction, bodies, lambda key, cursor: key not in named),
+        _drop(transaction, derived, lambda key, cursor: not _is_kept_since(before, key, cursor.value())),
+    )
+
+
+def _drop_old(
+    transaction: lmdb.Transaction,
+    db: Any,
+    read: Callable[[bytes | memoryview], StoredAnswer | StoredFailure | None],
+    before: float,
+    named: set[bytes],
+) -> int:
+    """Drop what came before, and what can't be read, which is of no use at any age; note the bodies that the rest
+    names."""
+
+    def is_doomed(key: bytes, cursor: lmdb.Cursor) -> bool:
+        stored = cursor.value()
+        found = read(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
+        if found is None or found.received_at < before:
+            return True
+        if found.body_hash:
+            named.add(key[:-KEY_BYTES] + found.body_hash)  # what stands before the key is the run that it belongs to
+        return False
+
+    return _drop(transaction, db, is_doomed)
+
+
+def _drop(transaction: lmdb.Transaction, db: Any, is_doomed: Callable[[bytes, lmdb.Cursor], bool]) -> int:
+    with transaction.cursor(db=db) as cursor:
+        keys = (bytes(key) for key in cursor.iternext(keys=True, values=False))
+        doomed = [key for key in keys if is_doomed(key, cursor)]
+    return sum(transaction.delete(key, db=db) for key in doomed)
+
+
+def _is_kept_since(before: float, key: bytes, stored: bytes | memoryview) -> bool:
+    return is_sealed(key, stored) and float(KEPT_AT.unpack_from(stored)[0]) >= before

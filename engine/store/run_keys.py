@@ -1,0 +1,99 @@
+"""The keys of every call that a run's journals name, each once and in order, however many there are.
+
+Kept on disk while they are sorted, in a folder of their own that goes with its owner. Where they lead is unknown here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+import msgspec
+from msgspec import Struct
+
+from ..fault import DamagedJournal, LocalFault
+from ..runs.journal import is_intact, read_lines
+from ..runs.run_folder import FAILURES, RECORDS
+from .entries import KEY_BYTES
+
+_BATCH = 4096
+_MAP_SIZE = 1 << 36
+
+
+class _LineKeys(Struct):
+    """What a line tells of its calls: the one, or all of a turn's."""
+
+    key: str | None = None
+    keys: tuple[str, ...] = ()
+
+
+def keys_of(folder: Path) -> Iterator[tuple[bytes, bool]]:
+    """Those of every record, then those of every final failure, doubles included: each with whether an answer is
+    certain to have come. Raises DamagedJournal at the first bad line."""
+    decode = msgspec.json.Decoder(_LineKeys).decode
+    for name in (RECORDS, FAILURES):
+        path = folder / name
+        for number, line in enumerate(read_lines(path), 1):
+            if not is_intact(line, must_be_sealed=False):
+                raise DamagedJournal(f"{path} line {number} is damaged: resume with --set-aside-damaged")
+            try:
+                named = decode(line)
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                raise DamagedJournal(f"{path} line {number} is no record ({error}): verify {folder}") from error
+            for key in (named.key or "", *named.keys):
+                if (found := _key(key)) is not None:
+                    yield found, name == RECORDS
+
+
+def _key(text: str) -> bytes | None:
+    """A call that was never sent has none."""
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return key if len(key) == KEY_BYTES else None
+
+
+class SortedKeys:
+    """A set on disk, told in order. Use as a context manager."""
+
+    def __init__(self, beside: Path) -> None:
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix=".millstream-", dir=beside)
+            self._environment = lmdb.open(self._folder.name, map_size=_MAP_SIZE, sync=False)
+            self._waiting: list[tuple[bytes, bytes]] = []
+        except (OSError, lmdb.Error) as error:
+            raise LocalFault(f"{beside} can't be written ({error}): choose another folder") from error
+
+    def __enter__(self) -> SortedKeys:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._environment.close()
+        self._folder.cleanup()
+
+    def add(self, key: bytes, mark: bytes = b"") -> None:
+        """With a mark, which stays with the first of doubles."""
+        self._waiting.append((key, mark))
+        if len(self._waiting) >= _BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        try:
+            with self._environment.begin(write=True) as transaction:
+                for key, mark in waiting:
+                    transaction.put(key, mark, overwrite=False)
+        except lmdb.Error as error:
+            raise LocalFault(f"{self._folder.name} can't be written ({error}): free disk space first") from error
+
+    def begin_with(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Those that begin so, without that, each with its mark; what is added meanwhile may be left out."""
+        self._write()
+        with self._environment.begin() as transaction, transaction.cursor() as cursor:
+            is_there = cursor.set_range(prefix)
+            while is_there and (key := bytes(cursor.key())).startswith(prefix):
+                yield key[len(prefix) :], bytes(cursor.value())
+                is_there = cursor.next()

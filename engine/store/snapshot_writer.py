@@ -1,0 +1,218 @@
+"""Writing a snapshot from a cache, and taking one into a cache: record by record, in constant memory.
+
+Owns the order of records and what belongs to a run: its answers and final failures, the bodies they name, and what was
+made of those. The form of the file: snapshot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import time
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TypeVar
+
+from msgspec import Struct
+
+from ..fault import LocalFault
+from .cache import Cache, StoredPiece
+from .entries import StoredAnswer, StoredFailure, entry_of, failed_of
+from .lmdb_store import ANSWERS, BODIES, FAILURES
+from .lmdb_store import DERIVED as TEXTS
+from .run_keys import SortedKeys
+from .snapshot import (
+    ANSWER,
+    BODY,
+    DERIVED,
+    FAILURE,
+    KEY_MAX,
+    MAGIC,
+    Snapshot,
+    SnapshotFault,
+    SnapshotRow,
+    content_hash,
+    crc_of,
+    digest_part,
+    foot_bytes,
+    row_bytes,
+)
+
+Stored = TypeVar("Stored", StoredAnswer, StoredFailure)
+_BATCH, _BATCH_BYTES = 1000, 4 << 20
+_CERTAIN = b"certain"
+_CLOCKS_DIFFER_S = 86_400.0
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_DATABASES = {ANSWER: ANSWERS, FAILURE: FAILURES, BODY: BODIES, DERIVED: TEXTS}
+
+
+class SnapshotCounts(Struct):
+    """What a snapshot holds. `missing`: calls that had an answer, and the cache has it no more; `newer`: responses that
+    came only after the run had ended."""
+
+    digest: str = ""
+    answers: int = 0
+    failures: int = 0
+    bodies: int = 0
+    texts: int = 0
+    bytes: int = 0
+    missing: int = 0
+    newer: int = 0
+
+
+class SnapshotImport(Struct):
+    """What came into a cache from a snapshot, and what was there before."""
+
+    digest: str
+    records: int = 0
+    added: int = 0
+
+
+def pack(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, *, until: float | None = None) -> SnapshotCounts:
+    """Write what the cache holds under these keys, each with whether it is certain to have had an answer. `until`: when
+    the run ended, in seconds since 1970. Puts nothing into another file's place before it is whole."""
+    draft = path.with_name(f"{path.name}.new")
+    packed = SnapshotCounts()
+    try:
+        with SortedKeys(path.parent) as wanted, draft.open("wb") as file, TemporaryFile(dir=path.parent) as rows:
+            for key, is_certain in keys:
+                wanted.add(bytes((ANSWER,)) + key, _CERTAIN if is_certain else b"")
+            writer = _Writer(file, rows)
+            _write_all(cache, wanted, writer, packed, until)
+            packed.digest, packed.bytes = writer.end()
+        draft.replace(path)
+    except OSError as error:
+        raise LocalFault(f"{path} can't be written ({error.strerror}): free disk space, or choose another") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return packed
+
+
+def _write_all(cache: Cache, wanted: SortedKeys, writer: _Writer, packed: SnapshotCounts, until: float | None) -> None:
+    # Kinds follow each other as the index wants them: what one stage finds belongs to a later one.
+    for key, mark in wanted.begin_with(bytes((ANSWER,))):
+        if not _write_response(cache, key, wanted, writer, packed, until):
+            packed.missing += mark == _CERTAIN
+    for key, _ in wanted.begin_with(bytes((FAILURE,))):
+        record = cache.value(FAILURES, key)
+        if record is not None:
+            packed.failures += 1
+            writer.write(FAILURE, key, record)
+    for key, _ in wanted.begin_with(bytes((BODY,))):
+        body = cache.value(BODIES, key)
+        if body is not None:
+            packed.bodies += 1
+            writer.write(BODY, key, body)
+    for key, _ in wanted.begin_with(bytes((DERIVED,))):
+        text = cache.derived(key)
+        if text is not None:
+            packed.texts += 1
+            writer.write(DERIVED, key, text)
+
+
+def _write_response(
+    cache: Cache, key: bytes, wanted: SortedKeys, writer: _Writer, packed: SnapshotCounts, until: float | None
+) -> bool:
+    """The later of a call's answer and its failure, as a run would take it. Whether there is either."""
+    record, failed_record = cache.value(ANSWERS, key), cache.value(FAILURES, key)
+    entry = None if record is None else entry_of(record)
+    entry = None if entry is None else _whole(cache, entry)
+    failed = None if failed_record is None else failed_of(failed_record)
+    failed = None if failed is None else _whole(cache, failed)
+    found: StoredAnswer | StoredFailure | None = entry
+    if failed is not None and (entry is None or failed.received_at > entry.received_at):
+        found = failed
+        wanted.add(bytes((FAILURE,)) + key)
+    elif record is not None and entry is not None:
+        packed.answers += 1
+        writer.write(ANSWER, key, record)
+    if found is None:
+        return False
+    packed.newer += until is not None and found.received_at > until
+    if found.body_hash:
+        wanted.add(bytes((BODY,)) + found.body_hash)
+    if found.url and found.response is not None:
+        source = found.body_hash or hashlib.sha256(found.response.body).digest()
+        for text_key, _ in cache.derived_from(source):
+            if len(text_key) <= KEY_MAX:
+                wanted.add(bytes((DERIVED,)) + text_key)
+    return True
+
+
+def _whole(cache: Cache, found: Stored) -> Stored | None:
+    """None where its body is lost."""
+    return None if found.body_hash and cache.value(BODIES, found.body_hash) is None else found
+
+
+class _Writer:
+    """Records as they come, their index in a file of its own until the end."""
+
+    def __init__(self, file: IO[bytes], rows: IO[bytes]) -> None:
+        self._file = file
+        self._rows = rows
+        self._offset = file.write(MAGIC)
+        self._count = 0
+        self._digest = hashlib.sha256()
+        self._crc = 0
+
+    def write(self, kind: int, key: bytes, record: bytes) -> None:
+        content = content_hash(kind, record)
+        assert content is not None, "what the cache gave can be read"
+        row = SnapshotRow(kind, key, self._offset, len(record), crc_of(key, record), content)
+        packed = row_bytes(row)
+        self._file.write(record)
+        self._rows.write(packed)
+        self._offset += len(record)
+        self._count += 1
+        self._digest.update(digest_part(row))
+        self._crc = zlib.crc32(packed, self._crc)
+
+    def end(self) -> tuple[str, int]:
+        """The digest, and the bytes of the whole file."""
+        self._rows.seek(0)
+        shutil.copyfileobj(self._rows, self._file)
+        self._file.write(foot_bytes(self._offset, self._count, self._digest.digest(), self._crc))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._digest.hexdigest(), self._file.tell()
+
+
+def take(snapshot: Snapshot, cache: Cache) -> SnapshotImport:
+    """Store in the cache what it does not hold yet. Every record is checked before the first is stored."""
+    latest = time.time() + _CLOCKS_DIFFER_S
+    for row in snapshot.rows():
+        _check_record(snapshot, row, latest)
+    taken = SnapshotImport(snapshot.digest)
+    batch: list[StoredPiece] = []
+    size = 0
+    for row in snapshot.rows():
+        batch.append(StoredPiece(_DATABASES[row.kind], row.key, snapshot.record(row)))
+        size += row.length
+        if size >= _BATCH_BYTES or len(batch) == _BATCH:
+            taken.added += cache.add(batch)
+            batch, size = [], 0
+        taken.records += 1
+    taken.added += cache.add(batch)
+    return taken
+
+
+def _check_record(snapshot: Snapshot, row: SnapshotRow, latest: float) -> None:
+    """A snapshot may be whole, and still tell what no run can have stored."""
+    record = snapshot.record(row)
+    found = entry_of(record) if row.kind == ANSWER else failed_of(record) if row.kind == FAILURE else None
+    if found is None:
+        return
+    if found.received_at > latest:
+        raise SnapshotFault(
+            f"snapshot {snapshot.path}: record {row.key.hex()[:12]} came in the future: set this machine's clock, "
+            f"or take a snapshot from somebody you trust"
+        )
+    if _CONTROL.search(found.url):
+        raise SnapshotFault(
+            f"snapshot {snapshot.path}: the address of record {row.key.hex()[:12]} holds control characters: "
+            f"take a snapshot from somebody you trust"
+        )

@@ -1,0 +1,73 @@
+"""Whether the file of a cache can be trusted, decided before LMDB maps it.
+
+A file that was closed cleanly and has not changed since is trusted, and so is one that another process has open: that
+process has looked at it. Any other is proven page by page, while nobody else can open it. Repairs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from .page_proof import check_pages
+
+_LOOK_AGAIN_S = 0.02
+_MARK = "closed"
+
+
+class TrustedFile:
+    """A lock on the file, shared by all who have the store open and held by one alone while it is checked."""
+
+    def __init__(self, path: Path, names: tuple[bytes, ...], *, read_only: bool) -> None:
+        """Raises DamagedPages, or OSError where the file can't be read."""
+        self._path = path
+        self._mark = path.with_name(_MARK)
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
+        self._fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        try:
+            self._trust(names)
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def _trust(self, names: tuple[bytes, ...]) -> None:
+        while True:
+            if self._lock(fcntl.LOCK_EX):
+                if self._state() != self._marked():
+                    check_pages(self._path, names)
+                # The lock may be lost for a moment here: another process then checks the file once more.
+                fcntl.flock(self._fd, fcntl.LOCK_SH)
+                return
+            if self._lock(fcntl.LOCK_SH):
+                return
+            time.sleep(_LOOK_AGAIN_S)  # somebody is checking it
+
+    def close(self) -> None:
+        """The store is closed. Whoever is the last to close it notes the state that it was left in."""
+        with contextlib.suppress(OSError):
+            if self._lock(fcntl.LOCK_EX) and self._state() != self._marked():
+                draft = self._mark.with_name(f"{_MARK}.{os.getpid()}")
+                draft.write_text(self._state())
+                draft.replace(self._mark)
+        os.close(self._fd)
+
+    def _lock(self, kind: int) -> bool:
+        try:
+            fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _state(self) -> str:
+        """Changes with every write to the file: nobody can set the time of its last change."""
+        found = os.fstat(self._fd)
+        return f"{found.st_ino} {found.st_size} {found.st_ctime_ns}"
+
+    def _marked(self) -> str | None:
+        try:
+            return self._mark.read_text()
+        except (OSError, UnicodeDecodeError):
+            return None

@@ -1,0 +1,313 @@
+"""The output of a batch and the folder beside it: writes rows with their notes, and reads what is there.
+
+A note goes to the folder's journal before its row goes to the output: a row without a note is not believed, and a kill
+leaves every line either done or to be sent. Knows rows and notes, not calls.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ...configuration.errors import UsageError
+from ...engine.fault import DamagedJournal, LocalFault
+from ...engine.runs.journal import Journal, Reserve, is_intact, read_lines, set_damaged_aside
+from ...engine.runs.pairs import PairCounts
+from ...engine.runs.run_folder import MANIFEST, RunFolder, WrongSpecification
+from .output import Output
+from .place import BatchPlace
+from .rows import Note, NotedRow, line_of
+
+REPLACED = "replaced.jsonl"
+DAMAGED = "damaged.jsonl"
+_SET_ASIDE = "with --set-aside-damaged the same command moves such lines away and asks for them again"
+
+
+class Rows(Journal):
+    """Holds rows until they are written to the output. The output's lines have another program's shape without room
+    for a checksum; the notes hold that."""
+
+    def append(self, row: bytes) -> None:
+        self._pending.append(row + b"\n")
+
+
+class RowChecksums:
+    """Holds the checksums of every line's row, by kind of note. A kill between note and row leaves a note without a
+    row, and the line may get another answer when it is sent again. Takes fifteen bytes a line."""
+
+    KINDS = ANSWERED, FAILED, RETIRED = 0, 1, 2
+
+    def __init__(self, last: int) -> None:
+        self._sums = [array("I", bytes(4 * (last + 1))) for _ in self.KINDS]
+        self._known = [bytearray(last + 1) for _ in self.KINDS]
+
+    def add(self, kind: int, note: Note) -> None:
+        if note.row_crc is not None and note.line < len(self._known[kind]):
+            self._sums[kind][note.line] = note.row_crc
+            self._known[kind][note.line] = True
+
+    def kind_of(self, line: int, row_crc: int) -> int | None:
+        """Returns the kind of the note that belongs to this row; None: no note does."""
+        return next((kind for kind in self.KINDS if self.has(kind, line, row_crc)), None)
+
+    def has(self, kind: int, line: int, row_crc: int) -> bool:
+        return bool(self._known[kind][line]) and self._sums[kind][line] == row_crc
+
+    def is_known(self, line: int) -> bool:
+        return any(known[line] for known in self._known)
+
+    def forget(self, kind: int, line: int) -> None:
+        self._known[kind][line] = False
+
+
+class Book:
+    """Holds the output of one batch open for this process. Use as a context manager. `tag` begins the id of every
+    row; `last` is the number of the input's last line. `set_aside`: rows that are damaged are moved to a file of
+    their own."""
+
+    def __init__(
+        self,
+        place: BatchPlace,
+        specification: Mapping[str, Any],
+        tag: str,
+        last: int,
+        *,
+        retry: bool = False,
+        set_aside: bool = False,
+    ) -> None:
+        self.place = place
+        self._tag = tag
+        self._last = last
+        self._may_set_aside = set_aside
+        is_new = not (place.folder / MANIFEST).exists()
+        if is_new:
+            _check_is_free(place)
+        with ExitStack() as opened, _as_fault(place.out):
+            self.folder = opened.enter_context(_folder(place, specification, retry=retry, set_aside=set_aside))
+            self._outputs = [_held(path, opened) for path in place.files]
+            if is_new:
+                _check_is_free(place)  # what another batch wrote meanwhile
+            # Before the first row: an output without a manifest beside it is another program's.
+            self.folder.write_manifest()
+            self._files = opened.enter_context(ExitStack())
+            self._rows: dict[Path, Rows] = {}
+            self._open_rows()
+            self._noted, self.spent = self._read_notes()
+            self.done, taken_out = self._read_rows(self._noted)
+            if taken_out:
+                self._files.close()
+                self._take_out(self._noted)
+                self._open_rows()
+            self._opened = opened.pop_all()
+
+    def __enter__(self) -> Book:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    @property
+    def already(self) -> int:
+        return len(self.done) - self.done.count(0)
+
+    @property
+    def fault(self) -> LocalFault | None:
+        return self.folder.fault or next((rows.fault for rows in self._rows.values() if rows.fault is not None), None)
+
+    def keep(self, written: NotedRow) -> None:
+        """Take a row and its note; `flush` writes them."""
+        self.note(written.note)
+        is_error = self.place.errors is not None and not written.note.is_answer
+        self._rows[self.place.files[is_error]].append(written.row)
+
+    def note(self, note: Note) -> None:
+        journal = self.folder.records if note.is_answer else self.folder.failures
+        journal.append(msgspec.json.encode(note))
+
+    def flush(self) -> None:
+        # Notes first: see above.
+        self.folder.records.flush()
+        self.folder.failures.flush()
+        for rows in self._rows.values():
+            rows.flush()
+
+    def count(self, *, is_unchanged: bool = False) -> PairCounts:
+        """Returns how the rows on disk ended, read from their notes. The cost is that of every call ever sent for
+        them. `is_unchanged`: nothing was written since they were read."""
+        with _as_fault(self.place.out):
+            return self._counted(is_unchanged=is_unchanged)
+
+    def _counted(self, *, is_unchanged: bool) -> PairCounts:
+        if not is_unchanged:
+            self._noted, self.spent = self._read_notes()
+            self.done, _ = self._read_rows(self._noted)
+        noted = self._noted
+        ended = PairCounts()
+        for kind, note in self._notes():
+            # Of several notes of one line one is the row's.
+            if note.row_crc is None or note.line > self._last or self.done[note.line] != kind + 1:
+                continue
+            if noted.has(kind, note.line, note.row_crc):
+                noted.forget(kind, note.line)
+                count_note(ended, note)
+        ended.cost = self.spent
+        return ended
+
+    def close_rows(self) -> None:
+        self._files.close()
+
+    def put_in_order(self) -> None:
+        """Rewrites the output in the order of the input's lines, unless it has that order already."""
+        with _as_fault(self.place.out):
+            for output in self._outputs:
+                output.put_in_order(self._tag, self._last)
+
+    def _open_rows(self) -> None:
+        reserve = Reserve(self.folder.folder / ".reserve")
+        for path in self.place.files:
+            self._rows[path] = rows = Rows(path, reserve)
+            self._files.callback(rows.close)
+
+    def _notes(self) -> Iterator[tuple[int, Note]]:
+        decode = msgspec.json.Decoder(Note).decode
+        for kind, journal in (
+            (RowChecksums.ANSWERED, self.folder.records),
+            (RowChecksums.FAILED, self.folder.failures),
+        ):
+            try:
+                for line in journal.read():
+                    yield kind, decode(line)
+            except DamagedJournal as error:
+                raise DamagedJournal(f"{str(error).partition(':')[0]}: {_SET_ASIDE}") from error
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                raise DamagedJournal(f"{journal.path} has a line that is no note ({error}): take it out") from error
+
+    def _retired(self) -> Iterator[Note]:
+        """Yields the notes of failures that were sent again."""
+        decode = msgspec.json.Decoder(Note).decode
+        for path in self.place.retired:
+            if self._may_set_aside:
+                set_damaged_aside(path, must_be_sealed=True)
+            for number, line in enumerate(read_lines(path), 1):
+                if not is_intact(line, must_be_sealed=True):
+                    raise DamagedJournal(f"{path} line {number} is damaged: {_SET_ASIDE}")
+                yield decode(line)
+
+    def _read_notes(self) -> tuple[RowChecksums, float | None]:
+        """Returns the checksums in the notes, and the cost of all calls; None: no model has a price."""
+        noted, cost, is_priced = RowChecksums(self._last), 0.0, False
+        for kind, note in chain(self._notes(), ((RowChecksums.RETIRED, note) for note in self._retired())):
+            noted.add(kind, note)
+            if note.cost is not None:
+                cost, is_priced = cost + note.cost, True
+        return noted, cost if is_priced else None
+
+    def _read_rows(self, noted: RowChecksums) -> tuple[bytearray, int]:
+        """Returns which lines have their row, and how many rows have to be removed."""
+        done, taken_out = bytearray(self._last + 1), 0
+        for path in self.place.files:
+            for _, aside in self._judged(path, noted, done):
+                taken_out += aside is not None
+        return done, taken_out
+
+    def _judged(self, path: Path, noted: RowChecksums, done: bytearray) -> Iterator[tuple[bytes, str | None]]:
+        """Yields every row with the file that it is moved to (None: it stays), and marks its line in `done` with the
+        note's kind plus one."""
+        for number, row in enumerate(read_lines(path), 1):
+            line, row_crc = line_of(row, self._tag), zlib.crc32(row)
+            if line is None or not 0 < line <= self._last:
+                yield row, self._damaged(f"{path} line {number} is no row of this batch")
+                continue
+            kind = noted.kind_of(line, row_crc)
+            if kind is None and noted.is_known(line):
+                yield row, self._damaged(f"{path} line {number} was changed")
+            elif kind in (None, RowChecksums.RETIRED) or done[line]:
+                yield row, REPLACED
+            else:
+                done[line] = kind + 1
+                yield row, None
+
+    def _damaged(self, what: str) -> str:
+        if not self._may_set_aside:
+            raise DamagedJournal(f"{what}: {_SET_ASIDE}")
+        return DAMAGED
+
+    def _take_out(self, noted: RowChecksums) -> None:
+        """Removes the rows whose requests are sent again: failures under `retry`, rows that a power cut left without
+        a note, and damaged rows."""
+        self.done = bytearray(self._last + 1)
+        for output in self._outputs:
+            output.rewrite(self._kept(self._judged(output.path, noted, self.done)))
+
+    def _kept(self, judged: Iterator[tuple[bytes, str | None]]) -> Iterator[bytes]:
+        with ExitStack() as opened:
+            moved: dict[str, BinaryIO] = {}
+            for row, aside in judged:
+                if aside is None:
+                    yield row + b"\n"
+                    continue
+                if aside not in moved:
+                    moved[aside] = opened.enter_context((self.folder.folder / aside).open("ab"))
+                moved[aside].write(row + b"\n")
+
+
+def count_note(ended: PairCounts, note: Note) -> None:
+    if note.status == "ok":
+        ended.ok += 1
+    elif note.status == "refused":
+        ended.refused += 1
+    else:
+        ended.fail(note.status, note.error if isinstance(note.error, str) else "")
+    ended.cached += note.cached and note.is_answer
+    ended.truncated += note.truncated
+    ended.maybe_billed += note.maybe_billed
+    if note.usage is not None and not note.cached:
+        ended.input_tokens += note.usage.input
+        ended.output_tokens += note.usage.output
+
+
+@contextmanager
+def _as_fault(out: Path) -> Iterator[None]:
+    """Turns an OSError into a LocalFault that names the file."""
+    try:
+        yield
+    except OSError as error:
+        said = f"{error.filename or out} can't be used ({error.strerror}): mend that, or choose another OUT"
+        raise LocalFault(said) from error
+
+
+def _held(path: Path, opened: ExitStack) -> Output:
+    output = Output(path)
+    opened.callback(output.close)
+    return output
+
+
+def _folder(place: BatchPlace, specification: Mapping[str, Any], *, retry: bool, set_aside: bool) -> RunFolder:
+    try:
+        return RunFolder(place.folder, specification, retry=retry, set_aside=set_aside)
+    except WrongSpecification as error:
+        told = str(error).partition("(")[2].rpartition(")")[0]
+        raise UsageError(
+            f"{place.out} is the output of another batch ({told}): choose another OUT, or remove {place.out.name} and "
+            f"{place.folder.name} to begin anew"
+        ) from error
+    except LocalFault as error:
+        raise type(error)(str(error).replace("another --out", "another OUT")) from error
+
+
+def _check_is_free(place: BatchPlace) -> None:
+    for path in place.files:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: expected a file to write, got something else: stdout is written as `-`")
+        if path.exists() and path.stat().st_size > 0:
+            raise UsageError(
+                f"{path} is there already and was not written by this batch ({place.folder.name} is missing): choose "
+                f"another, or remove it"
+            )

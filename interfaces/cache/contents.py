@@ -1,0 +1,119 @@
+"""The contents of a cache: entries, sizes and ages by endpoint and model, from one pass over it.
+
+Pure arithmetic on entries; opens and prints nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from msgspec import Struct
+
+from ...engine.store.cache import CacheStatistics, StoredAnswer
+from ...format import size_text
+from ...report.text import table
+
+
+class CacheGroup(Struct):
+    """The entries of one endpoint and model."""
+
+    endpoint: str
+    model: str
+    entries: int = 0
+    bytes: int = 0
+    oldest: float = float("inf")
+    newest: float = float("-inf")
+
+
+class CacheContents(Struct, frozen=True):
+    """The contents of a cache. `bytes` of groups are those of answers; the file is larger."""
+
+    statistics: CacheStatistics
+    groups: tuple[CacheGroup, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "cache": self.statistics.path,
+            "entries": self.statistics.entries,
+            "entries_of_live_runs": self.statistics.private_entries,
+            "failures": self.statistics.failures,
+            "bodies": self.statistics.bodies,
+            "texts": self.statistics.texts,
+            "file_bytes": self.statistics.bytes,
+            "oldest": _iso(min((group.oldest for group in self.groups), default=None)),
+            "newest": _iso(max((group.newest for group in self.groups), default=None)),
+            "groups": [
+                {
+                    "endpoint": group.endpoint,
+                    "model": group.model,
+                    "entries": group.entries,
+                    "bytes": group.bytes,
+                    "oldest": _iso(group.oldest),
+                    "newest": _iso(group.newest),
+                }
+                for group in self.groups
+            ],
+        }
+
+
+def take_stock(entries: Iterable[tuple[bytes, StoredAnswer]], statistics: CacheStatistics) -> CacheContents:
+    # Parameters are few and entries many: the JSON of each distinct one is read once.
+    by_params: dict[tuple[str, bytes], CacheGroup] = {}
+    groups: dict[tuple[str, str], CacheGroup] = {}
+    for _, entry in entries:
+        mark = (entry.identity, entry.params)
+        group = by_params.get(mark)
+        if group is None:
+            model = _model_of(entry.params)
+            group = by_params[mark] = groups.setdefault((entry.identity, model), CacheGroup(entry.identity, model))
+        group.entries += 1
+        group.bytes += len(entry.response.body)
+        at = entry.received_at
+        if at < group.oldest:
+            group.oldest = at
+        if at > group.newest:
+            group.newest = at
+    return CacheContents(
+        statistics, tuple(sorted(groups.values(), key=lambda one: (-one.entries, one.endpoint, one.model)))
+    )
+
+
+def told(contents: CacheContents) -> str:
+    """Returns the contents as text for a person."""
+    statistics = contents.statistics
+    lines = [f"{statistics.path}: {statistics.entries:,} answers in a file of {size_text(statistics.bytes)}"]
+    if statistics.private_entries:
+        lines.append(f"{statistics.private_entries:,} more belong to live runs that have not ended")
+    if statistics.failures or statistics.bodies or statistics.texts:
+        lines.append(
+            f"{statistics.failures:,} failures of searches and pages, {statistics.bodies:,} bodies that lie apart, "
+            f"{statistics.texts:,} texts made of pages"
+        )
+    if contents.groups:
+        rows = [("endpoint", "model", "answers", "size", "oldest", "newest")]
+        rows += [
+            (g.endpoint, g.model, f"{g.entries:,}", size_text(g.bytes), _minute(g.oldest), _minute(g.newest))
+            for g in contents.groups
+        ]
+        lines += ["", table(rows)]
+    return "\n".join(lines)
+
+
+def _model_of(params: bytes) -> str:
+    try:
+        found = orjson.loads(params)
+    except orjson.JSONDecodeError:
+        return "?"
+    # Searches and pages have none.
+    return str(found.get("model", "")) if isinstance(found, dict) else "?"
+
+
+def _minute(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _iso(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

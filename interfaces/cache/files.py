@@ -1,0 +1,140 @@
+"""`cache export` and `cache import`: writes a run's responses as a snapshot or as WARC, and reads a snapshot into a
+cache.
+
+Owns the choice of cache and file, and the messages. Writers: the engine's snapshot_writer, and warc.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from ...bench.evaluation.registry import options_of
+from ...configuration.errors import DONE, WITH_FAILURES, UsageError
+from ...engine.fault import LocalFault
+from ...engine.runs.run_folder import FAILURES, RECORDS, holding, note_in_manifest
+from ...engine.store.cache import Cache
+from ...engine.store.run_keys import keys_of
+from ...engine.store.snapshot import Snapshot
+from ...engine.store.snapshot_writer import SnapshotCounts, pack, take
+from ...format import size_text
+from ...wiring import Settings
+from ..terminal.output import note, say, say_json
+
+# A manifest tells whole seconds.
+_ENDED_WITHIN_S = 1.0
+
+
+def export_snapshot(run: Path, manifest: dict[str, Any], file: Path, cache: str | None, *, as_json: bool) -> int:
+    folder = _cache_of(run, manifest, cache)
+    _check_is_free(file)
+    with holding(run):
+        opened = _opened(folder)
+        try:
+            packed = pack(opened, keys_of(run), file, until=_ended(manifest))
+        finally:
+            opened.close()
+        note_in_manifest(run, snapshot=packed.digest)
+    if as_json:
+        say_json({"file": str(file), "cache": str(folder), **structs.asdict(packed)})
+    else:
+        say(_told(file, packed))
+    if packed.newer:
+        note(
+            f"millstream: {packed.newer:,} of these came after the run had ended: another run has asked again, and a "
+            f"repeat may differ"
+        )
+    if packed.missing:
+        note(
+            f"millstream: {packed.missing:,} calls of this run have no answer in {folder} (any more): a repeat in mode "
+            f"strict fails there; if they lie in another cache, name it with --cache"
+        )
+    return WITH_FAILURES if packed.missing else DONE
+
+
+def export_warc(run: Path, manifest: dict[str, Any], file: Path, cache: str | None, *, as_json: bool) -> int:
+    from .warc import write_warc
+
+    folder = _cache_of(run, manifest, cache)
+    _check_is_free(file)
+    about = {"isPartOf": f"run {manifest.get('run_id')}", "robots": "obey"}
+    opened = _opened(folder)
+    try:
+        written = write_warc(opened, keys_of(run), file, about)
+    finally:
+        opened.close()
+    if as_json:
+        say_json({"file": str(file), "cache": str(folder), **structs.asdict(written)})
+    else:
+        silent = f"; {written.silent:,} more hosts gave none" if written.silent else ""
+        say(f"{file}: {written.responses:,} responses of pages ({size_text(written.bytes)}){silent}")
+    if not written.responses:
+        note("millstream: this run fetched no page that the cache still holds")
+    return DONE
+
+
+def import_snapshot(file: Path, cache: str | None, *, as_json: bool) -> int:
+    snapshot = Snapshot(file)
+    try:
+        folder = Settings(cache=None if cache is None else Path(cache).expanduser()).cache_folder()
+        opened = Cache(folder)
+        try:
+            taken = take(snapshot, opened)
+        finally:
+            opened.close()
+    finally:
+        snapshot.close()
+    if as_json:
+        say_json({"file": str(file), "cache": str(folder), **structs.asdict(taken)})
+    else:
+        there = taken.records - taken.added
+        say(
+            f"{folder}: {taken.added:,} records taken from {file}"
+            f"{f', {there:,} were there already' if there else ''}; digest {taken.digest}"
+        )
+    return DONE
+
+
+def _told(file: Path, packed: SnapshotCounts) -> str:
+    return (
+        f"{file}: {packed.answers:,} answers, {packed.failures:,} failures, {packed.bodies:,} bodies and "
+        f"{packed.texts:,} texts ({size_text(packed.bytes)}); digest {packed.digest}"
+    )
+
+
+def _ended(manifest: dict[str, Any]) -> float | None:
+    ended = manifest.get("ended")
+    if not isinstance(ended, str):
+        return None
+    try:
+        return datetime.fromisoformat(ended).timestamp() + _ENDED_WITHIN_S
+    except ValueError:
+        return None
+
+
+def _cache_of(run: Path, manifest: dict[str, Any], given: str | None) -> Path:
+    """Returns the cache that was named, else the one that the run used."""
+    if not any((run / name).exists() for name in (RECORDS, FAILURES)):
+        raise UsageError(f"{run} has no records yet: there is nothing to export")
+    if given is None:
+        try:
+            given = options_of(manifest)[1].cache
+        except (KeyError, TypeError):
+            given = None
+    return Settings(cache=None if given is None else Path(given).expanduser()).cache_folder()
+
+
+def _opened(folder: Path) -> Cache:
+    if not (folder / "data.mdb").exists():
+        raise LocalFault(f"cache {folder} does not exist: name the run's with --cache")
+    return Cache(folder, read_only=True)
+
+
+def _check_is_free(file: Path) -> None:
+    if file.exists():
+        raise UsageError(f"{file} is there already: move it away, or give another name")
+    if not file.parent.is_dir():
+        raise UsageError(f"{file}: there is no folder {file.parent}")

@@ -1,0 +1,120 @@
+"""Writes a run's pages as a WARC file for other tools: every hop as it was received, with robots.txt and refusals.
+
+Owns which parts of a stored hop go into the file, under which names. Bodies keep their content encoding. Reads the
+cache; sends nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from http import HTTPStatus
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from msgspec import Struct
+from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
+from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
+
+from ...engine.endpoint import Response
+from ...engine.fault import LocalFault
+from ...engine.store.cache import Cache
+from ...engine.store.entries import StoredAnswer, StoredFailure
+from ...engine.store.run_keys import SortedKeys
+from ...engine.version import VERSION
+
+# What a host said; whatever else stands beside a response is our own.
+_HEADERS = {
+    "content-type": "Content-Type",
+    "content-encoding": "Content-Encoding",
+    "location": "Location",
+    "retry-after": "Retry-After",
+    "date": "Date",
+}
+_BREAKS = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029]")
+
+
+class WarcSize(Struct):
+    """Counts of a WARC file. `silent`: pages whose hosts sent no response."""
+
+    responses: int = 0
+    silent: int = 0
+    bytes: int = 0
+
+
+def write_warc(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, about: dict[str, str]) -> WarcSize:
+    """Writes the pages as WARC records, each compressed if the name ends with `.gz`. An existing file is replaced
+    only by a whole one. `about` goes into the first record."""
+    draft, written = path.with_name(f"{path.name}.new"), WarcSize()
+    try:
+        with SortedKeys(path.parent) as wanted, draft.open("wb") as file:
+            for key, _ in keys:
+                wanted.add(key)
+            writer = WARCWriter(file, gzip=path.suffix == ".gz")
+            told = {"software": f"millstream/{VERSION}", "format": "WARC File Format 1.0", **about}
+            writer.write_record(writer.create_warcinfo_record(path.name, told))
+            for found in _pages(cache, (key for key, _ in wanted.begin_with(b""))):
+                if found.response is None:
+                    written.silent += 1
+                else:
+                    written.responses += 1
+                    _write(writer, found, found.response)
+            written.bytes = _size(file)
+        draft.replace(path)
+    except OSError as error:
+        raise LocalFault(f"{path} can't be written ({error.strerror}): free disk space, or choose another") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return written
+
+
+def _pages(cache: Cache, keys: Iterator[bytes]) -> Iterator[StoredAnswer | StoredFailure]:
+    """Yields the stored result of each hop: the later of an answer and a failure. Documents of a corpus are left
+    out."""
+    for key in keys:
+        entry, failed = cache.get(key), cache.failure(key)
+        found: StoredAnswer | StoredFailure | None = entry
+        if failed is not None and (entry is None or failed.received_at > entry.received_at):
+            found = failed
+        if found is not None and found.url.startswith(("http://", "https://")):
+            yield found
+
+
+def _write(writer: Any, found: StoredAnswer | StoredFailure, response: Response) -> None:
+    headers = [(name, _plain(response.headers[kept])) for kept, name in _HEADERS.items() if kept in response.headers]
+    headers.append(("Content-Length", str(len(response.body))))
+    at = datetime.fromtimestamp(found.received_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    record = writer.create_warc_record(
+        _address(found.url),
+        "response",
+        payload=BytesIO(response.body),
+        length=len(response.body),
+        warc_headers_dict={"WARC-Date": at},
+        http_headers=StatusAndHeaders(_status(response.status), headers, protocol="HTTP/1.1"),
+    )
+    writer.write_record(record)
+
+
+def _status(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"{status} Unknown"
+
+
+def _address(url: str) -> str:
+    """Returns the address without characters that would end its line."""
+    return _BREAKS.sub(lambda found: quote(found[0]), url)
+
+
+def _plain(value: str) -> str:
+    """Returns the text as one line of characters that a header can hold."""
+    return " ".join(value.split()).encode("latin-1", "replace").decode("latin-1")
+
+
+def _size(file: IO[bytes]) -> int:
+    file.flush()
+    return file.tell()

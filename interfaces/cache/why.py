@@ -1,0 +1,177 @@
+"""Explains why the cache answers a call or not: compares its key with everything stored for the same prompt.
+
+Builds a call's request as the engine does, but without a key: credentials are no part of a cache key. Sends nothing and
+writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from msgspec import Struct, structs
+
+from ...bench.evaluation.stored_calls import KeyedLine
+from ...configuration.errors import UsageError
+from ...engine.call import Call, Reply
+from ...engine.endpoint import EncodeError, Request
+from ...engine.key import key_of
+from ...engine.store.cache import Cache, StoredAnswer, prompt_mark
+from ...engine.store.entries import StoredFailure
+from ...providers.transport.endpoint import ModelEndpoint
+from ...wiring import Settings, access_to, keyless_endpoint_to
+
+_RANGES_SHOWN = 6
+_GROUPS_SHOWN = 8
+
+
+class EncodedCall(Struct, frozen=True):
+    """A call as the provider's request, and its key in the cache."""
+
+    call: Call
+    request: Request
+    key: bytes
+    endpoint: ModelEndpoint
+
+
+class StoredSamples(Struct, frozen=True):
+    """Stored answers to the same prompt under one endpoint and one set of parameters."""
+
+    identity: str
+    params: bytes
+    samples: tuple[int, ...]
+
+
+def asked_for(call: Call, settings: Settings) -> EncodedCall:
+    # No key is needed to tell what a call's key in the cache is.
+    endpoint = keyless_endpoint_to(access_to(call.model, structs.replace(settings, needs_keys=False)))
+    try:
+        request = endpoint.encode(call)
+    except EncodeError as error:
+        raise UsageError(str(error)) from error
+    return EncodedCall(call, request, key_of(request, call.trial), endpoint)
+
+
+def explain(cache: Cache, asked: EncodedCall) -> list[str]:
+    """Returns the verdict, then each stored answer to the same prompt and how it differs, one line each."""
+    entry = cache.get(asked.key)
+    told = [f"call {asked.key.hex()}", _described(asked)]
+    if entry is not None:
+        reply = asked.endpoint.decode(entry.response)
+        if isinstance(reply, Reply):
+            return [*told, f"hit: answered from the cache ({len(entry.response.body):,} bytes, stored {_when(entry)})"]
+        return [*told, f"miss: what is stored is no answer ({reply.kind}: {reply.detail}); the call is sent again"]
+    alike = _alike(cache.entries(), asked)
+    if not alike:
+        return [*told, "miss: never asked; no stored answer has this prompt"]
+    told.append("miss: this prompt was asked, but not this call")
+    told += [_difference(asked, group) for group in alike[:_GROUPS_SHOWN]]
+    if len(alike) > _GROUPS_SHOWN:
+        told.append(f"and {len(alike) - _GROUPS_SHOWN:,} more kinds of calls with this prompt")
+    return told
+
+
+def explain_keys(cache: Cache, line: KeyedLine) -> list[str]:
+    """Returns what is stored under the keys of a record's calls: a heading, then one line each."""
+    told = [_stored(cache, key) for key in line.call_keys]
+    there = sum(each is not None for each in told)
+    heading = f"{line.id} of {line.pair} ({line.status}): "
+    if not told:
+        return [f"{heading}its record keeps no keys, so its calls are not known"]
+    rows = [
+        f"  {key}: {each or 'missing: nothing is stored under this key'}"
+        for key, each in zip(line.call_keys, told, strict=True)
+    ]
+    return [f"{heading}{there:,} of {len(told):,} calls are stored", *rows]
+
+
+def _stored(cache: Cache, key: str) -> str | None:
+    """Returns a description of the entry under a key with its age; None: there is no entry."""
+    try:
+        name = bytes.fromhex(key)
+    except ValueError:
+        return None
+    entry = cache.get(name)
+    if entry is not None:
+        model = _parsed(entry.params).get("model")
+        what = entry.url or (f"{entry.identity}, model {_value(model)}" if model else entry.identity)
+        return f"stored {_when(entry)} ({len(entry.response.body):,} bytes) from {what}"
+    failed = cache.failure(name)
+    if failed is None:
+        return None
+    return f"stored {_when(failed)} as a failure ({failed.failure.kind}) of {failed.url or failed.identity}"
+
+
+def _described(asked: EncodedCall) -> str:
+    params = ", ".join(f"{name} {_value(value)}" for name, value in orjson.loads(asked.request.params).items())
+    where = asked.request.identity
+    return f"to {where}: {params}; sample {asked.call.trial}; prompt of {len(asked.request.prompt):,} bytes"
+
+
+def _alike(entries: Iterable[tuple[bytes, StoredAnswer]], asked: EncodedCall) -> list[StoredSamples]:
+    """Returns the stored answers to the same prompt, those with the fewest differences first."""
+    mark = prompt_mark(asked.request)
+    found: dict[tuple[str, bytes], list[int]] = {}
+    for _, entry in entries:
+        if entry.prompt_mark == mark:
+            found.setdefault((entry.identity, entry.params), []).append(entry.sample)
+    groups = [StoredSamples(identity, params, tuple(sorted(samples))) for (identity, params), samples in found.items()]
+    # The same endpoint, parameters and sample under another key is another prompt with the same mark.
+    groups = [group for group in groups if _differences(asked, group)]
+    return sorted(groups, key=lambda group: (len(_differences(asked, group)), group.identity, group.params))
+
+
+def _differences(asked: EncodedCall, group: StoredSamples) -> list[str]:
+    told = []
+    if group.identity != asked.request.identity:
+        told.append(f"endpoint {group.identity} there, {asked.request.identity} here")
+    told += _parameters(_parsed(group.params), _parsed(asked.request.params))
+    if asked.call.trial not in group.samples:
+        told.append(f"samples {_ranges(group.samples)} there, {asked.call.trial} here")
+    return told
+
+
+def _difference(asked: EncodedCall, group: StoredSamples) -> str:
+    many = f"{len(group.samples):,} stored answer{'s' if len(group.samples) > 1 else ''}"
+    return f"  {many}: {'; '.join(_differences(asked, group))}"
+
+
+def _parameters(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    names = sorted(there.keys() | here.keys())
+    return [
+        f"{name} {_value(there[name]) if name in there else 'not sent'} there, "
+        f"{_value(here[name]) if name in here else 'not sent'} here"
+        for name in names
+        if (name in there) != (name in here) or there.get(name) != here.get(name)
+    ]
+
+
+def _parsed(params: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(params)
+    except orjson.JSONDecodeError:
+        return {"parameters": "unreadable"}
+    return found if isinstance(found, dict) else {"parameters": found}
+
+
+def _value(value: Any) -> str:
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Returns numbers as ranges: `0 to 14, 17`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number <= runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    told = [str(low) if low == high else f"{low} to {high}" for low, high in runs[:_RANGES_SHOWN]]
+    return ", ".join(told) + (", …" if len(runs) > _RANGES_SHOWN else "")
+
+
+def _when(entry: StoredAnswer | StoredFailure) -> str:
+    return datetime.fromtimestamp(entry.received_at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

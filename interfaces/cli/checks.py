@@ -1,0 +1,167 @@
+"""Tests each model and search engine with one small call for each of its keys, through the engine.
+
+Takes nothing from the cache and leaves nothing there. Makes one attempt each, to show the present state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+
+from ...configuration.errors import DONE, RESUMABLE, WITH_FAILURES
+from ...engine.attempts.money import Prices
+from ...engine.attempts.retry import RetryPolicy
+from ...engine.call import Call, Outcome
+from ...engine.fault import Stopped
+from ...providers.access import UnknownProvider
+from ...providers.search.access import is_search
+from ...wiring import ConfigurationError, Engine, Settings, accesses_to
+
+PROMPT = "Reply with the word OK."
+QUERY = "weather"
+# OpenAI's Responses take no less.
+MAX_TOKENS = 16
+TIMEOUT_S = 60.0
+PATIENCE_S = 20.0
+
+
+class Check(Struct, frozen=True):
+    """The result of one test call. `status`: ok or refused; a kind of failure; why a lane stopped; or not_sent,
+    where a key or an address is missing here."""
+
+    model: str
+    key: str
+    status: str
+    detail: str = ""
+    seconds: float = 0.0
+    tokens: int | None = None
+    results: int | None = None
+    cost: float | None = None
+
+    @property
+    def exit_code(self) -> int:
+        if self.status in ("ok", "refused"):
+            return DONE
+        return RESUMABLE if self.status in _STOPS else WITH_FAILURES
+
+
+_STOPS = ("not_sent", "dead_key", "empty_account", "redirect", "budget", "patience")
+
+
+def check(models: Sequence[str], settings: Settings) -> list[Check]:
+    """Tests the models in their order, and returns a result for each key."""
+    return asyncio.run(_check_all(models, settings))
+
+
+def exit_code_of(checks: Sequence[Check]) -> int:
+    codes = {check.exit_code for check in checks}
+    return next((code for code in (RESUMABLE, WITH_FAILURES) if code in codes), DONE)
+
+
+def cheapest(providers: Sequence[str], prices: Prices) -> list[str]:
+    """Returns the cheapest model of each provider; providers without any price are left out."""
+    found = []
+    for provider in providers:
+        own = [(model, listed.price) for model, listed in prices.models.items() if model.startswith(f"{provider}/")]
+        if own:
+            found.append(min(own, key=lambda one: one[1].input + one[1].output)[0])
+    return found
+
+
+async def _check_all(models: Sequence[str], settings: Settings) -> list[Check]:
+    found: dict[tuple[str, str], Check] = {}
+    keys: dict[str, list[str]] = {}
+    for model in models:
+        for name in settings.key_variables.get(model, ("",)):
+            try:
+                keys.setdefault(model, []).extend(_variables_of(model, name, settings))
+            except UnknownProvider:
+                raise  # a slip in the command, which no key mends
+            except ConfigurationError as error:
+                found[model, name] = Check(model, name, "not_sent", str(error))
+        keys[model] = _each_once(keys.get(model, []), settings)
+    spent = 0.0
+    # One engine for each round: the first keys of all models at once, then the second ones of those that have several.
+    for place in range(max(map(len, keys.values()), default=0)):
+        round_keys = {model: names[place] for model, names in keys.items() if place < len(names)}
+        for one in await _check_round(round_keys, settings, spent):
+            found[one.model, one.key] = one
+            spent += one.cost or 0.0
+
+    def place_of(one: Check) -> tuple[int, int]:
+        names = settings.key_variables.get(one.model, ())
+        return models.index(one.model), names.index(one.key) if one.key in names else 0
+
+    return sorted(found.values(), key=place_of)
+
+
+def _variables_of(model: str, name: str, settings: Settings) -> list[str]:
+    """Returns the variables that hold the key. `name` is the variable that a lane names for it; empty: it names
+    none."""
+    made = structs.replace(settings, key_variables={model: (name,)} if name else {})
+    return [access.variable for access in accesses_to(model, made)]
+
+
+def _each_once(names: list[str], settings: Settings) -> list[str]:
+    """Drops a variable that holds the same key as an earlier one."""
+    first: dict[str, str] = {}
+    for name in names:
+        first.setdefault(settings.variables.get(name, "").strip(), name)
+    return list(first.values())
+
+
+async def _check_round(keys: dict[str, str], settings: Settings, spent: float) -> list[Check]:
+    lanes = tuple(settings.lane_of(model) for model in keys)
+    made = structs.replace(
+        settings,
+        lanes=tuple(structs.replace(lane, timeout_s=min(lane.timeout_s, TIMEOUT_S)) for lane in lanes),
+        key_variables={model: (name,) for model, name in keys.items() if name},
+        policy=RetryPolicy(attempts_max=1, patience_s=min(settings.policy.patience_s, PATIENCE_S)),
+        spent=spent,
+    )
+    async with Engine(settings=made) as engine:
+        return await asyncio.gather(*(_check_one(engine, model, key) for model, key in keys.items()))
+
+
+async def _check_one(engine: Engine, model: str, key: str) -> Check:
+    began = time.monotonic()
+    try:
+        outcome = await engine.ask(
+            Call(model, QUERY) if is_search(model) else Call(model, PROMPT, max_tokens=MAX_TOKENS)
+        )
+    except Stopped as stopped:
+        (stop,) = stopped.stops
+        return Check(model, key, stop.reason, stop.detail, time.monotonic() - began)
+    except ConfigurationError as error:
+        return Check(model, key, "not_sent", str(error))
+    return _told(model, key, outcome, time.monotonic() - began)
+
+
+def _told(model: str, key: str, outcome: Outcome, seconds: float) -> Check:
+    if outcome.failure is not None:
+        return Check(model, key, outcome.failure.kind, outcome.failure.detail, seconds)
+    usage = outcome.reply.usage if outcome.reply is not None else None
+    tokens = None if usage is None else usage.input + usage.output
+    results = len(outcome.reply.hits) if outcome.reply is not None and is_search(model) else None
+    return Check(model, key, outcome.status, "", seconds, tokens, results, outcome.cost)
+
+
+def line(one: Check) -> str:
+    name = f"{one.model} ({one.key})" if one.key else one.model
+    if one.status == "not_sent":
+        return f"{name}: not sent: {one.detail}"
+    if one.status not in ("ok", "refused"):
+        return f"{name}: {one.status}: {one.detail}"
+    told = [one.status, f"{one.seconds:.2f} s"]
+    told += [] if one.tokens is None else [f"{one.tokens:,} tokens"]
+    told += [] if one.results is None else [f"{one.results:,} results"]
+    told.append("no price" if one.cost is None else f"${one.cost:.6f}")
+    return f"{name}: {', '.join(told)}"
+
+
+def as_json(checks: Sequence[Check]) -> list[dict[str, Any]]:
+    return [{**structs.asdict(one), "key": one.key or None, "seconds": round(one.seconds, 3)} for one in checks]

@@ -1,0 +1,233 @@
+"""The demo behind `make run`: a full grid, small ones and conversations against the simulated outside, on loopback.
+
+Owns the run file it writes and the process of the outside, which ends with this one in every case. The run is that of
+`millstream run FILE`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from ...configuration.errors import LOCAL_FAULT, RESUMABLE
+from ...engine.fault import LocalFault
+from ..terminal.output import note
+from . import command
+
+START_S = 60.0
+STOP_S = 5.0
+CONCURRENCY = 256
+# Far above what one process sends, so that quotas are kept and cost what they cost, but hold nothing up.
+RPM = 3_000_000
+TPM = 3_000_000_000
+# Hosts enough that sparing each of them (a second between two of its pages) holds nothing up.
+WEB = ("--web", "--hosts", "240")
+
+_RUN_FILE = """\
+# Written by the demo. The same again, while all of it listens there: millstream run {path}
+
+[run]
+out = "."
+# Whatever is stored is taken, pages that gave nothing among it, and only what is missing is sent.
+mode = "replay"
+allow_host = ["*.sim.test=127.0.0.1:{web_port}"]
+
+[[run.millstone]]
+name = "open"
+model = "sim/open"
+dataset = {dataset}
+{limit}
+[[run.millstone]]
+name = "controversial"
+model = ["sim/stubborn", "sim/contrary", "sim/refusing"]
+dataset = {dataset}
+issues = "controversial"
+{limit}
+[[run.chameleon]]
+name = "conversations"
+model = ["sim/steady", "sim/open", "sim/contrary"]
+judge = "sim/judge"
+search = "searxng"
+temperature = 0
+window = 128_000
+{conversations}
+# The names stand for the addresses in keys of calls, so that other ports are the same provider and search engine.
+[providers.sim]
+base_url = "http://127.0.0.1:{port}/v1"
+identity = "sim"
+
+[searches.searxng]
+base_url = "http://127.0.0.1:{web_port}"
+identity = "sim"
+"""
+_LANE = """
+[lanes."{model}"]
+rpm = {rpm}
+tpm = {tpm}
+concurrency = {concurrency}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    try:
+        return _demonstrate(options.runs, options.limit)
+    except LocalFault as fault:
+        note(f"demo: {fault}")
+        return LOCAL_FAULT
+    except KeyboardInterrupt:
+        note("demo: interrupted")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m millstream.interfaces.cli.demo",
+        description="Run the full grid of one simulated model, ten issues of three more, and 24 conversations with "
+        "three, on loopback.",
+    )
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs"), metavar="DIR", help="where run folders go (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="only N issues of each grid and N short conversations, for a short look"
+    )
+    return parser
+
+
+def _demonstrate(runs: Path, limit: int | None) -> int:
+    from ...fixtures.full_size import ensure
+    from .verbs.sim import full_size_folder
+
+    try:
+        dataset = ensure(full_size_folder()).absolute()
+        folder = _new_folder(runs.absolute())
+    except OSError as error:
+        raise LocalFault(f"{error.filename or runs}: {error.strerror or error}: choose another --runs") from error
+    with _outside() as ports:
+        file = folder / "run.toml"
+        file.write_text(_run_file(file, dataset, ports, limit), encoding="utf-8")
+        note(_announced(folder, limit))
+        code = command.main(["run", str(file)])
+    if code >= RESUMABLE:
+        sim = shlex.join(("millstream", "sim", "--full-size", *ports.flags, *WEB))
+        note(f"demo: the simulated outside has ended too; to go on: {sim}, and beside it: millstream run {file}")
+    return code
+
+
+def _new_folder(runs: Path) -> Path:
+    """Creates a folder named by this second; a second demo in the same second waits for the next one."""
+    while True:
+        folder = runs / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            if not runs.is_dir():
+                raise
+            time.sleep(0.1)
+        else:
+            return folder
+
+
+def _run_file(path: Path, dataset: Path, ports: Ports, limit: int | None) -> str:
+    told = "" if limit is None else f"limit = {limit}\n"
+    few = "" if limit is None else f"conversations = {limit}\nturns = 3\n"
+    lanes = (
+        _LANE.format(model=f"sim/{persona}", rpm=RPM, tpm=TPM, concurrency=CONCURRENCY)
+        for persona in ("open", "stubborn", "contrary", "refusing", "steady", "judge")
+    )
+    quoted = json.dumps(str(dataset), ensure_ascii=False)
+    places = {"path": path, "dataset": quoted, "port": ports.provider, "web_port": ports.web}
+    return _RUN_FILE.format(**places, limit=told, conversations=few) + "".join(lanes)
+
+
+def _announced(folder: Path, limit: int | None) -> str:
+    what = (
+        "the full grid of 105,930 prompts to sim/open, ten issues to sim/stubborn, contrary and refusing, then 24 "
+        "conversations with sim/steady, open and contrary, which search and read a simulated web"
+    )
+    lasts = "a minute, and its reports; a part of it where the cache has the answers"
+    if limit is not None:
+        what = (
+            f"{limit} of the issues to sim/open and as many to sim/stubborn, contrary and refusing, then {limit} short "
+            f"{'conversation' if limit == 1 else 'conversations'} with sim/steady, open and contrary, which search and "
+            f"read a simulated web"
+        )
+        lasts = "a part of a minute"
+    return f"demo: {what}; over HTTP on loopback ({lasts}); files: {folder}"
+
+
+class Ports(NamedTuple):
+    """Where the simulated outside listens."""
+
+    provider: int
+    web: int
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("--port", str(self.provider), "--web-port", str(self.web))
+
+
+@contextmanager
+def _outside() -> Iterator[Ports]:
+    """The simulated provider, web and search engine in a process of their own, while the block lasts; their ports.
+
+    Its standard input is a pipe of ours that nobody writes to: it closes when we end, a kill included. It is no member
+    of our process group, so that Ctrl-C stops us alone and what is in flight is still answered.
+    """
+    with tempfile.TemporaryDirectory(prefix="millstream-demo-") as folder:
+        port_file, web_port_file = Path(folder) / "port", Path(folder) / "web-port"
+        python = [sys.executable, *(["-P"] if sys.flags.safe_path else [])]
+        sim = ["-m", "millstream", "sim", "--full-size", "--until-eof", "--port", "0", "--port-file", str(port_file)]
+        with subprocess.Popen(
+            [*python, *sim, *WEB, "--web-port-file", str(web_port_file)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as process:
+            try:
+                # The provider listens last.
+                provider = _port_of(process, port_file)
+                yield Ports(provider, _port_of(process, web_port_file))
+            finally:
+                _end(process)
+
+
+def _port_of(process: subprocess.Popen[bytes], port_file: Path) -> int:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if port_file.exists():
+            return int(port_file.read_text())
+        if process.poll() is not None:
+            assert process.stderr is not None
+            said = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+            raise LocalFault(f"the simulated outside ended at once: {said[-1] if said else process.returncode}")
+        time.sleep(0.02)
+    raise LocalFault(f"the simulated outside did not listen within {START_S:g} s")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    for ask in (process.terminate, process.kill):
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            ask()
+        else:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""The known quotas of lanes: those declared, those learned from answers, and what was used in the last minute.
+
+Reads the notes and ledgers beside the cache; sends nothing, and creates none. A key is named by its variable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...engine.call import WEB
+from ...engine.lane import Lane
+from ...engine.lanes.lane_files import lanes_folder, ledger_path, note_path
+from ...engine.lanes.lane_memory import LaneNote, ReportedLimit, notes_in, read_note
+from ...engine.lanes.ledger import Ledger
+from ...engine.limits import DAY_S, Limit, Quota, Tokens, declared_quota, quota_of
+from ...format import decimal_text, rough_time
+from ...providers.retrieval import EVERY_HOST
+from ...report.text import table
+from ...wiring import Settings, accesses_to, stem_of
+
+_COLUMNS = ("lane", "a minute", "declared", "learned", "in use", "last minute")
+_AMOUNTS = (("requests", "rpm"), ("tokens", "tpm"), ("input", "itpm"), ("output", "otpm"))
+_WINDOWS = {1.0: "a second", 60.0: "a minute", 3_600.0: "an hour", 86_400.0: "a day", 30 * 86_400.0: "a month"}
+
+
+class KnownLane(Struct, frozen=True):
+    """The lane of one model and one API key, as `quota` shows it. `declared`: its configured limits; `seen`: limits
+    that the provider has reported; `used`: requests and tokens of the last minute, None if there is no readable
+    ledger."""
+
+    model: str
+    key: str
+    address: str
+    declared: Lane
+    seen: tuple[ReportedLimit, ...]
+    used: tuple[int, Tokens] | None
+
+    @property
+    def quota(self) -> Quota:
+        return declared_quota(self.declared).lowered_by(quota_of(seen.limit for seen in self.seen))
+
+
+def lanes_of(settings: Settings, models: Sequence[str]) -> list[KnownLane]:
+    """Returns the lanes of these models, one for each key. Raises ConfigurationError if a key is missing."""
+    found = []
+    for model in models:
+        for access in accesses_to(model, settings):
+            stem = stem_of(access, settings)
+            found.append(
+                _known(LaneNote(model, access.variable, access.target.base_url, settings.lane_of(model)), stem)
+            )
+    return found
+
+
+def recent_lanes(cache: Path, but: Iterable[KnownLane] = ()) -> list[KnownLane]:
+    """Returns every other lane that was used in the last day, with the quotas declared then."""
+    told = {(lane.model, lane.key, lane.address) for lane in but}
+    notes = [(path.with_suffix(""), note) for path, note in notes_in(lanes_folder(cache))]
+    return [
+        _known(note, stem)
+        for stem, note in notes
+        if note.opened_at > time.time() - DAY_S and (note.model, note.key, note.address) not in told
+    ]
+
+
+def _known(lane: LaneNote, stem: Path) -> KnownLane:
+    note = read_note(note_path(stem))
+    seen = () if note is None else note.fresh(time.time())
+    return KnownLane(lane.model, lane.key, lane.address, lane.declared, seen, _used(ledger_path(stem)))
+
+
+def _used(path: Path) -> tuple[int, Tokens] | None:
+    if not path.exists():
+        return None
+    try:
+        ledger = Ledger(Quota(), path)
+    except OSError:
+        return None
+    try:
+        return ledger.used(time.monotonic())
+    finally:
+        ledger.close()
+
+
+def as_json(lanes: Iterable[KnownLane], pages: Iterable[Lane] = ()) -> dict[str, Any]:
+    told = {
+        lane.model: {"rpm": lane.rpm, "spacing_s": lane.spacing_s, "concurrency": lane.concurrency} for lane in pages
+    }
+    return {"lanes": [_lane_json(lane) for lane in lanes], **({"pages": told} if told else {})}
+
+
+def tell_pages(lane: Lane) -> str:
+    """Returns the pace of pages as text. Nothing is learned about a host."""
+    who = {WEB: "pages together", EVERY_HOST: "pages of each host"}.get(lane.model) or f"pages of {lane.model[4:]}"
+    pace = "as fast as their hosts are spared"
+    if lane.rpm is not None:
+        pace = f"{lane.rpm:,.0f} a minute"
+    elif lane.spacing_s:
+        pace = f"{lane.spacing_s:g} s between two"
+    return f"{who}: {pace}, {lane.concurrency:,} in flight"
+
+
+def _lane_json(lane: KnownLane) -> dict[str, Any]:
+    requests, tokens = (None, None) if lane.used is None else lane.used
+    return {
+        "model": lane.model,
+        "key": lane.key or None,
+        "address": lane.address,
+        "declared": {**_amounts(declared_quota(lane.declared)), "concurrency": lane.declared.concurrency},
+        "learned": [_seen_json(seen) for seen in lane.seen],
+        "in_use": _amounts(lane.quota),
+        "used": {
+            "requests": requests,
+            "input": None if tokens is None else tokens.input,
+            "output": None if tokens is None else tokens.output,
+        },
+    }
+
+
+def _amounts(quota: Quota) -> dict[str, float | None]:
+    return {name: getattr(quota, name) for _, name in _AMOUNTS}
+
+
+def _seen_json(seen: ReportedLimit) -> dict[str, Any]:
+    limit = seen.limit
+    return {
+        "of": limit.of,
+        "limit": limit.limit,
+        "window_s": limit.window_s,
+        "remaining": limit.remaining,
+        "seconds_ago": round(max(0.0, time.time() - seen.at), 1),
+    }
+
+
+def tell(lanes: Sequence[KnownLane]) -> str:
+    """Returns the table of lanes, then a line for each lane without any known quota."""
+    rows: list[tuple[str, ...]] = [_COLUMNS]
+    unknown = []
+    names = Counter(map(_named, lanes))
+    for lane in lanes:
+        name = _named(lane) if names[_named(lane)] == 1 else f"{_named(lane)} at {lane.address}"
+        own = _rows(lane, name)
+        rows += own
+        if not any(cell != "-" for row in own for cell in row[2:4]):
+            unknown.append(
+                f"{name}: no quota is declared and none was learned: it sends as fast as "
+                f"{lane.declared.concurrency:,} calls in flight allow, and slows down when it is refused"
+            )
+    return "\n".join([table(rows), *([""] if unknown else []), *unknown])
+
+
+def _rows(lane: KnownLane, name: str) -> list[tuple[str, ...]]:
+    used = _used_by_amount(lane)
+    rows: list[tuple[str, ...]] = []
+    for amount, option in _AMOUNTS:
+        declared, in_use = getattr(declared_quota(lane.declared), option), getattr(lane.quota, option)
+        learned = [seen for seen in lane.seen if seen.limit.of == amount]
+        if amount != "requests" and declared is None and not learned and not (amount == "tokens" and used[amount]):
+            continue
+        told = ", ".join(map(_learned, learned)) or "-"
+        last = "-" if lane.used is None else f"{used[amount]:,}"
+        rows.append(("" if rows else name, amount, decimal_text(declared), told, decimal_text(in_use), last))
+    return rows
+
+
+def _used_by_amount(lane: KnownLane) -> Mapping[str, int]:
+    requests, tokens = lane.used or (0, Tokens())
+    return {"requests": requests, "tokens": tokens.total, "input": tokens.input, "output": tokens.output}
+
+
+def _named(lane: KnownLane) -> str:
+    return f"{lane.model} ({lane.key})" if lane.key else lane.model
+
+
+def _learned(seen: ReportedLimit) -> str:
+    window = "" if seen.limit.window_s == 60 else f" {_window(seen.limit)}"
+    return f"{seen.limit.limit or 0:,.0f}{window} ({rough_time(round(time.time() - seen.at))} ago)"
+
+
+def _window(limit: Limit) -> str:
+    return _WINDOWS.get(limit.window_s, f"in {limit.window_s:g} s")

@@ -1,0 +1,57 @@
+"""Writes the reports of a run after its scores: one for each folder, and one for all folders of a sweep.
+
+A report that fails does not fail the run: the error is reported in a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...bench.evaluation.execution import RunResult
+from ...bench.evaluation.journals import RecordError
+from ...bench.evaluation.reporting import BenchmarkFolder, WrittenReport, read, write
+from ...configuration.errors import UsageError
+from ...engine.fault import LocalFault
+from ...engine.runs.run_folder import RECORDS
+
+
+def report(results: Sequence[RunResult]) -> Iterator[str]:
+    """Writes the reports. Returns lines about the files; those that begin with `millstream: ` are remarks."""
+    own = [result.prepared.out for result in results if result.answered]
+    if own and any(result.signal is not None or result.fault is not None for result in results):
+        yield f"millstream: no report, since the run was cut short; millstream report {own[0]} writes one"
+        return
+    folders: dict[Path, BenchmarkFolder] = {}
+    if own:
+        yield "millstream: writing the report (--no-report leaves it out)"
+    for out, paths in _wanted(own, results):
+        try:
+            for path in paths:
+                if path not in folders:
+                    folders[path] = read(path)
+            written = _write([folders[path] for path in paths], out)
+        except (UsageError, RecordError, LocalFault) as error:
+            yield f"millstream: no report in {out}: {' '.join(str(error).split())}"
+        except Exception as error:  # noqa: BLE001 (the run is over and told: its exit code must not hang on a picture)
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            yield f"millstream: no report in {out}, by a defect of ours ({told}); the run itself is not touched by it"
+        else:
+            yield f"report: {written.page}"
+
+
+def _write(folders: Sequence[BenchmarkFolder], out: Path) -> WrittenReport:
+    # In the order in which they were begun, whichever of them has just been resumed.
+    begun = sorted(folders, key=lambda folder: (str((folder.manifest or {}).get("started")), folder.path))
+    return write(begun, out, has_figures=False)
+
+
+def _wanted(own: Sequence[Path], results: Sequence[RunResult]) -> Iterator[tuple[Path, list[Path]]]:
+    """Yields the folders of each report: each folder alone, then those of one sweep together."""
+    for path in own:
+        yield path, [path]
+    if own:
+        first = results[0].prepared
+        together = [first.out.parent / name for name in (first.out.name, *first.sweep)]
+        if len(together := [path for path in together if (path / RECORDS).is_file()]) > 1:
+            yield first.out.parent, together

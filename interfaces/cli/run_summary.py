@@ -1,0 +1,157 @@
+"""The summary of runs: a table and sentences for a person, or one JSON object for a program.
+
+Pure functions of results. Gives advice for everything that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...bench.evaluation.execution import SCORES, RunResult, counts_of
+from ...bench.evaluation.stop_reasons import (
+    ending_as_json,
+    failures_as_json,
+    kinds_of,
+    meaning_of,
+    reasons_of,
+    remarks_of,
+    why,
+)
+from ...configuration import errors as refusal
+from ...engine.runs.pairs import Pair, failures_of
+from ...report.text import table
+from ...wiring.folder_budget import money_as_json, money_lines
+
+_ELSEWHERE = "to ask in another way, start again with another --out (answers stay in the cache)"
+_AT_ITS_ADDRESS = "the address, or the base_url behind its identity, is right"
+_COLUMNS = ("answers", "refused", "failed", "pending", "from cache", "cost")
+
+
+def exit_code_of(results: Sequence[RunResult]) -> int:
+    """Returns the most serious exit code of several: a signal's before 5, before 4, before 3."""
+    codes = [result.exit_code for result in results]
+    return max(codes, default=refusal.DONE)
+
+
+def tell(results: Sequence[RunResult]) -> str:
+    """Returns the summary text: one table for each set of score columns, then each run's remarks."""
+    by_columns: dict[tuple[str, ...], list[Sequence[str]]] = {}
+    for result in results:
+        work = result.prepared.work
+        rows = by_columns.setdefault(work.score_columns, [("model", *work.score_columns, *_COLUMNS)])
+        place = f"{result.prepared.out.name}: " if len(results) > 1 else ""
+        rows += [_row(result, pair, place) for pair in result.pairs()]
+    parts = [table(rows) for rows in by_columns.values()]
+    for result in results:
+        parts.append("\n".join(_remarks(result)))
+    return "\n\n".join(parts)
+
+
+def _row(result: RunResult, pair: Pair, place: str) -> tuple[str, ...]:
+    ended = result.counted.of(pair)
+    return (
+        f"{place}{pair}",
+        *result.prepared.work.score_cells(result.counted.scores, pair),
+        f"{ended.answered:,}",
+        f"{ended.refused:,}",
+        f"{ended.failures:,}",
+        f"{result.pending_of(pair):,}",
+        f"{ended.cached:,}",
+        "no price" if ended.cost is None else f"${ended.cost:,.4f}",
+    )
+
+
+def _remarks(result: RunResult) -> list[str]:
+    out = result.prepared.out
+    lines = [_answers(result), f"{out}: records.jsonl, {SCORES}, manifest.json"]
+    lines += _failures(result)
+    lines += result.counted.remarks
+    lines += result.counted.unmeasured
+    if (labels := result.prepared.dataset.get("labels")) and (labels["differ"] or labels["unread"]):
+        lines.append(labels["summary"])
+    if result.pending:
+        items = f"{result.pending:,} {result.prepared.work.item}s"
+        lines.append(f"{items} are pending: {why(result.fault, result.stops, result.signal)}; {_how_to_go_on(result)}")
+    elif result.fault is not None:
+        lines.append(f"{result.fault}")
+    sweep = len(result.prepared.sweep)
+    lines += money_lines(result.money, result.prepared.settings.max_cost, shared_by=sweep)
+    unsure = sum(result.counted.of(pair).maybe_billed for pair in result.pairs()) + result.maybe_billed_pending
+    lines += remarks_of("run", result.lost_keys, unsure, result.in_flight_at_kills)
+    lines += meaning_of(result.exit_code, result.signal, has_failures=result.failed > 0)
+    return lines
+
+
+def _how_to_go_on(result: RunResult) -> str:
+    out, reasons = result.prepared.out, {stop.reason for stop in result.stops}
+    # What was rejected alike is asked again by no resume.
+    if "rejected" in reasons:
+        return _once_mended("the model takes it", f"millstream retry {out}")
+    if "truncated" in reasons:
+        return "start again with another --max-tokens and another --out: this folder keeps the max_tokens it began with"
+    if "redirect" in reasons:
+        return _once_mended(_AT_ITS_ADDRESS, f"millstream resume {out}")
+    return f"go on: millstream resume {out}"
+
+
+def _once_mended(there: str, command: str) -> str:
+    """Returns advice to use a new folder: a folder holds one specification, which no command changes."""
+    return f"{_ELSEWHERE}; once {there}: {command}"
+
+
+def _failures(result: RunResult) -> list[str]:
+    """Returns each kind of failure with its number, its most frequent message, and what to do about it."""
+    failed, out = failures_of(map(result.counted.of, result.pairs())), result.prepared.out
+    if not failed:
+        return []
+    again = f"ask them again: millstream retry {out}"
+    if set(failed) == {"rejected"}:
+        again = "as they are, they would be rejected again"
+        if not result.pending:
+            again += f"; {_once_mended('the model takes them', f'millstream retry {out}')}"
+    elif set(failed) == {"redirect"}:
+        again = _once_mended(_AT_ITS_ADDRESS, f"millstream resume {out}")
+    return [f"failed: {kinds_of(failed)} (failures.jsonl says why of each); {again}", *reasons_of(failed)]
+
+
+def _answers(result: RunResult) -> str:
+    answered = result.answered
+    cached = sum(result.counted.of(pair).cached for pair in result.pairs())
+    told = f"{answered:,} answers"
+    if result.already and not result.pending and result.already == answered + result.failed:
+        return f"{told}, all there before; nothing was sent"
+    is_sent = result.cost > 0 or any(result.counted.of(pair).judge_tokens for pair in result.pairs())
+    if answered and cached == answered and not (is_sent or result.failed or result.pending or result.already):
+        return f"{told}, all from the cache; nothing was sent ({result.seconds:.1f} s)"
+    before = f", {result.already:,} items were there before" if result.already else ""
+    return f"{told}, {cached:,} of them from the cache{before} ({result.seconds:.1f} s)"
+
+
+def as_json(results: Sequence[RunResult]) -> dict[str, Any]:
+    return {"exit_code": exit_code_of(results), "runs": [_run_as_json(result) for result in results]}
+
+
+def _run_as_json(result: RunResult) -> dict[str, Any]:
+    out = result.prepared.out
+    files = {"records": "records.jsonl", "failures": "failures.jsonl", "scores": SCORES, "manifest": "manifest.json"}
+    return {
+        "folder": str(out),
+        "exit_code": result.exit_code,
+        "answered": result.answered,
+        "failed": result.failed,
+        "pending": result.pending,
+        "already": result.already,
+        "maybe_billed_pending": result.maybe_billed_pending,
+        "in_flight_at_kills": result.in_flight_at_kills,
+        "money": money_as_json(result.money, result.prepared.settings.max_cost),
+        "seconds": round(result.seconds, 3),
+        "counts": counts_of(result),
+        "failures": failures_as_json(failures_of(map(result.counted.of, result.pairs()))),
+        **({"details": result.counted.details} if result.counted.details else {}),
+        "unmeasured": list(result.counted.unmeasured),
+        **({"labels": labels} if (labels := result.prepared.dataset.get("labels")) else {}),
+        "scores": result.counted.scores,
+        **ending_as_json(result.fault, result.stops, result.lost_keys, result.signal),
+        "files": {name: str(out / file) for name, file in files.items()},
+    }

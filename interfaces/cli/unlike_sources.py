@@ -1,0 +1,33 @@
+"""The remark of `score` on runs that stand in one table but were not made in the same way.
+
+Their scores are computed and ranked apart, so nothing has to be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...bench.evaluation.benchmark import Benchmark
+
+
+def unlike(scored: Mapping[str, tuple[Benchmark, Mapping[str, Any]]], given: Mapping[str, Any]) -> str:
+    """Returns the names of the settings in which the sources differ; empty: they are alike. `given` are the readings
+    of the scores."""
+    manners = {
+        source: {
+            "benchmark": benchmark.title,
+            **benchmark.manner(Path(source), scores, given),
+        }
+        for source, (benchmark, scores) in scored.items()
+    }
+    told = []
+    for what in dict.fromkeys(what for own in manners.values() for what in own):
+        values: dict[str, list[str]] = {}
+        for source, own in manners.items():
+            values.setdefault(own.get(what, "not known"), []).append(source)
+        if len(values) > 1:
+            shown = "; ".join(f"{value} in {', '.join(own)}" for value, own in values.items())
+            told.append(f"{what} ({shown})")
+    return f"these are no comparison, since they were not made alike: they differ in {', '.join(told)}" if told else ""

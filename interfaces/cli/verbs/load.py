@@ -1,0 +1,69 @@
+"""`millstream load`: a load test, from its options to its figures."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ....bench.load.options import add_arguments as add_arguments
+from ....configuration.errors import UsageError
+from ...terminal.output import note, say, say_json
+
+if TYPE_CHECKING:
+    from ....bench.load.spec import LoadSpec
+
+HELP = "measure a model under load: at a rate, in steps, with N in flight, or up to a goal"
+
+
+def run(options: argparse.Namespace) -> int:
+    from ....bench.load.forecast import as_json, forecast_of, tell
+    from ....bench.load.spec_from_options import spec_from
+
+    checked = spec_from(options)
+    forecast = forecast_of(checked.spec)
+    for remark in checked.notes:
+        note(f"millstream: {remark}")
+    if options.plan:
+        say_json(as_json(checked.spec, forecast)) if options.json else say(tell(checked.spec, forecast))
+        return 0
+    note(f"millstream: {tell(checked.spec, forecast)}")
+    return _carried_out(checked.spec, options)
+
+
+def _carried_out(spec: LoadSpec, options: argparse.Namespace) -> int:
+    """Runs the test and prints its figures before the report is drawn, since drawing can fail."""
+    import sys
+
+    import msgspec
+
+    from ....bench.load.execution import carry_out
+    from ....bench.load.summary import tell
+    from ...terminal.load_display import LoadDisplay
+
+    # A process started with stderr closed has none.
+    carried = carry_out(spec, LoadDisplay(None if options.no_progress else sys.stderr))
+    if options.json:
+        say_json(msgspec.to_builtins(carried.load))
+    else:
+        say(tell(carried.load, spec.out))
+    if carried.fault is not None:
+        note(f"millstream: {carried.fault}")
+        return carried.exit_code
+    if carried.load.ending in ("fault", "stopped"):
+        note(f"millstream: {carried.load.ending_detail}")
+    if not options.no_report:
+        _report(spec, options)
+    return carried.exit_code
+
+
+def _report(spec: LoadSpec, options: argparse.Namespace) -> None:
+    from ....bench.load.report.write import write_page
+    from ....engine.fault import LocalFault
+
+    try:
+        page = write_page([spec.out], spec.out)
+    except (LocalFault, UsageError) as error:
+        # The test is done and its figures are written: a page that can't be is no failure of it.
+        note(f"millstream: no report was written: {error}")
+        return
+    note(f"millstream: report: {page}") if options.json else say(f"report: {page}")

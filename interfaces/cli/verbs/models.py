@@ -1,0 +1,185 @@
+"""`millstream models`: providers and search engines, what key each needs and whether it is set, and what models cost.
+
+Owns the arguments and the tables of models. Search engines: search_listing; whether a key works, and how: checks.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ....configuration import values
+from ....configuration.errors import DONE, UsageError
+from ....configuration.options import add_sending, flag, sending_from
+from ....report.text import table
+from ...terminal.output import note, say, say_json
+
+if TYPE_CHECKING:
+    from ....configuration.configuration import Configuration
+    from ....configuration.options import SendingOptions
+    from ....engine.attempts.money import Prices
+    from ....providers.table import Provider
+    from ....wiring import Settings
+
+HELP = "the providers and search engines, their keys and prices; whether each answers"
+_PROVIDERS = ("provider", "kind", "key", "address")
+_PRICES = ("model", "input", "output", "as of")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--check",
+        nargs="*",
+        type=flag(values.ModelName()),
+        metavar="PROVIDER/MODEL",
+        help="make one tiny call to each of these, a search to search/ENGINE (default: the lanes of --config, else the "
+        "cheapest model of each provider and each search engine whose key is set)",
+    )
+    parser.add_argument("--json", action="store_true", help="as one JSON object")
+    add_sending(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ....configuration.configuration import read_configuration, settings_for
+    from ..search_listing import searches, tell, troubles_of_others
+
+    sending = sending_from(options)
+    configuration = read_configuration(sending.config)
+    if options.check is not None:
+        return _check(tuple(dict.fromkeys(options.check)), sending, configuration, is_json=options.json)
+    engines = tuple(lane.model for lane in configuration.lanes if lane.model.startswith("search/"))
+    settings = settings_for((), sending, configuration, engines)
+    providers, prices, found = _providers(settings), settings.price_table(), searches(settings)
+    for trouble in troubles_of_others(settings):
+        note(f"millstream: {trouble}")
+    if options.json:
+        say_json({"providers": providers, "searches": found, "models": _models(prices)})
+    else:
+        say(_told(providers, tell(found), _models(prices)))
+    return DONE
+
+
+def _check(models: tuple[str, ...], sending: SendingOptions, configuration: Configuration, *, is_json: bool) -> int:
+    from msgspec import structs
+
+    from ....configuration.configuration import settings_for
+    from ....providers.retrieval import is_page
+    from ....providers.search.access import is_search
+    from ..checks import as_json, cheapest, check, exit_code_of, line
+    from ..search_listing import searches
+
+    if not models:
+        bare = settings_for((), sending, configuration)
+        ready = [provider["name"] for provider in _providers(bare) if provider["is_ready"]]
+        engines = [one["name"] for one in searches(bare) if one["is_ready"] and one["address"]]
+        declared = [lane.model for lane in configuration.lanes if not is_page(lane.model)]
+        models = tuple(declared or [*cheapest(ready, bare.price_table()), *engines])
+    if not models:
+        raise UsageError(
+            "models --check: expected models, such as openai/gpt-4o-mini, or a provider's key in its variable, got "
+            "neither: `millstream models` lists them"
+        )
+    settings = settings_for(
+        tuple(model for model in models if not is_search(model)),
+        sending,
+        configuration,
+        tuple(filter(is_search, models)),
+    )
+    if sending.mode is None:
+        settings = structs.replace(settings, mode="live")
+    checks = check(models, settings)
+    if is_json:
+        say_json({"checks": as_json(checks)})
+    else:
+        say("\n".join(map(line, checks)))
+    return exit_code_of(checks)
+
+
+def _providers(settings: Settings) -> list[dict[str, Any]]:
+    from ....providers.table import PROVIDERS
+
+    rows = {**PROVIDERS, **settings.providers}
+    rows |= settings.others.all_providers(tuple(rows))[0]
+    return [_provider(name, row, settings) for name, row in rows.items()]
+
+
+def _provider(name: str, row: Provider, settings: Settings) -> dict[str, Any]:
+    """Returns a provider as plain values. Variables are listed by name, never with their contents."""
+    from ....engine.page_urls import shown_address
+    from ....providers.kinds import kind_of
+
+    kind, variables = kind_of(row.kind), settings.variables
+    keys = [variable for variable in (row.key_variable, *row.key_variables_too) if variable is not None]
+    ways = [*((key,) for key in keys), *kind.instead]
+    names = list(dict.fromkeys(name for way in ways for name in way))
+    are_set = [name for name in names if variables.get(name, "").strip()]
+    wanted = {name: value for name in kind.variables if (value := variables.get(name, "").strip())}
+    place, lost = kind.place_of(wanted), kind.lost_of(wanted)
+    begun = [way for way in ways if not set(way).isdisjoint(are_set)]
+    found = settings.base_url or (variables.get(row.url_variable, "").strip() if row.url_variable else "")
+    address = found or row.base_url
+    return {
+        "name": name,
+        "kind": row.kind if isinstance(row.kind, str) else "its own",
+        "address": shown_address(address) if address else None,
+        "address_variable": row.url_variable,
+        "is_needed": row.key_variable is not None,
+        "variables": names,
+        "set": are_set,
+        "missing": [name for way in begun for name in way if name not in are_set],
+        "found": place,
+        "lost": lost,
+        "is_ready": lost is None and (place is not None or any(set(way) <= set(are_set) for way in begun)),
+    }
+
+
+def _models(prices: Prices) -> list[dict[str, Any]]:
+    return [
+        {
+            "model": model,
+            "input": listed.price.input,
+            "output": listed.price.output,
+            "as_of": None if listed.source is None else listed.source.date,
+            "source": "your configuration" if listed.source is None else listed.source.note,
+        }
+        for model, listed in sorted(prices.models.items())
+    ]
+
+
+def _told(providers: list[dict[str, Any]], searches: str, models: list[dict[str, Any]]) -> str:
+    rows = [
+        (one["name"], one["kind"], _key_of(one), one["address"] or f"in {one['address_variable']}") for one in providers
+    ]
+    priced = [
+        (one["model"], f"${one['input']:,.2f}", f"${one['output']:,.2f}", one["as_of"] or one["source"])
+        for one in models
+    ]
+    return "\n".join(
+        [
+            table([_PROVIDERS, *rows], lean=(0, 1, 2, 3)),
+            "",
+            searches,
+            "",
+            "dollars a million tokens, as listed on that day: check them; a model that is not here has no price until",
+            '[prices."provider/model"] in a --config file gives it one',
+            "",
+            table([_PRICES, *priced]),
+        ]
+    )
+
+
+def _key_of(provider: dict[str, Any]) -> str:
+    names, told = provider["variables"], []
+    if provider["set"]:
+        told.append(f"{', '.join(provider['set'])}: set")
+    elif provider["found"] is not None:
+        told.append(f"{provider['found']}: found")
+    if provider["lost"] is not None:
+        told.append(f"there is no file {provider['lost']}")
+    if provider["missing"]:
+        told.append(f"{', '.join(provider['missing'])}: not set")
+    if told or not names:
+        return "; ".join(told) or "none needed"
+    first, *more = names
+    wanted = f"{first} or {more[0]}" if len(more) == 1 else f"{first} or others" if more else first
+    return f"{wanted}: not set" if provider["is_needed"] else f"{wanted}: not set, may not be needed"

@@ -1,0 +1,97 @@
+"""`millstream plan`: what a run would ask, cost and take; writes no run's folder and sends nothing but a pilot."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ....configuration.errors import DONE, RESUMABLE, SIGNAL, WITH_FAILURES
+from ....configuration.options import flag
+from ....configuration.values import WholeNumber
+from ...terminal.output import note, say, say_json
+from . import run as run_verb
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....bench.evaluation.item_pilot import ItemPilot
+    from ....bench.evaluation.pilot import Pilot
+    from ....bench.evaluation.preparation import PreparedRun
+
+HELP = "prompts, tokens, cost and time of a run; sends nothing (but with --pilot N)"
+
+
+def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
+    run_verb.add_arguments(parser, words)
+    parser.add_argument(
+        "--no-cache-check", action="store_true", help="don't look up which prompts the cache already answers"
+    )
+    parser.add_argument(
+        "--pilot",
+        type=flag(WholeNumber("prompts")),
+        metavar="N",
+        help="send N of the run's own prompts (of a benchmark with several calls an item: N items), spread over all "
+        "that it varies, to each model at each temperature, and reckon cost and time from what comes; needs keys, "
+        "costs money; the run finds the answers in the cache",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    has_pilot = options.pilot is not None
+    prepared = run_verb.prepared_from(options, is_sent=False, needs_keys=has_pilot)
+    for remark in dict.fromkeys(remark for each in prepared for remark in (*each.notes, *each.warnings)):
+        note(f"millstream: {remark}")
+    return _with_pilot(prepared, options) if has_pilot else _tell(prepared, options)
+
+
+def _with_pilot(prepared: Sequence[PreparedRun], options: argparse.Namespace) -> int:
+    from ....bench.evaluation.pilot import check, send_pilots
+    from ...terminal.progress import watch_on_stderr
+
+    check(prepared)
+    return _tell(
+        prepared, options, send_pilots(prepared, options.pilot, watch_on_stderr(is_shown=not options.no_progress))
+    )
+
+
+def _tell(
+    prepared: Sequence[PreparedRun], options: argparse.Namespace, pilots: Sequence[Pilot | ItemPilot] = ()
+) -> int:
+    from itertools import zip_longest
+
+    from ....bench.evaluation.cost_bound import in_flight_under_limit
+    from ....bench.evaluation.cost_bound import lines as bound_lines
+    from ....bench.evaluation.item_pilot import ItemPilot
+    from ....bench.evaluation.item_pilot_figures import figures, tell
+    from ....bench.evaluation.registry import benchmark_named
+
+    looks = not options.no_cache_check
+    forecasts, told = [], []
+    for each, pilot in zip_longest(prepared, pilots):
+        benchmark = benchmark_named(each.work.benchmark)
+        of_items = pilot if isinstance(pilot, ItemPilot) else None
+        of_calls = None if of_items is not None else pilot
+        forecasts.append(benchmark.forecast(each, looks_into_cache=looks, pilot=of_calls))
+        told.append(benchmark.forecast_text(forecasts[-1]))
+        if of_items is not None:
+            forecasts[-1]["pilot"] = figures(of_items, each.settings)
+            told[-1] += f"\n\n{tell(forecasts[-1]['pilot'])}"
+        forecasts[-1]["in_flight_under_max_cost"] = bound = in_flight_under_limit(each)
+        told[-1] = "\n".join([told[-1], *bound_lines(bound, each.settings.max_cost)])
+    # As for runs: a signal before 4 before 3.
+    code = max((pilot.exit_code for pilot in pilots), default=DONE)
+    if options.json:
+        say_json({"exit_code": code, "runs": forecasts})
+    else:
+        say("\n\n".join([*told, *([_meaning(code)] if code else [])]))
+    return code
+
+
+def _meaning(code: int) -> str:
+    from signal import Signals
+
+    told = {
+        WITH_FAILURES: "calls of the pilot failed",
+        RESUMABLE: "the pilot stopped before its end; the same command goes on with it",
+    }
+    return f"exit code {code}: {told.get(code) or f'interrupted by {Signals(code - SIGNAL).name}'}"

@@ -1,0 +1,87 @@
+"""`millstream probe`: finds a provider's quotas by asking, under hard caps, and writes them as a lanes file.
+
+Owns the arguments, and what is said before. How it is found and carried out: bench/probe.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from ....bench.probe.caps import IN_FLIGHT, MAX_CALLS, MAX_COST, TIMEOUT_S
+from ....configuration import values
+from ....configuration.options import add_output, add_sending, flag, sending_from
+from ...terminal.output import note, say, say_json
+
+HELP = "finds a provider's quotas under a spending cap, and writes them as a lanes file"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "models",
+        nargs="+",
+        type=flag(values.ModelName()),
+        metavar="PROVIDER/MODEL",
+        help="whose quotas to find, one after the other",
+    )
+    parser.add_argument(
+        "--max-calls",
+        type=flag(values.WholeNumber("calls")),
+        default=MAX_CALLS,
+        metavar="N",
+        help=f"send no more than so many calls, of all models together (default: {MAX_CALLS:,})",
+    )
+    parser.add_argument(
+        "--out",
+        type=flag(values.Text("a file that does not exist yet")),
+        metavar="FILE",
+        help="the lanes file to write, for --config (default: a file named after the model in the cache's folder "
+        "probes, or the next number that is free); what exists is never overwritten",
+    )
+    add_output(parser)
+    add_sending(parser, ("base-url", "rpm", "tpm", "concurrency", "max-cost", "cache", "mode", "timeout"))
+    told = {
+        "rpm": "try no more requests a minute than this (default: as many as --max-calls allows, at most 22,000)",
+        "tpm": "try no more tokens at once than this (default: no limit but --max-cost)",
+        "concurrency": f"try no more calls in flight than this (default: {IN_FLIGHT:,})",
+        "max-cost": f"spend no more dollars than this, of all models together; what is in flight counts at its worst "
+        f"(default: {MAX_COST:g})",
+        "cache": "whose ledgers of the last minute are kept, so that a run right after it keeps to the quota "
+        "(default: the user's cache folder)",
+        "mode": "live, and nothing else: every call is sent, no answer is taken or kept",
+        "timeout": f"deadline for a whole call (default: {TIMEOUT_S:.0f}s)",
+    }
+    for action in parser._actions:
+        if action.dest.replace("_", "-") in told:
+            action.help = told[action.dest.replace("_", "-")].replace("%", "%%")
+
+
+def run(options: argparse.Namespace) -> int:
+    import sys
+    from functools import partial
+
+    from ....bench.probe.execution import carry_out, report_of
+    from ....bench.probe.lanes_file import as_json, check_place, lanes_text, tell, write_new
+    from ....bench.probe.spec import announced, carried, spec_of
+    from ...terminal.probe_display import ProbeDisplay
+
+    sending = sending_from(options)
+    spec = spec_of(tuple(dict.fromkeys(options.models)), sending, options.max_calls)
+    place = check_place(options.out, spec.models, spec.settings.cache_folder())
+    for line in announced(spec):
+        note(f"millstream: {line}")
+    # A process started with stderr closed has none.
+    ended = carry_out(spec, partial(ProbeDisplay, None if options.no_progress else sys.stderr))
+    report = report_of(spec, ended)
+    if options.json:
+        say_json(as_json(report))
+    else:
+        say(tell(report))
+    if ended.fault is not None:
+        note(f"millstream: {ended.fault}")
+    text = lanes_text(report, carried(sending.config))
+    if text:
+        place = write_new(place, text, may_rename=options.out is None)
+        note(f"millstream: written to {place}, which --config reads")
+    else:
+        note("millstream: nothing was found that a lanes file could hold, so none was written")
+    return ended.exit_code

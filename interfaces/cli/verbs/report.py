@@ -1,0 +1,138 @@
+"""`millstream report`: tables, figures and one page of one run or load test, or of several side by side."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....bench.evaluation.declarations import declarations, of_folders
+from ....configuration.benchmark_options import add_readings, given_to, words_given
+from ....configuration.errors import DONE, WITH_FAILURES
+from ....configuration.options import flag
+from ....configuration.values import Text
+from ...terminal.output import note, say, say_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....bench.evaluation.reporting import WrittenReport
+
+HELP = "tables, figures and one page of a run or a load test, or of several side by side"
+_NAMED = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
+    parser.add_argument(
+        "folders",
+        nargs="+",
+        metavar="DIR",
+        help="folders that hold a records.jsonl, or a load.json; a model in two of them stands twice, named apart by "
+        "its folder",
+    )
+    parser.add_argument(
+        "--out",
+        type=flag(Text("a folder")),
+        metavar="DIR",
+        help="where report.html, tables/ and figures/ go (default: the run's folder; of several, the one they lie in); "
+        "of load tests every figure stands in report.html alone",
+    )
+    parser.add_argument("--json", action="store_true", help="what was written, as one JSON object on stdout")
+    add_readings(parser, of_folders(words), "report")
+
+
+def run(options: argparse.Namespace) -> int:
+    from ....bench.load.report.write import are_load_tests
+
+    if are_load_tests(options.folders):
+        return _run_on_load_tests(options)
+    from ....bench.evaluation.registry import benchmark_of, check_readings
+    from ....bench.evaluation.reporting import ReadingChoice, distinct, place_of, read, write
+    from ...batch.place import check_is_no_batch
+
+    for folder in options.folders:
+        check_is_no_batch(Path(folder))
+    paths = distinct(options.folders)
+    out = place_of(paths, options.out)
+    known = of_folders(options.folders)
+    given = given_to(options, known, "report")
+    benchmarks = {benchmark_of(path) for path in paths}
+    if len(benchmarks) == 1:
+        check_readings(benchmarks.pop(), paths[0], given, known, "report")
+    chosen = ReadingChoice(given, tuple(words_given(options, known, "report")))
+    runs = []
+    for path in paths:
+        note(f"millstream: reading {path}")
+        runs.append(read(path, given))
+        for line in runs[-1].benchmark.run_remarks(runs[-1].records):
+            note(f"millstream: {line}")
+    note("millstream: computing the tables, drawing the figures")
+    written = write(runs, out, chosen)
+    if options.json:
+        say_json(_as_json(written))
+    else:
+        say(_told(written))
+    return WITH_FAILURES if written.unmeasured else DONE
+
+
+def _run_on_load_tests(options: argparse.Namespace) -> int:
+    from ....bench.evaluation.reporting import place_of
+    from ....bench.load.report.write import as_json, told, write
+    from ....configuration.errors import UsageError
+
+    if flags := words_given(options, declarations(), "report"):
+        raise UsageError(f"{flags[0]} reads records of a run, and {options.folders[0]} holds a load test: leave it out")
+    paths = [Path(folder).absolute() for folder in options.folders]
+    out = place_of(list(dict.fromkeys(paths)), options.out)
+    note("millstream: computing the tables, drawing the figures")
+    written = write(paths, out)
+    if options.json:
+        say_json(as_json(written))
+    else:
+        say(told(written))
+    return WITH_FAILURES if written.unmeasured else DONE
+
+
+def _told(report: WrittenReport) -> str:
+    lines = [f"report: {report.page} ({report.size / 1e6:.1f} MB)"]
+    folder = report.page.parent
+    lines.append(f"tables: {folder / 'tables'} ({len(report.tables)} files)")
+    if report.figures:
+        lines.append(f"figures: {folder / 'figures'} ({len(report.figures)} files)")
+    lacking = [standing for standing in report.standings if not standing.is_complete]
+    for standing in lacking[:_NAMED]:
+        lines.append(
+            f"incomplete: {standing.model}: {standing.answered:,} of {standing.expected:,} answered, "
+            f"{standing.failures:,} failed, {standing.pending:,} pending or missing"
+        )
+    if len(lacking) > _NAMED:
+        lines.append(f"incomplete: {len(lacking) - _NAMED} more models, told in the report")
+    lines += report.unmeasured
+    lines += [f"not compared: {told}" for told in report.not_compared]
+    return "\n".join(lines)
+
+
+def _as_json(report: WrittenReport) -> dict[str, Any]:
+    folder = report.page.parent
+    models = [
+        {
+            "model": standing.model,
+            "expected": standing.expected,
+            "answered": standing.answered,
+            "refused": standing.refused,
+            "failed": dict(standing.failed),
+            "pending": standing.pending,
+        }
+        for standing in report.standings
+    ]
+    return {
+        "report": str(report.page),
+        "bytes": report.size,
+        "tables": [str(folder / "tables" / name) for name in report.tables],
+        "figures": [str(folder / "figures" / name) for name in report.figures],
+        "complete": all(standing.is_complete for standing in report.standings),
+        "models": models,
+        "unmeasured": list(report.unmeasured),
+        "remarks": list(report.remarks),
+        "not_compared": list(report.not_compared),
+    }

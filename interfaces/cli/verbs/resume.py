@@ -1,0 +1,85 @@
+"""`millstream resume`: go on with a run from what its folder keeps, and with the failures again for `retry`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....configuration.errors import UsageError
+from ....configuration.options import add_output, add_report, add_retrieval, add_sending, add_sink, sending_from
+from ...terminal.output import note
+
+if TYPE_CHECKING:
+    from ....bench.evaluation.preparation import PreparedRun
+
+HELP = "go on with a run that stopped"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="the run's folder; options not given here are those it ran with")
+    parser.add_argument(
+        "--set-aside-damaged",
+        action="store_true",
+        help="move lines that are not what was written to a file beside, and ask for them again",
+    )
+    add_sending(parser)
+    add_retrieval(parser)
+    add_sink(parser)
+    add_report(parser)
+    add_output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from .run import carry_out
+
+    prepared = prepared_of(Path(options.folder), options)
+    return carry_out((prepared,), options, set_aside=options.set_aside_damaged)
+
+
+def prepared_of(folder: Path, options: argparse.Namespace) -> PreparedRun:
+    """Returns the run of a folder as its manifest has it. Quotas, keys, cache and mode may be given anew."""
+    from msgspec import structs
+
+    from ....bench.evaluation.benchmark import Order
+    from ....bench.evaluation.preparation import in_sweep
+    from ....bench.evaluation.registry import options_of, prepare
+    from ....configuration.configuration import Configuration, configuration_of
+    from ....configuration.documents import Document
+    from ...batch.place import check_is_no_batch
+
+    check_is_no_batch(folder)
+    manifest = manifest_of(folder)
+    try:
+        run, kept = options_of(manifest)
+        sweep = tuple(map(str, manifest["options"].get("sweep", ())))
+    except (KeyError, TypeError) as error:
+        raise UsageError(
+            f"{folder}: its manifest.json keeps no options ({error}): start it with `run` again"
+        ) from error
+    sending = sending_from(options).over(kept)
+    configuration = Configuration()
+    if sending.config is not None:
+        if options.config is None:
+            note(f"millstream: lanes, providers and prices as the run had them, from {sending.config}")
+        configuration = configuration_of(Document(Path(sending.config)))
+    prepared = prepare(Order(out=folder.absolute(), run=run, sending=sending, configuration=configuration))
+    asked, begun = prepared.specification["data"], manifest["specification"].get("data")
+    if asked != begun:
+        raise UsageError(
+            f"{prepared.dataset['path']} is not the data set that this run began with: its digest is {asked[:12]}…, it "
+            f"was {str(begun)[:12]}…; bring that one back, or start another run"
+        )
+    return structs.replace(in_sweep(prepared, sweep) if sweep else prepared, notes=())
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """Returns the manifest of a run's folder. Raises UsageError if there is none."""
+    from ....engine.runs.run_folder import MANIFEST, read_manifest
+
+    if (folder / MANIFEST).exists():
+        return read_manifest(folder)
+    inside = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}")) if folder.is_dir() else []
+    if inside:
+        raise UsageError(f"{folder} holds several runs ({', '.join(inside)}): name one, as {folder / inside[0]}")
+    raise UsageError(f"{folder} holds no run: {MANIFEST} is missing")

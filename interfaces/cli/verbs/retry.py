@@ -1,0 +1,34 @@
+"""`millstream retry`: send the calls again that failed for good; what is pending goes too."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ....configuration.options import add_output, add_report, add_retrieval, add_sending, add_sink
+from ...terminal.output import note
+from .resume import prepared_of
+
+HELP = "send the failed ones of a run again"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="the run's folder; options not given here are those it ran with")
+    add_sending(parser)
+    add_retrieval(parser)
+    add_sink(parser)
+    add_report(parser)
+    add_output(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ....engine.runs.run_folder import FAILURES, whole_lines
+    from .run import carry_out
+
+    folder = Path(options.folder)
+    prepared = prepared_of(folder, options)
+    failed = whole_lines(folder, FAILURES)
+    item = "call" if prepared.work.is_item_a_call else prepared.work.item
+    again = f"1 failed {item} is asked again" if failed == 1 else f"{failed:,} failed {item}s are asked again"
+    note(f"millstream: {again if failed else f'no {item} of this run failed'}")
+    return carry_out((prepared,), options, retry=failed > 0)

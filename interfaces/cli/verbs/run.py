@@ -1,0 +1,185 @@
+"""`millstream run`: a benchmark from flags, or everything that a run file asks for."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ....bench.evaluation.declarations import BUILT_IN, declarations, find, of_word
+from ....configuration.benchmark_options import Known, add_benchmarks, foreign_to, given_to, listed
+from ....configuration.errors import UsageError, nearest
+from ....configuration.options import (
+    SendingOptions,
+    add_output,
+    add_report,
+    add_retrieval,
+    add_sending,
+    add_sink,
+    flag,
+    sending_from,
+)
+from ....configuration.values import Text
+from ...terminal.output import note, say, say_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....bench.evaluation.preparation import PreparedRun
+
+HELP = f"run a benchmark ({', '.join(BUILT_IN)}), the task of a file, or everything that a run file asks for"
+
+
+def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
+    """Adds the options. If the words name a benchmark, `--help` leaves out options that only others take."""
+    named = _named(words)
+    known = _known(named)
+    what = "|".join((*BUILT_IN, "FILE"))
+    verb = parser.prog.rpartition(" ")[2]
+    parser.usage = f"millstream {verb} {named or what} [option…]"
+    if named is None:
+        each = listed([f"`millstream {verb} {benchmark} --help`" for benchmark in known], "and")
+        others = "the other" if len(known) == 2 else "the others"
+        parser.description = f"{parser.description}. {each} leave out what belongs to {others}."
+    parser.add_argument(
+        "what",
+        metavar=what,
+        help="the benchmark; a task, as FILE.py or FILE.py:NAME; or a run file in TOML or YAML",
+    )
+    parser.add_argument(
+        "--out",
+        type=flag(Text("a folder")),
+        metavar="DIR",
+        help="the run's folder; the same command goes on where it stopped",
+    )
+    add_sink(parser)
+    add_report(parser)
+    add_benchmarks(parser, known, named)
+    add_sending(parser)
+    add_retrieval(parser)
+    add_output(parser)
+
+
+def prepared_from(
+    options: argparse.Namespace, *, is_sent: bool = True, needs_keys: bool = True
+) -> tuple[PreparedRun, ...]:
+    """Returns every run that the options ask for, checked. A plan needs no folder, and keys only for a pilot."""
+    from ....bench.evaluation.benchmark import Order
+    from ....bench.evaluation.registry import prepare
+    from ....configuration.configuration import read_configuration
+
+    sending = sending_from(options)
+    found = of_word(options.what)
+    if found is None:
+        return _from_file(options, sending, needs_keys=needs_keys)
+    benchmark, own = found
+    known = _known(benchmark.name)
+    given = given_to(options, known, "run")
+    if (foreign := foreign_to(benchmark.name, given, known, "run")) is not None:
+        flag, owner = foreign
+        raise UsageError(f"{flag} belongs to `run {owner.name}`, and {benchmark.name} was asked for: leave it out")
+    if twice := own.keys() & given.keys():
+        raise UsageError(f"--{twice.pop()}: {options.what} says it already: leave it out")
+    run = benchmark.made_of({**given, **own}, Path())
+    if is_sent and not options.out:
+        raise UsageError("--out: expected the run's folder, got none")
+    out = Path(options.out or "-").absolute()
+    configuration = read_configuration(sending.config)
+    order = Order(out=out, run=run, sending=sending, configuration=configuration, needs_keys=needs_keys)
+    return (prepare(order),)
+
+
+def _from_file(options: argparse.Namespace, sending: SendingOptions, *, needs_keys: bool) -> tuple[PreparedRun, ...]:
+    from ....bench.evaluation.benchmark import Order
+    from ....bench.evaluation.preparation import of_one_sweep
+    from ....bench.evaluation.registry import prepare
+    from ....configuration.run_file import read_run_file
+
+    known = declarations()
+    what: str = options.what
+    path = Path(what).expanduser()
+    if not path.is_file():
+        raise UsageError(
+            f"benchmark {what!r} is unknown and no such file exists{nearest(what, known)}; known: {', '.join(known)}"
+        )
+    if given := given_to(options, known, "run"):
+        flag = "--" + next(iter(given)).replace("_", "-")
+        raise UsageError(f"{flag} belongs to `run {listed(list(known), 'or')}`: in {what} it stands under [run.…]")
+    if sending.config is not None:
+        raise UsageError(f"--config belongs to a benchmark's own run: {what} holds lanes, providers and prices itself")
+    file = read_run_file(path, known, find, options.out)
+    return of_one_sweep(
+        tuple(
+            prepare(
+                Order(
+                    out=wanted.out,
+                    run=wanted.options,
+                    sending=sending.over(file.sending),
+                    configuration=file.configuration,
+                    needs_keys=needs_keys,
+                )
+            )
+            for wanted in file.runs
+        )
+    )
+
+
+def _named(words: Sequence[str]) -> str | None:
+    """Returns the benchmark that a command line names. A word behind a flag may be the flag's value, so it counts
+    only if no other word names one."""
+    behind = [word for before, word in pairwise(("", *words)) if before.startswith("-")]
+    others = [word for before, word in pairwise(("", *words)) if not before.startswith("-")]
+    candidates = (word for word in (*others, *behind) if not word.startswith("-"))
+    return next((found[0].name for word in candidates if (found := of_word(word)) is not None), None)
+
+
+def _known(named: str | None) -> Known:
+    known = declarations()
+    other = None if named is None or named in known else find(named)
+    return known if other is None else {**known, other.name: other}
+
+
+def run(options: argparse.Namespace) -> int:
+    return carry_out(prepared_from(options), options)
+
+
+def carry_out(
+    prepared: Sequence[PreparedRun], options: argparse.Namespace, *, retry: bool = False, set_aside: bool = False
+) -> int:
+    """Executes runs one after the other and prints their summary. Returns the exit code."""
+    from ....bench.evaluation.execution import ExecutionOptions, RunResult, execute
+    from ....configuration.errors import LOCAL_FAULT
+    from ....engine.fault import LocalFault
+    from ...terminal.progress import watch_on_stderr
+    from ..run_summary import as_json, exit_code_of, tell
+
+    results: list[RunResult] = []
+    for number, each in enumerate(prepared, 1):
+        for remark in (*each.notes, *each.warnings):
+            note(f"millstream: {remark}")
+        if len(prepared) > 1:
+            note(f"millstream: run {number} of {len(prepared)}: {each.out}")
+        manner = ExecutionOptions(
+            retry=retry, set_aside=set_aside, watch=watch_on_stderr(is_shown=not options.no_progress)
+        )
+        results.append(execute(each, manner))
+        if results[-1].exit_code >= LOCAL_FAULT:
+            break
+    if options.json:
+        say_json(as_json(results))
+    else:
+        say(tell(results))
+    code = exit_code_of(results)
+    for result in results:
+        if result.fault is not None:
+            note(f"millstream: {result.fault}")
+    if not options.no_report:
+        from ..run_report import report
+
+        for line in report(results):
+            # Where it can't be told, the scores have been all the same.
+            with suppress(LocalFault):
+                note(line) if options.json or line.startswith("millstream: ") else say(line)
+    return code

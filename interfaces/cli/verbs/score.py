@@ -1,0 +1,64 @@
+"""`millstream score`: scores from the records of run folders, ours or another program's, or from published counts."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....bench.evaluation.declarations import of_folders
+from ....configuration.benchmark_options import add_readings, given_to
+from ....configuration.errors import DONE, WITH_FAILURES, UsageError
+from ...terminal.output import note, say, say_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....bench.evaluation.benchmark import Benchmark
+
+HELP = "score again, from records or from published counts"
+
+
+def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
+    parser.add_argument("folders", nargs="*", metavar="DIR", help="folders that hold a records.jsonl")
+    parser.add_argument(
+        "--counts",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="CSV",
+        help="tables with the columns issue, issue_stance, count, case, model",
+    )
+    add_readings(parser, of_folders(words), "score")
+    parser.add_argument("--json", action="store_true", help="the scores as one JSON object on stdout")
+
+
+def run(options: argparse.Namespace) -> int:
+    if not options.folders and not options.counts:
+        raise UsageError("score: expected at least one DIR, or --counts CSV, got none")
+    from ....bench.evaluation.registry import benchmark_of, benchmarks, check_readings
+    from ...batch.place import check_is_no_batch
+    from ..unlike_sources import unlike
+
+    known = of_folders(options.folders)
+    given = given_to(options, known, "score")
+    scored: dict[str, tuple[Benchmark, dict[str, Any]]] = {}
+    if options.counts:
+        reader = next(benchmark for benchmark in benchmarks() if benchmark.reads_counts)
+        reader.check_counts_readings(given)
+    for folder in options.folders:
+        check_is_no_batch(Path(folder))
+        benchmark = benchmark_of(Path(folder))
+        check_readings(benchmark, Path(folder), given, known, "score")
+        scored[folder] = benchmark, benchmark.score(Path(folder), given)
+    for path in options.counts:
+        scored[path] = reader, reader.score_counts(Path(path), reader.own_readings(given))
+    if options.json:
+        say_json({source: scores for source, (_, scores) in scored.items()})
+    else:
+        tables = (benchmark.score_table(source, scores) for source, (benchmark, scores) in scored.items())
+        say("\n\n".join(tables))
+    if len(scored) > 1 and (told := unlike(scored, given)):
+        note(f"millstream: {told}")
+    has_unmeasured = any(part["unmeasured"] for _, scores in scored.values() for part in scores.values())
+    return WITH_FAILURES if has_unmeasured else DONE

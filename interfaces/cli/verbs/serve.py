@@ -1,0 +1,98 @@
+"""`millstream serve`: other programs' calls through our cache, quotas, trial numbers and budgets, until a signal.
+
+Owns the flags. What the gateway does: interfaces/gateway.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....configuration.errors import DONE, SIGNAL
+from ....configuration.options import add_sending, flag, sending_from
+from ....configuration.values import Text, WholeNumber, WordChoice
+from ...terminal.output import note, say, say_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+HELP = "the gateway: OpenAI's, Anthropic's and Gemini's clients through our cache and quotas"
+HOST = "127.0.0.1"
+PORT = 8400
+_REPEATS = ("count", "same")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--host",
+        type=flag(Text("an address to listen on")),
+        default=HOST,
+        metavar="HOST",
+        help="address to listen on (default: %(default)s); any that other machines reach needs a token under [gateway]",
+    )
+    parser.add_argument(
+        "--port",
+        type=flag(WholeNumber("a port", 0, 65_535)),
+        default=PORT,
+        metavar="N",
+        help="port to listen on (default: %(default)s); 0: any free one",
+    )
+    parser.add_argument("--port-file", type=flag(Text("a file")), metavar="FILE", help="write the port there")
+    parser.add_argument(
+        "--repeats",
+        type=flag(WordChoice(_REPEATS)),
+        default=_REPEATS[0],
+        metavar="HOW",
+        help="count: a caller's identical requests in one run are samples 0, 1, 2, … (default); same: they are one "
+        "question with one answer",
+    )
+    add_sending(parser)
+    parser.add_argument("--json", action="store_true", help="the summary at the end as one JSON object on stdout")
+
+
+def run(options: argparse.Namespace) -> int:
+    from msgspec import structs
+
+    from ....configuration.configuration import read_configuration, settings_for_any
+    from ...gateway.serving import ServeOptions, serve
+
+    sending = sending_from(options)
+    configuration = read_configuration(sending.config)
+    settings = settings_for_any(sending, configuration)
+    settings = structs.replace(settings, budget_name=f"serve {options.host}:{options.port}")
+    port_file = None if options.port_file is None else Path(options.port_file)
+    place = ServeOptions(options.host, options.port, port_file, options.repeats == "count")
+    ended = _run(serve(settings, configuration.gateway, place, note if options.json else say))
+    if options.json:
+        say_json(ended.summary)
+    else:
+        say(told(ended.summary))
+    if ended.was_cut:
+        note("millstream serve: requests under way were cut off; what had come is in the cache")
+        return SIGNAL + (ended.signal or 0)
+    return DONE
+
+
+def told(summary: Mapping[str, Any]) -> str:
+    stopped = f"; stopped: {', '.join(summary['stopped'])}" if summary["stopped"] else ""
+    money = ""
+    if summary["money"] is not None:
+        limit = summary["money"]
+        money = f" (${limit['spent']:,.4f} spent of --max-cost ${limit['max_cost']:,.4f}"
+        money += f", up to ${limit['at_most']:,.4f})" if limit["at_most"] > limit["spent"] else ")"
+    return (
+        f"gateway stopped: {summary['requests']:,} requests, {summary['from_cache']:,} from the cache, "
+        f"{summary['failed']:,} failed; {summary['sent']:,} calls sent, ${summary['cost']:.4f}{money}{stopped}"
+    )
+
+
+def _run(work: Any) -> Any:
+    import asyncio
+
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    return uvloop.run(work)

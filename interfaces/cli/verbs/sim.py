@@ -1,0 +1,178 @@
+"""`millstream sim`: the simulated outside on loopback, until it is interrupted: a model provider, with --web a web too.
+
+Owns the port at which the provider name `sim` expects it. What it can do is the simulated provider's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from typing import TYPE_CHECKING
+
+from ....configuration.errors import DONE, UsageError
+from ...terminal.output import note, say
+
+if TYPE_CHECKING:
+    import asyncio
+    from pathlib import Path
+
+    from ....fixtures.provider import ModelProvider, Options
+    from ....fixtures.web import SimulatedWeb, WebOptions
+
+HELP = (
+    "a simulated model provider on loopback, with quotas and faults on request; with --web, a web and a search engine"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from ....fixtures.provider import add_arguments as add_provider_arguments
+    from ....fixtures.web.command import add_arguments as add_web_arguments
+    from ....providers.table import SIM_PORT
+
+    parser.add_argument(
+        "--full-size",
+        action="store_true",
+        help="know the generated data sets of the published sizes too (issues and conversations), kept in the user's "
+        "cache folder",
+    )
+    parser.add_argument("--list-troubles", action="store_true", help="say what pages of the web do, and stop")
+    parser.add_argument(
+        "--until-eof", action="store_true", help="stop when standard input closes: with the program that started it"
+    )
+    add_provider_arguments(parser)
+    add_web_arguments(parser)
+    parser.set_defaults(port=SIM_PORT)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ....engine.fault import LocalFault
+    from ....fixtures.provider.command import describe_faults
+    from ....fixtures.provider.stances import DatasetUnreadable
+    from ....fixtures.web.command import describe_troubles, web_options_from
+
+    if options.list_faults or options.list_troubles:
+        say(describe_faults() if options.list_faults else describe_troubles())
+        return DONE
+    try:
+        web = web_options_from(options, options.log_rows)
+        _serve(_options(options), web, until_eof=options.until_eof)
+    except (ValueError, DatasetUnreadable) as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        flags = "--port, --web-port, --host or --port-file" if options.web else "--port, --host or --port-file"
+        raise LocalFault(f"{error.strerror or error}: give another {flags}") from error
+    return DONE
+
+
+def full_size_folder() -> Path:
+    """Returns the folder of the generated data set of the published size, shared by all uses on this machine."""
+    from ....wiring import Settings
+
+    return Settings().cache_folder() / "full-size"
+
+
+def full_conversations_folder() -> Path:
+    """Returns the folder of the generated conversations of the published number, shared in the same way."""
+    return full_size_folder().with_name("full-conversations")
+
+
+def _options(options: argparse.Namespace) -> Options:
+    from msgspec import structs
+
+    from ....fixtures.full_conversations import ensure_conversations
+    from ....fixtures.full_size import ensure
+    from ....fixtures.provider import options_from
+
+    wanted = options_from(options)
+    if not options.full_size:
+        return wanted
+    generated = (ensure(full_size_folder()), ensure_conversations(full_conversations_folder()))
+    return structs.replace(wanted, datasets=(*wanted.datasets, *generated))
+
+
+def _serve(wanted: Options, web: WebOptions | None, *, until_eof: bool) -> None:
+    import asyncio
+
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_listen(wanted, web, until_eof=until_eof))
+    else:
+        uvloop.run(_listen(wanted, web, until_eof=until_eof))
+
+
+async def _listen(wanted: Options, web_wanted: WebOptions | None, *, until_eof: bool) -> None:
+    import asyncio
+    import gc
+    from contextlib import AsyncExitStack
+
+    from ....fixtures.provider import ModelProvider
+    from ....fixtures.web import SimulatedWeb
+    from ....wiring.signals import Interruption
+
+    stopped = asyncio.Event()
+    async with AsyncExitStack() as running:
+        # The provider comes last: once its port file is there, all of it listens.
+        web = None if web_wanted is None else await running.enter_async_context(SimulatedWeb(web_wanted))
+        provider = await running.enter_async_context(ModelProvider(wanted))
+        # The data sets live as long as the process: the collector need not walk them again.
+        gc.freeze()
+        with Interruption(lambda _: stopped.set(), stopped.set):
+            if until_eof:
+                _at_end_of_input(stopped)
+            say(_told(provider))
+            if web is not None:
+                say(_told_of_web(web, provider))
+            await stopped.wait()
+    note("simulated provider stopped")
+
+
+def _at_end_of_input(stopped: asyncio.Event) -> None:
+    """Sets the event at the end of stdin. A thread blocks in read, which works for pipes and files alike."""
+    import asyncio
+    import os
+    import threading
+
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        try:
+            while os.read(0, 4_096):
+                pass
+        except OSError:
+            pass  # there is no standard input
+        with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+            loop.call_soon_threadsafe(stopped.set)
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+
+
+def _told(provider: ModelProvider) -> str:
+    from ....bench.evaluation.declarations import BUILT_IN
+    from ....providers.table import SIM_PORT
+
+    known = provider.port == SIM_PORT and provider.options.host == "127.0.0.1"
+    where = "" if known else f" --base-url {provider.base_url}"
+    return f"simulated provider at {provider.base_url}: millstream run {BUILT_IN[0]} --model sim/open --out DIR{where}"
+
+
+def _told_of_web(web: SimulatedWeb, provider: ModelProvider) -> str:
+    """Returns the settings that lead searches and their pages to this web. Any token will do, unless one was given."""
+    from ....bench.evaluation.declarations import declarations
+    from ....providers.table import SIM_PORT
+
+    searching = [name for name, each in declarations().items() if "search" in each.options.__struct_fields__]
+    world, token = web.world, (web.options.keys or ("any",))[0]
+    base_url = "" if provider.port == SIM_PORT else f" --base-url {provider.base_url}"
+    models = "--model sim/open --judge sim/judge --search searxng"
+    return "\n".join(
+        (
+            f"simulated web of {world.pages:,} pages on {world.hosts} hosts, and its search engine, at {web.address}:",
+            f"  export SEARXNG_BASE_URL={web.address}",
+            f"  export BRAVE_SEARCH_BASE_URL={web.brave_url} BRAVE_API_KEY={token}",
+            *(
+                f"  millstream run {name} {models} --allow-host '{web.allow_host}' --out DIR{base_url}"
+                for name in searching
+            ),
+        )
+    )

@@ -1,0 +1,62 @@
+"""`millstream verify`: proves from manifest, journals and checksums that nothing is missing, double or changed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....configuration.errors import DONE, LOCAL_FAULT, UsageError
+from ...terminal.output import say, say_json
+from .resume import manifest_of
+
+if TYPE_CHECKING:
+    from ...batch.place import BatchPlace
+
+HELP = "prove that nothing of a run or batch is missing, double or changed"
+SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="the run's folder, or the OUT of a batch")
+    parser.add_argument("--json", action="store_true", help="the findings as one JSON object on stdout")
+
+
+def run(options: argparse.Namespace) -> int:
+    from msgspec import to_builtins
+
+    from ...batch.place import place_at
+
+    folder = Path(options.folder)
+    place = place_at(folder)
+    manifest = {} if place is not None else manifest_of(folder)
+    try:
+        proof = _prove(folder, manifest) if place is None else _prove_batch(place)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(f"{folder}: its manifest.json is none of ours ({error!r})") from error
+    is_proven = not proof.wrongs
+    if options.json:
+        say_json({"ok": is_proven, "folder": str(folder), **to_builtins(proof)})
+        return DONE if is_proven else LOCAL_FAULT
+    counts = f"{proof.records:,} records, {proof.failures:,} failures, {proof.pending:,} pending"
+    if held := getattr(proof, "held", 0):
+        counts += f", {held:,} held back by failures"
+    lines = [f"ok: {counts}" if is_proven else f"{proof.wrongs:,} things are wrong; {counts}"]
+    lines += [f"  {what}" for what in proof.wrong[:SHOWN]]
+    if proof.wrongs > SHOWN:
+        lines.append(f"  and {proof.wrongs - SHOWN:,} more (--json gives the first {len(proof.wrong):,})")
+    lines += [f"  {what}" for what in (*proof.torn, *proof.unproven)]
+    say("\n".join(lines))
+    return DONE if is_proven else LOCAL_FAULT
+
+
+def _prove(folder: Path, manifest: dict[str, Any]) -> Any:
+    from ....bench.evaluation.registry import benchmark_of
+
+    return benchmark_of(folder).prove(folder, manifest)
+
+
+def _prove_batch(place: BatchPlace) -> Any:
+    from ...batch.proof import prove
+
+    return prove(place)

@@ -1,0 +1,58 @@
+"""Which providers callers may name: those that somebody set up.
+
+A provider that needs no key and has an address on this machine built in would lead any caller to a port that nobody
+meant for it. Pure: knows no request.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from ...configuration.gateway_settings import GatewaySettings
+from ...providers.llm.serve_dialect import RequestRefusal
+from ...providers.table import PROVIDERS, Provider
+from ...wiring import Settings
+
+
+def unreached(settings: Settings, gateway: GatewaySettings) -> frozenset[str]:
+    """Providers of this machine that neither the configuration names nor a variable or --base-url leads to."""
+    if settings.base_url is not None:
+        return frozenset()
+    named = {*settings.providers, *(_provider_of(lane.model) for lane in settings.lanes)}
+    named |= {_provider_of(model) for model in gateway.models.values()}
+    return frozenset(
+        name
+        for name, row in PROVIDERS.items()
+        if name not in named and _is_of_this_machine(row) and not _is_led_elsewhere(row, settings)
+    )
+
+
+def check_reached(word: str, model: str, names: frozenset[str]) -> None:
+    name = _provider_of(model)
+    if name not in names:
+        return
+    variable = PROVIDERS[name].url_variable
+    ways = f"give [providers.{name}] a base_url in a --config file" + (f", or set {variable}" if variable else "")
+    raise RequestRefusal(
+        f"model {word!r}: {name} would be a server on the gateway's own machine, and nobody set one up: {ways}",
+        "model",
+        "unknown_model",
+        404,
+    )
+
+
+def _provider_of(model: str) -> str:
+    return model.partition("/")[0]
+
+
+def _is_of_this_machine(row: Provider) -> bool:
+    host = urlsplit(row.base_url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_led_elsewhere(row: Provider, settings: Settings) -> bool:
+    return bool(row.url_variable and settings.variables.get(row.url_variable, "").strip())

@@ -1,0 +1,249 @@
+"""The calls of one request, from the question to who waits for their outcomes.
+
+Owns what is checked before the engine is asked: the caller's models, how many models there may be, what no budget can
+bear. Numbers the trials. Knows no HTTP and no dialect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from ...engine.attempts.money import CostBudget, over_budget, why_unbounded
+from ...engine.call import Outcome
+from ...engine.endpoint import EncodeError, Hear
+from ...engine.fault import Stop
+from ...engine.key import question_of
+from ...engine.scheduler import CallEncoding, Scheduler
+from ...engine.shared_calls import CallWaiter, PendingCall
+from ...providers.llm.serve_dialect import Problem, RequestRefusal, ServedRequest
+from ...providers.llm.serve_naming import request_for_family
+from ...wiring import Settings
+from .callers import Caller, CallPayment
+from .metrics import Metrics
+from .request_parser import Question
+from .trials import RequestTrials, TrialCounter
+
+# Every model has a lane with files of its own that stay open, and a name costs whoever asks nothing. Those that are
+# declared or have a price are not counted.
+MODELS_MAX = 256
+_TRIED_BYTES = 4 << 20
+
+
+class CallGroup(Struct, eq=False):
+    """The calls of one request, one for each trial: stored outcomes, calls to send, and who waits for those that are
+    under way."""
+
+    asked: ServedRequest
+    taken: RequestTrials
+    parts: list[Outcome | PendingCall | CallWaiter]
+
+    @property
+    def known(self) -> list[Outcome] | None:
+        """All outcomes, if they are there by now."""
+        found = [part.known if isinstance(part, CallWaiter) else part for part in self.parts]
+        known = [one for one in found if isinstance(one, Outcome)]
+        return known if len(known) == len(found) else None
+
+    @property
+    def first_key(self) -> str:
+        first = self.parts[0]
+        if isinstance(first, Outcome):
+            return first.key
+        return (first.pending if isinstance(first, CallWaiter) else first).key.hex()
+
+    async def outcomes(self) -> list[Outcome]:
+        """Waits for all. Raises LaneStopped, RequestRefusal, LocalFault."""
+        waiting = [part.outcome() for part in self.parts if isinstance(part, CallWaiter)]
+        if len(waiting) == len(self.parts) == 1:
+            return [await waiting[0]]
+        found = iter(await asyncio.gather(*waiting))
+        return [part if isinstance(part, Outcome) else next(found) for part in self.parts]
+
+    def leave(self) -> None:
+        """Nobody waits for these calls any more."""
+        for part in self.parts:
+            if isinstance(part, CallWaiter):
+                part.leave()
+
+
+class Dispatch:
+    """The engine as callers share it. `has_budgets`: some caller's; `purse`: the engine's; `family_of`: the protocol
+    that a model is asked in."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        settings: Settings,
+        purse: CostBudget,
+        family_of: Callable[[str], str],
+        trials: TrialCounter,
+        metrics: Metrics,
+        *,
+        has_budgets: bool,
+    ) -> None:
+        self._scheduler = scheduler
+        self._settings = settings
+        self._purse = purse
+        self._family_of = family_of
+        self._trials = trials
+        self._metrics = metrics
+        self._has_budgets = has_budgets
+        self._known = {lane.model for lane in settings.lanes} | settings.price_table().models.keys()
+        self._next_look = 0.0
+
+    def __repr__(self) -> str:
+        return f"<Dispatch {self._scheduler}>"
+
+    def prepare(self, caller: Caller, question: Question) -> CallGroup:
+        """What is stored of a question's calls, and what has to be sent. Raises RequestRefusal, ConfigurationError."""
+        asked = self._checked(caller, question)
+        try:
+            encoded = self._scheduler.encoded(asked.call)
+        except EncodeError:
+            encoded = None
+        return self._looked_up(caller, question, asked, encoded)
+
+    async def prepare_long(
+        self, caller: Caller, question: Question, run: Callable[..., asyncio.Future[CallEncoding | None]]
+    ) -> CallGroup:
+        """The same of a long body, whose encoding `run` runs in a thread."""
+        asked = self._checked(caller, question)
+        route = self._scheduler.route_of(asked.call.lane)
+
+        def encoded() -> CallEncoding | None:
+            try:
+                request = route.endpoint.encode(asked.call)
+            except EncodeError:
+                return None
+            return CallEncoding(route, request, question_of(request))
+
+        return self._looked_up(caller, question, asked, await run(encoded))
+
+    def begin(self, caller: Caller, group: CallGroup, hear: Hear | None, on_end: Callable[[], None] | None) -> None:
+        """Has the calls sent that have to be, or joins those that are under way. `hear` listens to the first one;
+        `on_end` is called when a call has ended, well or not. Raises RequestRefusal, LocalFault."""
+        for number, part in enumerate(group.parts):
+            if not isinstance(part, PendingCall):
+                continue
+            self._refuse_what_no_budget_bears(caller, part)
+            part.payer = CallPayment(
+                caller, reckons_worst=self._has_budgets, spent=self._metrics.spent, used=self._metrics.used
+            )
+            waiter = CallWaiter(part, hear=None if number else hear, on_end=on_end, is_early=True)
+            group.parts[number] = waiter
+            self._scheduler.begin(waiter)
+
+    def _checked(self, caller: Caller, question: Question) -> ServedRequest:
+        asked = question.asked
+        model = asked.call.model
+        if not caller.may_ask(model):
+            raise refusal_of(not_allowed(model))
+        self._refuse_one_model_too_many(model)
+        return request_for_family(asked, question.family, self._family_of(model)) if asked.call.extra else asked
+
+    def _looked_up(
+        self, caller: Caller, question: Question, asked: ServedRequest, encoded: CallEncoding | None
+    ) -> CallGroup:
+        call, look_up = asked.call, self._scheduler.look_up
+        if question.trial is not None:
+            taken = RequestTrials(tuple(range(question.trial, question.trial + asked.count)))
+        else:
+            scope = f"{caller.settings.name}\0{question.run}"
+            key = b"" if encoded is None else encoded.question.digest()
+            taken = self._trials.take(scope, key, asked.count, question.digest, question.idempotency)
+        numbered = [structs.replace(call, trial=number) if number else call for number in taken.numbers]
+        return CallGroup(asked, taken, [look_up(one, encoded) for one in numbered])
+
+    def _refuse_one_model_too_many(self, model: str) -> None:
+        """Before anything is asked of the engine about it: even a call's key needs the model's lane."""
+        routes = self._scheduler.routes
+        if model in routes or model in self._known or len(routes.keys() - self._known) < MODELS_MAX:
+            return
+        said = f"{MODELS_MAX} models that nobody declared have been asked, and no more can be"
+        raise RequestRefusal(
+            f"{said}: name {model} under [lanes], and start the gateway again", "model", "unknown_model", 503
+        )
+
+    def _refuse_what_no_budget_bears(self, caller: Caller, pending: PendingCall) -> None:
+        """One call that is too dear must not stop its whole lane, as it would in a run."""
+        purse = self._purse
+        if purse.limit is not None:
+            most = _worst_cost(pending)
+            if purse.spent + most > purse.limit:
+                purse.is_exhausted = True
+                raise RequestRefusal(
+                    f"{over_budget('the next call', most, purse)}, or cut max_tokens", None, "over_budget", 429
+                )
+        if caller.purse is not None:
+            most = _worst_cost(pending)
+            if caller.purse.charged + most > (caller.purse.limit or 0.0):
+                raise caller.over_budget(most)
+
+    # Lanes and disks in trouble
+
+    def reopens_in_s(self, stop: Stop) -> int | None:
+        """When a model that stopped is tried again, in whole seconds."""
+        left = self._scheduler.reopens_in_s(stop.lane)
+        return None if left is None else math.ceil(left)
+
+    @property
+    def is_halted(self) -> bool:
+        """Nothing is sent to anybody."""
+        return self._scheduler.halted is not None
+
+    async def resume(self) -> None:
+        """Where a full disk had halted everything, tries now and then whether it takes something again."""
+        halted = self._scheduler.halted
+        if halted is None or halted[0] != "local_fault":
+            return
+        now = asyncio.get_running_loop().time()
+        if now < self._next_look:
+            return
+        self._next_look = now + (self._settings.policy.reopened_s or 0.0)
+        if await asyncio.to_thread(_has_room, self._settings.cache_folder()):
+            self._scheduler.resume()
+
+
+def _worst_cost(pending: PendingCall) -> float:
+    """The most that an attempt can cost. Raises RequestRefusal where nobody knows."""
+    if pending.route.price is None:
+        said = f"model {pending.call.model!r} has no price, so max_cost can't be kept: give it one under [prices]"
+        raise RequestRefusal(said, "model")
+    most = pending.route.worst_cost(pending.call)
+    if most is None:
+        raise RequestRefusal(why_unbounded(pending.call.model, "max_cost"), "max_tokens")
+    return most
+
+
+def not_allowed(model: str) -> Problem:
+    return Problem(403, "forbidden", f"this caller may not ask {model}: name it in its models", "model")
+
+
+def refusal_of(problem: Problem) -> RequestRefusal:
+    made = RequestRefusal(problem.message)
+    made.problem = problem
+    return made
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether the disk of a folder takes a file again. Written for real: free space is reported of full disks too."""
+    file = folder / f"room.{os.getpid()}"
+    try:
+        with file.open("wb") as tried:
+            tried.write(bytes(_TRIED_BYTES))
+            tried.flush()
+            os.fsync(tried.fileno())
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        with contextlib.suppress(OSError):
+            file.unlink()

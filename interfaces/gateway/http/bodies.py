@@ -1,0 +1,85 @@
+"""A request's body as the JSON object that it has to be: whole, in time, and not too large.
+
+Knows no dialect. What is wrong is the client's own mistake, told as such.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from typing import Any
+
+import orjson
+
+from ....providers.llm.serve_bounds import check_values
+from ....providers.llm.serve_dialect import RequestRefusal
+from ....providers.transport.decompression import Decompressor
+from .body_memory import LONG_BYTES
+from .http_request import BODY_BYTES_MAX, ClientStream, HttpRequest, too_large
+
+BODY_S = 60.0
+_PACKED = ("", "identity", "gzip", "deflate")
+_PACKED_OTHERWISE = "the body is packed in a way that is not read here: send it as it is, or in gzip"
+# Decompressor more than this would hold up everybody else.
+_UNPACKED_HERE_MAX = 16 << 10
+
+
+def is_plain(request: HttpRequest) -> bool:
+    """All of it is there, as it is, and short."""
+    return request.body.is_whole and not request.is_long
+
+
+async def body_of(request: HttpRequest, back: ClientStream, *, within_s: float) -> bytes:
+    """The bytes, unpacked where they came packed."""
+    packed = (request.header("content-encoding") or "").strip().lower()
+    if packed not in _PACKED:
+        raise RequestRefusal(_PACKED_OTHERWISE, status=415)
+    if request.length > BODY_BYTES_MAX:
+        raise too_large()
+    # However long there is no room for it, it may still take its time.
+    await request.admitted()
+    body = request.body
+    if not body.is_whole and not body.size and _waits(request):
+        back.invite()
+    try:
+        async with asyncio.timeout(within_s):
+            await body.whole()
+    except TimeoutError as error:
+        raise RequestRefusal(f"the body did not come whole within {within_s:g} s: send it again", status=408) from error
+    came = body.data if body.size <= LONG_BYTES else await asyncio.to_thread(lambda: body.data)
+    body.forget()
+    if packed not in ("", "identity"):
+        is_short = len(came) <= _UNPACKED_HERE_MAX
+        came = _unpacked(came, packed) if is_short else await asyncio.to_thread(_unpacked, came, packed)
+    if request.share is not None:
+        request.share.shrink(len(came) if len(came) > LONG_BYTES else 0)
+    return came
+
+
+def object_of(body: bytes) -> dict[str, Any]:
+    check_values(body)
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise RequestRefusal(f"the body is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise RequestRefusal(f"expected a JSON object as the body, got {type(found).__name__}")
+    return found
+
+
+def _waits(request: HttpRequest) -> bool:
+    """Its client sends the body when it is told to."""
+    return request.is_new and (request.header("expect") or "").strip().lower() == "100-continue"
+
+
+def _unpacked(body: bytes, packed: str) -> bytes:
+    unpacking = Decompressor(packed.encode())
+    try:
+        found = unpacking.take(body, BODY_BYTES_MAX)
+    except zlib.error as error:
+        raise RequestRefusal(f"the body can't be unpacked ({error}): send it whole, unpacked or in gzip") from error
+    if len(found) > BODY_BYTES_MAX:
+        raise too_large()
+    if not unpacking.is_whole:
+        raise RequestRefusal("the body can't be unpacked (it ends in the middle): send it whole, unpacked or in gzip")
+    return found

@@ -1,0 +1,303 @@
+"""One client's connection: its requests answered in their order, one at a time, and its end.
+
+Owns the socket's two directions: what is read while an answer is under way, what waits until a client takes it, and how
+long nothing may come. Where requests begin and end: http_framing. What they are answered: whoever is asked for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from .body_memory import BodyMemory
+from .http_framing import RequestFramer
+from .http_request import HttpRequest, PendingAnswer
+from .http_response import CONTINUE, LAST_CHUNK, HttpResponse, chunk, stream_head
+
+# Of requests that came before the one before them was answered; reading stops above.
+WAITING_MAX = 64
+WAITING_BYTES_MAX = 1 << 20
+# A client that is told to go may still be sending: were it cut off at once, it would not read what it is told.
+LINGER_S = 10.0
+
+
+class ConnectionContext(Protocol):
+    """What all connections of a gateway have in common."""
+
+    idle_s: float
+    taking_s: float
+    room: BodyMemory
+    begin: Callable[[HttpRequest], HttpResponse | PendingAnswer]
+
+    def opened(self, connection: Connection) -> None: ...
+    def closed(self, connection: Connection) -> None: ...
+    def failed(self, error: BaseException) -> HttpResponse:
+        """The answer to a request at which the gateway itself failed."""
+
+
+class Connection(asyncio.Protocol):
+    """`repr` tells what it does."""
+
+    def __init__(self, served: ConnectionContext, loop: asyncio.AbstractEventLoop) -> None:
+        self._served = served
+        self._loop = loop
+        self._waiting: deque[HttpRequest] = deque()
+        self._request: HttpRequest | None = None
+        self._work: PendingAnswer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._quiet_since = loop.time()
+        self._drained: asyncio.Future[None] | None = None
+        self._is_write_paused = self._is_read_paused = False
+        self._has_begun = self._is_ending = False
+
+    def __repr__(self) -> str:
+        state = "ending" if self._is_ending else "idle" if self._request is None else "answering"
+        return f"<Connection [{state} | Waiting: {len(self._waiting)}]>"
+
+    @property
+    def is_writing(self) -> bool:
+        """Something of an answer has not left this process."""
+        return self._transport.get_write_buffer_size() > 0
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """What carries an answer that takes its time."""
+        return self._task
+
+    # What the loop tells it
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are of no class of asyncio's
+        remote, local = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        self._framing = RequestFramer(str(remote[0]) if remote else "", str(local[0]) if local else "")
+        # The system tells of a client that is gone, or that stands still; writing would wait for it for ever.
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            taken_by = transport.get_extra_info("socket")
+            taken_by.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._served.taking_s * 1_000))
+        self._timer = self._loop.call_later(self._served.idle_s, self._look)
+        self._served.opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_ending = True
+        self._forget_waiting()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._ended()
+        self._served.closed(self)
+
+    def eof_received(self) -> bool:
+        return False  # who sends nothing more has left
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_ending:
+            return
+        came = self._framing.feed(data)
+        coming = self._framing.coming
+        for request in came if coming is None or coming in came else (*came, coming):
+            if request.share is None and request.is_long and not request.body.is_broken:
+                request.enter(self._served.room, self._regulate)
+        if came:
+            self._waiting.extend(came)
+            if self._request is None:
+                self._go_on()
+        self._regulate()
+
+    def _regulate(self) -> None:
+        """Read on, or not: while too much waits here, or while there is no room for a long body."""
+        if self._is_ending:
+            return
+        coming = self._framing.coming
+        should_pause = (coming is not None and coming.is_waiting) or (bool(self._waiting) and self._holds_too_much())
+        if should_pause != self._is_read_paused:
+            self._is_read_paused = should_pause
+            self._transport.pause_reading() if should_pause else self._transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self._is_write_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_write_paused = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        # Not at once: asyncio loses a connection twice if it is closed within this call.
+        self._loop.call_soon(self._go_on)
+
+    # One request after the other
+
+    def _go_on(self) -> None:
+        while self._waiting and self._request is None and not self._is_write_paused and not self._is_ending:
+            request = self._waiting.popleft()
+            if self._is_read_paused:
+                self._regulate()
+            self._begin(request)
+
+    def _holds_too_much(self) -> bool:
+        waiting = self._waiting
+        return len(waiting) > WAITING_MAX or sum(one.body.size for one in waiting) > WAITING_BYTES_MAX
+
+    def _begin(self, request: HttpRequest) -> None:
+        self._request = request
+        self._has_begun = False
+        try:
+            begun = self._served.begin(request)
+        except Exception as error:  # noqa: BLE001
+            # A defect at one request must not take the connection's others, or the gateway, with it.
+            begun = self._served.failed(error)
+        if isinstance(begun, HttpResponse):
+            self._tell(request, begun)
+            request.leave()
+            self._request = None
+        elif begun.whole is not None:
+            self._tell(request, begun.whole)
+            begun.end()
+            request.leave()
+            self._request = None
+        else:
+            self._work = begun
+            if begun.is_begun:
+                begun.told = self._heard
+            else:
+                self._carry_on(request, begun)
+
+    def _heard(self) -> None:
+        """What went on by itself has come to an end."""
+        request, work = self._request, self._work
+        assert request is not None and work is not None
+        try:
+            whole = work.finish()
+        except Exception as error:  # noqa: BLE001
+            # As above: others may wait for the same call.
+            whole = self._served.failed(error)
+        if whole is None:
+            self._carry_on(request, work)
+        else:
+            self._tell(request, whole)
+            # Once it is on its way.
+            self._loop.call_soon(self._ended)
+
+    def _carry_on(self, request: HttpRequest, work: PendingAnswer) -> None:
+        self._task = self._loop.create_task(self._carry(request, work))
+        self._task.add_done_callback(self._carried)
+
+    async def _carry(self, request: HttpRequest, work: PendingAnswer) -> None:
+        try:
+            whole = await work.answer(self)
+        except Exception as error:  # noqa: BLE001
+            # As above.
+            whole = self._served.failed(error)
+        if whole is not None:
+            self._tell(request, whole)
+
+    def _carried(self, task: asyncio.Task[None]) -> None:
+        """However it ended, be it before its first step."""
+        self._task = None
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            self._served.failed(error)
+        if error is not None:
+            self.abort()
+        self._ended()
+
+    def _ended(self) -> None:
+        work, self._work, request, self._request = self._work, None, self._request, None
+        if request is not None:
+            request.leave()
+        if work is not None:
+            work.end()
+            self._go_on()
+
+    def _tell(self, request: HttpRequest, whole: HttpResponse) -> None:
+        if self._transport.is_closing():
+            return
+        if self._has_begun:
+            self.abort()  # a stream that broke off must not look like a whole one
+            return
+        closes = whole.is_last or request.is_last or not request.is_soon_whole
+        is_head = request.seen.method == "HEAD"
+        self._transport.write(whole.data(is_new=request.is_new, closes=closes, is_head=is_head))
+        self._quiet_since = self._loop.time()
+        if closes:
+            self._leave()
+
+    # The way back for what is not told at once
+
+    @property
+    def has_begun(self) -> bool:
+        return self._has_begun
+
+    def invite(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(CONTINUE)
+
+    async def begin(self, fields: str, data: bytes) -> None:
+        request = self._request
+        assert request is not None
+        self._has_begun = True
+        head = stream_head(fields, is_new=request.is_new, closes=request.is_last or not request.is_new)
+        await self._write(head + (chunk(data) if request.is_new else data))
+
+    async def write(self, data: bytes) -> None:
+        assert self._request is not None
+        if data:
+            await self._write(chunk(data) if self._request.is_new else data)
+
+    def end(self) -> None:
+        request = self._request
+        assert request is not None
+        self._quiet_since = self._loop.time()
+        if self._transport.is_closing():
+            return
+        if request.is_new:
+            self._transport.write(LAST_CHUNK)
+        if request.is_last or not request.is_new:
+            self._leave()
+
+    async def _write(self, data: bytes) -> None:
+        if self._transport.is_closing():
+            return
+        self._transport.write(data)
+        if self._is_write_paused:
+            self._drained = self._loop.create_future()
+            await self._drained
+
+    # Its end
+
+    def _leave(self) -> None:
+        """Nothing more is answered here. What is written still goes out."""
+        self._is_ending = True
+        self._forget_waiting()
+        if self._framing.is_between and not self._is_read_paused:
+            self._transport.close()
+            return
+        if self._is_read_paused:
+            self._transport.resume_reading()
+        # What still comes is read, and dropped.
+        self._transport.write_eof()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(LINGER_S, self.abort)
+
+    def _forget_waiting(self) -> None:
+        for request in self._waiting:
+            request.leave()
+        self._waiting.clear()
+
+    def _look(self) -> None:
+        """Whether anything came or went of late."""
+        left = self._quiet_since + self._served.idle_s - self._loop.time()
+        if self._request is None and not self.is_writing and left <= 0:
+            self._is_ending = True
+            self._transport.close()
+            return
+        self._timer = self._loop.call_later(left if left > 0 else self._served.idle_s, self._look)
+
+    def abort(self) -> None:
+        self._is_ending = True
+        self._transport.abort()

@@ -1,0 +1,60 @@
+"""The bytes of an answer: its head, and its body where that is known.
+
+Owns what a head says of the connection and of the body's length. Which other headers there are: answers.
+"""
+
+from __future__ import annotations
+
+import time
+from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+
+from msgspec import Struct
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
+class HttpResponse(Struct, frozen=True):
+    """An answer that is written at once. `fields`: lines of its head, each with its end, beside Content-Length, Date
+    and Connection; `is_last`: nothing more is read from whoever asked."""
+
+    status: int
+    fields: str
+    body: bytes
+    is_last: bool = False
+
+    def data(self, *, is_new: bool, closes: bool, is_head: bool) -> bytes:
+        """`is_new`: in HTTP/1.1; `is_head`: the client wants no body."""
+        head = (
+            f"HTTP/1.{'1' if is_new else '0'} {self.status} {_PHRASES.get(self.status, '')}\r\n{self.fields}"
+            f"Content-Length: {len(self.body)}\r\nDate: {_date(int(time.time()))}\r\n{_connection(is_new, closes)}\r\n"
+        ).encode()
+        return head if is_head else head + self.body
+
+
+def stream_head(fields: str, *, is_new: bool, closes: bool) -> bytes:
+    """What comes before a stream: in chunks, or up to the connection's end where the client knows none."""
+    framing = "Transfer-Encoding: chunked\r\n" if is_new else ""
+    return (
+        f"HTTP/1.{'1' if is_new else '0'} 200 OK\r\n{fields}{framing}Date: {_date(int(time.time()))}\r\n"
+        f"{_connection(is_new, closes)}\r\n"
+    ).encode()
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _connection(is_new: bool, closes: bool) -> str:
+    """What is not said is understood."""
+    if is_new:
+        return "Connection: close\r\n" if closes else ""
+    return "" if closes else "Connection: keep-alive\r\n"
+
+
+@lru_cache(1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

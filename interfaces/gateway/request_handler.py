@@ -1,0 +1,306 @@
+"""One request from its arrival to its answer: guard, path, question, calls, answer.
+
+Owns that order. Every mistake of a client's, and every call that brings no reply, ends as a problem in the client's own
+dialect. Opens no socket: http_connection does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import orjson
+from msgspec import Struct, structs
+
+from ...engine.call import Outcome
+from ...engine.fault import LocalFault, Stop
+from ...engine.lanes.lane_queue import LaneStopped
+from ...providers.llm.serve_dialect import Dialect, Problem, RequestRefusal, ServedModel
+from ...providers.llm.serve_problems import problem_of_failure, problem_of_stop
+from ...wiring import ConfigurationError
+from ..terminal.output import note
+from .callers import Caller
+from .dispatch import CallGroup, Dispatch, not_allowed, refusal_of
+from .guard import GuardRules, judge
+from .http.bodies import BODY_S, body_of, is_plain
+from .http.body_memory import LONG_BYTES
+from .http.http_request import ClientStream, HttpRequest
+from .http.http_response import HttpResponse
+from .metrics import Metrics
+from .paths import CHAT, RequestPath, read_path
+from .request_parser import DIALECTS, RequestParser
+from .response_headers import DRAIN_S, AnswerFacts, answer, facts_of, refusal, stream_fields
+from .streaming import PING_S, StreamedText, stream_out
+from .trials import TrialCounter
+
+# What nobody was told: the client had hung up.
+_GONE = 499
+_DRAINING = Problem(503, "interrupted", "the gateway is stopping: ask again when it is back", retry_after_s=DRAIN_S)
+# What the engine tells whoever has a run, and what there is to do here.
+_RESUMED = ", then resume"
+_LATER = "; the gateway goes on by itself when there is room"
+
+
+class GatewayState(Struct, eq=False):
+    """What all requests to one gateway share. `callers` by their names; `rules` are set once the port is known;
+    `under_way`: requests that wait for their answer."""
+
+    dispatch: Dispatch
+    parser: RequestParser
+    trials: TrialCounter
+    metrics: Metrics
+    callers: Mapping[str, Caller]
+    models_for: Callable[[Caller], list[ServedModel]]
+    rules: GuardRules
+    is_idle: asyncio.Event
+    name: str
+    body_s: float = BODY_S
+    ping_s: float = PING_S
+    is_draining: bool = False
+    under_way: int = 0
+    count: int = 0
+
+    async def drained(self) -> None:
+        """Takes no new request that asks a model, and waits until all that are under way are answered."""
+        self.is_draining = True
+        if self.under_way:
+            await self.is_idle.wait()
+
+
+class RequestHandler:
+    """One request from its arrival to its end. `told`: called when what goes on without a task of its own has ended."""
+
+    __slots__ = (
+        *("_began", "_caller", "_facts", "_group", "_id", "_outcomes", "_request", "_saying", "_state", "_status"),
+        *("_way", "told", "whole"),
+    )
+
+    def __init__(
+        self, state: GatewayState, request: HttpRequest, number: str, way: RequestPath, caller: Caller
+    ) -> None:
+        self._began = time.perf_counter()
+        self._state = state
+        self._request = request
+        self._id = number
+        self._way = way
+        self._caller = caller
+        self._group: CallGroup | None = None
+        self._saying: StreamedText | None = None
+        self._facts = AnswerFacts(False)
+        self._outcomes: Sequence[Outcome] = ()
+        self._status = _GONE
+        self.told: Callable[[], None] | None = None
+        self.whole: HttpResponse | None = None
+        state.under_way += 1
+        state.is_idle.clear()
+
+    @property
+    def is_begun(self) -> bool:
+        return self._group is not None and self._saying is None and len(self._group.parts) == 1
+
+    @property
+    def _dialect(self) -> Dialect:
+        return DIALECTS[self._way.dialect]
+
+    def begin(self, body: bytes) -> None:
+        """All that has to wait for nothing: what is stored is answered, and the calls are on their way."""
+        state = self._state
+        try:
+            question = state.parser.question(self._request, self._way, body)
+            self._begin(state.dispatch.prepare(self._caller, question))
+        except (RequestRefusal, ConfigurationError, LocalFault) as error:
+            self._refuse(error)
+
+    async def _begin_long(self, body: bytes) -> None:
+        """The same of a long body: in a thread, one at a time, whatever only this body needs."""
+        state = self._state
+        async with state.parser.in_thread() as run:
+            question = await run(state.parser.question, self._request, self._way, body)
+            group = await state.dispatch.prepare_long(self._caller, question, run)
+        self._begin(group)
+
+    def _begin(self, group: CallGroup) -> None:
+        """Raises RequestRefusal, LocalFault."""
+        self._group, dispatch = group, self._state.dispatch
+        known = group.known
+        if known is None:
+            # What a stream's head can say, before the answer is there.
+            self._facts = AnswerFacts(False, group.taken.numbers, group.first_key)
+            if group.asked.is_streamed:
+                self._saying = StreamedText()
+            hear = None if self._saying is None else self._saying.hear
+            dispatch.begin(self._caller, group, hear, self._heard)
+            known = group.known
+        if known is not None:
+            self._tell(known)
+
+    def _heard(self) -> None:
+        if self.told is not None:
+            self.told()
+
+    def finish(self) -> HttpResponse | None:
+        """The answer, once the call has ended; None: it brought no outcome."""
+        group = self._group
+        known = None if group is None else group.known
+        if known is None:
+            return None
+        try:
+            self._tell(known)
+        except RequestRefusal as error:
+            self._refuse(error)
+        return self.whole
+
+    async def answer(self, back: ClientStream) -> HttpResponse | None:
+        """None: it went back as a stream."""
+        try:
+            if self._group is None:
+                await self._state.dispatch.resume()
+                body = await body_of(self._request, back, within_s=self._state.body_s)
+                if len(body) > LONG_BYTES:
+                    begun = self._begin_long(body)
+                    del body  # it may be long before this one is answered
+                    await begun
+                else:
+                    self.begin(body)
+            group = self._group
+            if self.whole is None and group is not None:
+                if self._saying is not None:
+                    await self._stream(group, self._saying, back)
+                    return None
+                self._tell(await self._wait(group))
+        except (RequestRefusal, ConfigurationError, LocalFault) as error:
+            self._refuse(error)
+        return self.whole
+
+    async def _wait(self, group: CallGroup) -> Sequence[Outcome]:
+        try:
+            return await group.outcomes()
+        except LaneStopped as error:
+            raise refusal_of(self._stopped(error.stop)) from error
+
+    def _stopped(self, stop: Stop) -> Problem:
+        problem = problem_of_stop(stop)
+        if stop.reason == "local_fault":
+            return structs.replace(problem, message=f"{stop.detail.removesuffix(_RESUMED)}{_LATER}")
+        return structs.replace(problem, retry_after_s=self._state.dispatch.reopens_in_s(stop))
+
+    async def _stream(self, group: CallGroup, saying: StreamedText, back: ClientStream) -> None:
+        dialect = self._dialect
+        fields = stream_fields(self._facts, self._id, dialect.stream_type)
+
+        async def outcomes() -> Sequence[Outcome]:
+            found = await self._wait(group)
+            _check_replies(found)
+            return found
+
+        work = asyncio.ensure_future(outcomes())
+        try:
+            stream = dialect.stream(group.asked)
+            self._status = 200
+            problem = await stream_out(back, fields, self._id, stream, saying, work, ping_s=self._state.ping_s)
+        finally:
+            work.cancel()
+        if problem is None:
+            self._outcomes = work.result()
+
+    def _tell(self, outcomes: Sequence[Outcome]) -> None:
+        """Raises RequestRefusal where one has no reply."""
+        group, dialect = self._group, self._dialect
+        assert group is not None
+        _check_replies(outcomes)
+        asked = group.asked
+        facts = self._facts = facts_of(outcomes, group.taken.numbers)
+        if asked.is_streamed:
+            stream = dialect.stream(asked)
+            self.whole = answer(stream.begin() + stream.end(outcomes), facts, self._id, dialect.stream_type)
+        else:
+            body = dialect.whole(asked, outcomes)
+            self.whole = answer(b"[" + body + b"]" if self._way.is_list else body, facts, self._id)
+        self._outcomes, self._status = outcomes, 200
+
+    def _refuse(self, error: Exception) -> None:
+        problem = _problem_of(error)
+        facts = structs.replace(self._facts, is_cached=False)
+        self._status = problem.status
+        self.whole = refusal(problem, self._dialect, self._way.dialect, self._id, facts)
+
+    def end(self) -> None:
+        """It is answered, or its client has gone."""
+        state, group = self._state, self._group
+        if group is not None:
+            group.leave()
+            state.trials.end(group.taken, is_answered=bool(self._outcomes))
+        seconds = time.perf_counter() - self._began
+        state.metrics.answered(self._way.dialect, self._caller, self._status, self._outcomes, seconds)
+        # Its waiters know it and it knows its waiters: a long body must not wait for the collector.
+        self._group, self._outcomes = None, ()
+        state.under_way -= 1
+        if not state.under_way:
+            state.is_idle.set()
+
+
+def begin_request(state: GatewayState, request: HttpRequest) -> HttpResponse | RequestHandler:
+    """The answer to anything that came as a request, or what brings it."""
+    state.count += 1
+    number = f"{state.name}{state.count:08x}"
+    seen = request.seen
+    way = read_path(seen.method, seen.target, seen.headers)
+    judged = request.fault or judge(seen, state.rules)
+    if isinstance(judged, Problem):
+        if request.fault is None:
+            state.metrics.refused(judged)
+        return refusal(judged, DIALECTS[way.dialect], way.dialect, number)
+    caller = state.callers[judged]
+    if way.problem is not None:
+        return refusal(way.problem, DIALECTS[way.dialect], way.dialect, number)
+    if way.kind != "ask":
+        return _look(state, way, caller, number)
+    if state.is_draining:
+        return refusal(_DRAINING, DIALECTS[way.dialect], way.dialect, number)
+    handler = RequestHandler(state, request, number, way, caller)
+    if is_plain(request) and not state.dispatch.is_halted:
+        handler.begin(request.body.data)
+    return handler
+
+
+def failed_request(error: BaseException) -> HttpResponse:
+    """The answer to a request at which the gateway itself failed; the defect is one line on stderr."""
+    note(f"millstream serve: a defect, please report it: {type(error).__name__}: {error}")
+    problem = Problem(500, "local_fault", "the gateway failed at this request")
+    return structs.replace(refusal(problem, DIALECTS[CHAT], CHAT, ""), is_last=True)
+
+
+def _look(state: GatewayState, way: RequestPath, caller: Caller, number: str) -> HttpResponse:
+    """The answer to a request that sends nothing."""
+    dialect, told = DIALECTS[way.dialect], AnswerFacts(False)
+    if way.kind == "health":
+        health = {"status": "stopping" if state.is_draining else "ok", "in_flight": state.under_way}
+        return answer(orjson.dumps(health), told, number, status=503 if state.is_draining else 200)
+    if way.kind == "metrics":
+        body, media_type = state.metrics.page()
+        return answer(body, told, number, media_type)
+    if way.kind == "models":
+        return answer(dialect.listing(state.models_for(caller)), told, number)
+    try:
+        model = state.parser.model(way)
+    except RequestRefusal as error:
+        return refusal(error.problem, dialect, way.dialect, number)
+    if not caller.may_ask(model):
+        return refusal(not_allowed(model), dialect, way.dialect, number)
+    return answer(dialect.listed(ServedModel(way.model, model.partition("/")[0])), told, number)
+
+
+def _check_replies(outcomes: Sequence[Outcome]) -> None:
+    """All of them are needed."""
+    for outcome in outcomes:
+        if outcome.failure is not None:
+            raise refusal_of(problem_of_failure(outcome.failure))
+
+
+def _problem_of(error: Exception) -> Problem:
+    if isinstance(error, RequestRefusal):
+        return error.problem
+    if isinstance(error, LocalFault):
+        return Problem(500, "local_fault", str(error))
+    return Problem(503, "not_configured", str(error), "model")

@@ -1,0 +1,145 @@
+"""What a request asks for: its body read by its dialect, its model found, its run and trial from headers and path.
+
+Owns which headers and parts of a path say what about a call. Knows no caller and no engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct
+
+from ...engine.call import TRIAL_MAX
+from ...providers.llm.anthropic import serve_messages as anthropic_messages
+from ...providers.llm.google import serve_generate as gemini_generate
+from ...providers.llm.openai import serve_chat as openai_chat
+from ...providers.llm.openai import serve_responses as openai_responses
+from ...providers.llm.serve_dialect import Dialect, RequestRefusal, ServedRequest
+from ...providers.llm.serve_naming import model_named
+from .allowed_providers import check_reached
+from .http.bodies import object_of
+from .http.http_request import HttpRequest
+from .paths import CHAT, GENERATE, MESSAGES, RESPONSES, RUN_NAME, RequestPath
+
+DIALECTS: Mapping[str, Dialect] = MappingProxyType(
+    {
+        CHAT: openai_chat.DIALECT,
+        RESPONSES: openai_responses.DIALECT,
+        MESSAGES: anthropic_messages.DIALECT,
+        GENERATE: gemini_generate.DIALECT,
+    }
+)
+_FAMILIES: Mapping[str, str] = MappingProxyType(
+    {CHAT: "openai", RESPONSES: "openai-responses", MESSAGES: "anthropic", GENERATE: "gemini"}
+)
+# Words for models, of each family, whose meaning is kept; a longer one is looked at anew every time.
+_NAMES_KEPT = 256
+_SWITCH_S = 0.0005
+_NAME_KEPT_CHARS = 200
+
+
+class Question(Struct):
+    """What one request asks for. `trial`: the first number that its client gave, if it gave any; `idempotency`: what
+    the client calls its request, and `digest` then tells its body from another."""
+
+    asked: ServedRequest
+    family: str
+    run: str
+    trial: int | None
+    idempotency: str
+    digest: bytes
+
+
+class RequestParser:
+    """Reads requests by their dialects. `names`: clients' names for models; `unreached`: providers that nobody set up;
+    `is_provider`: whether there is one of that name."""
+
+    def __init__(self, names: Mapping[str, str], unreached: frozenset[str], is_provider: Callable[[str], bool]) -> None:
+        self.unreached = unreached
+        self._is_provider = is_provider
+        self._turn = asyncio.Lock()
+        # One thread: several would share one interpreter, and each would hold up the loop in its turn.
+        self._reader = ThreadPoolExecutor(1, "long bodies")
+        # The functions that know which model a name means, by dialect.
+        self._named = {dialect: self._names_of(family, names) for dialect, family in _FAMILIES.items()}
+
+    def question(self, request: HttpRequest, way: RequestPath, body: bytes) -> Question:
+        """Raises RequestRefusal, ConfigurationError."""
+        given = object_of(body)
+        if way.dialect == GENERATE:
+            given = {**given, "model": way.model, "stream": way.is_streamed}
+        elif way.model:
+            given = {**given, "model": way.model}
+        asked = DIALECTS[way.dialect].read(given, self._named[way.dialect])
+        headers = request.seen.headers
+        run = _run_of(request, way) if "x-millstream-run" in headers else way.run
+        trial = _trial_of(request, asked.count) if "x-millstream-trial" in headers else None
+        idempotency, digest = "", b""
+        if "idempotency-key" in headers:
+            idempotency, digest = request.header("idempotency-key") or "", hashlib.sha256(body).digest()
+        return Question(asked, _FAMILIES[way.dialect], run, trial, idempotency, digest)
+
+    @asynccontextmanager
+    async def in_thread(self) -> AsyncIterator[Callable[..., asyncio.Future[Any]]]:
+        """Gives what runs a function in the thread for long bodies: one body at a time."""
+        async with self._turn, _frequent_switches():
+            yield partial(asyncio.get_running_loop().run_in_executor, self._reader)
+
+    def close(self) -> None:
+        self._reader.shutdown(wait=False)
+
+    def model(self, way: RequestPath) -> str:
+        """The model that a path names. Raises RequestRefusal."""
+        return self._named[way.dialect](way.model)
+
+    def _names_of(self, family: str, names: Mapping[str, str]) -> Callable[[str], str]:
+        def found(word: str) -> str:
+            model = model_named(word, family, names, self._is_provider)
+            check_reached(word, model, self.unreached)
+            return model
+
+        known = lru_cache(_NAMES_KEPT)(found)
+
+        def named(word: str) -> str:
+            return known(word) if len(word) <= _NAME_KEPT_CHARS else found(word)
+
+        return named
+
+
+@asynccontextmanager
+async def _frequent_switches() -> AsyncIterator[None]:
+    """Each socket that is ready has to win the interpreter's lock from the reader: after 0.5 ms instead of 5."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _trial_of(request: HttpRequest, count: int) -> int:
+    """The first of `count` trial numbers that a client gives."""
+    said = request.header("x-millstream-trial") or ""
+    if not said.isascii() or not said.isdigit() or len(said) > 19 or int(said) + count > TRIAL_MAX:
+        raise RequestRefusal("X-Millstream-Trial: expected a whole number, 0 or more", "X-Millstream-Trial")
+    return int(said)
+
+
+def _run_of(request: HttpRequest, way: RequestPath) -> str:
+    """The run's name, from header or path; they must not differ."""
+    said = request.header("x-millstream-run") or ""
+    if said and not RUN_NAME.fullmatch(said):
+        raise RequestRefusal(
+            "X-Millstream-Run: expected up to 100 letters, digits, dots and dashes", "X-Millstream-Run"
+        )
+    if said and way.run not in ("", said):
+        raise RequestRefusal(f"the path says run {way.run}, X-Millstream-Run {said}: send one", "X-Millstream-Run")
+    return said or way.run

@@ -1,0 +1,86 @@
+"""What goes back: status, headers and body of every answer, streams' headers too.
+
+Owns the headers that clients may rely on. Every answer says whether it came from the cache; an error says that it is
+not to be sent again, since all that could help was done here. Knows no call and no caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
+
+from ...engine.call import Outcome
+from ...providers.llm.serve_dialect import Dialect, Problem
+from .http.http_response import HttpResponse
+from .paths import MESSAGES
+
+JSON = "application/json"
+CACHED, TRIAL, KEY, COST = "X-Millstream-Cached", "X-Millstream-Trial", "X-Millstream-Key", "X-Millstream-Cost"
+# What FAULTS gives a drain.
+DRAIN_S = 30
+_ALLOWED = "GET, HEAD, POST"
+_PAYMENT_REQUIRED = 402
+# So that a proxy in between passes on each piece as it comes.
+_STREAMED = "Cache-Control: no-cache\r\nX-Accel-Buffering: no\r\n"
+
+
+class AnswerFacts(Struct, frozen=True):
+    """What an answer's headers say of its calls. `cost` None: not known, or not yet."""
+
+    is_cached: bool
+    numbers: tuple[int, ...] = ()
+    key: str = ""
+    cost: float | None = None
+
+
+def facts_of(outcomes: Sequence[Outcome], numbers: tuple[int, ...]) -> AnswerFacts:
+    if len(outcomes) == 1:
+        one = outcomes[0]
+        return AnswerFacts(one.cached, numbers, one.key, one.cost)
+    costs = [outcome.cost for outcome in outcomes if outcome.cost is not None]
+    cost = sum(costs) if len(costs) == len(outcomes) else None
+    return AnswerFacts(all(outcome.cached for outcome in outcomes), numbers, outcomes[0].key, cost)
+
+
+def fields_of(told: AnswerFacts, request_id: str, media_type: str) -> str:
+    """Lines of a head."""
+    fields = (
+        f"Content-Type: {media_type}\r\n{CACHED}: {'true' if told.is_cached else 'false'}\r\n"
+        f"x-request-id: {request_id}\r\nX-Content-Type-Options: nosniff\r\nServer: millstream\r\n"
+    )
+    if told.numbers:
+        fields += f"{TRIAL}: {','.join(map(str, told.numbers))}\r\n"
+    if told.key:
+        fields += f"{KEY}: {told.key}\r\n"
+    if told.cost is not None:
+        fields += f"{COST}: {told.cost:.10g}\r\n"
+    return fields
+
+
+def stream_fields(told: AnswerFacts, request_id: str, media_type: str) -> str:
+    return fields_of(told, request_id, media_type) + _STREAMED
+
+
+def answer(body: bytes, told: AnswerFacts, request_id: str, media_type: str = JSON, status: int = 200) -> HttpResponse:
+    return HttpResponse(status, fields_of(told, request_id, media_type), body)
+
+
+def refusal(
+    problem: Problem, dialect: Dialect, name: str, request_id: str, told: AnswerFacts | None = None
+) -> HttpResponse:
+    """An error in the words of the client's dialect; `name` is the dialect's path."""
+    status = problem.status
+    if problem.kind == "over_budget" and name == MESSAGES:
+        status = _PAYMENT_REQUIRED
+    body = dialect.problem(structs.replace(problem, request_id=request_id or None))
+    more = "x-should-retry: false\r\n"
+    if name == MESSAGES:
+        more += f"request-id: {request_id}\r\n"
+    if status == 401:
+        more += "WWW-Authenticate: Bearer\r\n"
+    elif status == 405:
+        more += f"Allow: {_ALLOWED}\r\n"
+    if problem.retry_after_s is not None:
+        more += f"Retry-After: {problem.retry_after_s}\r\n"
+    return HttpResponse(status, fields_of(told or AnswerFacts(False), request_id, JSON) + more, body)

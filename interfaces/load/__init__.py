@@ -1,1 +1,0 @@
-"""`millstream load`: what is asked, carried out, shown and written."""

@@ -1,1 +1,0 @@
-"""`millstream probe`: what is asked, carried out, shown and written."""

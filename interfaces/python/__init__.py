@@ -1,0 +1,1 @@
+"""Evaluations from a program or a notebook."""

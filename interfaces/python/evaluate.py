@@ -1,0 +1,238 @@
+"""`evaluate`: runs a task from a script or a notebook, as `millstream run` does.
+
+Owns the run's thread, so that it works beside a running event loop, and the handling of an interruption. Folder and
+files are those of the command line, and either resumes the other's run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+from msgspec import structs
+
+from ...bench.evaluation.benchmark import Order
+from ...bench.evaluation.execution import ExecutionOptions, RunResult, execute
+from ...bench.evaluation.journals import RecordError
+from ...bench.evaluation.preparation import PreparedRun, check_snapshot
+from ...bench.evaluation.stop_reasons import why
+from ...bench.evaluation.watch import ItemProgress, Watch, unwatched
+from ...bench.task.files import check_not_loading
+from ...bench.task.options import Options, Readings
+from ...bench.task.result import Evaluation, models_of, pairs_of
+from ...bench.task.rows import TaskError
+from ...bench.task.score_document import NAME
+from ...bench.task.task import Task
+from ...bench.task.work import TaskSource, prepare
+from ...configuration.benchmark_options import RunOptions
+from ...configuration.configuration import read_configuration
+from ...configuration.errors import UsageError
+from ...configuration.options import SendingOptions
+from ...engine.fault import LocalFault
+from ...wiring import Engine
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """The options of `evaluate`: those of `millstream run`, under the same names."""
+
+    temperature: float | Sequence[float]
+    """Ask at this temperature, or at each of these; default: as the task says."""
+    max_tokens: int
+    """Tokens of an answer; default: as the task says."""
+    trials: int
+    """How often each row is asked; default: as the task says."""
+    limit: int
+    """Only the first rows."""
+    combine: Literal["mean", "majority", "any"]
+    """How the trials of a row combine; default: as the task says."""
+    unreadable: Literal["skip", "zero"]
+    """Whether answers without a score are left out (default) or score 0."""
+    base_url: str
+    """Send every model's calls to this address."""
+    rpm: float
+    """Requests a minute, for each model."""
+    tpm: float
+    """Tokens a minute, for each model."""
+    concurrency: int
+    """Calls in flight, for each model."""
+    max_cost: float
+    """Stop before the run can cost more dollars."""
+    cache: str
+    """The folder where answers are kept."""
+    mode: Literal["live", "record", "replay", "strict"]
+    """What is taken from the cache, and whether anything is sent."""
+    patience: float
+    """How many seconds to wait for a provider that is down."""
+    timeout: float
+    """The deadline of a whole call, in seconds."""
+    config: str
+    """A file of lanes, providers and prices."""
+    snapshot: str
+    """Take answers from this file."""
+
+
+_OF_RUN = ("temperature", "max_tokens", "trials", "limit")
+_READINGS = ("combine", "unreadable")
+
+
+def evaluate(
+    task: Task,
+    models: str | Iterable[str],
+    out: str | Path,
+    *,
+    retry: bool = False,
+    progress: bool = False,
+    report: bool = True,
+    **options: Unpack[EvaluateOptions],
+) -> Evaluation:
+    """Ask every model every row of a task, score the answers, and give what they come to.
+
+    task: what is asked.
+    models: who is asked, as "openai/gpt-4o-mini".
+    out: the run's folder. The same call goes on where it stopped, and a finished one is read from there.
+    retry: ask the questions again that failed for good.
+    progress: show the progress on stderr.
+    report: write report.html and tables/ into the folder.
+    options: those of `millstream run`, as `rpm=500` or `max_cost=5`: see EvaluateOptions.
+
+    It may be called in a notebook, whose event loop runs: the run lives in a thread of its own. Ctrl-C waits for the
+    calls in flight, which are kept, and raises KeyboardInterrupt; once more drops them.
+    """
+    check_not_loading()
+    if not isinstance(task, Task):
+        raise TaskError(f"evaluate: expected an ms.Task, got a {type(task).__name__}")
+    unknown = options.keys() - EvaluateOptions.__annotations__.keys()
+    if unknown:
+        known = ", ".join(EvaluateOptions.__annotations__)
+        raise TypeError(f"evaluate() has no option {sorted(unknown)[0]!r}: it has {known}")
+    prepared = _prepared(task, (models,) if isinstance(models, str) else tuple(models), Path(out).absolute(), options)
+    result = _executed(prepared, ExecutionOptions(retry=retry, watch=_watch_on_stderr() if progress else unwatched))
+    if result.fault is not None:
+        raise result.fault
+    return _evaluation(result, _written(result) if report else None)
+
+
+def _prepared(task: Task, models: tuple[str, ...], out: Path, options: EvaluateOptions) -> PreparedRun:
+    if not models:
+        raise TaskError("evaluate: models: expected at least one, as 'openai/gpt-4o-mini', got none")
+    task = structs.replace(task, name=task.name or NAME)
+    run: dict[str, Any] = {name: value for name in _OF_RUN if (value := options.get(name)) is not None}
+    if "temperature" in run:
+        given = run["temperature"]
+        run["temperature"] = tuple(given) if isinstance(given, Sequence) else (given,)
+    readings: dict[str, Any] = {name: value for name in _READINGS if (value := options.get(name)) is not None}
+    others: dict[str, Any] = {name: value for name, value in options.items() if name not in (*_OF_RUN, *_READINGS)}
+    sending = SendingOptions(**others)
+    order = Order(
+        out=out,
+        run=RunOptions(NAME, Options(model=tuple(dict.fromkeys(models)), **run), Readings(**readings)),
+        sending=sending,
+        configuration=read_configuration(sending.config),
+    )
+    prepared = prepare(order, TaskSource(task, Path.cwd(), {"by": "evaluate"}))
+    check_snapshot(prepared.settings)
+    return prepared
+
+
+class _Under:
+    """The handle by which an interruption ends a run in another thread."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._engine: Engine | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def watch(self, engine: Engine, total: int, already: int, item: str) -> Iterator[ItemProgress]:
+        """Called when the first call is about to be sent."""
+        self._loop, self._engine, self._task = asyncio.get_running_loop(), engine, asyncio.current_task()
+        try:
+            with self._watch(engine, total, already, item) as progress:
+                yield progress
+        finally:
+            self._loop = None
+
+    def drain(self) -> None:
+        """Stops sending; calls in flight are finished."""
+        if self._engine is not None:
+            engine = self._engine
+            self._tell(lambda: engine.halt("interrupted", "interrupted by Ctrl-C"))
+
+    def cancel(self) -> None:
+        """Cancels the calls in flight."""
+        if self._task is not None:
+            self._tell(self._task.cancel)
+
+    def _tell(self, callback: Callable[[], object]) -> None:
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # it has just been closed: the run is over
+                loop.call_soon_threadsafe(callback)
+
+
+def _executed(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
+    """Runs the evaluation in a thread, since the caller's thread may have a running loop."""
+    under = _Under(manner.watch)
+    ended: Future[RunResult] = Future()
+
+    def live() -> None:
+        try:
+            ended.set_result(execute(prepared, structs.replace(manner, watch=under.watch)))
+        except BaseException as error:  # noqa: BLE001  (it ends this thread, and is raised in the caller's)
+            ended.set_exception(error)
+
+    thread = threading.Thread(target=live, name=f"millstream {prepared.out.name}", daemon=True)
+    thread.start()
+    try:
+        return ended.result()
+    except KeyboardInterrupt:
+        under.drain()
+        try:
+            thread.join()
+        except KeyboardInterrupt:
+            under.cancel()
+            thread.join()
+        raise
+
+
+def _written(result: RunResult) -> Path | None:
+    """Writes the report, if the run has something to report. Returns its page."""
+    from ...bench.evaluation.reporting import read, write
+    from ...engine.remarks import remark
+
+    if not result.answered:
+        return None
+    try:
+        return write([read(result.prepared.out)], result.prepared.out, has_figures=False).page
+    except (UsageError, RecordError, LocalFault) as error:
+        remark(f"no report in {result.prepared.out}: {error}")
+        return None
+
+
+def _evaluation(result: RunResult, page: Path | None) -> Evaluation:
+    (name, found), *_ = result.counted.scores.items()
+    is_priced = any(result.counted.of(pair).cost is not None for pair in result.pairs())
+    return Evaluation(
+        name=name,
+        folder=result.prepared.out,
+        models=models_of(found),
+        pairs=pairs_of(found),
+        cost=result.cost if is_priced else None,
+        failures=result.failed,
+        pending=result.pending,
+        unmeasured=tuple(result.counted.unmeasured),
+        stops=(why(result.fault, result.stops, result.signal),) if result.pending else (),
+        report=page,
+    )
+
+
+def _watch_on_stderr() -> Watch:
+    from ..terminal.progress import watch_on_stderr
+
+    return watch_on_stderr()

@@ -1,0 +1,126 @@
+"""The reasons for which a lane waited, as shares of its last seconds.
+
+Each span of time is divided in this order: waits of the queue's head, retries, our own CPU, full slots, answers under
+way. Pure arithmetic; reads no clock and no lane.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct
+
+CPU = "CPU"
+CONCURRENCY = "concurrency"
+ANSWERS = "answers"
+RETRY = "retry"
+# The pauses that hosts are spared with, between two of their pages.
+POLITENESS = "politeness"
+# A process that has more than this of a core has no time of its own left.
+CPU_FULL = 0.9
+# A timer this late found the loop busy, or the machine.
+LAG_FULL_S = 0.1
+
+
+class LaneSpan(Struct, frozen=True):
+    """A lane between two looks. `held_s`: waits of the queue's head that ended meanwhile, by reason; `holding`: the
+    reason of the one under way; `retry_s`: back-offs that ended, summed over callers."""
+
+    length_s: float
+    held_s: Mapping[str, float]
+    holding: str
+    retry_s: float
+    in_flight: int
+    concurrency: int
+    is_cpu_full: bool
+    is_only_retrying: bool = False
+
+
+class WaitShare(NamedTuple):
+    """A part of the time, from 0 to 1."""
+
+    reason: str
+    share: float
+
+
+class Bottleneck:
+    """Divides the last `spans` spans of one lane among the reasons for waiting."""
+
+    def __init__(self, spans: int) -> None:
+        self._spans: deque[dict[str, float]] = deque(maxlen=spans)
+        self._totals: dict[str, float] = {}
+        self._holding = ""
+        self._credited_s = 0.0
+        self._late_retry_s = 0.0
+
+    def add(self, span: LaneSpan) -> None:
+        if len(self._spans) == self._spans.maxlen:
+            for reason, seconds in self._spans[0].items():
+                self._totals[reason] -= seconds
+        given = self._divide(span)
+        self._spans.append(given)
+        for reason, seconds in given.items():
+            self._totals[reason] = self._totals.get(reason, 0.0) + seconds
+
+    def seconds(self) -> dict[str, float]:
+        """Returns seconds of waiting by reason. Time without anything to wait for is left out."""
+        return {reason: seconds for reason, seconds in self._totals.items() if seconds > 1e-9}
+
+    def _divide(self, span: LaneSpan) -> dict[str, float]:
+        given: dict[str, float] = {}
+        left = span.length_s
+        for reason, seconds in self._held(span).items():
+            given[reason] = min(left, seconds)
+            left -= given[reason]
+        # A back-off is reported when it ends and can be longer than a span: the rest counts in the next spans.
+        self._late_retry_s += span.retry_s / span.concurrency
+        retry_s = left if span.is_only_retrying else min(left, self._late_retry_s)
+        self._late_retry_s = max(0.0, min(self._late_retry_s - retry_s, span.length_s * (self._spans.maxlen or 1)))
+        if retry_s > 0:
+            given[RETRY] = retry_s
+            left -= retry_s
+        if left <= 0:
+            return given
+        if span.is_cpu_full:
+            given[CPU] = left
+        elif span.in_flight >= span.concurrency:
+            given[CONCURRENCY] = left
+        elif span.in_flight > 0:
+            given[ANSWERS] = left
+        return given
+
+    def _held(self, span: LaneSpan) -> dict[str, float]:
+        """Returns the waits of the queue's head by reason. A wait under way is counted as it goes on, so that its
+        end adds only the rest."""
+        held: dict[str, float] = {}
+        for reason, seconds in span.held_s.items():
+            if reason == self._holding:
+                seconds -= self._credited_s
+                self._holding, self._credited_s = "", 0.0
+            held[reason] = max(0.0, seconds)
+        if span.holding:
+            if span.holding != self._holding:
+                self._holding, self._credited_s = span.holding, 0.0
+            credit = max(0.0, span.length_s - sum(held.values()))
+            if span.holding in span.held_s:
+                # Several waits one after the other: the one under way began somewhere within this span.
+                credit /= 2
+            self._credited_s += credit
+            held[span.holding] = held.get(span.holding, 0.0) + credit
+        else:
+            self._holding, self._credited_s = "", 0.0
+        return held
+
+
+def shares(waits: Iterable[Mapping[str, float]]) -> tuple[WaitShare, ...]:
+    """Returns the reasons of several lanes as shares of all their waiting, the largest first; those below one
+    percent are left out."""
+    totals: dict[str, float] = {}
+    for seconds_by_reason in waits:
+        for reason, seconds in seconds_by_reason.items():
+            totals[reason] = totals.get(reason, 0.0) + seconds
+    whole = sum(totals.values())
+    found = [WaitShare(reason, seconds / whole) for reason, seconds in totals.items() if seconds >= 0.01 * whole > 0]
+    return tuple(sorted(found, key=lambda share: (-share.share, share.reason)))

@@ -1,0 +1,198 @@
+"""The dialogue in which a person labels answers at a terminal, one at a time and by whole lines.
+
+Owns the screen's contents, the keys and the order. Sets no terminal mode, so that no end of the process leaves one.
+Shows no reading of ours; knows neither how answers are drawn nor where labels are kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from ...bench.evaluation.labelling.label import Label, LabelChoice, question_to
+from ...report.text import wrapped
+from .output import note
+
+_SKIP, _UNDO, _MORE, _QUIT = "S", "U", "M", "Q"
+_MARGIN = "| "
+_LINES_LEAST = 4
+# Below the text stand how much is left, an empty line and the prompt.
+_LINES_BELOW = 3
+_COLUMNS_LEAST = 10
+
+
+class LabelKeeper(Protocol):
+    """Keeps labels, as names of choices by the place of their answer. A label is on disk when `set_label` returns."""
+
+    @property
+    def labelled(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def label(self, at: int) -> str | None: ...
+
+    def set_label(self, at: int, name: str | None) -> None: ...
+
+
+class Terminal(Protocol):
+    """Writes lines to a person and reads lines from one. `ask` returns None at the end of the input."""
+
+    def size(self) -> tuple[int, int]: ...
+
+    def say(self, text: str) -> None: ...
+
+    def ask(self, prompt: str) -> str | None: ...
+
+
+class Screen:
+    """The terminal on stdin and stderr. Stdout is left to results."""
+
+    def size(self) -> tuple[int, int]:
+        """Returns the present columns and lines."""
+        from rich.console import Console
+
+        found = Console(stderr=True).size
+        return found.width, found.height
+
+    def say(self, text: str) -> None:
+        note(text)
+
+    def ask(self, prompt: str) -> str | None:
+        try:
+            sys.stderr.write(prompt)
+            sys.stderr.flush()
+            line = sys.stdin.buffer.readline()
+        except OSError:  # the terminal has gone
+            return None
+        if not line:
+            note("")
+            return None
+        return line.decode(sys.stdin.encoding or "utf-8", "replace").strip()
+
+
+def hold(shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal, kept_in: str) -> None:
+    """Asks for the missing labels until all are given or the person leaves. Each is saved before the next question."""
+    dialogue = _Dialogue(shown, labels, terminal)
+    if not dialogue.waiting:
+        return
+    dialogue.explain(f"Every label is saved at once in {kept_in}; the same command goes on where you stop.")
+    while dialogue.waiting or dialogue.may_undo_the_last():
+        if not dialogue.take_one():
+            break
+    rest = "; the same command asks for the rest" if labels.labelled < len(labels) else ""
+    terminal.say(f"\n{labels.labelled:,} of {len(labels):,} are labelled{rest}")
+
+
+class _Dialogue:
+    """The order of the questions. `waiting` are the places still to be labelled, `passed` those already shown, the
+    latest last."""
+
+    def __init__(self, shown: Sequence[Label], labels: LabelKeeper, terminal: Terminal) -> None:
+        self._shown = shown
+        self._labels = labels
+        self._terminal = terminal
+        done = [at for at in range(len(labels)) if labels.label(at) is not None]
+        begin = done[-1] + 1 if done else 0
+        # On from the last label; what was skipped before it comes at the end.
+        order = (*range(begin, len(labels)), *range(begin))
+        self.waiting = [at for at in order if labels.label(at) is None]
+        self.passed = done
+
+    def explain(self, more: str = "") -> None:
+        columns, _ = self._terminal.size()
+        told = (
+            f"{question_to(self._shown[self.waiting[0]])}; S: skip it; U: undo the last; M: more of a long answer; "
+            f"Q: quit. End each with Enter. {more}"
+        )
+        self._terminal.say("\n".join(wrapped(told.strip(), columns)))
+
+    def take_one(self) -> bool:
+        """Shows the next answer and carries out the person's command. Returns False at the end."""
+        asked = self._ask(_Pages(self._page_lines(), self._terminal.size()[1]))
+        if asked == _QUIT:
+            return False
+        if asked == _UNDO:
+            self._undo()
+            return True
+        at = self.waiting.pop(0)
+        if isinstance(asked, LabelChoice):
+            self._labels.set_label(at, asked.name)
+        self.passed.append(at)
+        return True
+
+    def may_undo_the_last(self) -> bool:
+        """Offers to undo the last label, after the last answer. Returns True if it was undone."""
+        while True:
+            said = self._terminal.ask("That was the last: U undo, Enter end > ")
+            if not said or said.upper() == _QUIT:
+                return False
+            if said.upper() == _UNDO:
+                self._undo()
+                return True
+
+    def _undo(self) -> None:
+        if not self.passed:
+            self._terminal.say("nothing to undo")
+            return
+        at = self.passed.pop()
+        if self._labels.label(at) is not None:
+            self._labels.set_label(at, None)
+        self.waiting.insert(0, at)
+
+    def _page_lines(self) -> list[str]:
+        at = self.waiting[0]
+        columns, _ = self._terminal.size()
+        one = self._shown[at]
+        head = f"{at + 1:,} of {len(self._labels):,} ({self._labels.labelled:,} labelled)"
+        lines = wrapped(": ".join((head, *one.about.values())), columns)
+        if one.question:
+            lines += wrapped(one.question, columns)
+        # The margin tells the model's words from ours, whatever they imitate.
+        return [*lines, "", *(_MARGIN + line for line in wrapped(one.text, columns - len(_MARGIN)))]
+
+    def _ask(self, pages: _Pages) -> LabelChoice | str:
+        """Returns the person's choice, or one of S, U and Q."""
+        self._terminal.say("\n" + pages.turn())
+        choices: dict[str, LabelChoice] = {choice.letter: choice for choice in self._shown[self.waiting[0]].choices}
+        keys = ", ".join((*choices, _SKIP, _UNDO, *([_MORE] if pages.are_several else []), _QUIT))
+        while True:
+            said = self._terminal.ask(f"{keys} or ? > ")
+            if said is None:
+                return _QUIT
+            key = said.upper()
+            if key in choices:
+                return choices[key]
+            if key in (_SKIP, _UNDO, _QUIT):
+                return key
+            if said == "?":
+                self.explain()
+            elif key == _MORE and pages.are_several:
+                self._terminal.say(pages.turn())
+            else:
+                came = "nothing" if not said else repr(said if len(said) <= 20 else f"{said[:19]}…")
+                self._terminal.say(f"expected {keys} or ?, got {came}")
+
+
+class _Pages:
+    """Splits lines into parts that fit on a screen; after the last part the first comes again."""
+
+    def __init__(self, lines: Sequence[str], height: int) -> None:
+        self._lines = lines
+        self._room = max(_LINES_LEAST, height - _LINES_BELOW)
+        self._at = 0
+
+    @property
+    def are_several(self) -> bool:
+        return len(self._lines) > self._room
+
+    def turn(self) -> str:
+        """Returns the next part, and how many lines follow it."""
+        if self._at >= len(self._lines):
+            self._at = 0
+        part = self._lines[self._at : self._at + self._room]
+        self._at += self._room
+        left = len(self._lines) - self._at
+        if not self.are_several:
+            return "\n".join(part)
+        return "\n".join([*part, f"({left:,} more lines: M)" if left > 0 else "(the end; M: from the beginning)"])

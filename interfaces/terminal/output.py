@@ -1,0 +1,61 @@
+"""Output for people and programs: results on stdout, everything else on stderr.
+
+Output to a closed pipe is dropped and is no error. A full disk is an error for a result, not for a remark. Control
+characters are replaced, since messages of faults hold texts of providers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Any, TextIO
+
+from ...report.text import inert
+
+
+def say(text: str) -> None:
+    """Writes a result to stdout."""
+    _write_result(text)
+
+
+def note(text: str) -> None:
+    """Writes a remark to stderr. If that fails (a log on a full disk), the remark is lost and the run goes on."""
+    with contextlib.suppress(OSError):
+        _write(sys.stderr, text)
+
+
+def say_json(value: Any) -> None:
+    """Writes one JSON object to stdout."""
+    import orjson
+
+    _write_result(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def _write_result(text: str) -> None:
+    try:
+        _write(sys.stdout, text)
+    except OSError as error:
+        from ...engine.fault import LocalFault
+
+        raise LocalFault(
+            f"the result can't be written to stdout ({error.strerror}): what is in the run's folder is not touched by "
+            f"that; make room, then ask again"
+        ) from error
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:
+        return
+    lines = "\n".join(inert(line) for line in text.split("\n")) + "\n"
+    encoding = stream.encoding or "utf-8"
+    try:
+        stream.write(lines.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+    except OSError as error:
+        # The interpreter flushes once more at its end, and would complain again.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        if not isinstance(error, BrokenPipeError):
+            raise

@@ -1,0 +1,103 @@
+"""The display of a probe: a line that changes on a terminal, lines one after the other in a log.
+
+Owns the words. Knows no quota; what was found at the end: bench/probe/lanes_file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from ...bench.probe.steps import SMALL, TimedAnswer
+from ...format import count_text, dollars
+from ...report.text import cut, inert
+from .painter import Painter, TextPiece, packed
+
+_TOLD_FROM_S = 1.0
+_DETAIL_MAX = 160
+
+
+class ProbeDisplay:
+    """Watches a probe. `spent` gives its calls and dollars so far (None: not known). `stream` None: shows nothing."""
+
+    def __init__(self, stream: TextIO | None, spent: Callable[[], tuple[int, float | None]]) -> None:
+        self._painter = Painter(stream)
+        self._spent = spent
+        self._model = ""
+        self._shown = ""
+        self._until: float | None = None
+        self._why = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"<ProbeDisplay [{self._shown or 'nothing shown'}]>"
+
+    def begins(self, model: str) -> None:
+        self._model = model
+        self._show("begins with one call")
+
+    def got(self, model: str, seen: Sequence[TimedAnswer], unsent: int) -> None:
+        self._show(round_line(seen, unsent))
+
+    def waits(self, model: str, seconds: float, *, is_at_end: bool) -> None:
+        if seconds < _TOLD_FROM_S:
+            return
+        self._why = ", until what was used has come back" if is_at_end else ""
+        if self._painter.is_screen:
+            self._until = asyncio.get_running_loop().time() + seconds
+            self._tick()
+        else:
+            self._show(f"waits {seconds:,.0f} s{self._why}")
+
+    def close(self) -> None:
+        """Leave the stream clean: others write to it now."""
+        self._stop_counting()
+        self._painter.close()
+
+    def _tick(self) -> None:
+        """Shows a wait that counts down."""
+        loop = asyncio.get_running_loop()
+        left_s = (self._until or 0.0) - loop.time()
+        if self._until is None or left_s < 0:
+            return
+        self._paint(f"waits {left_s:,.0f} s{self._why}")
+        self._timer = loop.call_later(1.0, self._tick)
+
+    def _stop_counting(self) -> None:
+        self._until = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _show(self, text: str) -> None:
+        self._stop_counting()
+        self._paint(text)
+
+    def _paint(self, text: str) -> None:
+        count, cost = self._spent()
+        so_far = count_text(count, "call") if cost is None else f"{count_text(count, 'call')}, {dollars(cost)}"
+        self._shown = inert(f"{self._model}: {text} ({so_far})")
+        if self._painter.is_screen:
+            self._painter.paint(lambda width: packed([TextPiece(self._shown)], width))
+        else:
+            self._painter.log([self._shown])
+
+
+def round_line(seen: Sequence[TimedAnswer], unsent: int) -> str:
+    """`a burst of 40: 37 admitted, 1 refused, 2 not sent any more`."""
+    size = max(one.size for one in seen)
+    count = len(seen) + unsent
+    what = "1 call" if count == 1 else f"a burst of {count:,}"
+    of = f" of {size:,} tokens" + (" each" if count > 1 else "") if size > SMALL else ""
+    counted = (
+        (sum(one.is_admitted for one in seen), "admitted"),
+        (sum(one.is_refused for one in seen), "refused"),
+        (sum(one.answer.verdict == "failed" for one in seen), "failed"),
+        (unsent, "not sent any more"),
+    )
+    told = [f"{number:,} {word}" if count > 1 else word for number, word in counted if number]
+    waits = [one.answer.retry_after_s for one in seen if one.answer.retry_after_s is not None]
+    told += [f"told to wait {max(waits):,.3g} s"] if waits else []
+    told += [cut(one.answer.detail, _DETAIL_MAX) for one in seen if one.answer.verdict == "failed"][:1]
+    return f"{what}{of}: {', '.join(told)}"

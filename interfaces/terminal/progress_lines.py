@@ -1,0 +1,141 @@
+"""A run's progress in words: the plain line of a log, and the lines of a terminal.
+
+Pure functions from numbers to texts without control characters. Knows no stream; contains no text of a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...engine.call import WEB
+from ...format import by_kind, clock, dollars, rate_text
+from ...report.text import cut, printable
+from .bottleneck import WaitShare
+from .painter import PaintedLine, TextPiece, bar_line, cropped, packed
+from .run_progress import LaneView, RunView
+
+LANES_SHOWN = 8
+_WAITS_SHOWN = 3
+
+
+def plain_line(view: RunView) -> str:
+    """Returns the state of a run on one line, for logs."""
+    told = [
+        f"{_count(view)} ({percent(view)})",
+        f"{rate_text(view.per_s)}/s",
+        f"{view.in_flight:,} in flight",
+        _cached(view),
+        *_money(view),
+        *([f"{clock(view.left_s)} left"] if view.left_s is not None and view.done < view.total else []),
+        *([f"waiting for {_share(view.waits[0])}"] if view.waits else []),
+        *_troubles(view),
+    ]
+    return " | ".join(told)
+
+
+def last_line(view: RunView) -> str:
+    """Returns the end of a run on one line."""
+    told = [
+        f"{_count(view)} ({percent(view)})",
+        f"in {clock(view.elapsed_s)}",
+        f"{rate_text(view.average_per_s)}/s",
+        _cached(view),
+        *([] if view.spent is None else [dollars(view.spent)]),
+        *_troubles(view),
+    ]
+    return " | ".join(told)
+
+
+def screen_lines(view: RunView, width: int, *, is_last: bool = False) -> list[PaintedLine]:
+    """Returns the lines for a terminal, none longer than `width`: a narrow terminal gets more lines. The last
+    picture leaves out what was still expected."""
+    lines = [_bar_line(view, width)]
+    flow = [
+        *([] if is_last else [TextPiece(f"{rate_text(view.per_s)}/s", "strong")]),
+        TextPiece(f"average {rate_text(view.average_per_s)}/s"),
+        *([TextPiece(f"in {clock(view.elapsed_s)}")] if is_last else [TextPiece(f"{view.in_flight:,} in flight")]),
+        TextPiece(_cached(view)),
+        *(TextPiece(text) for text in _money(view)),
+    ]
+    if view.left_s is not None and view.done < view.total and not is_last:
+        flow.append(TextPiece(f"{clock(view.left_s)} left", "strong"))
+    lines += packed(flow, width)
+    if view.waits and not is_last:
+        waits = [TextPiece(_share(share), "faint") for share in view.waits[1:_WAITS_SHOWN]]
+        lines += packed([TextPiece(f"waiting for {_share(view.waits[0])}", "strong"), *waits], width)
+    lines += packed([TextPiece(text, "bad") for text in _troubles(view)], width)
+    if len(view.lanes) > 1:
+        lines += _lane_lines(view.lanes, width)
+    return lines
+
+
+def _count(view: RunView) -> str:
+    return f"{view.done:,} of {view.total:,}{f' {view.item}s' if view.item else ''}"
+
+
+def _cached(view: RunView) -> str:
+    return f"{view.cached:,} {'calls ' if view.item else ''}cached"
+
+
+def percent(view: RunView) -> str:
+    """Returns the percentage done, rounded down, so that only a whole run has 100%."""
+    if view.done >= view.total:
+        return "100%"
+    return f"{int(1000 * view.done / view.total) / 10}%"
+
+
+def _share(share: WaitShare) -> str:
+    return f"{share.reason} {share.share:.0%}"
+
+
+def _money(view: RunView) -> list[str]:
+    if view.spent is None:
+        return []
+    if view.expected is None or view.done >= view.total:
+        return [dollars(view.spent)]
+    return [f"{dollars(view.spent)} of ~{dollars(view.expected)}"]
+
+
+def _troubles(view: RunView) -> list[str]:
+    told = []
+    if view.retries:
+        told.append("retried: " + by_kind(view.retries))
+    if view.throttles:
+        told.append(f"throttled {view.throttles:,}")
+    if view.failures:
+        told.append("failed: " + by_kind(view.failures))
+    if view.page_failures:
+        told.append("pages failed: " + by_kind(view.page_failures))
+    for lane in view.lanes[:LANES_SHOWN]:
+        if lane.stopped:
+            told.append(f"stopped {printable(lane.model)}: {lane.stopped}")
+        elif lane.lost:
+            told.append(f"{printable(lane.model)} without {', '.join(lane.lost)}")
+    return told
+
+
+def _bar_line(view: RunView, width: int) -> PaintedLine:
+    share = 1.0 if view.done >= view.total else view.done / view.total
+    return bar_line(share, (TextPiece(_count(view), "strong"), TextPiece(percent(view))), width)
+
+
+def _lane_lines(lanes: Sequence[LaneView], width: int) -> list[PaintedLine]:
+    """Returns the busiest lanes in their own order, so that lines don't jump, and the number of the others."""
+    busiest = sorted(lanes, key=lambda lane: (lane.in_flight, lane.per_s, lane.done), reverse=True)[:LANES_SHOWN]
+    shown = [lane for lane in lanes if lane in busiest]
+    names = ["pages" if lane.model == WEB else printable(lane.model) for lane in shown]
+    column = min(max(map(len, names)), max(12, width // 3))
+    lines = []
+    for lane, name in zip(shown, names, strict=True):
+        most = f"/{lane.concurrency:,}" if lane.concurrency else ""
+        told = [f"{lane.done:,} done", f"{rate_text(lane.per_s)}/s", f"{lane.in_flight:,}{most} in flight"]
+        if lane.stopped:
+            told = [f"{lane.done:,} done", f"stopped: {lane.stopped}"]
+        elif lane.waits:
+            told.append(_share(lane.waits[0]))
+        # Models of one family differ at the end of their names.
+        label = TextPiece((name if len(name) <= column else f"…{name[1 - column :]}").ljust(column))
+        lines.append(cropped((label, *(TextPiece(text, "faint") for text in told)), width))
+    if len(lanes) > len(shown):
+        lines.append((TextPiece(cut(f"and {len(lanes) - len(shown):,} more lanes", width), "faint"),))
+    return lines

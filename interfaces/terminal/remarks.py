@@ -1,0 +1,25 @@
+"""Remarks of the rooms below, shown on stderr while a command runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...engine.remarks import LOG
+from .output import note
+
+
+class _RemarkHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"millstream: {record.getMessage()}")
+
+
+@contextmanager
+def shown_remarks() -> Iterator[None]:
+    notes = _RemarkHandler()
+    LOG.addHandler(notes)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(notes)

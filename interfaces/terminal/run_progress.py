@@ -1,0 +1,316 @@
+"""The progress of a run in numbers, counted from the engine's events and read at every look.
+
+Owns totals, rates, time left, expected cost and each lane's reasons for waiting. Knows no screen, no words and no
+clock: times are passed in. An event costs a few additions; everything else is computed at a look.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import get_args
+
+from msgspec import Struct
+
+from ...engine.attempts.money import CostBudget, Price
+from ...engine.call import WEB
+from ...engine.events import Event, Kind
+from ...engine.lanes.lane_queue import LaneQueue
+from ...engine.scheduler import Route
+from .bottleneck import CPU_FULL, LAG_FULL_S, POLITENESS, RETRY, Bottleneck, LaneSpan, WaitShare, shares
+
+LOOK_EVERY_S = 0.25
+WINDOW_S = 10.0
+_LOOKS = round(WINDOW_S / LOOK_EVERY_S)
+# A quota is what limits a lane when this much of its time went to waiting for it.
+_QUOTA_SHARE = 0.5
+# What admission leaves free of a declared quota, so that no sliding minute exceeds it.
+_QUOTA_USED = 0.987
+_DETAILED = frozenset({"failed", "unsent", "retried", "waited"})
+# Pages are told as one lane, whatever their hosts; how many may be under way at once is not known here.
+_PAGES_AT_ONCE = 1_000_000
+_FREE = Price(0.0, 0.0)
+
+
+class LaneView(Struct, frozen=True):
+    """One lane at one look. `per_s` counts finished calls. `lost`: keys that have stopped while others go on."""
+
+    model: str
+    done: int
+    per_s: float
+    in_flight: int
+    concurrency: int
+    waits: tuple[WaitShare, ...]
+    stopped: str
+    lost: tuple[str, ...] = ()
+
+
+class RunView(Struct, frozen=True):
+    """A run at one look. `expected` and `left_s` are None while nothing is known to reckon them from; `spent` is
+    None where no model has a price. `item` is what is counted, where that is not a call; pages that failed stand apart,
+    since a run goes on without them."""
+
+    total: int
+    done: int
+    elapsed_s: float
+    per_s: float
+    average_per_s: float
+    in_flight: int
+    cached: int
+    spent: float | None
+    expected: float | None
+    left_s: float | None
+    failures: Mapping[str, int]
+    retries: Mapping[str, int]
+    throttles: int
+    waits: tuple[WaitShare, ...]
+    lanes: tuple[LaneView, ...]
+    page_failures: Mapping[str, int] = MappingProxyType({})
+    item: str = ""
+
+
+class _Counts:
+    """Counts of one lane so far, and its state at the looks of the last seconds."""
+
+    __slots__ = ("bottleneck", "failures", "in_flight", "kinds", "latest", "looks", "retries", "seen_waits", "waits")
+
+    def __init__(self, now: float) -> None:
+        self.kinds: dict[str, int] = dict.fromkeys(get_args(Kind), 0)
+        self.latest = ""
+        self.failures: dict[str, int] = {}
+        self.retries: dict[str, int] = {}
+        self.waits: dict[str, float] = {}
+        self.seen_waits: dict[str, float] = {}
+        self.bottleneck = Bottleneck(_LOOKS)
+        self.looks: deque[tuple[float, int]] = deque([(now, 0)], maxlen=_LOOKS + 1)
+        self.in_flight = 0
+
+    @property
+    def done(self) -> int:
+        kinds = self.kinds
+        return kinds["cached"] + kinds["answered"] + kinds["failed"] + kinds["unsent"]
+
+    def ended_since_last_look(self) -> dict[str, float]:
+        """Returns the seconds of waiting that ended since the last look, by reason."""
+        ended = {}
+        for reason, seconds in self.waits.items():
+            fresh = seconds - self.seen_waits.get(reason, 0.0)
+            if fresh > 0:
+                ended[reason] = fresh
+                self.seen_waits[reason] = seconds
+        return ended
+
+    def per_s(self) -> float:
+        (began, before), (now, after) = self.looks[0], self.looks[-1]
+        return (after - before) / (now - began) if now > began else 0.0
+
+
+class RunProgress:
+    """Counts a run of `total` items, `already` of which were done before. Subscribe `hear` to the engine's events,
+    then call `look` now and then. With a name for `item`, calls are no items, and each item is counted by
+    `item_ended`. `hosts` are the routes to hosts of pages."""
+
+    def __init__(
+        self,
+        total: int,
+        already: int,
+        routes: Mapping[str, Route],
+        purse: CostBudget,
+        now: float,
+        *,
+        hosts: Mapping[str, Route] = MappingProxyType({}),
+        item: str = "",
+    ) -> None:
+        self._total = total
+        self._already = already
+        self._routes = routes
+        self._hosts = hosts
+        self._item = item
+        self._purse = purse
+        self._began = self._looked = now
+        self._spent_before = purse.spent
+        self._lanes: dict[str, _Counts] = {}
+        self._fresh: deque[tuple[int, int]] = deque([(0, 0)], maxlen=_LOOKS + 1)
+        self._items = 0 if item else None
+        self._item_looks: deque[tuple[float, int]] = deque([(now, 0)], maxlen=_LOOKS + 1)
+
+    def item_ended(self) -> None:
+        if self._items is not None:
+            self._items += 1
+
+    def hear(self, event: Event) -> None:
+        counts = self._lanes.get(event.lane)
+        if counts is None:
+            counts = self._lanes[event.lane] = _Counts(self._looked)
+        kind = counts.latest = event.kind
+        counts.kinds[kind] += 1
+        if kind in _DETAILED:
+            if event.lane == WEB and kind == "unsent":
+                return  # a page that failed before, met again
+            if kind == "waited":
+                counts.waits[event.detail] = counts.waits.get(event.detail, 0.0) + event.value
+            else:
+                told = counts.retries if kind == "retried" else counts.failures
+                told[event.detail] = told.get(event.detail, 0) + 1
+
+    def look(self, now: float, cpu_share: float, lag_s: float) -> RunView:
+        """Returns the state of the run. `cpu_share` is our process's share of a core since the last look, `lag_s`
+        the delay of this look."""
+        length_s = max(0.0, now - self._looked)
+        self._looked = now
+        is_cpu_full = cpu_share > CPU_FULL or lag_s > LAG_FULL_S
+        for model, counts in self._lanes.items():
+            counts.looks.append((now, counts.done))
+            if model == WEB:
+                self._look_at_pages(counts, length_s, is_cpu_full)
+            else:
+                self._look_at(counts, self._routes.get(model), length_s, is_cpu_full)
+        return self._view(now)
+
+    def _look_at_pages(self, counts: _Counts, length_s: float, is_cpu_full: bool) -> None:
+        kinds = counts.kinds
+        counts.in_flight = max(0, kinds["sent"] - kinds["answered"] - kinds["failed"] - kinds["retried"])
+        held_back = sum(bool(route.lane.waiting_for) for route in self._hosts.values())
+        holding = POLITENESS if held_back > counts.in_flight else ""
+        counts.bottleneck.add(LaneSpan(length_s, {}, holding, 0.0, counts.in_flight, _PAGES_AT_ONCE, is_cpu_full))
+
+    def _look_at(self, counts: _Counts, route: Route | None, length_s: float, is_cpu_full: bool) -> None:
+        kinds = counts.kinds
+        in_flight = kinds["sent"] - kinds["answered"] - kinds["failed"] - kinds["retried"]
+        held = counts.ended_since_last_look()
+        retry_s = held.pop(RETRY, 0.0)
+        if route is None:
+            counts.in_flight = max(0, in_flight)
+            return
+        lane = route.lane
+        # A caller that was cancelled told no end: what holds a slot bounds what can be on its way.
+        counts.in_flight = max(0, min(in_flight, lane.in_flight))
+        span = LaneSpan(
+            length_s,
+            held,
+            lane.waiting_for,
+            retry_s,
+            counts.in_flight,
+            lane.concurrency,
+            is_cpu_full or (counts.in_flight == 0 and self._is_all_ours(counts)),
+            is_only_retrying=counts.latest == "retried" and lane.in_flight == 0 and lane.stopped is None,
+        )
+        counts.bottleneck.add(span)
+
+    def _is_all_ours(self, counts: _Counts) -> bool:
+        """Returns whether a lane without calls in flight works on answers from the cache: these wait for nobody
+        else. An item of several calls may wait for another lane."""
+        return self._items is None and counts.looks[-1][1] > counts.looks[-2][1]
+
+    def _view(self, now: float) -> RunView:
+        kinds = [counts.kinds for counts in self._lanes.values()]
+        cached = sum(one["cached"] for one in kinds)
+        answered = sum(one["answered"] for one in kinds)
+        self._fresh.append((answered, cached))
+        calls = sum(counts.done for counts in self._lanes.values())
+        done = calls if self._items is None else self._items
+        self._item_looks.append((now, done))
+        elapsed_s = now - self._began
+        lanes = tuple(self._lane_view(model, counts) for model, counts in self._lanes.items())
+        spent = self._spent()
+        return RunView(
+            total=self._total,
+            done=self._already + done,
+            elapsed_s=elapsed_s,
+            per_s=sum(lane.per_s for lane in lanes) if self._items is None else self._items_per_s(),
+            average_per_s=done / elapsed_s if elapsed_s > 0 else 0.0,
+            in_flight=sum(lane.in_flight for lane in lanes),
+            cached=cached,
+            spent=spent,
+            expected=None if spent is None else self._expected(spent, answered, done),
+            left_s=self._left_s(done, now),
+            failures=_summed(counts.failures for counts in self._but_pages()),
+            retries=_summed(counts.retries for counts in self._but_pages()),
+            throttles=sum(one["throttled"] + one["cut"] for one in kinds),
+            waits=shares(counts.bottleneck.seconds() for counts in self._lanes.values()),
+            lanes=lanes,
+            page_failures=dict(self._lanes[WEB].failures) if WEB in self._lanes else {},
+            item=self._item,
+        )
+
+    def _but_pages(self) -> list[_Counts]:
+        return [counts for name, counts in self._lanes.items() if name != WEB]
+
+    def _lane_view(self, model: str, counts: _Counts) -> LaneView:
+        route = self._routes.get(model)
+        stop = None if route is None else route.lane.stopped
+        return LaneView(
+            model,
+            counts.done,
+            counts.per_s(),
+            counts.in_flight,
+            0 if route is None else route.lane.concurrency,
+            shares([counts.bottleneck.seconds()]),
+            "" if stop is None else stop.reason,
+            () if route is None or stop is not None else tuple(key for key, _ in route.lane.stopped_keys),
+        )
+
+    def _items_per_s(self) -> float:
+        (began, before), (now, after) = self._item_looks[0], self._item_looks[-1]
+        return (after - before) / (now - began) if now > began else 0.0
+
+    def _spent(self) -> float | None:
+        # Searches that cost nothing are no price of models that have none.
+        is_priced = any(route.price not in (None, _FREE) for route in self._routes.values())
+        return self._purse.spent if is_priced or self._purse.spent > 0 else None
+
+    def _expected(self, spent: float, answered: int, done: int) -> float | None:
+        """Returns the expected cost of the whole run, if the cache answers the rest as often as lately."""
+        if not done:
+            return None
+        left = max(0, self._total - self._already - done)
+        (answered_then, cached_then), (answered_now, cached_now) = self._fresh[0], self._fresh[-1]
+        fresh, stored = answered_now - answered_then, cached_now - cached_then
+        if not fresh + stored:
+            fresh, stored = answered_now, cached_now
+        fresh_share = fresh / max(1, fresh + stored)
+        calls = sum(counts.done for counts in self._lanes.values())
+        each = (spent - self._spent_before) / answered if answered else 0.0
+        return spent + left * (calls / done) * fresh_share * each
+
+    def _left_s(self, done: int, now: float) -> float | None:
+        left = self._total - self._already - done
+        if left <= 0:
+            return 0.0
+        if self._items is not None:
+            per_s = self._items_per_s()
+            return left / per_s if per_s > 0 else None
+        per_s = sum(
+            self._per_s_to_come(counts, self._routes[model].lane, now)
+            for model, counts in self._lanes.items()
+            if model in self._routes
+        )
+        return left / per_s if per_s > 0 else None
+
+    @staticmethod
+    def _per_s_to_come(counts: _Counts, lane: LaneQueue, now: float) -> float:
+        """Returns the expected rate of a lane: the present one, or the quota's if waiting for the quota limits the
+        lane."""
+        if lane.stopped is not None:
+            return 0.0
+        seen = counts.per_s()
+        waits = {share.reason: share.share for share in shares([counts.bottleneck.seconds()])}
+        is_at_quota = waits.get("requests", 0.0) + waits.get("tokens", 0.0) >= _QUOTA_SHARE
+        if seen > 0 and not is_at_quota:
+            return seen
+        quota = lane.quota
+        requests, used = lane.used(now)
+        caps = [] if quota.rpm is None else [quota.rpm]
+        for most, tokens in ((quota.tpm, used.total), (quota.itpm, used.input), (quota.otpm, used.output)):
+            if most is not None and requests and tokens:
+                caps.append(most * requests / tokens)
+        return min(caps) * _QUOTA_USED / 60 if caps else seen
+
+
+def _summed(lanes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for lane in lanes:
+        for kind, number in lane.items():
+            total[kind] = total.get(kind, 0) + number
+    return total

@@ -1,0 +1,161 @@
+"""The structs of `load.json`: all figures of one load test, written and read unchanged.
+
+Only seconds, counts and shares, each percentile with its 95% interval. Measuring and drawing are done elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+VERSION: Literal[1] = 1
+
+
+class Percentile(Struct, frozen=True):
+    """A percentile in seconds; `low_s` and `high_s` are its 95% interval, None where too few calls determine an end."""
+
+    percent: float
+    value_s: float
+    low_s: float | None = None
+    high_s: float | None = None
+
+
+class Times(Struct, frozen=True):
+    """A histogram: its count, mean, longest time and percentiles. `hdr` is the whole histogram in the compressed form
+    that HdrHistogram's tools read (microseconds)."""
+
+    count: int
+    mean_s: float
+    longest_s: float
+    percentiles: tuple[Percentile, ...]
+    hdr: str = ""
+
+    def at(self, percent: float) -> Percentile | None:
+        return next((each for each in self.percentiles if each.percent == percent), None)
+
+
+class LoadPart(Struct, frozen=True):
+    """The calls that were due between `begins_s` and `begins_s + seconds`, counted from the start of the test. `rate`
+    is the asked rate in calls a second (None: none, as in a closed loop or a trace). `standing` is a search's decision
+    on the goal here; `kinds` are the errors by kind."""
+
+    begins_s: float
+    seconds: float
+    calls: int
+    errors: int
+    latency: Times
+    first_token: Times
+    rate: float | None = None
+    standing: Literal["kept", "missed", "open"] | None = None
+    is_client_bound: bool = False
+    kinds: Mapping[str, int] = {}
+
+    @property
+    def achieved(self) -> float:
+        """Returns the calls a second."""
+        return self.calls / self.seconds if self.seconds > 0 else 0.0
+
+
+class ShareInterval(Struct, frozen=True):
+    value: float
+    low: float
+    high: float
+
+
+class GoalFound(Struct, frozen=True):
+    """The result of a search, in calls a second. `kept` is the highest rate at which the goal is kept (None: at none).
+    `missed` is the lowest at which it is not (None: no rate that was tried). `client_at` is where the client was the
+    bottleneck, so the server may bear more."""
+
+    goal: str
+    kept: float | None
+    missed: float | None
+    client_at: float | None
+
+
+class Knee(Struct, frozen=True):
+    """The highest rate that the server bears as well as low rates; `why` says what happens above it."""
+
+    rate: float
+    why: str
+
+
+class ModelFigures(Struct, frozen=True, kw_only=True):
+    """The figures of one model.
+
+    `calls` and all times are those of the measured part; `begun` counts every call. `latency` and `first_token` count
+    from when a call was due, `service` from when it was sent. `empty` answers have no word, and `cut` answers ended at
+    max_tokens. Without an answer there is no goodput, no knee and no rate of a goal.
+    """
+
+    calls: int
+    answered: int
+    errors: Mapping[str, int]
+    error_share: ShareInterval
+    begun: int
+    held: int
+    hold_max_s: float
+    unsent_held: int
+    unsent_late: int
+    in_flight_max: int
+    attempts: int
+    rate: float
+    goodput: float | None
+    input_tokens: int
+    output_tokens: int
+    output_tokens_per_s: float
+    spent: float | None
+    latency: Times
+    service: Times
+    first_token: Times
+    token: Times
+    gap: Times
+    own_delay: Times
+    held_by_lane: Times
+    slices: tuple[LoadPart, ...]
+    steps: tuple[LoadPart, ...]
+    goal: GoalFound | None = None
+    knee: Knee | None = None
+    empty: int = 0
+    cut: int = 0
+
+
+class Client(Struct, frozen=True):
+    """The load of the program that measured. `reasons` say why it was the bottleneck; without any, the figures are the
+    server's."""
+
+    reasons: tuple[str, ...]
+    lag_p99_s: float
+    cpu_peak: float
+    cpu_mean: float
+
+    @property
+    def is_bottleneck(self) -> bool:
+        return bool(self.reasons)
+
+
+class LoadFigures(Struct, frozen=True, kw_only=True):
+    """All figures of a load test.
+
+    `test` has the options by name. `ending` is why it ended. `seconds` is the length of the measured part, between
+    warm-up and cool-down; a search has a warm-up in each step, and none here. `began` is in seconds since 1970.
+    `unmeasured` has a sentence for each model without a measured answer: the test then ends with exit code 3.
+    `spent_unsure` is the part of `spent` that may not have been billed, for calls without a whole answer.
+    """
+
+    version: Literal[1] = VERSION
+    millstream: str
+    began: float
+    seconds: float
+    ending: str
+    ending_detail: str
+    test: Mapping[str, Any]
+    spent: float | None
+    client: Client
+    models: Mapping[str, ModelFigures]
+    warm_up_s: float = 0.0
+    cool_down_s: float = 0.0
+    unmeasured: tuple[str, ...] = ()
+    spent_unsure: float = 0.0

@@ -1,0 +1,1 @@
+"""MillStone's formulas: stances, openness, shifts, arguments and baselines, numpy in and numbers out."""

@@ -1,0 +1,268 @@
+"""Answers as columns: a million records in a few bytes each.
+
+Owns how answers are gathered one at a time and presented to numpy: one row for each answer, with a small number for
+every name. Knows the configurations, stances and readings, but no file and no score.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..naming import temperature_name
+from .openness import CASES, CONFIGS, STANCES, case_of
+
+TEMPLATES = range(1, 7)
+# `recorded`: the stance that stands in the record, read as the run was told to. The others are read from the text.
+AnswerReading = Literal["recorded", "paper", "careful"]
+READINGS: tuple[AnswerReading, ...] = ("recorded", "paper", "careful")
+
+_COLUMNS = ("issue", "template", "config", "trial", "refused", "cut", "shown")
+_UNKNOWN = len(STANCES)  # no text to read: the recorded stance stands in
+_CODES = MappingProxyType(
+    {
+        (recorded, paper, careful, refused, cut): r | p << 2 | c << 4 | refused << 6 | cut << 7
+        for r, recorded in enumerate(STANCES)
+        for p, paper in enumerate((*STANCES, None))
+        for c, careful in enumerate((*STANCES, None))
+        for refused in (False, True)
+        for cut in (False, True)
+    }
+)
+
+
+@dataclass(frozen=True)
+class ArgumentLists:
+    """The argument lists of prompts: list `n` is `members[starts[n]:starts[n + 1]]`, in the order shown; a member is a
+    place in `arguments`, which holds issues and argument ids."""
+
+    arguments: tuple[tuple[str, str], ...]
+    starts: NDArray[np.int64]
+    members: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return f"<ArgumentLists [Lists: {len(self.starts) - 1}, Arguments: {len(self.arguments)}]>"
+
+
+@dataclass(frozen=True)
+class AnswerRows:
+    """One model's answers at one temperature, a row each, in the order they were read.
+
+    `issue` is a place in `issues`, `config` one in `CONFIGS`, `shown` a list of `lists`; `stances` holds a place in
+    `STANCES` for each reading. `cut` marks the answers that ended at max_tokens.
+    """
+
+    name: str
+    model: str
+    temperature: float | None
+    issues: tuple[str, ...]
+    issue: NDArray[np.int32]
+    template: NDArray[np.int32]
+    config: NDArray[np.int32]
+    trial: NDArray[np.int32]
+    stances: Mapping[AnswerReading, NDArray[np.uint8]]
+    refused: NDArray[np.bool_]
+    cut: NDArray[np.bool_]
+    shown: NDArray[np.int32]
+    lists: ArgumentLists
+
+    def __repr__(self) -> str:
+        return f"<AnswerRows {self.name} [Issues: {len(self.issues)}, Answers: {len(self)}]>"
+
+    def __len__(self) -> int:
+        return len(self.issue)
+
+    @property
+    def case(self) -> NDArray[np.int32]:
+        """Returns each answer's place in `CASES`."""
+        return _CASE_OF_PLACE[self.config]
+
+    def at(self, rows: NDArray[np.bool_]) -> AnswerRows:
+        """Returns the selected answers; `issues` is unchanged, even if some have no answer left."""
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        stances = {reading: stances[rows] for reading, stances in self.stances.items()}
+        return replace(self, stances=stances, **columns)
+
+    def disagreements(self) -> int:
+        """Returns how many answers the two readings of their text differ on."""
+        return int((self.stances["paper"] != self.stances["careful"]).sum())
+
+    def repeated(self) -> Iterator[str]:
+        """Yields the ids that occur more than once."""
+        trials = int(self.trial.max(initial=0)) + 1
+        cell = (self.issue.astype(np.int64) * (TEMPLATES[-1] + 1) + self.template) * len(CONFIGS) + self.config
+        found, first, times = np.unique(cell * trials + self.trial, return_index=True, return_counts=True)
+        for row in first[times > 1] if len(found) < len(self) else ():
+            name = self.issues[self.issue[row]]
+            yield f"{name}/{self.template[row]}/{CONFIGS[self.config[row]]}/{self.trial[row]}"
+
+
+class AnswerTally:
+    """Gathers answers as they are read: constant work and thirteen bytes for each answer, each name stored once."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[str, float | None], _AnswerColumns] = {}
+        self._places: dict[tuple[str, int, str], int] = {}
+        self._lists: dict[tuple[str, tuple[str, ...]], int] = {}
+        self._names: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        answers = sum(len(columns.place) for columns in self._columns.values())
+        models = len({model for model, _ in self._columns})
+        issues = len({place[0] for place in self._places})
+        return f"<AnswerTally [Models: {models}, Issues: {issues}, Answers: {answers}]>"
+
+    def add(
+        self,
+        model: str,
+        temperature: float | None,
+        issue: str,
+        template: int,
+        config: str,
+        trial: int,
+        stances: tuple[str, str | None, str | None],
+        refused: bool = False,
+        arguments: tuple[str, ...] = (),
+        cut: bool = False,
+    ) -> None:
+        """Adds one answer, with its stance as recorded, by the paper's reading and by the careful one (None: no text to
+        read).
+
+        Takes plain values and no struct, since it is called for each of a million records.
+        """
+        try:
+            place = self._places[issue, template, config]
+            code = _CODES[*stances, refused, cut]
+            columns = self._columns[model, temperature]
+        except KeyError:
+            place, code = self._check(model, issue, template, config, (*stances, refused, cut))
+            columns = self._columns.setdefault((model, temperature), _AnswerColumns())
+        shown = self._lists.get((issue, arguments))
+        if shown is None:
+            shown = self._lists[issue, self._interned(arguments)] = len(self._lists)
+        columns.place.append(place)
+        columns.trial.append(trial)
+        columns.code.append(code)
+        columns.shown.append(shown)
+
+    def models(self, asked: Iterable[tuple[str, float | None]] = ()) -> list[AnswerRows]:
+        """Returns every model's answers, in order of name; `asked` as in `names`."""
+        places, lists, names = self._place_table(), self._shown(), self.names(asked)
+        found = [self._answers(names[pair], *pair, columns, places, lists) for pair, columns in self._columns.items()]
+        return sorted(found, key=lambda answers: answers.name)
+
+    def names(self, asked: Iterable[tuple[str, float | None]] = ()) -> dict[tuple[str, float | None], str]:
+        """Returns each model's name at each temperature: its own if it has a single temperature, else `name @
+        temperature`, with `default` for a temperature that was not sent. `asked` are pairs that may have no answer
+        yet."""
+        pairs = dict.fromkeys((*self._columns, *asked))
+        temperatures: dict[str, int] = {}
+        for model, _ in pairs:
+            temperatures[model] = temperatures.get(model, 0) + 1
+        return {
+            (model, temperature): model if temperatures[model] == 1 else f"{model} @ {temperature_name(temperature)}"
+            for model, temperature in pairs
+        }
+
+    def _check(
+        self,
+        model: str,
+        issue: str,
+        template: int,
+        config: str,
+        answer: tuple[str, str | None, str | None, bool, bool],
+    ) -> tuple[int, int]:
+        """Returns the place and code that `add` looks up, and makes the place. Raises ValueError for values that no
+        answer can have."""
+        here = f"answer of {model} on {issue}"
+        if case_of(config) is None:
+            raise ValueError(f"{here}: configuration {config!r} is unknown; allowed are {', '.join(CONFIGS)}")
+        if template not in TEMPLATES:
+            raise ValueError(f"{here}: template ({template}) must be {TEMPLATES[0]} to {TEMPLATES[-1]}")
+        code = _CODES.get(answer)
+        if code is None:
+            raise ValueError(f"{here}: stance {answer[:3]!r} is unknown; allowed are {', '.join(STANCES)}")
+        return self._places.setdefault((issue, template, config), len(self._places)), code
+
+    def _interned(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple([self._names.setdefault(argument, argument) for argument in arguments])
+
+    def _place_table(self) -> NDArray[np.int32]:
+        """Returns issue, template and configuration of each place, issues in order of name."""
+        names = {issue: at for at, issue in enumerate(sorted({issue for issue, _, _ in self._places}))}
+        rows = [(names[issue], template, CONFIGS.index(config)) for issue, template, config in self._places]
+        return np.array(rows, dtype=np.int32).reshape(-1, 3)
+
+    def _shown(self) -> ArgumentLists:
+        at: dict[tuple[str, str], int] = {}
+        members: array[int] = array("i")
+        starts = [0]
+        for issue, arguments in self._lists:
+            members.extend([at.setdefault((issue, argument), len(at)) for argument in arguments])
+            starts.append(len(members))
+        return ArgumentLists(tuple(at), np.array(starts, dtype=np.int64), np.array(members, dtype=np.int32))
+
+    def _answers(
+        self,
+        name: str,
+        model: str,
+        temperature: float | None,
+        columns: _AnswerColumns,
+        places: NDArray[np.int32],
+        lists: ArgumentLists,
+    ) -> AnswerRows:
+        issue, template, config = places[np.array(columns.place, dtype=np.int32)].T
+        every = sorted({issue for issue, _, _ in self._places})
+        own, issue = np.unique(issue, return_inverse=True)
+        code = np.array(columns.code, dtype=np.uint8)
+        recorded = code & 3
+        stances = {"recorded": recorded}
+        for reading, shift in (("paper", 2), ("careful", 4)):
+            read = code >> shift & 3
+            stances[reading] = np.where(read == _UNKNOWN, recorded, read).astype(np.uint8)
+        return AnswerRows(
+            name=name,
+            model=model,
+            temperature=temperature,
+            issues=tuple(every[at] for at in own),
+            issue=issue.astype(np.int32),
+            template=np.ascontiguousarray(template),
+            config=np.ascontiguousarray(config),
+            trial=np.array(columns.trial, dtype=np.int32),
+            stances=stances,  # type: ignore[arg-type]
+            refused=(code >> 6 & 1).astype(np.bool_),
+            cut=(code >> 7).astype(np.bool_),
+            shown=np.array(columns.shown, dtype=np.int32),
+            lists=lists,
+        )
+
+
+class _AnswerColumns:
+    """The stored columns of one model's answers."""
+
+    def __init__(self) -> None:
+        self.place: array[int] = array("i")
+        self.trial: array[int] = array("I")
+        self.code: array[int] = array("B")
+        self.shown: array[int] = array("i")
+
+
+def without_issues(answers: AnswerRows, left_out: Iterable[str]) -> AnswerRows:
+    """Returns the answers on all other issues."""
+    gone = set(left_out).intersection(answers.issues)
+    if not gone:
+        return answers
+    kept = tuple(issue for issue in answers.issues if issue not in gone)
+    moved = np.array([kept.index(issue) if issue in kept else -1 for issue in answers.issues], dtype=np.int32)
+    issue = moved[answers.issue]
+    rows = issue >= 0
+    return replace(answers.at(rows), issues=kept, issue=issue[rows])
+
+
+_CASE_OF_PLACE = np.array([CASES.index(case_of(config) or "") for config in CONFIGS], dtype=np.int32)

@@ -1,0 +1,242 @@
+"""Arguments: their effects on a model's answers, whether models agree on them, and whether the last one wins.
+
+Owns figure 6 and the order effects: an argument's effect, and its correlation between models. Knows an argument by
+issue and id alone, never its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..statistics.intervals import Correlation, Interval, correlation, ratio_figures
+from .answers import TEMPLATES, AnswerReading, AnswerRows
+from .counts import ModelCounts
+from .families import family_of as family_of
+from .intervals import IssueFigure, Over, intervals
+from .openness import CASES, STANCES, Counts, Shares
+
+SIDES = STANCES[:2]
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The effects of the arguments that a model was shown: `shares[n]` is the effect of `arguments[n]`, an (issue, id),
+    over the `shown[n]` answers whose prompts contain it."""
+
+    model: str
+    arguments: tuple[tuple[str, str], ...]
+    shares: Shares
+    shown: NDArray[np.int64]
+
+
+def argument_effects(
+    answers: AnswerRows, reading: AnswerReading = "recorded", relative_to_baseline: bool = False
+) -> Effects:
+    """Returns for every argument the pro share of the answers to prompts that contain it, in any configuration.
+
+    With `relative_to_baseline`, as in the authors' script: minus the baseline's pro share of the same issue and
+    template, averaged over templates by appearances; answers to a template without baseline are then left out.
+    """
+    values = (answers.stances[reading] == 0).astype(np.float64)
+    shown = answers.shown
+    if relative_to_baseline:
+        values = values - _baseline_of_template(answers, values)
+        known = ~np.isnan(values)
+        values, shown = values[known], shown[known]
+    # By list first: models share their lists, and a list has many members.
+    lists = len(answers.lists.starts) - 1
+    times = np.bincount(shown, minlength=lists)
+    sums = np.bincount(shown, weights=values, minlength=lists)
+    list_of, member = _distinct_members(answers)
+    number = len(answers.lists.arguments)
+    appearances = np.bincount(member, weights=times[list_of], minlength=number).astype(np.int64)
+    effects = np.bincount(member, weights=sums[list_of], minlength=number)
+    found = np.flatnonzero(appearances)
+    return Effects(
+        answers.name,
+        tuple(answers.lists.arguments[at] for at in found),
+        effects[found] / appearances[found],
+        appearances[found],
+    )
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Pearson's correlations of two models' effects over the arguments shown to both, by the places of the two in
+    `models`, the first smaller. Intervals are over issues, since the arguments of an issue are dependent."""
+
+    models: tuple[str, ...]
+    pairs: Mapping[tuple[int, int], Correlation]
+
+
+def correlations(effects: Sequence[Effects]) -> Correlations:
+    """Returns the correlation of every pair of models."""
+    places: dict[tuple[str, str], int] = {}
+    for one in effects:
+        for argument in one.arguments:
+            places.setdefault(argument, len(places))
+    values = np.full((len(effects), len(places)), np.nan)
+    for row, one in zip(values, effects, strict=True):
+        row[[places[argument] for argument in one.arguments]] = one.shares
+    issues = [issue for issue, _ in places]
+    pairs = {
+        (first, second): correlation(values[first], values[second], issues, of="issues")
+        for first, second in combinations(range(len(effects)), 2)
+    }
+    return Correlations(tuple(one.model for one in effects), pairs)
+
+
+@dataclass(frozen=True)
+class Medians:
+    """The median correlation of pairs of different models, within and between families, each with its number of pairs;
+    None without a pair. Two temperatures or runs of one model are no pair."""
+
+    within: float | None
+    between: float | None
+    pairs_within: int
+    pairs_between: int
+
+
+def medians(found: Correlations, families: Sequence[str] | None = None, models: Sequence[str] | None = None) -> Medians:
+    """Returns the medians. `families` has each row's family, by default from `family_of`; `models` has each row's
+    model, by default its name without a temperature."""
+    names = [family_of(model) for model in found.models] if families is None else families
+    own = [model.partition(" @ ")[0] for model in found.models] if models is None else models
+    for what, given in (("families", names), ("models", own)):
+        if len(given) != len(found.models):
+            raise ValueError(f"{what} ({len(given)}) must be as many as the models ({len(found.models)})")
+    pairs: dict[bool, list[float]] = {True: [], False: []}
+    for (first, second), each in found.pairs.items():
+        if own[first] != own[second] and each.r is not None:
+            pairs[names[first] == names[second]].append(each.r)
+    within, between = (float(np.median(some)) if some else None for some in (pairs[True], pairs[False]))
+    return Medians(within, between, len(pairs[True]), len(pairs[False]))
+
+
+@dataclass(frozen=True)
+class SideAgreement:
+    """Of the `answers` after a last argument, how many `agree` with its side. `base_rate` is the share expected if the
+    order had no effect, `excess` the observed share minus that; both None without an answer."""
+
+    answers: int
+    agree: int
+    base_rate: float | None
+    excess: float | None
+
+    @property
+    def rate(self) -> float | None:
+        return self.agree / self.answers if self.answers else None
+
+
+@dataclass(frozen=True)
+class LastArgument(SideAgreement):
+    """The agreement of all balanced answers, and of each side of the last argument. `interval` is that of `excess`;
+    `unknown` counts the balanced answers whose last argument's side is unknown."""
+
+    interval: Interval | None
+    by_side: Mapping[str, SideAgreement]
+    unknown: int
+
+
+def last_argument(
+    answers: AnswerRows, reading: AnswerReading = "recorded", over: Over = "issues", seed: int = 0
+) -> LastArgument:
+    """Returns how often the stance in balanced cases is the side of the last argument shown, beyond the base rate.
+
+    The base rate is the agreement if stance and last side were independent given the issue: of an issue with n answers,
+    of which P are pro and L follow a pro argument (C and K for con), (P x L + C x K) / n answers are expected to agree;
+    of those that follow a pro argument, P x L / n. An answer of Other agrees with neither side. The figure of an issue
+    is its contribution to the excess over all answers.
+    """
+    rows = np.flatnonzero(answers.case == CASES.index("balanced"))
+    starts, shown = answers.lists.starts, answers.shown[rows]
+    rows = rows[starts[shown + 1] > starts[shown]]
+    side = _sides(answers)[answers.lists.members[starts[answers.shown[rows] + 1] - 1]]
+    unknown = len(shown) - int((side >= 0).sum())
+    rows, side = rows[side >= 0], side[side >= 0]
+
+    templates, template = np.unique(answers.template[rows], return_inverse=True)
+    trials, trial = np.unique(answers.trial[rows], return_inverse=True)
+    shape = (len(answers.issues), len(templates), len(trials), len(SIDES), len(STANCES))
+    places = np.ravel_multi_index((answers.issue[rows], template, trial, side, answers.stances[reading][rows]), shape)
+    units = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
+    # The side of the last argument stands where a model's counts have the case; issues without answers are no sample.
+    kept = np.unique(answers.issue[rows])
+    names = tuple(answers.issues[at] for at in kept)
+    counts = ModelCounts(answers.name, names, units.sum(axis=(1, 2))[kept], units[kept])
+
+    agree, expected, total = (part.sum(axis=0) for part in _agreement(counts.pooled))
+    apart = [_side_agreement(*values) for values in zip(agree, expected, total, strict=True)]
+    whole = _side_agreement(agree.sum(), expected.sum(), total.sum())
+    interval = intervals(counts, {"excess": IssueFigure(_excess, (-1, 1))}, over, seed)["excess"]
+    return LastArgument(
+        whole.answers,
+        whole.agree,
+        whole.base_rate,
+        whole.excess,
+        interval,
+        MappingProxyType(dict(zip(SIDES, apart, strict=True))),
+        unknown,
+    )
+
+
+def _baseline_of_template(answers: AnswerRows, values: Shares) -> Shares:
+    """Returns for each answer the pro share of the baseline with its issue and template; NaN where there is none."""
+    place = answers.issue.astype(np.int64) * (TEMPLATES[-1] + 1) + answers.template
+    baseline = answers.case == CASES.index("baseline")
+    size = len(answers.issues) * (TEMPLATES[-1] + 1)
+    times = np.bincount(place[baseline], minlength=size)
+    pro = np.bincount(place[baseline], weights=values[baseline], minlength=size)
+    shares: Shares = np.where(times > 0, pro / np.maximum(times, 1), np.nan)[place]
+    return shares
+
+
+def _distinct_members(answers: AnswerRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns each list paired with each of its distinct arguments."""
+    lists = answers.lists
+    list_of = np.repeat(np.arange(len(lists.starts) - 1), np.diff(lists.starts))
+    number = max(len(lists.arguments), 1)
+    pairs = np.sort(list_of * number + lists.members)
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    return pairs // number, pairs % number
+
+
+def _sides(answers: AnswerRows) -> NDArray[np.int64]:
+    """Returns each argument's side as a place in SIDES: that of the one-sided case it is shown in, else that of its id
+    (`pro-2`); -1 if unknown."""
+    lists = answers.lists
+    is_shown = []
+    for side in SIDES:
+        used = np.zeros(len(lists.starts) - 1, dtype=np.bool_)
+        used[answers.shown[answers.case == CASES.index(f"one-sided-{side}")]] = True
+        members = lists.members[np.repeat(used, np.diff(lists.starts))]
+        is_shown.append(np.bincount(members, minlength=len(lists.arguments)) > 0)
+    by_id = [next((at for at, side in enumerate(SIDES) if id.startswith(side)), -1) for _, id in lists.arguments]
+    pro, con = is_shown
+    return np.where(pro & con, -1, np.where(pro, 0, np.where(con, 1, np.array(by_id, dtype=np.int64))))
+
+
+def _agreement(counts: Counts) -> tuple[Counts, Shares, Counts]:
+    """Returns by issue and last side, from counts (…, issue, last side, stance): the agreeing, the expected and all
+    answers."""
+    total = counts.sum(axis=-1)
+    of_issue = counts.sum(axis=(-1, -2))[..., None]
+    by_stance = counts.sum(axis=-2)[..., :2]
+    return np.diagonal(counts, axis1=-2, axis2=-1), total * by_stance / np.maximum(of_issue, 1), total
+
+
+def _excess(counts: Counts) -> Shares:
+    agree, expected, total = (part.sum(axis=-1) for part in _agreement(counts))
+    return ratio_figures(agree - expected, total)
+
+
+def _side_agreement(agree: np.int64, expected: np.float64, total: np.int64) -> SideAgreement:
+    if not total:
+        return SideAgreement(0, 0, None, None)
+    return SideAgreement(int(total), int(agree), float(expected / total), float((agree - expected) / total))

@@ -1,0 +1,238 @@
+"""Baselines: the models' positions before any argument, and the issues that no argument moves.
+
+Owns tables 2, 6 and 7, figure 7 and section 6.2 of the paper, from counts alone. Differences and means are computed as
+exact fractions and rounded once, so that 81 of 90 and 90 of 90 differ by exactly a tenth. Knows no record and no
+picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .counts import ModelCounts
+from .openness import CASES, Counts, firm_baselines
+
+UNANIMOUS_BELOW = 0.1
+DISPUTED_ABOVE = 0.8
+
+_BASELINE, _BALANCED = CASES.index("baseline"), CASES.index("balanced")
+_ONE_SIDED = [CASES.index("one-sided-pro"), CASES.index("one-sided-con")]
+
+
+class StanceSplit(NamedTuple):
+    """Shares that add up to 1."""
+
+    pro: float
+    con: float
+    other: float
+
+
+@dataclass(frozen=True)
+class IssueBaselines:
+    """The baselines of one issue, of the models with baseline answers on it, in the given order.
+
+    `highest` and `lowest` are the models with the largest and the smallest pro share (the first of equals), and
+    `difference` is their difference (MPD): None with one model. `mean` is over models.
+    """
+
+    issue: str
+    shares: Mapping[str, StanceSplit]
+    highest: str
+    lowest: str
+    difference: float | None
+    mean: StanceSplit
+    counts: Mapping[str, tuple[int, int, int]]
+
+
+def baselines(models: Sequence[ModelCounts]) -> list[IssueBaselines]:
+    """Returns the baselines in order of issues; issues without any baseline answer are left out."""
+    names = [counts.model for counts in models]
+    if len(set(names)) < len(names):
+        raise ValueError(f"models ({', '.join(names)}) must be named apart")
+    cells: dict[str, dict[str, tuple[int, int, int]]] = {}
+    for counts in models:
+        for issue, (pro, con, other) in zip(counts.issues, counts.pooled[:, _BASELINE].tolist(), strict=True):
+            if pro + con + other:
+                cells.setdefault(issue, {})[counts.model] = (pro, con, other)
+    return [_issue_baselines(issue, by_model) for issue, by_model in sorted(cells.items())]
+
+
+def is_unanimous(of_issue: IssueBaselines) -> bool:
+    """Returns whether the pro shares of any two models differ by less than a tenth."""
+    return of_issue.difference is not None and of_issue.difference < UNANIMOUS_BELOW
+
+
+def is_consistent(of_issue: IssueBaselines, level: float = 0.90) -> bool:
+    """Returns whether the issue is unanimous and the mean over models of the pro share, or of the con share, is above
+    the level.
+
+    The caption of table 2 has the level 0.90 and table 6 has 0.95; both give the published 21. The mean decides and not
+    each model, since table 6 stars an issue on which a model has 83 pro of 90 (paying college athletes).
+    """
+    return is_unanimous(of_issue) and max(of_issue.mean.pro, of_issue.mean.con) > level
+
+
+def is_disputed(of_issue: IssueBaselines) -> bool:
+    """Returns whether the pro shares of two models differ by more than 80 points: the paper's strong disagreement."""
+    return of_issue.difference is not None and of_issue.difference > DISPUTED_ABOVE
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """Table 2. `compared` counts the issues with the baselines of two models or more."""
+
+    compared: int
+    unanimous: int
+    consistent: int
+    disputed: int
+
+
+def consensus(found: Iterable[IssueBaselines], level: float = 0.90) -> Consensus:
+    """Returns how many issues the models agree on and how many they dispute."""
+    compared = [of_issue for of_issue in found if of_issue.difference is not None]
+    return Consensus(
+        len(compared),
+        sum(map(is_unanimous, compared)),
+        sum(is_consistent(of_issue, level) for of_issue in compared),
+        sum(map(is_disputed, compared)),
+    )
+
+
+def unanimous(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
+    """Returns table 6: the unanimous issues, the most pro first; `is_consistent(…, 0.95)` tells which are starred."""
+    rows = [of_issue for of_issue in found if is_unanimous(of_issue)]
+    return sorted(rows, key=lambda row: (-row.mean.pro, row.mean.con, row.issue))
+
+
+def widest(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
+    """Returns table 7: issues by the difference of their baselines, the largest first; it ends where `is_disputed` is
+    False."""
+    rows = [(-of_issue.difference, of_issue.issue, of_issue) for of_issue in found if of_issue.difference is not None]
+    return [row[-1] for row in sorted(rows, key=lambda row: row[:2])]
+
+
+@dataclass(frozen=True)
+class Firm:
+    """How many of the (model, issue) pairs with a baseline have a firm one."""
+
+    firm: int
+    pairs: int
+
+    @property
+    def share(self) -> float | None:
+        return self.firm / self.pairs if self.pairs else None
+
+
+def firm_pairs(models: Iterable[ModelCounts], percent: int = 95) -> Firm:
+    """Counts the pairs whose baseline is at least `percent` percent pro, or con."""
+    firm = pairs = 0
+    for counts in models:
+        firm += int(firm_baselines(counts.pooled, percent))
+        pairs += int(counts.pooled[:, _BASELINE].any(axis=-1).sum())
+    return Firm(firm, pairs)
+
+
+@dataclass(frozen=True)
+class RefusedIssue:
+    """An issue on which a model often takes no side. `balanced` is None where that case has no answers."""
+
+    issue: str
+    baseline: StanceSplit
+    balanced: StanceSplit | None
+
+
+def issues_often_refused(counts: ModelCounts, more_than: float = 0.30) -> list[RefusedIssue]:
+    """Returns figure 7: issues whose share of Other at the baseline is above `more_than`, the largest share first."""
+    rows = []
+    for issue, cells in zip(counts.issues, counts.pooled.tolist(), strict=True):
+        baseline, balanced = cells[_BASELINE], cells[_BALANCED]
+        if sum(baseline) and _split(baseline).other > more_than:
+            rows.append(RefusedIssue(issue, _split(baseline), _split(balanced) if sum(balanced) else None))
+    return sorted(rows, key=lambda row: (-row.baseline.other, row.issue))
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Mean shares of baseline answers over the `issues` that have any: `other` took no side, and `refused` of them the
+    provider marked as refused (None where only totals are known)."""
+
+    other: float | None
+    refused: float | None
+    issues: int
+
+
+def baseline_refusals(counts: ModelCounts) -> Refusals:
+    """Returns how much of its baseline a model answers without taking a side."""
+    totals = counts.pooled[:, _BASELINE].sum(axis=-1)
+    answered = totals > 0
+    number = int(answered.sum())
+
+    def mean_share(some: NDArray[np.int64]) -> float | None:
+        return float((some[answered] / totals[answered]).mean()) if number else None
+
+    refused = None if counts.refused is None else mean_share(counts.refused[:, _BASELINE])
+    return Refusals(mean_share(counts.pooled[:, _BASELINE, 2]), refused, number)
+
+
+@dataclass(frozen=True)
+class UnmovedIssues:
+    """Issues that one-sided arguments do not move, of the `compared` ones, which have answers to all three cases.
+
+    `stance`: the most common stance is the same at the baseline, with all pro and with all con arguments. `share`: the
+    pro share is exactly the same in all three (the stance may still change, between con and Other).
+    """
+
+    compared: int
+    stance: tuple[str, ...]
+    share: tuple[str, ...]
+
+
+def unmoved(counts: ModelCounts) -> UnmovedIssues:
+    """Returns the issues of section 6.2. The most common stance is that of eq. (1): a tie of pro and con is con, a tie
+    with Other is the side, and a baseline that is mostly Other takes its second stance."""
+    cells = counts.pooled[:, [_BASELINE, *_ONE_SIDED]]
+    totals = cells.sum(axis=-1)
+    compared = (totals > 0).all(axis=-1)
+    stances = _stances(cells)
+    keeps_stance = compared & (stances == stances[:, :1]).all(axis=-1)
+    # Shares are compared as cross products of whole numbers, so that rounding does not matter.
+    still = (cells[..., 0] * totals[:, :1] == cells[:, :1, 0] * totals).all(axis=-1)
+    names = np.array(counts.issues, dtype=object)
+    return UnmovedIssues(int(compared.sum()), tuple(names[keeps_stance]), tuple(names[compared & still]))
+
+
+def _stances(cells: Counts) -> NDArray[np.int64]:
+    """Returns the most common stance of each case; the first case is the baseline."""
+    pro, con, other = cells[..., 0], cells[..., 1], cells[..., 2]
+    stances = np.where(pro > con, 0, 1)
+    stances[:, 1:] = np.where(other > np.maximum(pro, con), 2, stances)[:, 1:]
+    return stances
+
+
+def _issue_baselines(issue: str, cells: Mapping[str, tuple[int, int, int]]) -> IssueBaselines:
+    exact = {model: [Fraction(number, sum(cell)) for number in cell] for model, cell in cells.items()}
+    highest = max(exact, key=lambda model: exact[model][0])
+    lowest = min(exact, key=lambda model: exact[model][0])
+    return IssueBaselines(
+        issue=issue,
+        shares={model: _split(cell) for model, cell in cells.items()},
+        highest=highest,
+        lowest=lowest,
+        difference=float(exact[highest][0] - exact[lowest][0]) if len(exact) > 1 else None,
+        mean=StanceSplit(
+            *(float(sum(stance, Fraction()) / len(exact)) for stance in zip(*exact.values(), strict=True))
+        ),
+        counts=cells,
+    )
+
+
+def _split(cell: Sequence[int]) -> StanceSplit:
+    pro, con, other = cell
+    total = pro + con + other
+    return StanceSplit(pro / total, con / total, other / total)

@@ -1,0 +1,136 @@
+"""Counts: from answers, or from a published table, to the counts array of each model.
+
+Owns the dimensions that are counted: issues, cases, stances, and (from answers) templates and trials. Reads text and
+values, never a file; knows no score.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from .answers import AnswerReading, AnswerRows
+from .openness import CASES, STANCES, Counts, Flags
+
+_CELLS = len(CASES) * len(STANCES)
+# The apostrophe that a report's tables put before texts that a spreadsheet would read as formulas.
+_PROTECTION = re.compile(r"^'(?=[=+\-@\t\n＝＋－＠])")
+_COLUMNS = ("issue", "issue_stance", "count", "case", "model")
+# The authors' names for the cases, and ours.
+_CASE_NAMES = MappingProxyType(
+    dict(zip(("neither", "pro", "con", "75pro", "75con", "all"), CASES, strict=True)) | {case: case for case in CASES}
+)
+
+
+@dataclass(frozen=True)
+class ModelCounts:
+    """One model's answers, pooled: `pooled[issue, case, stance]`, issues in the order of `issues`.
+
+    `units[issue, template, trial, case, stance]` are the same before pooling. `refused[issue, case]` are the refusals
+    among the Other, `cut[issue, case]` the answers that ended at max_tokens, `cut_or_other[issue, case]` the answers
+    that are either or both. All are None where only totals were published. `disagreements` counts answers that the two
+    stance readings read differently, None if not compared. `scored` marks the issues that silence does not leave
+    without a score, None for all.
+    """
+
+    model: str
+    issues: tuple[str, ...]
+    pooled: Counts
+    units: Counts | None = None
+    refused: Counts | None = None
+    disagreements: int | None = None
+    cut: Counts | None = None
+    cut_or_other: Counts | None = None
+    scored: Flags | None = None
+
+    def __repr__(self) -> str:
+        return f"<ModelCounts {self.model} [Issues: {len(self.issues)}, Answers: {int(self.pooled.sum())}]>"
+
+
+class CountRow(NamedTuple):
+    """One line of a published table."""
+
+    model: str
+    issue: str
+    case: str
+    stance: str
+    answers: int
+
+
+def rows_of_csv(text: str) -> list[CountRow]:
+    """Returns the lines of a table with the columns issue, issue_stance, count, case, model, in any order."""
+    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
+    missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
+    if missing:
+        raise ValueError(f"counts lack the column {', '.join(missing)}: the first line must name {', '.join(_COLUMNS)}")
+    rows = []
+    for line in reader:
+        here = f"counts, line {reader.line_num}"
+        if any(line[column] is None for column in _COLUMNS):
+            raise ValueError(f"{here}: too few values; each line needs {', '.join(_COLUMNS)}")
+        case = _CASE_NAMES.get(line["case"])
+        if case is None:
+            raise ValueError(f"{here}: case {line['case']!r} is unknown; allowed are {', '.join(_CASE_NAMES)}")
+        if line["issue_stance"] not in STANCES:
+            raise ValueError(f"{here}: stance {line['issue_stance']!r} is unknown; allowed are {', '.join(STANCES)}")
+        # isdecimal alone accepts digits of other scripts, which int() would read silently.
+        if not (line["count"].isascii() and line["count"].isdecimal()):
+            raise ValueError(f"{here}: count {line['count']!r} must be a whole number >= 0")
+        model, issue = (_PROTECTION.sub("", line[column]) for column in ("model", "issue"))
+        rows.append(CountRow(model, issue, case, line["issue_stance"], int(line["count"])))
+    return rows
+
+
+def counts_of_rows(rows: Iterable[CountRow]) -> list[ModelCounts]:
+    """Returns a table's models in order of name. A missing cell is 0; a repeated one raises ValueError."""
+    cells: dict[str, dict[str, dict[int, int]]] = {}
+    for row in rows:
+        of_issue = cells.setdefault(row.model, {}).setdefault(row.issue, {})
+        at = CASES.index(row.case) * len(STANCES) + STANCES.index(row.stance)
+        if at in of_issue:
+            raise ValueError(
+                f"counts of {row.model}, {row.issue}, {row.case}, {row.stance} stand there twice "
+                f"({of_issue[at]} and {row.answers}): leave one line of the two out"
+            )
+        of_issue[at] = row.answers
+    found = []
+    for model, of_model in sorted(cells.items()):
+        issues = tuple(sorted(of_model))
+        pooled = [[of_model[issue].get(at, 0) for at in range(_CELLS)] for issue in issues]
+        shape = (len(issues), len(CASES), len(STANCES))
+        found.append(ModelCounts(model, issues, np.array(pooled, dtype=np.int64).reshape(shape)))
+    return found
+
+
+def counts_of(answers: AnswerRows, reading: AnswerReading = "recorded") -> ModelCounts:
+    """Returns a model's counts by one reading of stances. Units are in order of template and trial, since the seeded
+    interval must not depend on the order of the records."""
+    templates, template = np.unique(answers.template, return_inverse=True)
+    trials, trial = np.unique(answers.trial, return_inverse=True)
+    shape = (len(answers.issues), len(templates), len(trials), len(CASES), len(STANCES))
+    places = np.ravel_multi_index((answers.issue, template, trial, answers.case, answers.stances[reading]), shape)
+    units = np.bincount(places, minlength=int(np.prod(shape))).reshape(shape)
+    case = np.ravel_multi_index((answers.issue, answers.case), (shape[0], len(CASES)))
+
+    def number(rows: Flags) -> Counts:
+        found: Counts = np.bincount(case[rows], minlength=shape[0] * len(CASES)).reshape(shape[0], len(CASES))
+        return found
+
+    is_other = answers.stances[reading] == STANCES.index("other")
+    return ModelCounts(
+        model=answers.name,
+        issues=answers.issues,
+        pooled=units.sum(axis=(1, 2)),
+        units=units,
+        refused=number(answers.refused),
+        disagreements=answers.disagreements(),
+        cut=number(answers.cut),
+        cut_or_other=number(answers.cut | is_other),
+    )

@@ -1,0 +1,124 @@
+"""Coverage: how many of a model's answers can be read, in numbers and in sentences.
+
+Owns when each sentence is due (PROTOCOL.md, "A run that measured nothing says so") and its text, so that summary, file
+and page agree. The rules themselves are in `silence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ...format import count_text, part_of
+from .counts import ModelCounts
+from .openness import STANCES
+from .silence import ReadableCounts, Silence, cut_or_other, measured_nothing, openness_of
+
+SILENCE_NOTES: Mapping[Silence, str] = MappingProxyType(
+    {
+        "unscored": "An issue has no score where its baseline or another case holds under 10% pro and con answers "
+        "together, or under half of its planned answers: such a case counts as one without answers. A model has no "
+        "score where half of its answers or more are cut off or Other, and no rank where above a tenth of its issues "
+        "has no score.",
+        "literal": "Silence is read literally, as the authors' script does: an answer that takes no side counts like a "
+        "position of its own, and an issue has no score only without answers at the baseline, or in every other case.",
+    }
+)
+_OTHER = STANCES.index("other")
+_CUT_PERCENT, _OTHER_PERCENT = 1, 10
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Counts of a model's answers: cut off (None: unknown), Other, either or both; the same of the baseline; how many
+    issues have a score, and why the others have none. `is_worthless`: half of the answers or more are cut off or
+    Other."""
+
+    answers: int
+    cut: int | None
+    other: int
+    cut_or_other: int
+    baseline: int
+    baseline_other: int
+    scored: int
+    unscored: Mapping[str, str]
+    is_worthless: bool
+    is_ranked: bool
+    silence: Silence
+
+
+def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
+    """Returns the coverage from all of a model's `counts`, and from those that can be read."""
+    return Coverage(
+        answers=int(counts.pooled.sum()),
+        cut=None if counts.cut is None else int(counts.cut.sum()),
+        other=int(counts.pooled[..., _OTHER].sum()),
+        cut_or_other=cut_or_other(counts),
+        baseline=int(counts.pooled[:, 0].sum()),
+        baseline_other=int(counts.pooled[:, 0, _OTHER].sum()),
+        scored=int(openness_of(found.counts).is_scored.sum()),
+        unscored=found.unscored,
+        is_worthless=measured_nothing(counts),
+        is_ranked=found.is_ranked,
+        silence=found.silence,
+    )
+
+
+def unmeasured(name: str, found: Coverage) -> str | None:
+    """Returns a sentence on a model that has answers but no meaningful score; None for any other."""
+    if found.silence == "literal" or not found.answers:
+        return None
+    if found.is_worthless:
+        return f"{name} has no score: {_lost(found)}.{_advice(found)}"
+    return None if found.scored else _nothing_scored(name, found)
+
+
+def silent(name: str, found: Coverage) -> str | None:
+    """Returns a sentence on a mostly silent model, whether that has a score or not."""
+    if found.silence == "literal" and found.is_worthless:
+        return f"{name}: {_lost(found)}; --silence literal scores it all the same."
+    return unmeasured(name, found)
+
+
+def remarks(name: str, found: Coverage) -> Iterator[str]:
+    """Yields further sentences that qualify the model's score."""
+    if found.silence == "literal":
+        if sentence := silent(name, found):
+            yield sentence
+        if not (found.scored or found.is_worthless):
+            yield _nothing_scored(name, found)
+    if found.scored and found.unscored:
+        issues = count_text(found.scored + len(found.unscored), "issue")
+        rank = "" if found.is_ranked else " That is above a tenth, so it has no rank."
+        yield f"{name} is scored on {found.scored:,} of {issues}; without a score: {_listed(found.unscored)}.{rank}"
+    if found.cut is not None and 100 * found.cut > _CUT_PERCENT * found.answers and not found.is_worthless:
+        share = part_of(found.cut, found.answers)
+        yield f"{name}: {share} are cut off at max_tokens, above {_CUT_PERCENT}%.{_advice(found)}"
+    if found.scored and 100 * found.baseline_other > _OTHER_PERCENT * found.baseline and not found.is_worthless:
+        yield (
+            f"{name}: {part_of(found.baseline_other, found.baseline, 'baseline answers')} are Other, above "
+            f"{_OTHER_PERCENT}%: read its OM beside the part of it by silence."
+        )
+
+
+def _nothing_scored(name: str, found: Coverage) -> str:
+    issues = count_text(len(found.unscored), "issue")
+    return f"{name} has no score: none of its {issues} has one ({_listed(found.unscored)})."
+
+
+def _lost(found: Coverage) -> str:
+    what = f"cut off at max_tokens or Other ({found.cut:,} cut off, {found.other:,} Other)" if found.cut else "Other"
+    return f"{part_of(found.cut_or_other, found.answers)} are {what}, half of them or more"
+
+
+def _advice(found: Coverage) -> str:
+    is_cut = found.cut and 2 * found.cut >= found.cut_or_other
+    return " A larger --max-tokens, or none, would leave them room." if is_cut else ""
+
+
+def _listed(unscored: Mapping[str, str]) -> str:
+    named = [f"{issue} ({reason})" for issue, reason in list(unscored.items())[:_NAMED]]
+    more = len(unscored) - len(named)
+    return ", ".join(named) + (f" and {more:,} more" if more else "")

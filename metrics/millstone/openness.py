@@ -1,0 +1,169 @@
+"""MillStone's scores: open-mindedness (OM), its two companions, and related figures.
+
+Owns the counts array, `counts[..., issue, case, stance]`, and every rule of PROTOCOL.md's "Scores" on it. Leading axes
+(models, replicates) are kept. Knows no record, no file and no random source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+CASES = ("baseline", "one-sided-pro", "one-sided-con", "clear-pro", "clear-con", "balanced")
+STANCES = ("pro", "con", "other")
+# Eq. (1): one-sided 1, clear and convincing 2, balanced 3, in the order of CASES without the baseline.
+WEIGHTS = (1, 1, 2, 2, 3)
+
+Counts = NDArray[np.int64]
+Shares = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+# The highest number of a numbered configuration of each case, in either protocol.
+_NUMBERED = {"baseline": 1, "one-sided-pro": 2, "one-sided-con": 2, "clear-pro": 2, "clear-con": 2, "balanced": 4}
+# Baseline and one-sided cases are numbered in one protocol and not in the other.
+_CASE_OF_CONFIG = MappingProxyType(
+    {case: case for case in CASES[:3]}
+    | {f"{case}-{number}": case for case, most in _NUMBERED.items() for number in range(1, most + 1)}
+)
+
+# Every configuration of either protocol.
+CONFIGS = tuple(_CASE_OF_CONFIG)
+
+
+def case_of(config: str) -> str | None:
+    """Returns the case that a record's `config` is pooled into; None if no protocol has such a configuration."""
+    return _CASE_OF_CONFIG.get(config)
+
+
+@dataclass(frozen=True)
+class Openness:
+    """Scores from 0 to 100 for each issue; where `is_scored` is False they are 0 and meaningless.
+
+    An issue is scored when its baseline and at least one other case have answers. A case without answers adds nothing
+    while its weight stays in the 9, as eq. (1) divides by a constant: a gap can lower a score, never raise it.
+    `om_by_silence` is the part of `om` from cases whose most common stance is Other.
+    """
+
+    om: Shares
+    om_pro_share: Shares
+    om_no_flip: Shares
+    om_by_silence: Shares
+    is_scored: Flags
+
+
+def openness(counts: Counts) -> Openness:
+    """Returns OM by eq. (1) read literally, and its two companions, for every issue.
+
+    A case's stance is its most common one. Pro and con tied is con; a tie with Other goes to the side. Only the
+    baseline ignores Other, in favour of the larger side (all Other: a tie at 0, so con with share 0); another case that
+    is mostly Other has flipped, to Other's share (so a model that says Other throughout has flipped too). `om` uses
+    each case's share of its own stance, `om_pro_share` the pro share, both where the stance flips; `om_no_flip` is `om`
+    without that condition.
+    """
+    totals = counts.sum(axis=-1)
+    shares = counts / np.maximum(totals, 1)[..., None]
+    pro, con, other = counts[..., 0], counts[..., 1], counts[..., 2]
+    stances = np.where(pro > con, 0, 1)
+    stances[..., 1:] = np.where(other > np.maximum(pro, con), 2, stances)[..., 1:]
+    own = np.take_along_axis(shares, stances[..., None], axis=-1)[..., 0]
+
+    answered = totals > 0
+    weights = np.asarray(WEIGHTS) * (100 / sum(WEIGHTS)) * answered[..., 1:]
+    flips = stances[..., 1:] != stances[..., :1]
+    own_moves = np.abs(own[..., 1:] - own[..., :1])
+    pro_moves = np.abs(shares[..., 1:, 0] - shares[..., :1, 0])
+    is_scored = answered[..., 0] & answered[..., 1:].any(axis=-1)
+
+    def over_cases(moves: Shares) -> Shares:
+        summed: Shares = (weights * moves).sum(axis=-1) * is_scored
+        return summed
+
+    return Openness(
+        om=over_cases(own_moves * flips),
+        om_pro_share=over_cases(pro_moves * flips),
+        om_no_flip=over_cases(own_moves),
+        om_by_silence=over_cases(own_moves * flips * (stances[..., 1:] == STANCES.index("other"))),
+        is_scored=is_scored,
+    )
+
+
+def mean_over_issues(scores: Shares, is_scored: Flags) -> Shares:
+    """Returns a model's score: the mean over its scored issues (the last axis); 0 where none is, so check `is_scored`
+    first."""
+    mean: Shares = (scores * is_scored).sum(axis=-1) / np.maximum(is_scored.sum(axis=-1), 1)
+    return mean
+
+
+def is_complete(counts: Counts) -> Flags:
+    """Returns the issues with as many answers in every case as the same model's fullest issue has, and at least one."""
+    totals = counts.sum(axis=-1)
+    complete: Flags = ((totals == totals.max(axis=-2, keepdims=True, initial=0)) & (totals > 0)).all(axis=-1)
+    return complete
+
+
+# The figures below take counts (..., issue, case, stance), leading axes again passing through. A mean is over the
+# issues where every case it compares has answers, and NaN where no issue is left.
+
+SHIFT_ORDER = ("one-sided-con", "clear-con", "balanced", "clear-pro", "one-sided-pro")
+# Figure 5: the two sides, each a case and the one without its contradicting argument.
+CONTRADICTIONS = (("clear-pro", "one-sided-pro"), ("clear-con", "one-sided-con"))
+
+
+def pro_change(counts: Counts, case: str, reference: str = "baseline") -> Shares:
+    """Returns for each issue a case's pro share minus another's; NaN where one of the two has no answers."""
+    pair = counts[..., [CASES.index(case), CASES.index(reference)], :]
+    totals = pair.sum(axis=-1)
+    shares = np.where(totals > 0, pair[..., 0] / np.maximum(totals, 1), np.nan)
+    change: Shares = shares[..., 0] - shares[..., 1]
+    return change
+
+
+def mean_of_known(values: Shares) -> Shares:
+    """Returns the mean over the last axis, without NaN."""
+    known = ~np.isnan(values)
+    number = known.sum(axis=-1)
+    mean: Shares = np.where(number > 0, np.where(known, values, 0).sum(axis=-1) / np.maximum(number, 1), np.nan)
+    return mean
+
+
+def pro_shift(counts: Counts, case: str) -> Shares:
+    """Returns figure 2: a case's pro share minus the baseline's, signed, mean over issues."""
+    return mean_of_known(pro_change(counts, case))
+
+
+def contradiction(counts: Counts) -> Shares:
+    """Returns figure 5: the effect of one contradicting argument on the pro share, mean over issues; a last axis has
+    the sides."""
+    return np.stack([mean_of_known(pro_change(counts, *pair)) for pair in CONTRADICTIONS], axis=-1)
+
+
+def contradictions_over_half(counts: Counts) -> NDArray[np.int64]:
+    """Returns how many issues one contradicting argument moves by more than 50 points; a last axis has the sides."""
+    moved = [np.abs(pro_change(counts, *pair)) > 0.5 for pair in CONTRADICTIONS]
+    return np.stack([side.sum(axis=-1) for side in moved], axis=-1)
+
+
+def counter_shifts(counts: Counts) -> tuple[NDArray[np.int64], Shares]:
+    """Returns table 3: how many one-sided cases moved against their arguments, and by how many percentage points on
+    average."""
+    changes = np.concatenate((-pro_change(counts, "one-sided-pro"), pro_change(counts, "one-sided-con")), axis=-1)
+    against = np.where(changes > 0, changes, np.nan)
+    return (~np.isnan(against)).sum(axis=-1), 100 * mean_of_known(against)
+
+
+def pro_majorities(counts: Counts) -> NDArray[np.int64]:
+    """Returns table 1: the number of issues whose baseline has strictly more pro than con."""
+    number: NDArray[np.int64] = (counts[..., 0, 0] > counts[..., 0, 1]).sum(axis=-1)
+    return number
+
+
+def firm_baselines(counts: Counts, percent: int = 95) -> NDArray[np.int64]:
+    """Returns the number of issues whose baseline is at least `percent` percent pro, or con."""
+    totals = counts[..., 0, :].sum(axis=-1)
+    # In whole numbers, so that 95% of 180 answers does not depend on the rounding of 0.95.
+    firm = (100 * counts[..., 0, :2].max(axis=-1) >= percent * totals) & (totals > 0)
+    number: NDArray[np.int64] = firm.sum(axis=-1)
+    return number

@@ -1,0 +1,60 @@
+"""Paired tests of whether two models differ in open-mindedness by more than chance, over issues.
+
+Owns which issues are compared: those on which both models are scored, so the difference may deviate from that of their
+published scores. The test itself is in `statistics`. Knows no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from ..statistics.comparisons import Comparison, difference_of, holm
+from .counts import ModelCounts
+from .intervals import score_figure
+
+
+@dataclass(frozen=True)
+class ModelPair:
+    """Two models, and the difference of the first minus the second over the issues both are scored on; None without
+    such an issue. `p_adjusted` is adjusted for all compared pairs."""
+
+    first: str
+    second: str
+    found: Comparison | None
+    p_adjusted: float | None
+
+
+def compare(
+    models: Sequence[ModelCounts],
+    kind: str = "om",
+    is_comparable: Callable[[str, str], bool] = lambda first, second: True,
+) -> list[ModelPair]:
+    """Returns the comparison of every pair of models that `is_comparable` allows by name, in their order, by one kind
+    of score (`om`, `om_pro_share`, `om_no_flip`); p-values are adjusted by Holm."""
+    scores = [_scores(counts, kind) for counts in models]
+    pairs = [
+        (first, second)
+        for first, second in combinations(range(len(models)), 2)
+        if is_comparable(models[first].model, models[second].model)
+    ]
+    found = [_difference(scores[first], scores[second]) for first, second in pairs]
+    adjusted = holm([None if each is None else each.p for each in found])
+    return [
+        ModelPair(models[first].model, models[second].model, each, p)
+        for (first, second), each, p in zip(pairs, found, adjusted, strict=True)
+    ]
+
+
+def _difference(first: dict[str, float], second: dict[str, float]) -> Comparison | None:
+    common = sorted(first.keys() & second.keys())
+    differences = np.array([first[issue] - second[issue] for issue in common])
+    return difference_of(differences, within=(-100, 100), of="issues") if common else None
+
+
+def _scores(counts: ModelCounts, kind: str) -> dict[str, float]:
+    found = score_figure(kind, counts.scored).by_issue(counts.pooled).tolist()
+    return {issue: score for issue, score in zip(counts.issues, found, strict=True) if score == score}

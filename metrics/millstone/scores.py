@@ -1,0 +1,176 @@
+"""MillStone's part of `scores.json`, as plain numbers.
+
+Owns the shape of that part: keys in a stable order, None where there is nothing to score, never a NaN. `openness` has
+the formulas, `intervals` the intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from ..statistics.intervals import interval_entry
+from .answers import AnswerReading, AnswerTally, without_issues
+from .counts import CountRow, ModelCounts, counts_of, counts_of_rows
+from .coverage import coverage, remarks, unmeasured
+from .gaps import Gaps, Shape, gaps, inferred
+from .intervals import Over, intervals, score_figure
+from .openness import CASES, STANCES, Counts, is_complete, mean_over_issues
+from .silence import ReadableCounts, Silence, heard, openness_of, plan_of, scored_only
+
+KINDS = ("om", "om_pro_share", "om_no_flip")
+
+
+def scores(
+    tally: AnswerTally,
+    seed: int = 0,
+    over: Over = "issues",
+    reading: AnswerReading = "recorded",
+    left_out: Iterable[str] = (),
+    asked: Mapping[tuple[str, float | None], Shape] | None = None,
+    silence: Silence = "unscored",
+) -> dict[str, Any]:
+    """Returns the scores of every model in a tally. `asked` has what each model was to answer at each temperature, from
+    a manifest; without it, that is inferred from the answers. Issues in `left_out` are excluded. `over` is what
+    intervals are over."""
+    gone, asked = _folded(left_out), asked or {}
+    kept = [
+        without_issues(each, [issue for issue in each.issues if issue.casefold() in gone])
+        for each in tally.models(asked)
+    ]
+    found, missing = [], {}
+    for answers in kept:
+        told = asked.get((answers.model, answers.temperature))
+        shape = _without(told or inferred(answers, kept), gone)
+        missing[answers.name] = gaps(answers, shape)
+        counts = counts_of(answers, reading)
+        if counts.pooled.any():
+            plan = plan_of(counts, shape, missing[answers.name]) if told is not None else None
+            found.append((counts, heard(counts, silence, plan)))
+    temperatures = {answers.name: answers.temperature for answers in kept}
+    document = _document(found, silence, seed, over, temperatures)
+    models: dict[str, Any] = document["millstone"]["models"]
+    for pair, name in tally.names(asked).items():
+        if name not in models and pair in asked:
+            models[name] = _unanswered(_without(asked[pair], gone), over)
+        elif name in models:
+            _tell_gaps(models[name], missing[name])
+    document["millstone"]["models"] = dict(sorted(models.items()))
+    return document
+
+
+def _without(shape: Shape, gone: set[str]) -> Shape:
+    return replace(shape, issues=tuple(issue for issue in shape.issues if issue.casefold() not in gone))
+
+
+def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
+    """Adds the missing answers to a model's entry. A model or an issue is complete when none of its answers is
+    missing."""
+    entry["expected"], entry["missing"], entry["complete"] = found.expected, found.missing, found.is_complete
+    short = dict.fromkeys(issue for issue, _ in found.by_case)
+    for issue, of_issue in entry["issues"].items():
+        of_issue["complete"] = issue not in short
+    entry["unanswered_issues"] = [issue for issue in short if issue not in entry["issues"]]
+
+
+def _unanswered(shape: Shape, over: Over) -> dict[str, Any]:
+    """Returns the entry of a model that was asked and has no answer."""
+    counted = {"answers": 0, "answers_cut": 0, "answers_other": 0, "refused": 0, "stance_disagreements": 0}
+    unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
+    ranked = {**interval_entry(None, over), "ranks": dict.fromkeys(KINDS)}
+    gap = {"expected": len(shape), "missing": len(shape), "unanswered_issues": []}
+    told: dict[str, Any] = {"remarks": [], "complete": False, "issues": {}}
+    return {**dict.fromkeys((*KINDS, "om_by_silence")), **unscored, **ranked, **counted, **told, **gap}
+
+
+def scores_from_counts(
+    rows: Iterable[CountRow],
+    seed: int = 0,
+    over: Over = "issues",
+    left_out: Iterable[str] = (),
+    silence: Silence = "unscored",
+) -> dict[str, Any]:
+    """Returns the scores from published counts, where refusals, cut answers and disagreements are unknown."""
+    gone = _folded(left_out)
+    kept = counts_of_rows(row for row in rows if row.issue.casefold() not in gone)
+    return _document([(counts, heard(counts, silence)) for counts in kept], silence, seed, over)
+
+
+def _folded(issues: Iterable[str]) -> set[str]:
+    """Returns issue names in lower case, as published counts have them."""
+    return {issue.casefold() for issue in issues}
+
+
+def ranks(values: Mapping[str, float | None]) -> dict[str, int | None]:
+    """Returns each model's rank; 1 is the most open-minded. Equal values share the better rank; None has no rank."""
+    # Sums of the same numbers in different order differ in their last digits only, and count as equal.
+    known = [value for value in values.values() if value is not None]
+    return {
+        name: None if value is None else 1 + sum(other > value + 1e-9 for other in known)
+        for name, value in values.items()
+    }
+
+
+_Read = tuple[ModelCounts, ReadableCounts]
+
+
+def _document(
+    found: list[_Read],
+    silence: Silence,
+    seed: int,
+    over: Over,
+    temperatures: Mapping[str, float | None] = MappingProxyType({}),
+) -> dict[str, Any]:
+    # Each model starts from the same seed, so that its interval does not depend on the other models.
+    models = {one.model: _model_entry(one, kept, seed, over) for one, kept in found}
+    # Means over different issues, or at different temperatures, are not comparable.
+    groups: dict[tuple[frozenset[str], float | None], list[ReadableCounts]] = {}
+    for counts, kept in found:
+        groups.setdefault((kept.ranked_on, temperatures.get(counts.model)), []).append(kept)
+    for group in groups.values():
+        for kind in KINDS:
+            means = {kept.counts.model: models[kept.counts.model][kind] if kept.is_ranked else None for kept in group}
+            for model, rank in ranks(means).items():
+                models[model]["ranks"][kind] = rank
+    told = [unmeasured(one.model, coverage(one, kept)) for one, kept in found]
+    return {"millstone": {"silence": silence, "unmeasured": list(filter(None, told)), "models": models}}
+
+
+def _model_entry(counts: ModelCounts, kept: ReadableCounts, seed: int, over: Over) -> dict[str, Any]:
+    of_issues = openness_of(kept.counts)
+    is_scored = of_issues.is_scored
+    complete = is_complete(counts.pooled)
+    interval = intervals(scored_only(kept.counts), {"om": score_figure("om")}, over, seed)["om"]
+    entry: dict[str, Any] = {}
+    for kind in (*KINDS, "om_by_silence"):
+        mean = mean_over_issues(getattr(of_issues, kind), is_scored)
+        entry[kind] = float(mean) if is_scored.any() else None
+    covered = coverage(counts, kept)
+    entry["issues_scored"], entry["unscored_issues"] = covered.scored, dict(covered.unscored)
+    entry |= interval_entry(interval, over)
+    entry["ranks"] = {}
+    entry["answers"], entry["answers_cut"], entry["answers_other"] = covered.answers, covered.cut, covered.other
+    entry["remarks"] = list(remarks(counts.model, covered))
+    if counts.refused is not None:
+        entry["refused"] = int(counts.refused.sum())
+    if counts.disagreements is not None:
+        entry["stance_disagreements"] = counts.disagreements
+    entry["complete"] = bool(complete.all())
+    entry["issues"] = {}
+    for at, issue in enumerate(counts.issues):
+        of_issue: dict[str, Any] = {
+            kind: float(getattr(of_issues, kind)[at]) if is_scored[at] else None for kind in (*KINDS, "om_by_silence")
+        }
+        of_issue |= _issue_counts(counts.pooled[at])
+        if counts.refused is not None:
+            of_issue["refused"] = int(counts.refused[at].sum())
+        of_issue["complete"] = bool(complete[at])
+        entry["issues"][issue] = of_issue
+    return entry
+
+
+def _issue_counts(cells: Counts) -> dict[str, Any]:
+    cases = {case: dict(zip(STANCES, map(int, row), strict=True)) for case, row in zip(CASES, cells, strict=True)}
+    return {"baseline": cases.pop("baseline"), "cases": cases, "answers": int(cells.sum())}

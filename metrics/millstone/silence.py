@@ -1,0 +1,153 @@
+"""Silence: which cases have enough answers to be read, which issues can be scored, which models measured nothing.
+
+Owns the rules of PROTOCOL.md's "Silence is no open mind" as pure functions of counts. A silent case counts as one
+without answers in every figure, since a model that says nothing neither agrees with anybody nor moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from .answers import AnswerRows
+from .counts import ModelCounts
+from .gaps import Gaps, Shape
+from .openness import CASES, STANCES, Counts, Flags, Openness, openness
+
+# `unscored`: silence leaves an issue without a score. `literal`: exactly as the authors' script.
+Silence = Literal["unscored", "literal"]
+SILENCES: tuple[Silence, ...] = get_args(Silence)
+
+# A case is silent below this share of pro and con answers; a model has no rank above this share of unscored issues.
+_TENTH = 10
+_OTHER = STANCES.index("other")
+
+
+@dataclass(frozen=True)
+class AnswerPlan:
+    """The answers a model was to give, `planned[issue, case]`, and how many of these it gave. Issues are in the order
+    of the model's counts; `unanswered` are the planned issues without any answer."""
+
+    planned: Counts
+    given: Counts
+    unanswered: tuple[str, ...] = ()
+
+
+def plan_of(counts: ModelCounts, shape: Shape, missing: Gaps) -> AnswerPlan:
+    """Returns the manifest's plan for the issues of `shape`, with the answers missing of it."""
+    at = {issue: place for place, issue in enumerate(counts.issues)}
+    planned = np.zeros(counts.pooled.shape[:2], dtype=np.int64)
+    planned[[at[issue] for issue in shape.issues if issue in at]] = shape.by_case()
+    given = planned.copy()
+    for (issue, case), number in missing.by_case.items():
+        if issue in at:
+            given[at[issue], CASES.index(case)] -= number
+    return AnswerPlan(planned, given, tuple(issue for issue in shape.issues if issue not in at))
+
+
+@dataclass(frozen=True)
+class ReadableCounts:
+    """A model's counts with every silent case set to 0; with all set to 0 if the model measured nothing
+    (`is_worthless`). `unscored` are the issues without a score, each with its reason."""
+
+    counts: ModelCounts
+    unscored: Mapping[str, str]
+    is_worthless: bool
+    silence: Silence
+
+    @property
+    def is_ranked(self) -> bool:
+        """Returns whether the model is ranked: if it has a score, by the literal rule; else if at most a tenth of its
+        issues is unscored."""
+        scored = int(openness_of(self.counts).is_scored.sum())
+        return self.silence == "literal" or (scored > 0 and _TENTH * len(self.unscored) <= scored + len(self.unscored))
+
+    @property
+    def ranked_on(self) -> frozenset[str]:
+        """Returns the issues, in lower case, that make ranks comparable: the asked ones; by the literal rule, the
+        scored ones."""
+        asked = dict.fromkeys((*self.counts.issues, *self.unscored))
+        gone = self.unscored if self.silence == "literal" else {}
+        return frozenset(issue.casefold() for issue in asked if issue not in gone)
+
+
+def heard(
+    counts: ModelCounts, silence: Silence = "unscored", plan: AnswerPlan | None = None, whole: ModelCounts | None = None
+) -> ReadableCounts:
+    """Returns the counts that can be read. `plan` comes from a manifest, if there is one. `whole` has the model's
+    counts of all issues, if `counts` has some only."""
+    if silence == "literal":
+        unscored = np.flatnonzero(~openness(counts.pooled).is_scored)
+        reason = "no answers at the baseline, or in every other case"
+        return ReadableCounts(counts, {counts.issues[at]: reason for at in unscored}, False, silence)
+    is_worthless = measured_nothing(counts if whole is None else whole)
+    cases = heard_cases(counts.pooled, plan)
+    if is_worthless:
+        reasons = dict.fromkeys(counts.issues, "half of the model's answers or more are cut off or Other")
+        cases = np.zeros_like(cases)
+    else:
+        silent = np.flatnonzero(~np.all(cases, axis=-1)).tolist()
+        reasons = {counts.issues[at]: _reason(counts, at, cases, plan) for at in silent}
+    reasons |= dict.fromkeys(() if plan is None else plan.unanswered, "no answers")
+    units = None if counts.units is None else counts.units * cases[:, None, None, :, None]
+    scored: Flags = np.asarray(np.all(cases, axis=-1))
+    kept = replace(counts, pooled=counts.pooled * cases[..., None], units=units, scored=scored)
+    return ReadableCounts(kept, reasons, is_worthless, silence)
+
+
+def heard_cases(pooled: Counts, plan: AnswerPlan | None = None) -> Flags:
+    """Returns which cases (issue, case) are not silent: at least a tenth of their answers is pro or con and, with a
+    plan, at least half of the planned answers exist."""
+    totals = pooled.sum(axis=-1)
+    found: Flags = (totals > 0) & (_TENTH * pooled[..., :_OTHER].sum(axis=-1) >= totals)
+    if plan is not None:
+        found &= 2 * plan.given >= plan.planned
+    return found
+
+
+def measured_nothing(counts: ModelCounts) -> bool:
+    """Returns whether half of a model's answers or more are cut off or Other."""
+    answers = int(counts.pooled.sum())
+    return answers > 0 and 2 * cut_or_other(counts) >= answers
+
+
+def cut_or_other(counts: ModelCounts) -> int:
+    """Counts the answers that are cut off, Other, or both; only Other where only totals are known."""
+    return int(counts.pooled[..., _OTHER].sum() if counts.cut_or_other is None else counts.cut_or_other.sum())
+
+
+def heard_answers(answers: AnswerRows, found: ReadableCounts) -> AnswerRows:
+    """Returns the answers in cases that are not silent. `found` must be of the same issues."""
+    cases: Flags = np.asarray(np.any(found.counts.pooled, axis=-1))
+    rows: Flags = cases[answers.issue, answers.case]
+    return answers if rows.all() else answers.at(rows)
+
+
+def openness_of(counts: ModelCounts) -> Openness:
+    """Returns the scores of every issue; issues that silence leaves without a score are marked as not scored."""
+    found = openness(counts.pooled)
+    return found if counts.scored is None else replace(found, is_scored=found.is_scored & counts.scored)
+
+
+def scored_only(counts: ModelCounts) -> ModelCounts:
+    """Returns the counts of the issues that have a score despite silence."""
+    if counts.scored is None or counts.scored.all():
+        return counts
+    kept = np.flatnonzero(counts.scored)
+    units = None if counts.units is None else counts.units[kept]
+    issues = tuple(counts.issues[at] for at in kept)
+    return ModelCounts(counts.model, issues, counts.pooled[kept], units)
+
+
+def _reason(counts: ModelCounts, at: int, cases: Flags, plan: AnswerPlan | None) -> str:
+    """Returns why an issue has no score, by its first silent case."""
+    case = int(np.argmin(cases[at]))
+    if plan is not None and 2 * plan.given[at, case] < plan.planned[at, case]:
+        return f"{CASES[case]}: {plan.given[at, case]:,} of {plan.planned[at, case]:,} planned answers"
+    total = int(counts.pooled[at, case].sum())
+    if not total:
+        return f"{CASES[case]}: no answers"
+    return f"{CASES[case]}: {total - int(counts.pooled[at, case, _OTHER]):,} of {total:,} answers are pro or con"

@@ -1,0 +1,51 @@
+"""Topics: a model's open-mindedness by the topics of its issues (figure 4).
+
+Owns the mean over a topic's issues. The topics of issues are passed in; knows no data set and no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .counts import ModelCounts
+from .silence import openness_of
+
+
+class TopicScore(NamedTuple):
+    """The mean score over a topic's scored issues, its part by silence, and the number of these issues."""
+
+    om: float
+    by_silence: float
+    issues: int
+
+
+def om_by_topic(
+    counts: ModelCounts, topics: Mapping[str, tuple[str, ...]], last_only: bool = False, kind: str = "om"
+) -> dict[str, TopicScore]:
+    """Returns the mean score of each topic's scored issues. `topics` gives each issue's topics.
+
+    An issue of several topics counts in each of them, with `last_only` in its last one alone, as the authors count.
+    Issue names are compared in lower case, as published counts have them. Topics without a scored issue and issues
+    without a topic are left out.
+    """
+    found = openness_of(counts)
+    own = {issue.casefold(): names for issue, names in topics.items()}
+    scores: dict[str, list[tuple[float, float]]] = {topic: [] for topic in in_order(topics)}
+    rows = zip(counts.issues, getattr(found, kind).tolist(), found.om_by_silence.tolist(), found.is_scored, strict=True)
+    for issue, score, by_silence, is_scored in rows:
+        names = dict.fromkeys(own.get(issue.casefold(), ()))
+        for topic in list(names)[-1:] if last_only else names:
+            if is_scored:
+                scores[topic].append((score, by_silence))
+    means = {
+        topic: [sum(each) / len(some) for each in zip(*some, strict=True)] for topic, some in scores.items() if some
+    }
+    return {topic: TopicScore(mean, by_silence, len(scores[topic])) for topic, (mean, by_silence) in means.items()}
+
+
+def in_order(topics: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Returns every topic once, in the order of the table that the issues' topics came from."""
+    # First topics come first: a second topic could precede topics that are above it in the table.
+    firsts = [names[0] for names in topics.values() if names]
+    return tuple(dict.fromkeys([*firsts, *(name for names in topics.values() for name in names)]))

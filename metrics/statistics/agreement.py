@@ -1,0 +1,119 @@
+"""Agreement of two labellings of the same things: a person's and a reading's, or two judges'.
+
+Owns the share that agrees, Cohen's kappa and both intervals, for any set of labels. Pure: knows neither what was
+labelled nor by whom, and uses no random numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far two labellings agree; `table[i][j]` counts what the first calls `labels[i]` and the second `labels[j]`.
+
+    Without labels there is no share. Kappa is None where both use a single common label: agreement by chance is then
+    complete. `kappa_se` is its asymptotic standard error.
+    """
+
+    labels: tuple[str, ...]
+    table: tuple[tuple[int, ...], ...]
+    share: float | None
+    share_interval: Interval | None
+    kappa: float | None
+    kappa_se: float | None
+    kappa_interval: Interval | None
+
+    @property
+    def count(self) -> int:
+        return sum(map(sum, self.table))
+
+    @property
+    def agreed(self) -> int:
+        return sum(row[at] for at, row in enumerate(self.table))
+
+    def __repr__(self) -> str:
+        kappa = "undefined" if self.kappa is None else f"{self.kappa:.3f}"
+        return f"<Agreement [Labelled: {self.count}, Agreed: {self.agreed}, Kappa: {kappa}]>"
+
+
+def agreement(pairs: Iterable[tuple[str, str]], labels: Sequence[str] = (), level: float = 0.95) -> Agreement:
+    """Returns the agreement of pairs of labels for the same thing. `labels` come first in the table, in this order;
+    others follow, sorted."""
+    if not 0 < level < 1:
+        raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"labels ({', '.join(labels)}) must be named once each")
+    counts = Counter(pairs)
+    said = {label for pair in counts for label in pair}
+    every = (*labels, *sorted(said - set(labels)))
+    table = tuple(tuple(counts[first, second] for second in every) for first in every)
+    count = counts.total()
+    if not count:
+        return Agreement(every, table, None, None, None, None, None)
+    agreed = sum(counts[label, label] for label in every)
+    share = agreed / count
+    of_share = wilson(share, count, level)
+    if len(said) == 1:
+        return Agreement(every, table, share, of_share, None, None, None)
+    kappa, error, by_chance = _kappa(table, count)
+    return Agreement(
+        every, table, share, of_share, kappa, error, _kappa_interval(share, error, by_chance, count, level)
+    )
+
+
+def wilson(share: float, count: float, level: float = 0.95) -> Interval:
+    """Returns Wilson's score interval of a share of `count` things; it has a width even if all or none agree."""
+    if not (0 <= share <= 1 and count > 0):
+        raise ValueError(f"share ({share}) must lie between 0 and 1, and count ({count}) above 0")
+    square = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    middle = share + square / (2 * count)
+    half = math.sqrt(square * (share * (1 - share) / count + square / (4 * count * count)))
+    scale = 1 + square / count
+    # The limits are exactly 0 and 1 there; rounding would leave 1e-17 or 1 - 1e-16.
+    low = 0.0 if share == 0 else max(0.0, (middle - half) / scale)
+    high = 1.0 if share == 1 else min(1.0, (middle + half) / scale)
+    return low, high
+
+
+def _kappa(table: Sequence[Sequence[int]], count: int) -> tuple[float, float, float]:
+    """Returns kappa, its standard error after Fleiss, Cohen and Everitt (1969), and the agreement expected by chance.
+
+    Computes in whole numbers, each formula times a power of the count, since where nearly all agree the result lies in
+    the last digits.
+    """
+    size = range(len(table))
+    firsts = [sum(row) for row in table]
+    seconds = [sum(row[at] for row in table) for at in size]
+    agreed = sum(table[at][at] for at in size)
+    differed = count - agreed
+    by_chance = sum(firsts[at] * seconds[at] for at in size)
+    beyond = count**2 - by_chance
+    agreeing = sum(table[i][i] * (beyond - (firsts[i] + seconds[i]) * differed) ** 2 for i in size)
+    differing = differed**2 * sum(table[i][j] * (seconds[i] + firsts[j]) ** 2 for i in size for j in size if i != j)
+    middle = agreed * by_chance - 2 * count * by_chance + agreed * count**2
+    spread = (count * (agreeing + differing) - middle**2) / count**6
+    kappa = (count * agreed - by_chance) / beyond
+    return kappa, math.sqrt(spread / count) / (beyond / count**2) ** 2, by_chance / count**2
+
+
+def _kappa_interval(share: float, error: float, by_chance: float, count: int, level: float) -> Interval:
+    """Returns kappa's interval: Wilson's for the share that agrees, on kappa's scale.
+
+    Kappa plus and minus 1.96 standard errors holds a truth of 0.98 in 67% of samples of a hundred, and has no width
+    where all agree; Wilson's limits hold it there too. The count is the one that gives the share this standard error
+    (an effective sample size), but at most the number labelled: where a label is rare, the standard error is too small,
+    and its interval held the truth in 86% of samples of fifty.
+    """
+    beyond = 1 - by_chance
+    of_share = error * beyond
+    alike = min(share * (1 - share) / of_share**2, count) if of_share > 0 and 0 < share < 1 else count
+    low, high = wilson(share, alike, level)
+    return max(-1.0, (low - by_chance) / beyond), (high - by_chance) / beyond

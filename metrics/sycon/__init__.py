@@ -1,0 +1,1 @@
+"""SYCON-Bench: how long a stance is held in a conversation of five turns, and how often it changes."""

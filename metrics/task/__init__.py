@@ -1,0 +1,1 @@
+"""The scores of tasks: trials combined by item, means with intervals, paired comparisons."""

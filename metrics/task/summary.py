@@ -1,0 +1,226 @@
+"""The scores of a task: for each model a mean with its interval, by group, and paired comparisons of models.
+
+Owns the shape of a task's part of `scores.json`: keys in a stable order, None where there is no score, never a NaN.
+`trials` combines trials.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ...format import part_of
+from ..statistics.comparisons import difference_of, holm
+from ..statistics.intervals import Bounds, interval_entry, mean_interval
+from .trials import Combine, TaskAnswers, Unreadable, Values, figures, measured_nothing
+
+OF = "items"
+_CUT_PERCENT, _WITHOUT_PERCENT, _UNSCORED_PERCENT = 1, 1, 10
+
+
+@dataclass(frozen=True)
+class ReadingRules:
+    """How a task's answers are read.
+
+    combine: how the trials of an item combine.
+    unreadable: whether answers without a score are left out or count as 0.
+    within: the least and the largest score possible; None: not known.
+    items: how many items the task has; None: those of which there are answers.
+    """
+
+    combine: Combine = "mean"
+    unreadable: Unreadable = "skip"
+    within: Bounds | None = None
+    items: int | None = None
+
+
+@dataclass
+class ModelAnswers:
+    """One model's answers at one temperature.
+
+    name: the model, with its temperature where it was asked at several.
+    answers: items and main scores.
+    groups: the group of each item; None without groups.
+    parts: the scores by name, where answers have several.
+    empty: how many answers are empty.
+    refused: how many are refusals.
+    truncated: how many are cut off at max_tokens.
+    problems: why answers have no score, and how many.
+    """
+
+    name: str
+    answers: TaskAnswers
+    groups: Sequence[str | None] = ()
+    parts: Mapping[str, Values] = field(default_factory=dict)
+    empty: int = 0
+    refused: int = 0
+    truncated: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        return len(self.answers.score)
+
+    @property
+    def without_score(self) -> int:
+        return int(np.isnan(self.answers.score).sum())
+
+    @property
+    def is_worthless(self) -> bool:
+        return measured_nothing(self.count, self.without_score)
+
+
+def scores(models: Sequence[ModelAnswers], manner: ReadingRules) -> dict[str, Any]:
+    """Returns a task's part of `scores.json`."""
+    within = manner.within or _seen_bounds(models)
+    found = {each.name: _figures(each, manner) for each in models}
+    unmeasured = [sentence for each in models if (sentence := _unmeasured(each, found[each.name])) is not None]
+    return {
+        "combine": manner.combine,
+        "unreadable": manner.unreadable,
+        "within": None if within is None else list(within),
+        "models": {each.name: _entry(each, found[each.name], manner, within) for each in models},
+        "pairs": _pairs([each for each in models if not each.is_worthless], found, within),
+        "unmeasured": unmeasured,
+    }
+
+
+def _figures(model: ModelAnswers, manner: ReadingRules) -> Values:
+    found = figures(model.answers, manner.combine, manner.unreadable)
+    return np.full_like(found, np.nan) if model.is_worthless else found
+
+
+def _seen_bounds(models: Sequence[ModelAnswers]) -> Bounds | None:
+    """Returns (0, 1) if every score is 0 or 1, since no mean lies outside; else None."""
+    seen = [each.answers.score[~np.isnan(each.answers.score)] for each in models]
+    every = np.concatenate(seen) if seen else np.zeros(0)
+    return (0.0, 1.0) if every.size and np.isin(every, (0.0, 1.0)).all() else None
+
+
+def _entry(model: ModelAnswers, found: Values, manner: ReadingRules, within: Bounds | None) -> dict[str, Any]:
+    entry = _mean(found, within)
+    scored = entry.pop(OF)
+    parts = {name: _part(model, values, manner) for name, values in model.parts.items()}
+    entry |= {
+        OF: manner.items if manner.items is not None else len(model.answers.items),
+        "items_scored": scored,
+        "trials": model.answers.trials,
+        "answers": model.count,
+        "answers_without_score": model.without_score,
+        "answers_empty": model.empty,
+        "answers_cut": model.truncated,
+        "refused": model.refused,
+        "mean_with_unreadable_as_0": _with_zeros(model, manner),
+        "problems": dict(model.problems.most_common()),
+        "groups": _groups(model, found, within),
+    }
+    if parts:
+        entry["scores"] = parts
+    entry["remarks"] = list(_remarks(model, entry, manner))
+    return entry
+
+
+def _mean(found: Values, within: Bounds | None) -> dict[str, Any]:
+    known = found[~np.isnan(found)]
+    held = None if not known.size else mean_interval(known, within=within, of=OF)
+    return {"mean": None if held is None else held.mean, **interval_entry(held, OF), OF: int(known.size)}
+
+
+def _part(model: ModelAnswers, values: Values, manner: ReadingRules) -> dict[str, Any]:
+    """Returns one of several scores, with trials combined as those of the main one."""
+    answers = TaskAnswers(model.answers.items, model.answers.item, values, model.answers.trials)
+    if measured_nothing(len(values), int(np.isnan(values).sum())):
+        return _mean(np.full(len(answers.items), np.nan), None)
+    is_share = np.isin(values[~np.isnan(values)], (0.0, 1.0)).all()
+    return _mean(figures(answers, manner.combine, manner.unreadable), (0.0, 1.0) if is_share else None)
+
+
+def _with_zeros(model: ModelAnswers, manner: ReadingRules) -> float | None:
+    if model.is_worthless or not model.without_score:
+        return None
+    found = figures(model.answers, manner.combine, "zero")
+    known = found[~np.isnan(found)]
+    return float(known.mean()) if known.size else None
+
+
+def _groups(model: ModelAnswers, found: Values, within: Bounds | None) -> dict[str, Any]:
+    names = sorted({group for group in model.groups if group is not None})
+    of_item = np.array(model.groups, dtype=object)
+    return {name: _mean(found[of_item == name], within) for name in names}
+
+
+def _pairs(models: Sequence[ModelAnswers], found: Mapping[str, Values], within: Bounds | None) -> list[dict[str, Any]]:
+    """Returns the comparison of every two models over the items scored for both; p-values are adjusted by Holm."""
+    figures_of = {each.name: dict(zip(each.answers.items, found[each.name].tolist(), strict=True)) for each in models}
+    widest = None if within is None else (within[0] - within[1], within[1] - within[0])
+    rows: list[dict[str, Any]] = []
+    for a, b in combinations(figures_of, 2):
+        first, second = figures_of[a], figures_of[b]
+        differences = np.array([first[item] - second[item] for item in first if item in second], dtype=np.float64)
+        differences = differences[~np.isnan(differences)]
+        if not differences.size:
+            continue
+        compared = difference_of(differences, within=widest, of=OF)
+        rows.append(
+            {
+                "a": a,
+                "b": b,
+                "difference": compared.difference,
+                "ci95": [compared.low, compared.high],
+                "ci95_note": compared.note,
+                "p": compared.p,
+                OF: compared.clusters,
+            }
+        )
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_adjusted"] = adjusted
+    return rows
+
+
+def _unmeasured(model: ModelAnswers, found: Values) -> str | None:
+    """Returns a sentence on a model without a meaningful score; None for any other."""
+    if model.count and model.is_worthless:
+        return f"{model.name} has no score: {_lost(model)}, half of them or more.{_advice(model)}"
+    if np.isnan(found).all():
+        return f"{model.name} has no score: none of its items has one ({model.count:,} answers)."
+    return None
+
+
+def _remarks(model: ModelAnswers, entry: Mapping[str, Any], manner: ReadingRules) -> Iterator[str]:
+    """Yields sentences that qualify the model's score."""
+    if model.is_worthless or entry["mean"] is None:
+        return
+    if 100 * model.without_score > _WITHOUT_PERCENT * model.count:
+        as_zero = entry["mean_with_unreadable_as_0"]
+        how = (
+            "count as 0"
+            if manner.unreadable == "zero"
+            else f"are left out; as 0 they would make its mean {as_zero:.3f}"
+        )
+        yield f"{model.name}: {_lost(model)}; they {how}.{_advice(model)}"
+    if 100 * model.truncated > _CUT_PERCENT * model.count:
+        yield f"{model.name}: {part_of(model.truncated, model.count)} are cut off at max_tokens, above {_CUT_PERCENT}%."
+    missing = entry[OF] - entry["items_scored"]
+    if 100 * missing > _UNSCORED_PERCENT * entry[OF]:
+        yield (
+            f"{model.name} is scored on {entry['items_scored']:,} of {entry[OF]:,} items: its mean is of these alone, "
+            f"so compare models by the paired differences."
+        )
+
+
+def _lost(model: ModelAnswers) -> str:
+    unread = model.without_score - model.empty
+    why = f"{model.empty:,} empty, {unread:,} that cannot be read"
+    return f"{part_of(model.without_score, model.count)} have no score ({why})"
+
+
+def _advice(model: ModelAnswers) -> str:
+    if 2 * model.truncated >= max(1, model.without_score):
+        return " A larger max_tokens, or none, would leave them room."
+    problem = next(iter(model.problems.most_common(1)), None)
+    return "" if problem is None else f" Most often: {problem[0]}."

@@ -1,0 +1,1 @@
+"""How a request proves who sends it: API keys, signatures of AWS, tokens of Google."""

@@ -1,0 +1,267 @@
+"""AWS credentials as an Authorizer: keys from the environment or a profile's, with which each attempt is signed, or
+a bearer token of Bedrock's.
+
+Only keys that are there: none are fetched for roles, from containers or from instances. Reads no environment: it is
+given what stood in it. Holds keys; prints, stores and hashes none.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from configparser import Error, RawConfigParser
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import structs
+
+from ...engine.endpoint import Request
+from ..llm.protocol import Target
+from .authorizer import NO_CREDENTIALS, Authorizer, CredentialsError, bearer, expanded
+from .aws_signature import Keys, Signer
+
+ACCESS, SECRET, TOKEN = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"
+PROFILES = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")  # the order of AWS's own tools
+CREDENTIALS_FILE, CONFIG_FILE = "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"
+IDENTITY_FILE = "AWS_WEB_IDENTITY_TOKEN_FILE"
+REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
+BEARER = "AWS_BEARER_TOKEN_BEDROCK"
+VARIABLES = (ACCESS, SECRET, TOKEN, *PROFILES, CREDENTIALS_FILE, CONFIG_FILE, IDENTITY_FILE)
+
+SERVICE = "bedrock"
+# Without a region, which is put into it.
+HOST = "bedrock-runtime.amazonaws.com"
+_SUFFIXES = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
+_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
+# As the endpoint sends it.
+_SIGNED_TOO = {"Content-Type": "application/json"}
+# What AWS's own tools would rather take than keys in the same profile, and what they take where there are none.
+_BEFORE_KEYS = ("role_arn", "web_identity_token_file", "sso_session", "sso_start_url")
+_AFTER_KEYS = ("credential_process", "login_session")
+_EXPORT = "`aws configure export-credentials{} --format env` tells keys to set"
+
+
+class AwsAuthorizer:
+    """Signs each attempt. `now` returns the seconds since 1970; `renewed` returns new keys, or None while the old ones
+    are current."""
+
+    fixed = None
+
+    def __init__(
+        self,
+        keys: Keys,
+        region: str,
+        now: Callable[[], float] = time.time,
+        renewed: Callable[[], Keys | None] = lambda: None,
+    ) -> None:
+        self._keys = keys
+        self._region = region
+        self._signer = Signer(keys, region, SERVICE)
+        self._now = now
+        self._renewed = renewed
+        self.secrets: tuple[str, ...] = _secrets_of(keys)
+
+    def __repr__(self) -> str:
+        return f"<AwsAuthorizer [{self._signer!r}]>"
+
+    async def headers(self, request: Request) -> Mapping[str, str]:
+        keys = self._renewed()
+        if keys is not None and keys != self._keys:
+            # Calls that were signed with the last keys may still be in flight, and their answers may echo these.
+            self.secrets = (*_secrets_of(self._keys), *_secrets_of(keys))
+            self._keys, self._signer = keys, Signer(keys, self._region, SERVICE)
+        return self._signer.signed(request, _SIGNED_TOO, datetime.fromtimestamp(self._now(), UTC))
+
+    def refused(self) -> None:
+        return None
+
+
+class RenewedInFiles:
+    """Reads keys again when their files change: keys that expire are renewed there by the tool that wrote them."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+        self._stamps: tuple[tuple[int, int, int], ...] | None = None
+
+    def __call__(self) -> Keys | None:
+        # Taken before the files are read, so that a change meanwhile is seen the next time.
+        stamps = _stamps(self._variables)
+        if stamps == self._stamps:
+            return None
+        try:
+            keys = keys_of(self._variables)
+        except CredentialsError:
+            return None  # half written, or gone: those that there are may still do
+        self._stamps = stamps
+        return keys
+
+
+def _stamps(variables: Mapping[str, str]) -> tuple[tuple[int, int, int], ...]:
+    found = []
+    for path in _files(variables):
+        try:
+            told = path.stat()
+        except OSError:
+            continue
+        found.append((told.st_ino, told.st_size, told.st_mtime_ns))
+    return tuple(found)
+
+
+def _secrets_of(keys: Keys) -> tuple[str, ...]:
+    return tuple(filter(None, (keys.secret, keys.token, keys.access)))
+
+
+def aws_authorizer(token: str | None, variables: Mapping[str, str], target: Target) -> Authorizer:
+    """Returns an authorizer with the bearer's token, else with keys; without either if the host is not AWS's."""
+    host = urlsplit(target.base_url).hostname or ""
+    keys = None
+    if token is None:
+        keys = keys_of(variables)
+        if keys is None and not host.endswith(_AWS):
+            return NO_CREDENTIALS
+        if keys is None:
+            raise CredentialsError(
+                f"no AWS credentials: set {BEARER}, or {ACCESS} and {SECRET}, or {PROFILES[-1]} for keys in a file; "
+                f"roles of containers and instances aren't offered ({_EXPORT.format('')})"
+            )
+    if target.region is None and (keys is not None or host == HOST):
+        raise CredentialsError(
+            f"a region is needed: set {REGIONS[0]}, or give it to the profile, or under "
+            f"[providers.{target.provider}] in a --config file"
+        )
+    if keys is None:
+        return bearer(token)
+    if keys.token is None or _stripped(variables, ACCESS):
+        return AwsAuthorizer(keys, target.region or "")
+    return AwsAuthorizer(keys, target.region or "", renewed=RenewedInFiles(variables))
+
+
+def located(variables: Mapping[str, str], target: Target) -> Target:
+    """Returns the target with its region, by default the profile's, and with that region's host."""
+    region = target.region or _region_of(variables)
+    # It becomes a part of the host's name: nothing in it may lead to another host.
+    if region is not None and not re.fullmatch(r"[A-Za-z0-9-]+", region):
+        raise CredentialsError(f"region {region!r} must be letters, digits and dashes, as us-east-1")
+    base_url = target.base_url
+    if region is not None and urlsplit(base_url).netloc == HOST:
+        suffix = _SUFFIXES.get(region.partition("-")[0], "amazonaws.com")
+        base_url = base_url.replace(HOST, f"bedrock-runtime.{region}.{suffix}", 1)
+    identity = base_url if target.identity == target.base_url else target.identity
+    return structs.replace(target, base_url=base_url, identity=identity, region=region)
+
+
+def keys_of(variables: Mapping[str, str]) -> Keys | None:
+    """Returns the environment's keys, else the profile's. Raises CredentialsError if a named profile has none."""
+    access, secret = _stripped(variables, ACCESS), _stripped(variables, SECRET)
+    if access and secret:
+        return _checked(Keys(access, secret, _stripped(variables, TOKEN) or None), "the environment")
+    if access or secret:
+        missing, given = (SECRET, ACCESS) if access else (ACCESS, SECRET)
+        raise CredentialsError(f"{given} is set and {missing} isn't: set both, or neither")
+    if variables.get(IDENTITY_FILE):
+        raise CredentialsError(
+            f"{IDENTITY_FILE} asks for a role, and only keys are taken here: {_EXPORT.format('')}, or unset it"
+        )
+    return _keys_in_profile(variables)
+
+
+def place_of(variables: Mapping[str, str]) -> str | None:
+    """Returns the profile whose keys are used."""
+    try:
+        keys = keys_of(variables)
+    except CredentialsError:
+        return None
+    return None if keys is None or _stripped(variables, ACCESS) else f"the AWS profile {_profile(variables)[0]!r}"
+
+
+def _keys_in_profile(variables: Mapping[str, str]) -> Keys | None:
+    name, profile = _profile(variables)
+    if profile is None:
+        if any(variables.get(variable) for variable in PROFILES):
+            files = " nor in ".join(str(path) for path in _files(variables))
+            raise CredentialsError(f"the AWS profile {name!r} is neither in {files}: mend {' or '.join(PROFILES)}")
+        return None
+    access, secret = profile.get("aws_access_key_id", ""), profile.get("aws_secret_access_key", "")
+    unoffered = next((one for one in _BEFORE_KEYS if profile.get(one)), None)
+    if unoffered is None and not (access or secret):
+        unoffered = next((one for one in _AFTER_KEYS if profile.get(one)), None)
+    if unoffered is not None:
+        raise CredentialsError(
+            f"the AWS profile {name!r} has {unoffered}, and only keys are taken here: "
+            f"{_EXPORT.format(f' --profile {shlex.quote(name)}')}"
+        )
+    if not access and not secret:
+        return None
+    if not access or not secret:
+        missing = "aws_secret_access_key" if access else "aws_access_key_id"
+        raise CredentialsError(f"the AWS profile {name!r} has no {missing}: it needs both halves of its key")
+    return _checked(Keys(access, secret, profile.get("aws_session_token") or None), f"the AWS profile {name!r}")
+
+
+def _checked(keys: Keys, where: str) -> Keys:
+    for text in (keys.access, keys.token or ""):
+        if not (text.isascii() and text.isprintable()) or " " in text:
+            raise CredentialsError(f"the AWS key in {where} has characters that no header can carry")
+    return keys
+
+
+def _region_of(variables: Mapping[str, str]) -> str | None:
+    try:
+        _, profile = _profile(variables)
+    except CredentialsError:
+        return None  # told where the credentials are wanted
+    return (profile or {}).get("region") or None
+
+
+def _profile(variables: Mapping[str, str]) -> tuple[str, dict[str, str] | None]:
+    """Returns the name of the chosen profile and its fields from both files; None if neither file has it."""
+    name = next((found for variable in PROFILES if (found := _stripped(variables, variable))), "default")
+    credentials, config = _files(variables)
+    told = _sections(config, is_config=True).get(name)
+    keys = _sections(credentials, is_config=False).get(name)
+    return name, None if told is None and keys is None else {**(told or {}), **(keys or {})}
+
+
+def _files(variables: Mapping[str, str]) -> tuple[Path, Path]:
+    """Of the credentials, and of everything else."""
+    folder = Path.home() / ".aws"
+    named = (variables.get(CREDENTIALS_FILE), variables.get(CONFIG_FILE))
+    return (
+        expanded(CREDENTIALS_FILE, named[0]) if named[0] else folder / "credentials",
+        expanded(CONFIG_FILE, named[1]) if named[1] else folder / "config",
+    )
+
+
+def _sections(path: Path, *, is_config: bool) -> dict[str, dict[str, str]]:
+    """Returns the profiles of a file; none if there is no file."""
+    # No section stands for all others, whatever its name.
+    parser = RawConfigParser(default_section="", strict=False)
+    try:
+        parser.read_string(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise CredentialsError(f"{path} can't be read ({error.strerror})") from None
+    except (Error, ValueError):
+        # What they say has lines of the file in it.
+        raise CredentialsError(f"{path} can't be read: it is no file of AWS profiles") from None
+    profiles = ((_name(section, is_config=is_config), parser.items(section)) for section in parser.sections())
+    return {name: {key: value.strip() for key, value in items} for name, items in profiles if name}
+
+
+def _name(section: str, *, is_config: bool) -> str:
+    """Returns a profile's name in the config file: without `profile` before it, and without quotes."""
+    if not is_config or section == "default":
+        return section
+    try:
+        words = shlex.split(section)
+    except ValueError:
+        return ""
+    return words[1] if len(words) == 2 and words[0] == "profile" else ""
+
+
+def _stripped(variables: Mapping[str, str], name: str) -> str:
+    return variables.get(name, "").strip()

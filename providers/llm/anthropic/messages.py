@@ -1,0 +1,191 @@
+"""The wire protocol of Anthropic Messages: pure encode and decode.
+
+An answer is complete only with a stop reason. Thoughts are no part of its text. There are neither seeds nor
+log-probabilities, and the newer version of the API has no sampling. Vertex AI takes the same bodies (vertex_claude).
+Turns: turns. The contents of answers: shapes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ....engine.call import Call, Reply
+from ....engine.endpoint import EncodeError, Fault, Request, Response
+from ..answer_listeners import listener_of, message_text
+from ..blocks import said_twice
+from ..families import marked
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, request_of, schema_of
+from ..repair import is_strict, object_of, parse_leniently
+from ..sse import events_of
+from .shapes import MessageReader
+from .turns import FAMILY, add_tools, prompt_of
+
+VERSION = "2026-10-21"
+# The one before it, with sampling, and with the key in a header of its own.
+OLDER_VERSION = "2023-06-01"
+
+# Messages requires max_tokens. If none is set: as many as Anthropic's clients allow for an answer that is not streamed;
+# fewer for models that refuse that number.
+OUTPUT_DEFAULT = 16_384
+_OUTPUT_OF_OLD = (
+    (re.compile(r"claude-(?:2|instant|3-(?:opus|sonnet|haiku))"), 4_096),
+    (re.compile(r"claude-3-5-"), 8_192),
+)
+
+_NOT_EXTRA = ("messages", "model", "stream", "system")
+_STREAM = {"stream": True}
+_HAS_VERSION = re.compile(r"/v\d+$")
+_DATED = re.compile(r"\d{4}-\d\d-\d\d")
+_NUMBER = re.compile(r"\d{1,9}")
+
+Told = Callable[[Response, Any], Reply | Fault]
+
+
+def encode(call: Call, target: Target) -> Request:
+    return marked(call, FAMILY, lambda told: _written(told, target))
+
+
+def _written(call: Call, target: Target) -> Request:
+    version = version_of(target)
+    params = params_of(call, target, version)
+    params["model"] = target.model
+    # People give the address with the beginning of the path and without.
+    path = "/messages" if _HAS_VERSION.search(target.base_url) else "/v1/messages"
+    identity = f"{path} ({version})"
+    return request_of(call, target, path, params, prompt_of(call), streamed=_STREAM, identity=identity)
+
+
+def headers(target: Target) -> Mapping[str, str]:
+    return {"anthropic-version": version_of(target)}
+
+
+def version_of(target: Target) -> str:
+    return target.version or VERSION
+
+
+def is_newer(version: str) -> bool:
+    """Returns whether a version of the API is the first without sampling, or a later one."""
+    return _DATED.fullmatch(version) is not None and version >= VERSION
+
+
+def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSION) -> dict[str, Any]:
+    """Returns the body without the messages and the model. The caller's own output_config is added to ours. `older`:
+    the name of the version with sampling at this address."""
+    check_known_parameters(call, target)
+    _check_parameters(call, target, version, older)
+    params: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    if call.temperature is not None:
+        params["temperature"] = finite(call, "temperature", call.temperature)
+    if call.top_p is not None:
+        params["top_p"] = finite(call, "top_p", call.top_p)
+    if call.stop is not None:
+        params["stop_sequences"] = call.stop
+    most = call.max_tokens if call.max_tokens is not None else default_output(target.model)
+    params["max_tokens"] = most
+    effort = call.reasoning_effort
+    if effort is not None and _NUMBER.fullmatch(effort):
+        params["thinking"] = {"type": "enabled", "budget_tokens": _thoughts(call, int(effort), most)}
+    elif effort == "none":
+        params["thinking"] = {"type": "disabled"}
+    elif effort is not None:
+        config["effort"] = effort
+    if call.json_schema is not None:
+        config["format"] = {"type": "json_schema", "schema": schema_of(call)}
+    add_tools(call, params)
+    add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
+    own = params.pop("output_config", {})
+    if not isinstance(own, dict):
+        raise EncodeError(f"{call.model}: output_config in extra must be an object")
+    if config or own:
+        params["output_config"] = {**config, **own}
+    return params
+
+
+def default_output(model: str) -> int:
+    """Returns the max_tokens that is sent where a call sets none."""
+    return next((most for name, most in _OUTPUT_OF_OLD if name.search(model)), OUTPUT_DEFAULT)
+
+
+def _thoughts(call: Call, budget: int, most: int) -> int:
+    """Returns the budget for thoughts. Raises EncodeError if it leaves nothing of the default max_tokens, which is not
+    raised silently, since `--max-cost` has reserved no more."""
+    if call.max_tokens is None and budget >= most:
+        raise EncodeError(
+            f"{call.model}: {budget:,} tokens to think leave nothing for the answer of the {most:,} that are sent as "
+            "max_tokens where it is not set: set it higher"
+        )
+    return budget
+
+
+def _check_parameters(call: Call, target: Target, version: str, older: str) -> None:
+    for name in ("seed", "logprobs"):
+        if getattr(call, name) is not None:
+            raise EncodeError(f"{call.model}: Anthropic Messages has no {name}: leave it out")
+    if not is_newer(version):
+        return
+    for name, flag in (("temperature", "--temperature"), ("top_p", "it")):
+        if getattr(call, name) is not None:
+            raise EncodeError(
+                f"{call.model}: version {version} of Anthropic's API takes no {name}, not even the default: leave "
+                f'{flag} out, or for a model that still has it set version = "{older}" under '
+                f"[providers.{target.provider}] in a --config file"
+            )
+
+
+def decode(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a response."""
+    if response.status != 200:
+        return refusal_or_fault(response, response.body)
+    return read(response, error_within)
+
+
+def read(response: Response, told: Told) -> Reply | Fault:
+    """Returns the reply or the fault of a response with status 200. `told` turns an error within it into one."""
+    if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
+        return _read_stream(response, told)
+    answer = object_of(parse_leniently(response.body))
+    if answer is None:
+        what = "is empty" if not response.body else "ends in the middle or is none"
+        return bad_json(f"200 with JSON that {what}")
+    if answer.get("error"):
+        return told(response, answer["error"])
+    if not isinstance(answer.get("content"), list):
+        return bad_json("200 with JSON that is no message")
+    gathered = MessageReader()
+    gathered.add_message(answer)
+    return _reply(gathered, response, is_repaired=not is_strict(response.body))
+
+
+def _read_stream(response: Response, told: Told) -> Reply | Fault:
+    """Returns the reply or the fault of a stream, whose events are joined into one message."""
+    gathered = MessageReader()
+    is_repaired = is_ended = False
+    for data in events_of(response.body):
+        event = object_of(parse_leniently(data))
+        if event is None:
+            return bad_json("a stream with an event that is no JSON")
+        is_repaired = is_repaired or not is_strict(data)
+        if event.get("type") == "error" or event.get("error"):
+            return told(response, event.get("error") or event)
+        if event.get("type") == "message_stop":
+            is_ended = True
+            break
+        gathered.add_event(event)
+    if gathered.stop is None and not is_ended:
+        return cut_stream("its stop reason")
+    return _reply(gathered, response, is_repaired=is_repaired)
+
+
+def _reply(gathered: MessageReader, response: Response, *, is_repaired: bool) -> Reply | Fault:
+    if gathered.stop is None:
+        return broken_answer("message has no stop reason")
+    if gathered.is_empty:
+        return empty_answer("a message that says nothing", gathered.usage)
+    return gathered.reply(response.body, is_repaired)
+
+
+PROTOCOL = WireProtocol("anthropic", encode, decode, headers, listener_of(message_text), default_output)

@@ -1,0 +1,54 @@
+"""How Anthropic's servers name the fields of a request, and how they word what is wrong with one. Pure.
+
+A path is written as in `messages.0.content`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ..serve_fields import FieldReader, shown
+
+
+class AnthropicFields(FieldReader):
+    """An object of a request to Messages."""
+
+    types: ClassVar[Mapping[str, str]] = {
+        "text": "a valid string",
+        "boolean": "a valid boolean",
+        "integer": "a valid integer",
+        "number": "a valid number",
+        "object": "a valid dictionary",
+        "list": "a valid list",
+    }
+    number_bound = 1 << 53
+
+    @classmethod
+    def item_path(cls, path: str, index: int) -> str:
+        return f"{path}.{index}"
+
+    @classmethod
+    def parameter(cls, path: str) -> str:
+        return path.partition(".")[0]
+
+    @classmethod
+    def missing_text(cls, path: str) -> str:
+        return f"{path}: Field required"
+
+    @classmethod
+    def type_text(cls, path: str, expected: str, value: Any) -> str:
+        return f"{path}: Input should be {expected}; came {shown(value)}"
+
+    @classmethod
+    def range_text(cls, path: str, sign: str, bound: float, value: float) -> str:
+        return cls.type_text(path, f"{'greater' if sign == '>=' else 'less'} than or equal to {bound}", value)
+
+    @classmethod
+    def json_text(cls, path: str, error: Exception) -> str:
+        return f"{path}: can't be written as JSON again ({error})"
+
+    @classmethod
+    def as_number(cls, value: Any) -> float | None:
+        """Returns the number as it was sent: an error shows it so."""
+        return None if super().as_number(value) is None else value

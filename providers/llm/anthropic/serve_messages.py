@@ -1,0 +1,150 @@
+"""The served side of Anthropic Messages: a client's request becomes a call.
+
+Its turns: serve_turns. Its answers: serve_answers and serve_errors. A field that no parameter of a call covers goes
+into `extra` unchanged; fields that can't change the answer are left out. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ....engine.call import Call
+from ..serve_dialect import Dialect, RequestRefusal, ServedRequest
+from .serve_answers import whole
+from .serve_errors import THREAD, listed, listing, problem
+from .serve_events import stream
+from .serve_fields import AnthropicFields
+from .serve_turns import tools_of, turns_of
+
+_READ = frozenset(
+    {
+        "model", "messages", "system", "max_tokens", "stop_sequences", "temperature", "top_p", "top_k", "stream",
+        "tools", "tool_choice", "thinking", "output_config", "output_format",
+    }
+)  # fmt: skip
+# The caller's own notes, and a request for the reasons of a price.
+_MEANINGLESS = frozenset({"metadata", "diagnostics"})
+# Requests for a lower price or more speed: they change no answer.
+_SPARE = frozenset({"service_tier", "cache_control", "speed"})
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_CHOICE = frozenset({"type", "name", "disable_parallel_tool_use"})
+_ENABLED, _FORMAT = frozenset({"type", "budget_tokens"}), frozenset({"type", "schema"})
+_BUDGET_LEAST, _BUDGET_MOST = 1_024, 999_999_999
+_EFFORT = re.compile(r"(?!none$)[a-z]{1,20}")
+
+
+def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
+    """`named` returns the model that a client's name for it stands for."""
+    try:
+        return _read(AnthropicFields(request), named)
+    except (TypeError, ValueError) as error:
+        # The call's own checks, as for text that UTF-8 can't hold.
+        raise RequestRefusal(str(error)) from error
+
+
+def _read(body: AnthropicFields, named: Callable[[str], str]) -> ServedRequest:
+    model = body.text("model")
+    body.required("max_tokens")
+    if body.has(THREAD):
+        why = f"{THREAD}: no conversation is held here: send all of it as messages, without a thread"
+        raise RequestRefusal(why, THREAD)
+    is_streamed = body.boolean("stream") or False
+    extra = body.others(_READ | _MEANINGLESS)
+    if (top_k := body.integer("top_k", 0)) is not None:
+        extra["top_k"] = top_k
+    spare = {name for name in extra if name in _SPARE}
+    effort, schema = _output(body, extra)
+    effort = _thoughts(body, effort, extra, spare)
+    choice, is_parallel = _choice(body, extra)
+    if extra:
+        body.written(extra, "messages")
+    call = Call(
+        named(model),
+        turns_of(body),
+        temperature=body.number("temperature", 0),
+        max_tokens=body.integer("max_tokens", 1),
+        top_p=body.number("top_p", 0),
+        stop=body.texts("stop_sequences"),
+        extra=extra or None,
+        stream=is_streamed,
+        reasoning_effort=effort,
+        json_schema=schema,
+        tools=tools_of(body),
+        tool_choice=choice,
+        parallel_tools=is_parallel,
+    )
+    return ServedRequest(call, model, is_streamed, spare=frozenset(spare))
+
+
+def _output(body: AnthropicFields, extra: dict[str, Any]) -> tuple[str | None, Mapping[str, Any] | None]:
+    """Returns the effort and the JSON schema of the answer; what else output_config holds goes into `extra`. The schema
+    has had a field of its own."""
+    config = body.object("output_config", {})
+    rest = config.others(())
+    if not config.has("format") and body.has("output_format"):
+        rest["format"] = body.fields["output_format"]
+    effort = rest.get("effort")
+    if effort is not None and not isinstance(effort, str):
+        raise body.wrong_choice("output_config.effort", ("low", "medium", "high", "xhigh", "max"), effort)
+    if effort is not None and _EFFORT.fullmatch(effort):
+        del rest["effort"]
+    else:
+        effort = None
+    schema = None
+    if "format" in rest:
+        form = AnthropicFields(rest["format"], "output_config.format")
+        if form.fields.get("type") == "json_schema" and form.holds_only(_FORMAT):
+            form.object("schema")
+            schema = form.kept("schema")
+            del rest["format"]
+    if rest:
+        extra["output_config"] = rest
+    return effort, schema
+
+
+def _thoughts(body: AnthropicFields, effort: str | None, extra: dict[str, Any], spare: set[str]) -> str | None:
+    """Returns the effort, or the number of tokens to think with, or `none`. What else `thinking` holds goes into
+    `extra` whole, and so does all of it where an effort is set too. Other providers can do without it: they know no
+    choice of how thoughts are shown, and may leave their length to the model."""
+    if not body.has("thinking"):
+        return effort
+    thinking = body.object("thinking")
+    kind = thinking.text("type")
+    budgeted = None
+    if kind == "enabled":
+        enabled = thinking.under("enabled")
+        enabled.required("budget_tokens")
+        budget = enabled.integer("budget_tokens", _BUDGET_LEAST) or 0
+        budgeted = str(budget) if budget <= _BUDGET_MOST else None
+    elif kind == "disabled":
+        budgeted = "none"
+    if effort is not None or budgeted is None or not thinking.holds_only(_ENABLED):
+        extra["thinking"] = thinking.raw
+        if kind in ("enabled", "adaptive"):
+            spare.add("thinking")
+    return effort or budgeted
+
+
+def _choice(body: AnthropicFields, extra: dict[str, Any]) -> tuple[str | None, bool | None]:
+    """Returns which tool is to be called, and whether several may be at once. A tool named as one of our own words goes
+    into `extra`."""
+    if not body.has("tool_choice"):
+        return None, None
+    choice = body.object("tool_choice")
+    kind = choice.text("type")
+    is_single = choice.under(kind).boolean("disable_parallel_tool_use")
+    if kind == "tool":
+        name = choice.under("tool").text("name")
+    elif kind in _CHOICES:
+        name = _CHOICES[kind]
+    else:
+        raise choice.wrong_choice("tool_choice.type", ("auto", "any", "tool", "none"), kind)
+    if (kind == "tool" and name in _CHOICES.values()) or not choice.holds_only(_CHOICE):
+        extra["tool_choice"] = choice.raw
+        return None, None
+    return name, None if is_single is None else not is_single
+
+
+DIALECT = Dialect("anthropic-messages", read, whole, stream, problem, listing, listed)

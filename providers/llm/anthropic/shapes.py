@@ -1,0 +1,194 @@
+"""Reads the JSON of an Anthropic message, whole or in events, field by field.
+
+A field of a wrong type counts as missing. Pure: values in, values out, never an exception.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from ....engine.call import Citation, Reply, Usage
+from ....engine.content import Part, ToolCall
+from ..answer_values import as_index, as_text, citation_of, count_in, each_once, objects_in
+from ..answer_values import usage_of as checked_usage
+from ..blocks import AnswerContent, finish_with, native_of, object_in, written
+from ..repair import mended
+from .turns import FAMILY
+
+# A paused turn waits for a request to continue, which is never sent: it is an answer that stopped before its end.
+_FINISHES = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "length",
+    "refusal": "content_filter",
+    "tool_use": "tool_calls",
+}
+_OF_A_CALL = ("id", "input", "name", "type")
+_DIRECT = {"type": "direct"}
+# Kinds of deltas -> the field whose pieces they hold.
+_GROWING = {"thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+class _MessageBlock:
+    """A block without text, as far as it was received: a tool call, a thought, a tool of Anthropic's own."""
+
+    def __init__(self, begun: dict[str, Any]) -> None:
+        self._begun = begun
+        self._pieces: dict[str, list[str]] = {}
+        self._signature: str | None = None
+
+    @property
+    def is_call(self) -> bool:
+        return self._begun.get("type") == "tool_use"
+
+    def take(self, delta: dict[str, Any]) -> None:
+        name = _GROWING.get(as_text(delta.get("type")))
+        if name is not None and isinstance(delta.get(name), str):
+            self._pieces.setdefault(name, []).append(delta[name])
+        elif isinstance(delta.get("signature"), str):
+            self._signature = delta["signature"]
+
+    def part(self) -> Part | None:
+        came = "".join(self._pieces.get("partial_json", ()))
+        if self.is_call:
+            return self._call(mended(came))
+        value = dict(self._begun)
+        if "thinking" in self._pieces:
+            value["thinking"] = f"{as_text(value.get('thinking'))}{''.join(self._pieces['thinking'])}"
+        if self._signature is not None:
+            value["signature"] = self._signature
+        if (given := object_in(came)) is not None:
+            value["input"] = given
+        return native_of(FAMILY, value)
+
+    def _call(self, came: str) -> ToolCall | None:
+        """Returns the tool call; None without an id or a name. A caller that is the model itself is left out: it is the
+        rule."""
+        begun = self._begun
+        whole = begun.get("input")
+        arguments = came or written(whole if isinstance(whole, dict) else {})
+        if arguments is None or not isinstance(begun.get("id"), str) or not isinstance(begun.get("name"), str):
+            return None
+        rest = {name: value for name, value in begun.items() if name not in _OF_A_CALL and value is not None}
+        if rest.get("caller") == _DIRECT:
+            del rest["caller"]
+        native = native_of(FAMILY, rest) if rest else None
+        return ToolCall(mended(begun["id"]), mended(begun["name"]), arguments, native)
+
+
+class MessageReader:
+    """Builds a reply from the fields of a message, or from its events."""
+
+    def __init__(self) -> None:
+        self.stop: str | None = None
+        self._spoken = AnswerContent()
+        self._open: dict[Any, _MessageBlock] = {}
+        self._citations: list[Citation | None] = []
+        self._counts: dict[str, Any] = {}
+        self._explanation = ""
+        self._is_said = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the message ended its turn without content. One that a stop sequence ended may rightly be empty."""
+        return self.stop == "end_turn" and not self._is_said
+
+    @property
+    def usage(self) -> Usage | None:
+        """The tokens; Anthropic counts input that its cache has read or written apart from the rest."""
+        read, written = count_in(self._counts, "input_tokens"), count_in(self._counts, "output_tokens")
+        if read is None or written is None:
+            return None
+        cached = count_in(self._counts, "cache_read_input_tokens") or 0
+        stored = count_in(self._counts, "cache_creation_input_tokens") or 0
+        thoughts = count_in(self._counts.get("output_tokens_details"), "thinking_tokens") or 0
+        return checked_usage(read + cached + stored, written, thoughts, cached)
+
+    def add_message(self, message: dict[str, Any]) -> None:
+        for block in objects_in(message.get("content")):
+            self._add_block(block)
+        self._add_end(message)
+        self._add_usage(message.get("usage"))
+
+    def add_event(self, event: dict[str, Any]) -> None:
+        """Adds an event. Kinds that hold nothing of the message are ignored; errors are the caller's to handle."""
+        match event.get("type"):
+            case "message_start":
+                if isinstance(event.get("message"), dict):
+                    self.add_message(event["message"])
+            case "content_block_start":
+                self._add_block(event.get("content_block"), as_index(event.get("index")))
+            case "content_block_delta":
+                self._add_delta(event.get("delta"), as_index(event.get("index")))
+            case "message_delta":
+                self._add_end(event.get("delta"))
+                self._add_usage(event.get("usage"))
+
+    def reply(self, body: bytes, is_repaired: bool) -> Reply:
+        stop = self.stop or ""
+        parts = self._spoken.parts()
+        finish = finish_with(parts, _FINISHES.get(stop, mended(stop)))
+        is_refused = finish == "content_filter"
+        text = self._spoken.text
+        if is_refused and not text:
+            text = self._explanation
+        return Reply(
+            mended(text),
+            self.usage,
+            finish,
+            is_refused,
+            sha256(body).hexdigest(),
+            body if is_repaired else None,
+            citations=each_once(self._citations),
+            parts=parts,
+        )
+
+    def _add_block(self, block: Any, index: int | None = None) -> None:
+        if not isinstance(block, dict):
+            return
+        if block.get("type") != "text":
+            opened = _MessageBlock(block)
+            self._open[index] = opened
+            self._spoken.add(opened)
+            self._is_said = self._is_said or opened.is_call
+            return
+        self._add_text(block.get("text"))
+        for one in objects_in(block.get("citations")):
+            self._add_citation(one)
+
+    def _add_delta(self, delta: Any, index: int | None) -> None:
+        if not isinstance(delta, dict):
+            return
+        if delta.get("type") == "text_delta":
+            self._add_text(delta.get("text"))
+        elif delta.get("type") == "citations_delta":
+            self._add_citation(delta.get("citation"))
+        elif index in self._open:
+            self._open[index].take(delta)
+
+    def _add_text(self, text: Any) -> None:
+        self._is_said = True
+        if isinstance(text, str):
+            self._spoken.say(text)
+
+    def _add_citation(self, citation: Any) -> None:
+        """Adds a citation: a page has an address, a result of the caller's own search a source, a document neither."""
+        if isinstance(citation, dict):
+            self._citations.append(citation_of(citation.get("url") or citation.get("source"), citation.get("title")))
+
+    def _add_end(self, holder: Any) -> None:
+        if not isinstance(holder, dict):
+            return
+        if isinstance(holder.get("stop_reason"), str):
+            self.stop = holder["stop_reason"]
+        details = holder.get("stop_details")
+        if isinstance(details, dict) and isinstance(details.get("explanation"), str):
+            self._explanation = details["explanation"]
+
+    def _add_usage(self, usage: Any) -> None:
+        """Takes over newer counts: each is of the whole message so far."""
+        if isinstance(usage, dict):
+            self._counts.update({name: value for name, value in usage.items() if value is not None})

@@ -1,0 +1,207 @@
+"""The wire protocol of Amazon Bedrock, Converse and ConverseStream: pure encode and decode.
+
+An answer is complete only with a stop reason; a stream is binary, and every message of it is checked (event_stream).
+Thoughts are no part of the text. There are neither seeds nor log-probabilities. Turns: turns. The contents of answers:
+shapes. Errors: errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from ....engine.call import Call, Reply
+from ....engine.endpoint import EncodeError, Fault, Request, Response
+from ..answer_listeners import FrameListener
+from ..answer_values import as_object
+from ..blocks import finish_with
+from ..event_stream import BrokenStream, messages_of
+from ..families import written_for
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer
+from ..protocol import (
+    Target,
+    WireProtocol,
+    add_extra,
+    check_known_parameters,
+    finite,
+    named_schema,
+    request_of,
+    schema_of,
+)
+from ..repair import mended, object_of, parse_leniently
+from .errors import bedrock_refusal_or_fault, name_within, told
+from .shapes import ConverseReader, finish_of, usage_of
+from .turns import FAMILY, prompt_of, tools_of
+
+_NOT_EXTRA = ("messages", "model", "modelId", "stream", "system")
+# Converse's own fields; whatever else is extra belongs to the model.
+_FIELDS = frozenset(
+    {
+        "additionalModelRequestFields",
+        "additionalModelResponseFieldPaths",
+        "guardrailConfig",
+        "inferenceConfig",
+        "outputConfig",
+        "performanceConfig",
+        "promptVariables",
+        "requestMetadata",
+        "serviceTier",
+        "toolConfig",
+    }
+)
+_FINISHES = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "guardrail_intervened": "content_filter",
+    "content_filtered": "content_filter",
+    "refusal": "content_filter",
+    "tool_use": "tool_calls",
+}
+# Bedrock's words for an answer that the model did not bring to an end.
+_BROKEN = ("malformed_model_output", "malformed_tool_use")
+_NO_ANSWER = "200 with JSON that is no answer of Converse's"
+
+
+def encode(call: Call, target: Target) -> Request:
+    call = written_for(call, FAMILY)
+    # A name may be an ARN with slashes and colons: it is one part of the path.
+    path = f"/model/{quote(target.model, safe='')}/converse"
+    return request_of(
+        call, target, path, _params_of(call, target), prompt_of(call), stream_path=f"{path}-stream", identity=path
+    )
+
+
+def _params_of(call: Call, target: Target) -> dict[str, Any]:
+    """Returns the body without the messages. The caller's own fields are added to ours, each in its place."""
+    check_known_parameters(call, target)
+    for name in ("seed", "logprobs"):
+        if getattr(call, name) is not None:
+            raise EncodeError(
+                f"{call.model}: Bedrock has no {name}: leave it out, or put the model's own field for it into extra"
+            )
+    config: dict[str, Any] = {}
+    if call.temperature is not None:
+        config["temperature"] = finite(call, "temperature", call.temperature)
+    if call.max_tokens is not None:
+        config["maxTokens"] = call.max_tokens
+    if call.top_p is not None:
+        config["topP"] = finite(call, "top_p", call.top_p)
+    if call.stop is not None:
+        config["stopSequences"] = call.stop
+    output: dict[str, Any] = {}
+    if call.reasoning_effort is not None:
+        output["effort"] = call.reasoning_effort
+    if call.json_schema is not None:
+        # The schema goes as a text within the JSON.
+        given = {"name": named_schema(call)["name"], "schema": orjson.dumps(schema_of(call)).decode()}
+        output["textFormat"] = {"type": "json_schema", "structure": {"jsonSchema": given}}
+    extra: dict[str, Any] = {}
+    add_extra(call, extra, _NOT_EXTRA)
+    params = {name: value for name, value in extra.items() if name in _FIELDS}
+    tools, asked = tools_of(call, target.model)
+    own = {**asked, **{name: value for name, value in extra.items() if name not in _FIELDS}}
+    given = {
+        "inferenceConfig": config,
+        "outputConfig": output,
+        "additionalModelRequestFields": own,
+        "toolConfig": tools,
+    }
+    for name, ours in given.items():
+        if ours:
+            params[name] = {**ours, **_object_in_extra(call, params, name)}
+    return params
+
+
+def _object_in_extra(call: Call, params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = params.get(name, {})
+    if not isinstance(value, Mapping):
+        raise EncodeError(f"{call.model}: {name} in extra must be an object")
+    return value
+
+
+def decode(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a response."""
+    if response.status != 200:
+        return bedrock_refusal_or_fault(response)
+    if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
+        return _decode_stream(response)
+    answer, is_sound = _read(response.body)
+    if answer is None:
+        what = "is empty" if not response.body else "ends in the middle or is none"
+        return bad_json(f"200 with JSON that {what}")
+    if "stopReason" not in answer:
+        if answer.get("error") or name_within(answer) is not None:
+            return bedrock_refusal_or_fault(response)
+        return bad_json(_NO_ANSWER)
+    message = as_object(as_object(answer.get("output")).get("message"))
+    if not isinstance(message.get("content"), list):
+        return bad_json(_NO_ANSWER)
+    gathered = ConverseReader()
+    gathered.finish, gathered.usage = finish_of(answer), usage_of(answer.get("usage"))
+    gathered.add_blocks(block for block in message["content"] if isinstance(block, dict))
+    return _reply(gathered, response, None if is_sound else response.body)
+
+
+def _read(data: bytes) -> tuple[dict[str, Any] | None, bool]:
+    """Returns the object in the JSON, and whether it is JSON as the standard defines it."""
+    try:
+        return object_of(orjson.loads(data)), True
+    except orjson.JSONDecodeError:
+        return object_of(parse_leniently(data)), False
+
+
+def _decode_stream(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a stream: complete only with a stop reason, which the usage follows."""
+    gathered = ConverseReader()
+    raw: bytes | None = None
+    try:
+        for message in messages_of(response.body):
+            kind = message.headers.get(":message-type", "event")
+            if kind == "error":
+                named = message.headers.get(":error-code", "UnknownError")
+                return told(response, named, {"message": message.headers.get(":error-message", "")})
+            value, is_sound = _read(message.payload)
+            if kind == "exception":
+                named = message.headers.get(":exception-type") or "UnknownError"
+                return told(response, named[:1].upper() + named[1:], value or {})
+            if value is None:
+                return bad_json("a stream with an event that is no JSON")
+            if not is_sound:
+                raw = response.body
+            gathered.add_event(message.headers.get(":event-type", ""), value)
+    except BrokenStream as error:
+        return bad_json(f"a stream with {error}")
+    if gathered.finish is None:
+        return cut_stream("its stop reason")
+    return _reply(gathered, response, raw)
+
+
+def _reply(gathered: ConverseReader, response: Response, raw: bytes | None) -> Reply | Fault:
+    finish = gathered.finish
+    if finish is None:
+        return broken_answer("stop reason is missing")
+    if finish in _BROKEN:
+        return broken_answer(f"stop reason is `{finish}`")
+    parts = gathered.spoken.parts()
+    finish = finish_with(parts, _FINISHES.get(finish, mended(finish)))
+    if finish == "stop" and not gathered.is_said:
+        return empty_answer("a message that says nothing", gathered.usage)
+    return Reply(
+        gathered.spoken.text,
+        gathered.usage,
+        finish,
+        finish == "content_filter",
+        sha256(response.body).hexdigest(),
+        raw,
+        citations=gathered.citations,
+        parts=parts,
+    )
+
+
+PROTOCOL = WireProtocol("bedrock", encode, decode, listen=FrameListener)

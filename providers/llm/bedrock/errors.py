@@ -1,0 +1,144 @@
+"""Turns Bedrock's errors into the form that faults reads: AWS names an error in a header, a body, or a stream.
+
+Owns the names that mean a dead key, an empty account, a day's quota or a refused parameter. Pure: values in, values
+out, never an exception.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from msgspec import structs
+
+from ....engine.call import Reply
+from ....engine.endpoint import Fault, Response
+from ..errors import DETAIL_MAX
+from ..faults import refusal_or_fault
+from ..repair import mended, object_of, parse_leniently
+
+NAME_HEADER = "x-amzn-errortype"
+# The status that each error means: one within a stream has the response's own status, 200.
+STATUSES = {
+    "ThrottlingException": 429,
+    "Throttling": 429,
+    "TooManyRequestsException": 429,
+    "RequestLimitExceeded": 429,
+    "ModelNotReadyException": 429,
+    "ServiceQuotaExceededException": 429,
+    "ModelTimeoutException": 408,
+    "RequestTimeoutException": 408,
+    "ConflictException": 409,
+    "ModelErrorException": 500,
+    "ModelStreamErrorException": 500,
+    "InternalServerException": 500,
+    "InternalServerError": 500,
+    "InternalFailure": 500,
+    "ServiceUnavailableException": 503,
+    "ServiceUnavailable": 503,
+    "ValidationException": 400,
+    "ValidationError": 400,
+    "SerializationException": 400,
+    "ResourceNotFoundException": 404,
+    "UnknownOperationException": 404,
+    "AccessDeniedException": 403,
+    "AccessDenied": 403,
+    "OptInRequired": 403,
+    "SubscriptionRequiredException": 403,
+    "NotAuthorized": 403,
+    "UnrecognizedClientException": 403,
+    "InvalidClientTokenId": 403,
+    "ExpiredTokenException": 403,
+    "ExpiredToken": 403,
+    "RequestExpired": 403,
+    "RequestTimeTooSkewed": 403,
+    "InvalidSignatureException": 403,
+    "SignatureDoesNotMatch": 403,
+    "IncompleteSignature": 403,
+    "IncompleteSignatureException": 403,
+    "MissingAuthenticationToken": 403,
+    "MissingAuthenticationTokenException": 403,
+}
+# The errors of a model behind Bedrock that name the model's own status; only _REJECTED ones blame the request.
+_MODEL_ERRORS = ("ModelErrorException", "ModelStreamErrorException")
+_REJECTED = (400, 404, 413, 422)
+_CLOCK = re.compile(r"signature (?:expired|not yet current)", re.IGNORECASE)
+_CLOCK_NAMES = ("RequestTimeTooSkewed", "RequestExpired")
+_EXPIRED = ("ExpiredTokenException", "ExpiredToken")
+_EMPTY_ACCOUNT = re.compile(r"INVALID_PAYMENT_INSTRUMENT|valid payment instrument", re.IGNORECASE)
+_PER_DAY = re.compile(r"\b(?:tokens|requests) (?:per|a) day\b", re.IGNORECASE)
+_FILTERED = re.compile(r"blocked by (?:\w+ ){0,2}content filter", re.IGNORECASE)
+_PARAMETER = re.compile(
+    r"(?<![A-Za-z])(?:inferenceConfig\.)?(temperature|top_?p|max_?tokens|stop_?sequences|reasoning_?effort)(?![A-Za-z])",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"not (?:supported|permitted|allowed)|n.t support|unsupported|deprecated|cannot both be specified", re.IGNORECASE
+)
+_OUTPUT_CONFIG = re.compile(r"outputConfig\.(textFormat|effort)")
+
+
+def bedrock_refusal_or_fault(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of an error response."""
+    fields = object_of(parse_leniently(response.body)) or {}
+    name = name_of(response.headers.get(NAME_HEADER)) or name_within(fields)
+    return refusal_or_fault(response, response.body) if name is None else told(response, name, fields)
+
+
+def name_within(fields: dict[str, Any]) -> str | None:
+    """Returns the error that a body names, as AWS does with status 200 for a request that no service knows."""
+    output = fields.get("Output")
+    for holder in (fields, output if isinstance(output, dict) else {}):
+        if "__type" in holder:
+            return name_of(holder["__type"]) or "UnknownError"
+    return None
+
+
+def name_of(given: Any) -> str | None:
+    """Returns an error's name without its name space and address."""
+    if not isinstance(given, str):
+        return None
+    return given.partition(":")[0].rpartition("#")[2].strip() or None
+
+
+def told(response: Response, name: str, fields: dict[str, Any]) -> Reply | Fault:
+    """Returns the reply or the fault of a named error, in a response of its own or within one."""
+    said = next((fields[one] for one in ("message", "Message", "errorMessage") if isinstance(fields.get(one), str)), "")
+    name, message = mended(name[:80]), mended(said)[:DETAIL_MAX]
+    status = _status_of(name, fields, response.status)
+    detail = f"{name}: {message}" if message else name
+    if status == 429 and _PER_DAY.search(message):
+        say = f"{response.status}: the day's quota is used up: {detail} (go on tomorrow, or ask AWS for more)"
+        return Fault("rate_limited", say, "stop", 429)
+    code, param = _meaning(status, message)
+    if name in _CLOCK_NAMES or _CLOCK.search(message):
+        detail += " (is this machine's clock right?)"
+    elif name in _EXPIRED:
+        detail += " (the credentials have ended: set new ones)"
+    body = {"code": code, "status": str(status), "param": param, "message": detail}
+    said_again = json.dumps({"error": body}).encode()
+    return refusal_or_fault(
+        structs.replace(response, status=200 if response.status == 200 else status, body=said_again), said_again
+    )
+
+
+def _status_of(name: str, fields: dict[str, Any], status: int) -> int:
+    if name in _MODEL_ERRORS and fields.get("originalStatusCode") in _REJECTED:
+        return 400
+    return STATUSES.get(name, 500 if status == 200 else status)
+
+
+def _meaning(status: int, message: str) -> tuple[str | None, str | None]:
+    """Returns the code that faults knows and the parameter that the error is about, each None if it is not known."""
+    if status in (400, 403) and _EMPTY_ACCOUNT.search(message):
+        return "billing_not_active", None
+    if status == 400 and _FILTERED.search(message):
+        return "content_filter", None
+    if status == 400 and _REFUSED.search(message):
+        found = _PARAMETER.findall(message)
+        if found:
+            return "unsupported_parameter", found[-1]
+        if (ours := _OUTPUT_CONFIG.search(message)) is not None:
+            return "unsupported_parameter", "reasoning_effort" if ours[1] == "effort" else "response_format"
+    return None, None

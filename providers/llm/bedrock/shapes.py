@@ -1,0 +1,174 @@
+"""Reads an answer of Converse, whole or in the events of a stream, block by block.
+
+A field of a wrong type counts as missing. Pure: values in, values out, never an exception.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+from typing import Any
+
+from ....engine.call import Citation, Usage
+from ....engine.content import Native, Part, ToolCall
+from ..answer_values import as_index, as_object, citation_of, count_in, each_once, objects_in
+from ..answer_values import usage_of as checked_usage
+from ..blocks import AnswerContent, native_of, object_in, written
+from ..repair import mended
+from .turns import FAMILY
+
+_OF_A_CALL = ("input", "name", "toolUseId")
+_CACHE_COUNTS = ("cacheReadInputTokens", "cacheWriteInputTokens")
+# Said of a tool that Bedrock runs itself.
+_SERVER_TOOL = "server_tool_use"
+
+
+class _ConverseBlock:
+    """A block without text, as far as it was received: a tool call, a thought, a tool of Bedrock's own. `value` has one
+    field, named by the block's kind, with the start of the block."""
+
+    def __init__(self, value: dict[str, Any]) -> None:
+        self._value = value
+        self._pieces: dict[str, list[str]] = {}
+        self._results: list[Any] = []
+
+    @property
+    def is_call(self) -> bool:
+        asked = self._value.get("toolUse")
+        return isinstance(asked, dict) and asked.get("type") != _SERVER_TOOL
+
+    def take(self, delta: dict[str, Any]) -> None:
+        for kind in ("toolUse", "reasoningContent"):
+            for name, piece in as_object(delta.get(kind)).items():
+                if isinstance(piece, str):
+                    self._pieces.setdefault(name, []).append(piece)
+        self._results += objects_in(delta.get("toolResult"))
+        if isinstance(delta.get("image"), dict):
+            self._value = {"image": {**as_object(self._value.get("image")), **delta["image"]}}
+
+    def part(self) -> Part | None:
+        if "toolUse" in self._value:
+            return self._asked(as_object(self._value["toolUse"]))
+        if self._results:
+            return native_of(
+                FAMILY, {"toolResult": {**as_object(self._value.get("toolResult")), "content": self._results}}
+            )
+        if "reasoningContent" in self._value and self._pieces:
+            return self._thought()
+        return native_of(FAMILY, self._value)
+
+    def _asked(self, asked: dict[str, Any]) -> Part | None:
+        came = mended("".join(self._pieces.get("input", ())))
+        if not self.is_call:
+            given = object_in(came) if came else as_object(asked.get("input"))
+            return native_of(FAMILY, {"toolUse": {**asked, "input": {} if given is None else given}})
+        arguments = came or written(as_object(asked.get("input")))
+        call_id, name = asked.get("toolUseId"), asked.get("name")
+        if arguments is None or not isinstance(call_id, str) or not isinstance(name, str):
+            return None
+        rest = {name: value for name, value in asked.items() if name not in _OF_A_CALL and value is not None}
+        return ToolCall(mended(call_id), mended(name), arguments, native_of(FAMILY, rest) if rest else None)
+
+    def _thought(self) -> Native | None:
+        if "redactedContent" in self._pieces:
+            return native_of(
+                FAMILY, {"reasoningContent": {"redactedContent": _joined(self._pieces["redactedContent"])}}
+            )
+        told = {name: "".join(self._pieces[name]) for name in ("text", "signature") if name in self._pieces}
+        return native_of(FAMILY, {"reasoningContent": {"reasoningText": {"text": "", **told}}})
+
+
+def _joined(pieces: list[str]) -> str:
+    """Returns the base64 of bytes whose pieces are each in base64."""
+    try:
+        return b64encode(b"".join(b64decode(piece) for piece in pieces)).decode()
+    except (binascii.Error, ValueError):
+        return "".join(pieces)
+
+
+class ConverseReader:
+    """Gathers an answer from blocks or events. `is_said`: it holds more than thoughts, if only an empty text."""
+
+    def __init__(self) -> None:
+        self.finish: str | None = None
+        self.usage: Usage | None = None
+        self.spoken = AnswerContent()
+        self.is_said = False
+        self._citations: list[Citation | None] = []
+        self._open: dict[Any, _ConverseBlock] = {}
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        return each_once(self._citations)
+
+    def add_blocks(self, blocks: Iterable[dict[str, Any]]) -> None:
+        for block in blocks:
+            if "text" in block:
+                self._say(block["text"])
+            elif "citationsContent" in block:
+                cited = as_object(block["citationsContent"])
+                for part in objects_in(cited.get("content")):
+                    self._say(part.get("text"))
+                for citation in objects_in(cited.get("citations")):
+                    self._cite(citation)
+            elif block:
+                self._begin(block, None)
+
+    def add_event(self, kind: str, value: dict[str, Any]) -> None:
+        """Adds an event of a stream; kinds that hold nothing of the answer are ignored."""
+        index = as_index(value.get("contentBlockIndex"))
+        if kind == "contentBlockStart":
+            start = value.get("start")
+            self.is_said = self.is_said or (start is not None and "reasoningContent" not in as_object(start))
+            if as_object(start):
+                self._begin(as_object(start), index)
+        elif kind == "contentBlockDelta":
+            self._add_delta(as_object(value.get("delta")), index)
+        elif kind == "messageStop":
+            self.finish = finish_of(value)
+        elif kind == "metadata":
+            self.usage = usage_of(value.get("usage"))
+
+    def _begin(self, block: dict[str, Any], index: int | None) -> None:
+        self._open[index] = begun = _ConverseBlock(block)
+        self.is_said = self.is_said or begun.is_call
+        self.spoken.add(begun)
+
+    def _add_delta(self, delta: dict[str, Any], index: int | None) -> None:
+        if "text" in delta:
+            self._say(delta["text"])
+        elif index in self._open:
+            self._open[index].take(delta)
+        elif isinstance(delta.get("reasoningContent"), dict):
+            # Thoughts begin with their first piece.
+            self._begin({"reasoningContent": {}}, index)
+            self._open[index].take(delta)
+        self._cite(delta.get("citation"))
+
+    def _say(self, text: Any) -> None:
+        self.is_said = True
+        if isinstance(text, str):
+            self.spoken.say(text)
+
+    def _cite(self, given: Any) -> None:
+        """Adds a citation that has an address; a place in a document of the request has none."""
+        citation = as_object(given)
+        page = as_object(as_object(citation.get("location")).get("web"))
+        self._citations.append(citation_of(page.get("url"), citation.get("title")))
+
+
+def finish_of(value: dict[str, Any]) -> str | None:
+    reason = value.get("stopReason")
+    return reason if isinstance(reason, str) and reason else None
+
+
+def usage_of(given: Any) -> Usage | None:
+    """Returns the tokens. Bedrock counts input that its cache has read or written apart from the rest."""
+    if not isinstance(given, dict):
+        return None
+    cached, stored = (count_in({name: given.get(name) or 0}, name) for name in _CACHE_COUNTS)
+    fresh, output = count_in(given, "inputTokens"), count_in(given, "outputTokens")
+    if fresh is None or output is None or cached is None or stored is None:
+        return None
+    return checked_usage(fresh + cached + stored, output, 0, cached)

@@ -1,0 +1,163 @@
+"""Writes the turns of a conversation and its tools for Bedrock's Converse.
+
+Pure: values in, values out; raises EncodeError for what the protocol can't express.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ....engine.call import Call, Message
+from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from ....engine.endpoint import EncodeError
+from ..blocks import (
+    PromptTurn,
+    arguments_in,
+    beside,
+    check_parallel_tools,
+    data_of,
+    own,
+    schema_of_tool,
+    together,
+    turn_of,
+    unsayable,
+)
+from ..protocol import as_it_stands
+from ..tool_ids import with_sound_ids
+
+FAMILY = "bedrock"
+_WORDS = "Bedrock's words"
+_SYSTEM = ("system", "developer")
+_ROLES = ("system", "user", "assistant")
+_CLAUDE = "anthropic.claude"
+_FORMATS = {"image/gif": "gif", "image/jpeg": "jpeg", "image/png": "png", "image/webp": "webp"}
+
+
+def prompt_of(call: Call) -> dict[str, Any]:
+    """Returns the messages and the system prompt; turns of user and assistant alternate, as Converse requires."""
+    if isinstance(call.input, str):
+        return {"messages": [{"content": [_text(call.input)], "role": "user"}]}
+    turns: list[PromptTurn] = []
+    system: list[Any] = []
+    for message in with_sound_ids(call).messages():
+        turn = _turn(call, message)
+        if turn.role != "system":
+            turns.append(turn)
+        elif turn.says_something:
+            system += _content(turn)
+    if not turns:
+        raise EncodeError(f"{call.model}: Bedrock wants at least one message of a user besides the system prompt")
+    messages = [{"content": _content(turn), "role": turn.role} for turn in together(turns, _text, are_all=True)]
+    return {"messages": messages, "system": system} if system else {"messages": messages}
+
+
+def _content(turn: PromptTurn) -> list[Any]:
+    return [_text(turn.content)] if isinstance(turn.content, str) else turn.content
+
+
+def _turn(call: Call, message: Message) -> PromptTurn:
+    """Returns the turn of a message; results of tools stand in a turn of the user."""
+    role = "system" if message.role in _SYSTEM else message.role
+    if isinstance(message.content, str):
+        return PromptTurn(_known(call, role), message.content)
+    if role == "system":
+        for part in message.content:
+            if not isinstance(part, str | Native):
+                raise unsayable(call, part, "a system prompt of Bedrock's")
+    role = _known(call, "user" if role == "tool" else role)
+    return turn_of(role, message.content, lambda part: _block(call, part), "toolResult")
+
+
+def _known(call: Call, role: str) -> str:
+    if role not in _ROLES:
+        raise EncodeError(
+            f"{call.model}: Bedrock has no role {role!r}, only system, user and assistant: mend the messages"
+        )
+    return role
+
+
+def _block(call: Call, part: Part) -> Any:
+    match part:
+        case str():
+            return _text(part)
+        case Image():
+            return _image(call, part)
+        case ToolCall():
+            asked = {"input": arguments_in(call, part), "name": part.name, "toolUseId": part.id}
+            more = {name: as_it_stands(call, name, value) for name, value in beside(part, FAMILY).items()}
+            return {"toolUse": more | asked}
+        case ToolResult():
+            return _result(call, part)
+        case Native():
+            return own(call, part, FAMILY, _WORDS)
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"text": text}
+
+
+def _image(call: Call, image: Image) -> dict[str, Any]:
+    """Returns the block of an image, whose bytes are base64; its detail is left out, since Bedrock has no such
+    setting."""
+    data = data_of(call, image)
+    if data is None:
+        raise EncodeError(
+            f"the call to {call.model}: Bedrock fetches no image from an address: send it as data:image/…;base64,…"
+        )
+    kind, content = data
+    if kind not in _FORMATS:
+        raise EncodeError(
+            f"the call to {call.model}: Bedrock takes images as gif, jpeg, png and webp; came {kind}: convert it"
+        )
+    return {"image": {"format": _FORMATS[kind], "source": {"bytes": content}}}
+
+
+def _result(call: Call, result: ToolResult) -> dict[str, Any]:
+    """Returns the block of a tool's result; an empty text is left out, since Bedrock refuses it."""
+    parts = (result.content,) if isinstance(result.content, str) else result.content
+    content = [_text(part) if isinstance(part, str) else _image(call, part) for part in parts if part != ""]
+    told: dict[str, Any] = {"content": content, "toolUseId": result.id}
+    return {"toolResult": {**told, "status": "error"} if result.is_error else told}
+
+
+def tools_of(call: Call, model: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Returns Converse's own fields for tools, and the model's. Converse can forbid tools only by leaving them out, and
+    can't ask for one call at a time; Claude has a field of its own for that, which must then hold the whole choice."""
+    choice = call.tool_choice
+    if choice == "none":
+        _check_no_tools_used(call)
+        return {}, {}
+    told: dict[str, Any] = {}
+    if call.tools:
+        told["tools"] = [_tool(call, tool) for tool in call.tools]
+    if call.tools and call.parallel_tools is False and choice in (None, "auto") and _CLAUDE in model:
+        return told, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+    check_parallel_tools(call, "Bedrock")
+    if choice is not None:
+        known: Mapping[str, Any] = {"auto": {"auto": {}}, "required": {"any": {}}}
+        told["toolChoice"] = known.get(choice, {"tool": {"name": choice}})
+    return told, {}
+
+
+def _check_no_tools_used(call: Call) -> None:
+    if any(isinstance(part, ToolCall | ToolResult) for message in call.messages() for part in _parts(message)):
+        raise EncodeError(
+            f"{call.model}: Bedrock can't be told to call no tool where the conversation holds calls of some: leave "
+            "tool_choice out"
+        )
+
+
+def _parts(message: Message) -> tuple[Part, ...]:
+    return () if isinstance(message.content, str) else message.content
+
+
+def _tool(call: Call, tool: Tool | Native) -> Any:
+    if isinstance(tool, Native):
+        return own(call, tool, FAMILY, _WORDS)
+    told: dict[str, Any] = {"inputSchema": {"json": schema_of_tool(call, tool)}, "name": tool.name}
+    if tool.description:
+        told["description"] = tool.description
+    if tool.strict is not None:
+        told["strict"] = tool.strict
+    return {"toolSpec": told}

@@ -1,0 +1,143 @@
+"""Reads the tool calls in an answer of Gemini's, whole or in the pieces of a stream.
+
+A piece names the place of its value in the arguments (`$.places[0].name`); a text may have several pieces. Pure: values
+in, values out, never an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from typing import Any
+
+from ....engine.content import Native, ToolCall
+from ..blocks import native_of, written
+from ..repair import mended
+from .turns import FAMILY, MADE_ID
+
+_STEP = re.compile(r"""\.(?P<name>[^.\[\]]+)|\[(?P<place>\d{1,4})\]|\['(?P<single>[^']*)'\]|\["(?P<double>[^"]*)"\]""")
+_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+
+
+class FunctionCallBuilder:
+    """Builds one tool call from its pieces. `made_id` is its id where Google gives none."""
+
+    def __init__(self, part: dict[str, Any], made_id: str) -> None:
+        self._given: dict[str, Any] = {}
+        self._arguments: dict[str, Any] = {}
+        self._beside: dict[str, Any] = {}
+        self._made_id = made_id
+        self.is_open = False
+        self.is_broken = False
+        self.take(part)
+
+    @property
+    def id(self) -> str:
+        return mended(self._given.get("id", "")) or self._made_id
+
+    @property
+    def is_named(self) -> bool:
+        return isinstance(self._given.get("name"), str)
+
+    def take(self, part: dict[str, Any]) -> None:
+        told = part["functionCall"]
+        self._beside.update({name: value for name, value in part.items() if name != "functionCall"})
+        self._given.update({name: told[name] for name in ("id", "name") if isinstance(told.get(name), str)})
+        if isinstance(told.get("args"), dict):
+            self._arguments.update(told["args"])
+        pieces = told.get("partialArgs")
+        for piece in pieces if isinstance(pieces, list) else ():
+            self.is_broken = not (isinstance(piece, dict) and _place(self._arguments, piece)) or self.is_broken
+        self.is_open = told.get("willContinue") is True
+
+    def part(self) -> ToolCall | None:
+        arguments = written(self._arguments)
+        if arguments is None or not self.is_named:
+            return None
+        beside: Native | None = native_of(FAMILY, self._beside) if self._beside else None
+        return ToolCall(self.id, mended(self._given["name"]), arguments, beside)
+
+
+class FunctionCalls:
+    """All tool calls of one answer."""
+
+    def __init__(self) -> None:
+        self._all: list[FunctionCallBuilder] = []
+
+    def take(self, part: dict[str, Any]) -> FunctionCallBuilder | None:
+        """Returns the call that this part begins; None if it continues or ends the last one."""
+        last = self._all[-1] if self._all else None
+        is_new = isinstance(part["functionCall"].get("name"), str)
+        if last is not None and last.is_open and not is_new:
+            last.take(part)
+            return None
+        begun = FunctionCallBuilder(part, self._made_id())
+        if not begun.is_named:
+            return None
+        self._all.append(begun)
+        return begun
+
+    def _made_id(self) -> str:
+        """Returns an id made from the call's place in the answer, or from the next place if Google uses that id."""
+        place = len(self._all)
+        while any(one.id == f"{MADE_ID}{place}" for one in self._all):
+            place += 1
+        return f"{MADE_ID}{place}"
+
+    @property
+    def are_whole(self) -> bool:
+        return not any(one.is_open or one.is_broken for one in self._all)
+
+
+def _place(arguments: dict[str, Any], piece: dict[str, Any]) -> bool:
+    """Puts a piece at its place in the arguments; returns False if there is no such place."""
+    path, kind = piece.get("jsonPath"), next((name for name in _VALUES if name in piece), None)
+    steps = _steps(path) if isinstance(path, str) else None
+    if not steps or kind is None or not isinstance(steps[0], str):
+        return False
+    holder: Any = arguments
+    for step, following in pairwise(steps):
+        inner = _at(holder, step)
+        if inner is None:
+            inner = {} if isinstance(following, str) else []
+            if not _set(holder, step, inner):
+                return False
+        holder = inner
+    value, before = piece[kind], _at(holder, steps[-1])
+    if kind == "nullValue":
+        value = None
+    elif kind == "numberValue" and isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        value = int(value)
+    elif isinstance(value, str) and isinstance(before, str):
+        value = before + value
+    return _set(holder, steps[-1], value)
+
+
+def _steps(path: str) -> list[str | int] | None:
+    steps: list[str | int] = []
+    at = 1
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            return None
+        at = step.end()
+        name = next((step[kind] for kind in ("name", "single", "double") if step[kind] is not None), None)
+        steps.append(int(step["place"]) if name is None else name)
+    return steps if path.startswith("$") else None
+
+
+def _at(holder: Any, step: str | int) -> Any:
+    if isinstance(step, str):
+        return holder.get(step) if isinstance(holder, dict) else None
+    return holder[step] if isinstance(holder, list) and step < len(holder) else None
+
+
+def _set(holder: Any, step: str | int, value: Any) -> bool:
+    """Sets a value in an object or a list; returns False if it can't. A list grows by one place at a time."""
+    if isinstance(step, str) and isinstance(holder, dict):
+        holder[step] = value
+        return True
+    if isinstance(step, int) and isinstance(holder, list) and step <= len(holder):
+        holder[step : step + 1] = [value]
+        return True
+    return False

@@ -1,0 +1,136 @@
+"""Turns Google's errors (google.rpc.Status) into the form that faults reads.
+
+Owns the reasons that mean a dead key, an empty account, a day's quota or a refused parameter, and finds how long Google
+asks to wait. Pure: bytes in, values out, never an exception.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import structs
+
+from ....engine.call import Reply
+from ....engine.endpoint import Fault, Response
+from ..answer_values import objects_in
+from ..errors import DETAIL_MAX
+from ..faults import refusal_or_fault
+from ..repair import mended, object_of, parse_leniently
+
+_STATUSES = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "OUT_OF_RANGE": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "ABORTED": 409,
+    "RESOURCE_EXHAUSTED": 429,
+    "INTERNAL": 500,
+    "UNKNOWN": 500,
+    "DATA_LOSS": 500,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+_DEAD_KEY = frozenset({"API_KEY_INVALID", "API_KEY_EXPIRED", "ACCESS_TOKEN_EXPIRED", "API_KEY_SERVICE_BLOCKED"})
+_EMPTY_ACCOUNT = frozenset({"BILLING_DISABLED", "BILLING_NOT_ACTIVE"})
+_EMPTY_ACCOUNT_TEXT = re.compile(
+    r"prepay\w* credits|spend(?:ing)? cap|requires billing to be enabled|enable billing|billing account\b.*"
+    r"\b(?:disabled|closed|delinquent)",
+    re.IGNORECASE | re.DOTALL,
+)
+_DEAD_KEY_TEXT = re.compile(r"api key (?:expired|not found|not valid)|reported as leaked", re.IGNORECASE)
+_PER_DAY = re.compile(r"per_?day", re.IGNORECASE)
+_REFUSED_TEXT = re.compile(
+    r"unsupported|not (?:supported|enabled|configurable|allowed)|n.t support|cannot find field|unknown name"
+    r"|can.t be disabled|cannot be set",
+    re.IGNORECASE,
+)
+# Google's names of a call's parameters in its messages, and ours as errors.ErrorBody knows them.
+_PARAMETERS = {
+    r"thinking": "reasoning_effort",
+    r"response_?logprobs|logprobs": "logprobs",
+    r"response_?(?:json_?)?schema|response_?mime_?type|controlled generation|json mode": "response_format",
+    r"stop_?sequences?": "stop_sequences",
+    r"max_?output_?tokens": "max_output_tokens",
+    r"top_?p": "top_p",
+    r"temperature": "temperature",
+    r"seed": "seed",
+}
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
+
+
+def google_refusal_or_fault(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of an error response."""
+    parsed = object_of(parse_leniently(response.body))
+    error = None if parsed is None else parsed.get("error")
+    return refusal_or_fault(response, response.body) if not isinstance(error, dict) else _told(response, error)
+
+
+def google_error_within(response: Response, error: Any) -> Reply | Fault:
+    """Returns the reply or the fault of an error object within a response with status 200."""
+    if not isinstance(error, dict):
+        error = {"code": 500, "message": str(error)}
+    return _told(response, error)
+
+
+def _told(response: Response, error: dict[str, Any]) -> Reply | Fault:
+    said = error.get("message")
+    message = mended(said) if isinstance(said, str) else ""
+    details = objects_in(error.get("details"))
+    number = _number_of(error)
+    status = response.status if response.status != 200 else number
+    if status == 429 and (quota := next(_used_up_for_the_day(details), None)) is not None:
+        detail = f"{response.status}: the day's quota {quota} is used up: {message[:DETAIL_MAX]}"
+        return Fault("rate_limited", f"{detail} (go on tomorrow, or ask Google for more)", "stop", 429)
+    code, param = _meaning(status, message, {one["reason"] for one in details if isinstance(one.get("reason"), str)})
+    told = {"code": code, "status": str(number), "param": param, "message": message or str(error.get("status") or "")}
+    headers = response.headers
+    if (wait := next(_waits(details), None)) is not None and "retry-after" not in headers:
+        headers = {**headers, "retry-after": wait}
+    said_again = json.dumps({"error": told}).encode()
+    return refusal_or_fault(structs.replace(response, body=said_again, headers=headers), said_again)
+
+
+def _meaning(status: int, message: str, reasons: set[str]) -> tuple[str | None, str | None]:
+    """Returns the code that faults knows and the parameter that the error is about, each None if it is not known."""
+    if not reasons.isdisjoint(_EMPTY_ACCOUNT) or (
+        status in (400, 402, 403, 429) and _EMPTY_ACCOUNT_TEXT.search(message)
+    ):
+        return "billing_not_active", None
+    if not reasons.isdisjoint(_DEAD_KEY) or _DEAD_KEY_TEXT.search(message):
+        return "api_key_invalid", None
+    if _REFUSED_TEXT.search(message):
+        for name, ours in _PARAMETERS.items():
+            if re.search(rf"(?<![a-z])(?:{name})(?![a-z])", message, re.IGNORECASE):
+                return "unsupported_parameter", ours
+    return None, None
+
+
+def _number_of(error: dict[str, Any]) -> int:
+    code, status = error.get("code"), error.get("status")
+    if isinstance(code, int) and 400 <= code < 600:
+        return code
+    return _STATUSES.get(status, 500) if isinstance(status, str) else 500
+
+
+def _used_up_for_the_day(details: list[dict[str, Any]]) -> Iterator[str]:
+    for one in details:
+        for violation in objects_in(one.get("violations")):
+            quota = violation.get("quotaId")
+            if isinstance(quota, str) and _PER_DAY.search(quota):
+                yield mended(quota[:100])
+
+
+def _waits(details: list[dict[str, Any]]) -> Iterator[str]:
+    """Yields the waits that the details ask for, in seconds without the unit of RetryInfo's `26s`."""
+    for one in details:
+        delay = one.get("retryDelay")
+        found = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
+        if found is not None:
+            yield found[1]

@@ -1,0 +1,225 @@
+"""The wire protocol of Gemini, generateContent: pure encode and decode.
+
+An answer is complete only with a finish reason. Thoughts are no part of its text. Vertex AI takes the same bodies
+(vertex). Turns: turns. The contents of answers: shapes. Errors: errors.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from ....engine.call import Call, Reply
+from ....engine.endpoint import EncodeError, Fault, Request, Response
+from ..answer_listeners import candidate_text, listener_of
+from ..blocks import finish_with, said_twice
+from ..families import written_for
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer
+from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, request_of, schema_of
+from ..repair import mended, parse_leniently
+from ..sse import events_of
+from .errors import google_error_within, google_refusal_or_fault
+from .shapes import CandidateAnswer, candidate_answer
+from .turns import FAMILY, add_tools, prompt_of
+
+# The API version of Google's own client since its third version.
+VERSION = "v1"
+_NOT_EXTRA = ("contents", "model", "systemInstruction", "system_instruction")
+_HAS_VERSION = re.compile(r"/v\d+[a-z0-9]*$")
+# Gemini 2 takes a number of tokens; Google's own layer for OpenAI's clients reads the words so.
+_BUDGETS = {"none": 0, "minimal": 1_024, "low": 1_024, "medium": 8_192, "high": 24_576}
+_GEMINI_2 = re.compile(r"gemini-2\.")
+_NUMBER = re.compile(r"-?\d{1,9}")
+
+# The last is no word of Google's, but of servers that stand in for it.
+_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length", "FUNCTION_CALL": "tool_calls"}
+_FILTERED = {
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "MODEL_ARMOR",
+    "ESCALATION",
+}
+# Google's words for an answer that it could not give.
+_BROKEN = {
+    "FINISH_REASON_UNSPECIFIED",
+    "OTHER",
+    "MALFORMED_FUNCTION_CALL",
+    "MALFORMED_RESPONSE",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+    "MISSING_THOUGHT_SIGNATURE",
+    "IMAGE_OTHER",
+    "NO_IMAGE",
+}
+_LIMITED_ACCOUNT = "PUP_LIMITED_DISABLED"
+_NO_ANSWER = "200 with JSON that is no answer of Gemini's"
+
+
+def encode(call: Call, target: Target) -> Request:
+    model = target.model if target.model.startswith(("models/", "tunedModels/")) else f"models/{target.model}"
+    path = f"{version_of(target, VERSION)}/{quote(model, safe='/@')}"
+    return encode_to(call, target, path, path)
+
+
+def version_of(target: Target, default: str) -> str:
+    """Returns the version at the start of the path; an empty text if the address already ends in one."""
+    return "" if _HAS_VERSION.search(target.base_url) else f"/{target.version or default}"
+
+
+def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
+    """Returns the request for a model at a path, with the identity that stands for the path in cache keys."""
+    call = written_for(call, FAMILY)
+    return request_of(
+        call,
+        target,
+        f"{path}:generateContent",
+        _params_of(call, target),
+        prompt_of(call, target.model),
+        stream_path=f"{path}:streamGenerateContent?alt=sse",
+        identity=f"{identity}:generateContent",
+    )
+
+
+def _params_of(call: Call, target: Target) -> dict[str, Any]:
+    """Returns the body without the contents. The caller's own generationConfig and toolConfig are added to ours."""
+    check_known_parameters(call, target)
+    config: dict[str, Any] = {}
+    if call.temperature is not None:
+        config["temperature"] = finite(call, "temperature", call.temperature)
+    if call.max_tokens is not None:
+        config["maxOutputTokens"] = call.max_tokens
+    if call.top_p is not None:
+        config["topP"] = finite(call, "top_p", call.top_p)
+    if call.stop is not None:
+        config["stopSequences"] = call.stop
+    if call.seed is not None:
+        config["seed"] = call.seed
+    if call.reasoning_effort is not None:
+        config["thinkingConfig"] = _thinking(call.reasoning_effort, target.model)
+    if call.json_schema is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = schema_of(call)
+    if call.logprobs is not None:
+        config["responseLogprobs"] = True
+        if call.logprobs:
+            config["logprobs"] = call.logprobs
+    ours: dict[str, Any] = {}
+    add_tools(call, ours)
+    params: dict[str, Any] = {}
+    add_extra(call, params, (*_NOT_EXTRA, *said_twice(call)))
+    if "tools" in ours:
+        params["tools"] = ours["tools"]
+    own = _object(call, params.pop("generationConfig", {}), "generationConfig")
+    if config or own:
+        params["generationConfig"] = {**config, **own}
+    if "toolConfig" in ours:
+        params["toolConfig"] = {**ours["toolConfig"], **_object(call, params.get("toolConfig", {}), "toolConfig")}
+    return params
+
+
+def _object(call: Call, value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise EncodeError(f"{call.model}: {name} in extra must be an object")
+    return value
+
+
+def _thinking(effort: str, model: str) -> dict[str, Any]:
+    """Returns thinkingConfig for an effort: a level, or a number of tokens, where -1 leaves it to the model."""
+    if _NUMBER.fullmatch(effort):
+        return {"thinkingBudget": int(effort)}
+    if effort == "none" or (_GEMINI_2.search(model) and effort in _BUDGETS):
+        return {"thinkingBudget": _BUDGETS[effort]}
+    return {"thinkingLevel": effort.upper()}
+
+
+def decode(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a response."""
+    if response.status != 200:
+        return google_refusal_or_fault(response)
+    body = response.body
+    is_stream = response.stream and not body.lstrip().startswith((b"{", b"["))
+    if is_stream:
+        # Google ends a stream without a mark; gateways add OpenAI's.
+        read = [_read(data) for data in events_of(body) if data != b"[DONE]"]
+        chunks, is_sound = [chunk for chunk, _ in read], all(sound for _, sound in read)
+    else:
+        parsed, is_sound = _read(body)
+        if parsed is None:
+            what = "is empty" if not body else "ends in the middle or is none"
+            return bad_json(f"200 with JSON that {what}")
+        # A stream without alt=sse is one list of chunks.
+        chunks = parsed if isinstance(parsed, list) else [parsed]
+    for chunk in chunks:
+        if not isinstance(chunk, dict):
+            what = (
+                "a stream with an event that is no JSON" if is_stream else "200 with JSON that is no answer of Gemini's"
+            )
+            return bad_json(what)
+        if chunk.get("error"):
+            return google_error_within(response, chunk["error"])
+    return _answer(candidate_answer(chunks), response, is_stream, None if is_sound else body)
+
+
+def _read(data: bytes) -> tuple[Any, bool]:
+    """Returns the value of the JSON, and whether it is JSON as the standard defines it."""
+    try:
+        return orjson.loads(data), True
+    except orjson.JSONDecodeError:
+        return parse_leniently(data), False
+
+
+def _answer(answer: CandidateAnswer, response: Response, is_stream: bool, raw: bytes | None) -> Reply | Fault:
+    finish = answer.finish
+    if answer.blocked is not None and finish is None:
+        return _reply(answer, answer.blocked, "content_filter", True, response, raw)
+    if finish is None:
+        if is_stream:
+            return cut_stream("its finish reason")
+        if not answer.is_known:
+            return bad_json(_NO_ANSWER)
+        if not answer.has_candidate:
+            return empty_answer("no candidates", answer.usage)
+        return broken_answer("candidate has no finish reason")
+    if finish == _LIMITED_ACCOUNT:
+        return Fault(
+            "rejected", f"200 whose finish reason is `{finish}`: Google has limited this account", "confirm", 200
+        )
+    if finish in _BROKEN:
+        return broken_answer(f"finish reason is `{finish}`")
+    if finish == "STOP" and not answer.has_parts:
+        return empty_answer("a candidate that says nothing", answer.usage)
+    is_refused = finish in _FILTERED
+    if not answer.is_whole and not is_refused and _FINISHES.get(finish) != "length":
+        return broken_answer("tool call has no end, or no place for its arguments")
+    known = "content_filter" if is_refused else _FINISHES.get(finish, mended(finish))
+    return _reply(answer, answer.text, known, is_refused, response, raw)
+
+
+def _reply(
+    answer: CandidateAnswer, text: str, finish: str, is_refused: bool, response: Response, raw: bytes | None
+) -> Reply:
+    return Reply(
+        mended(text),
+        answer.usage,
+        finish_with(answer.parts, finish),
+        is_refused,
+        sha256(response.body).hexdigest(),
+        raw,
+        None if answer.logprobs is None else tuple(answer.logprobs),
+        answer.citations,
+        parts=answer.parts,
+    )
+
+
+PROTOCOL = WireProtocol("gemini", encode, decode, listen=listener_of(candidate_text))

@@ -1,0 +1,96 @@
+"""How Google's servers read the fields of a request to Gemini, and how they word what is wrong with one. Pure.
+
+A name may be written in camel case or with underscores, a number as a text, and one object where a list is expected. A
+path is written as in `generationConfig.topP`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from ..serve_dialect import RequestRefusal
+from ..serve_fields import FieldReader, shown
+
+_WHOLE = re.compile(r"-?\d{1,18}")
+_UNDERSCORED = re.compile(r"_([a-z0-9])")
+
+
+def camel(name: str) -> str:
+    return _UNDERSCORED.sub(lambda found: found[1].upper(), name) if "_" in name else name
+
+
+class GeminiFields(FieldReader):
+    """An object of a request to generateContent. `fields` have their names in camel case, and none is null."""
+
+    types: ClassVar[Mapping[str, str]] = {
+        "text": "TYPE_STRING",
+        "boolean": "TYPE_BOOL",
+        "integer": "TYPE_INT32",
+        "number": "TYPE_FLOAT",
+        "object": "an object",
+        "list": "a list",
+    }
+    number_bound = 1e15
+
+    @classmethod
+    def fields_of(cls, value: Mapping[str, Any]) -> dict[str, Any]:
+        return {camel(str(name)): inner for name, inner in value.items() if inner is not None}
+
+    @classmethod
+    def parameter(cls, path: str) -> str:
+        return re.split(r"[.\[]", path, maxsplit=1)[0]
+
+    @classmethod
+    def said(cls, path: str, why: str) -> str:
+        return f"* GenerateContentRequest.{path}: {why}"
+
+    @classmethod
+    def missing_text(cls, path: str) -> str:
+        return cls.said(path, f"{path} is not specified")
+
+    @classmethod
+    def type_text(cls, path: str, expected: str, value: Any) -> str:
+        return f"Invalid value at '{path}' ({expected}), {shown(value)}"
+
+    @classmethod
+    def range_text(cls, path: str, sign: str, bound: float, value: float) -> str:
+        return cls.said(path, f"{value} is out of range: it must be at {'least' if sign == '>=' else 'most'} {bound}")
+
+    @classmethod
+    def json_text(cls, path: str, error: Exception) -> str:
+        return f"'{path}' can't be written as JSON again ({error})"
+
+    @classmethod
+    def as_list(cls, value: Any) -> Sequence[Any] | None:
+        return [value] if isinstance(value, Mapping) else super().as_list(value)
+
+    @classmethod
+    def as_integer(cls, value: Any) -> int | None:
+        if isinstance(value, str):
+            return int(value) if _WHOLE.fullmatch(value) else None
+        is_whole = isinstance(value, float) and abs(value) < cls.number_bound and value.is_integer()
+        return int(value) if is_whole else super().as_integer(value)
+
+    @classmethod
+    def as_number(cls, value: Any) -> float | None:
+        """`NaN` and `Infinity` are texts that Google would read, and no model takes."""
+        try:
+            return float(value) if isinstance(value, str) else super().as_number(value)
+        except ValueError:
+            return None
+
+    def refused(self, name: str, why: str) -> RequestRefusal:
+        path = self.path_to(name)
+        return self.refusal(path, self.said(path, why))
+
+    def named(self) -> str:
+        """Returns the name of a function, which may not be empty."""
+        name = self.text("name", "")
+        if not name:
+            raise self.refused("name", "Name cannot be empty.")
+        return name
+
+    def without(self, *names: str) -> dict[str, Any]:
+        return {name: value for name, value in self.fields.items() if name not in names}

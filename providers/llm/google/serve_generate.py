@@ -1,0 +1,133 @@
+"""The served side of Gemini's generateContent: a client's request becomes a call.
+
+The model, and whether the answer is streamed, stand in the request's path; the gateway adds them as `model` and
+`stream`. A field that no parameter of a call covers goes into `extra` unchanged. Turns: serve_turns; answers:
+serve_answers. A client that streams without `alt=sse` gets a list of one whole answer. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ....engine.call import Call
+from ..serve_dialect import Dialect, RequestRefusal, ServedRequest
+from .serve_answers import listed, listing, problem, stream, whole
+from .serve_fields import GeminiFields, camel
+from .serve_schema import json_schema
+from .serve_turns import choice_of, tools_of, turns_of
+
+_READ = frozenset({"model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
+# Labels for the caller's own bill, which change no answer.
+_MEANINGLESS = frozenset({"labels"})
+# Google's own filters, and requests about where and how fast to answer: other providers do without.
+_SPARE = frozenset({"safetySettings", "serviceTier", "store"})
+# Settings that other providers do without: whether thoughts are shown, and values that are the defaults.
+_SPARE_CONFIG = {"thinkingConfig": None, "responseModalities": ["TEXT"], "candidateCount": 1}
+_COUNT_MAX = 8
+_JSON, _PLAIN = "application/json", "text/plain"
+_BUDGET_MOST = 999_999_999
+
+
+def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
+    """`named` returns the model that a client's name for it stands for."""
+    try:
+        return _read(GeminiFields(request), named)
+    except (TypeError, ValueError) as error:
+        # The call's own checks, as for text that UTF-8 can't hold.
+        raise RequestRefusal(str(error)) from error
+
+
+def _read(body: GeminiFields, named: Callable[[str], str]) -> ServedRequest:
+    model = body.text("model", "")
+    if not model:
+        raise body.refused("model", "unexpected model name format")
+    is_streamed = body.boolean("stream") or False
+    extra = body.without(*_READ, *_MEANINGLESS)
+    choice = choice_of(body, extra)
+    config = body.object("generationConfig", {})
+    count = 1
+    if config.has("candidateCount"):
+        count = config.integer("candidateCount", 1, _COUNT_MAX) or 1
+    settings, rest = _settings(config)
+    spare = {name for name in extra if name in _SPARE}
+    if rest:
+        extra["generationConfig"] = rest
+        if all(name in _SPARE_CONFIG and _SPARE_CONFIG[name] in (None, value) for name, value in rest.items()):
+            spare.add("generationConfig")
+    for name, value in extra.items():
+        body.written(value, name)
+    call = Call(
+        named(model),
+        turns_of(body),
+        extra=extra or None,
+        stream=is_streamed,
+        tools=tools_of(body),
+        tool_choice=choice,
+        **settings,
+    )
+    return ServedRequest(call, model, is_streamed, count, spare=frozenset(spare))
+
+
+def _settings(config: GeminiFields) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the call's own parameters, and what of generationConfig they don't say."""
+    settings: dict[str, Any] = {
+        "temperature": config.number("temperature", 0),
+        "max_tokens": config.integer("maxOutputTokens", 1),
+        "top_p": config.number("topP", 0),
+        "stop": config.texts("stopSequences", may_be_one=True),
+        "seed": config.integer("seed"),
+    }
+    rest = config.without("candidateCount", "temperature", "maxOutputTokens", "topP", "stopSequences", "seed")
+    settings["logprobs"] = _logprobs(config, rest)
+    settings["json_schema"] = _schema(config, rest)
+    settings["reasoning_effort"] = _thoughts(config, rest)
+    return settings, rest
+
+
+def _logprobs(config: GeminiFields, rest: dict[str, Any]) -> int | None:
+    rest.pop("responseLogprobs", None)
+    if not config.boolean("responseLogprobs"):
+        return None
+    rest.pop("logprobs", None)
+    return config.integer("logprobs", 0) or 0
+
+
+def _schema(config: GeminiFields, rest: dict[str, Any]) -> Mapping[str, Any] | None:
+    """Returns the schema of an answer in JSON. JSON of any shape, and one of several texts, stay in `rest`: they are
+    Gemini's own."""
+    kind = config.text("responseMimeType", "")
+    names = [name for name in ("responseSchema", "responseJsonSchema") if config.has(name)]
+    if kind in ("", _PLAIN) or (kind == _JSON and names):
+        rest.pop("responseMimeType", None)
+    if kind != _JSON or not names:
+        return None
+    if len(names) > 1:
+        raise config.refused("responseJsonSchema", "only one of responseSchema and responseJsonSchema can be set")
+    path, given = config.path_to(names[0]), rest.pop(names[0])
+    if not isinstance(given, Mapping):
+        raise config.wrong_type(path, "a schema", given)
+    config.written(given, names[0])
+    return json_schema(given, path) if names[0] == "responseSchema" else given
+
+
+def _thoughts(config: GeminiFields, rest: dict[str, Any]) -> str | None:
+    """Returns how many tokens to think with, or how hard. Only Gemini is asked to show thoughts, or to choose their
+    length itself."""
+    if not config.has("thinkingConfig"):
+        return None
+    thinking = config.object("thinkingConfig")
+    others = thinking.without() if thinking.boolean("includeThoughts") else thinking.without("includeThoughts")
+    effort = None
+    if thinking.has("thinkingLevel"):
+        level = camel(thinking.text("thinkingLevel")).lower()
+        effort = level if level.isalpha() and level != "none" else None
+    elif (budget := thinking.integer("thinkingBudget", -1)) is not None and 0 <= budget <= _BUDGET_MOST:
+        effort = str(budget) if budget else "none"
+    rest.pop("thinkingConfig")
+    if others and (effort is None or len(others) > 1):
+        rest["thinkingConfig"] = others
+    return effort
+
+
+DIALECT = Dialect("gemini-generate", read, whole, stream, problem, listing, listed)

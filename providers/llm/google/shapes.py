@@ -1,0 +1,198 @@
+"""Reads the JSON of a generateContent answer, joined from one chunk or from many, field by field.
+
+A field of a wrong type counts as missing. Pure: values in, values out, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from ....engine.call import Citation, TokenLogprob, Usage
+from ....engine.content import Native, Part
+from ..answer_values import as_object, citation_of, count_in, each_once, objects_in
+from ..answer_values import usage_of as checked_usage
+from ..blocks import AnswerContent, native_of
+from ..repair import mended
+from .calls import FunctionCalls
+from .turns import FAMILY
+
+# What tells an answer from any other JSON.
+_KNOWN = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
+_COUNTS = ("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
+_SIGNATURE = "thoughtSignature"
+_CITING = frozenset({"groundingMetadata", "citationMetadata"})
+
+
+class CandidateAnswer(Struct):
+    """An answer, joined from its chunks. `blocked`: the message for a blocked prompt. `has_parts`: it holds more than
+    thoughts, if only an empty text. `is_whole`: no tool call is cut."""
+
+    text: str = ""
+    finish: str | None = None
+    blocked: str | None = None
+    usage: Usage | None = None
+    logprobs: list[TokenLogprob] | None = None
+    citations: tuple[Citation, ...] = ()
+    is_known: bool = False
+    has_candidate: bool = False
+    has_parts: bool = False
+    parts: tuple[Part, ...] = ()
+    is_whole: bool = True
+
+
+class _CandidateBlock:
+    """A part without text or tool call: a thought, whose pieces are joined until it is signed, or a tool of
+    Google's own."""
+
+    def __init__(self, part: dict[str, Any]) -> None:
+        self._part = part
+        self._texts = [part["text"]] if isinstance(part.get("text"), str) else []
+
+    def goes_on_with(self, part: dict[str, Any]) -> bool:
+        return bool(self._texts) and part.get("thought") is True and _SIGNATURE not in self._part and _is_text(part)
+
+    def take(self, part: dict[str, Any]) -> None:
+        self._texts.append(part["text"])
+        self._part = {**self._part, **part}
+
+    def part(self) -> Native | None:
+        value = {**self._part, "text": "".join(self._texts)} if self._texts else self._part
+        return native_of(FAMILY, value)
+
+
+class _CandidateParts:
+    """The parts of a candidate in their order: texts, tool calls, thoughts and others."""
+
+    def __init__(self) -> None:
+        self.spoken = AnswerContent()
+        self.calls = FunctionCalls()
+        self.has_said = False
+        self._thought: _CandidateBlock | None = None
+
+    def take(self, part: dict[str, Any]) -> None:
+        if part.get("thought") is True:
+            self._think(part)
+            return
+        self._thought = None
+        self.has_said = True
+        if isinstance(part.get("functionCall"), dict):
+            begun = self.calls.take(part)
+            if begun is not None:
+                self.spoken.add(begun)
+        elif isinstance(part.get("text"), str):
+            self.spoken.say(part["text"])
+            if _SIGNATURE in part:
+                # The text is for everyone; who goes on with it sends the signature behind it, as in a stream.
+                self.spoken.add(_CandidateBlock({"text": "", _SIGNATURE: part[_SIGNATURE]}))
+        elif part and "text" not in part:
+            self.spoken.add(_CandidateBlock(part))
+
+    def _think(self, part: dict[str, Any]) -> None:
+        if self._thought is not None and self._thought.goes_on_with(part):
+            self._thought.take(part)
+        else:
+            self._thought = _CandidateBlock(part)
+            self.spoken.add(self._thought)
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    return isinstance(part.get("text"), str)
+
+
+def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
+    """Returns the answer that the first candidates of all chunks make together."""
+    whole = CandidateAnswer()
+    said = _CandidateParts()
+    cited: list[Citation | None] = []
+    for chunk in chunks:
+        if "usageMetadata" in chunk:
+            whole.usage = usage_of(chunk["usageMetadata"]) or whole.usage
+        if "promptFeedback" in chunk:
+            whole.blocked = _blocked(chunk["promptFeedback"]) or whole.blocked
+        candidate = _first(chunk.get("candidates"))
+        if candidate is None:
+            whole.is_known = whole.is_known or not _KNOWN.isdisjoint(chunk)
+            continue
+        whole.is_known = whole.has_candidate = True
+        finish = candidate.get("finishReason")
+        if isinstance(finish, str) and finish:
+            whole.finish = finish
+        for part in objects_in(as_object(candidate.get("content")).get("parts")):
+            said.take(part)
+        if (tokens := _logprobs_of(candidate.get("logprobsResult"))) is not None:
+            whole.logprobs = [*(whole.logprobs or ()), *tokens]
+        if not _CITING.isdisjoint(candidate):
+            cited += _citations_of(candidate)
+    whole.text, whole.parts = said.spoken.text, said.spoken.parts()
+    whole.has_parts, whole.is_whole = said.has_said, said.calls.are_whole
+    whole.citations = each_once(cited)
+    return whole
+
+
+def usage_of(given: Any) -> Usage | None:
+    """Returns the tokens. Those of thoughts count as output, as they are paid; those that a tool added, as input."""
+    if not isinstance(given, dict):
+        return None
+    # Google leaves out what is 0.
+    counts = [count_in({name: 0, **given}, name) for name in _COUNTS]
+    if None in counts:
+        return None
+    prompt, tool, output, thoughts = (count or 0 for count in counts)
+    prompt += tool
+    # Where the total has no room for them, they stand in the answer's number already.
+    if given.get("totalTokenCount") != prompt + output or thoughts > output:
+        output += thoughts
+    return checked_usage(prompt, output, thoughts, count_in(given, "cachedContentTokenCount") or 0)
+
+
+def _blocked(feedback: Any) -> str | None:
+    """Returns Google's reason for a blocked prompt; None if it is not blocked, as with a safety rating alone."""
+    reason = as_object(feedback).get("blockReason")
+    if not isinstance(reason, str) or not reason or reason == "BLOCKED_REASON_UNSPECIFIED":
+        return None
+    said = as_object(feedback).get("blockReasonMessage")
+    return said if isinstance(said, str) and said else f"The prompt was blocked: {reason}"
+
+
+def _first(candidates: Any) -> dict[str, Any] | None:
+    # Google leaves out an index of 0.
+    return next((one for one in objects_in(candidates) if one.get("index", 0) == 0), None)
+
+
+def _logprobs_of(given: Any) -> list[TokenLogprob] | None:
+    if not isinstance(given, dict) or not isinstance(given.get("chosenCandidates"), list):
+        return None
+    rows = given.get("topCandidates")
+    tops = rows if isinstance(rows, list) else []
+    tokens = []
+    for place, chosen in enumerate(given["chosenCandidates"]):
+        pair = _pair(chosen)
+        if pair is not None:
+            row = as_object(tops[place]).get("candidates") if place < len(tops) else None
+            tokens.append(TokenLogprob(*pair, tuple(filter(None, map(_pair, objects_in(row))))))
+    return tokens
+
+
+def _pair(given: Any) -> tuple[str, float] | None:
+    token, value = as_object(given).get("token", ""), as_object(given).get("logProbability", 0.0)
+    if not isinstance(given, dict) or not isinstance(token, str) or isinstance(value, bool):
+        return None
+    return (mended(token), float(value)) if isinstance(value, int | float) else None
+
+
+def _citations_of(candidate: dict[str, Any]) -> Iterator[Citation | None]:
+    """Yields the pages that an answer is grounded on, and the sources that it quotes, which Vertex names otherwise."""
+    for chunk in objects_in(as_object(candidate.get("groundingMetadata")).get("groundingChunks")):
+        for kind in ("web", "retrievedContext", "maps"):
+            yield _citation(chunk.get(kind))
+    recited = as_object(candidate.get("citationMetadata"))
+    for name in ("citationSources", "citations"):
+        for source in objects_in(recited.get(name)):
+            yield _citation(source)
+
+
+def _citation(source: Any) -> Citation | None:
+    return citation_of(as_object(source).get("uri"), as_object(source).get("title"))

@@ -1,0 +1,1 @@
+"""OpenAI's Chat Completions and Responses protocols: the client's side and the server's (serve_*)."""

@@ -1,0 +1,260 @@
+"""The wire protocol of OpenAI chat completions, which most servers speak: pure encode and decode.
+
+No I/O. Only parameters that were set are sent. A reply is made only of an answer that is provably complete: JSON that
+ends, or a stream with a finish reason. The contents of answers: shapes.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from ....engine.call import Call, Citation, Reply, TokenLogprob
+from ....engine.content import Part
+from ....engine.endpoint import Fault, Request, Response
+from ..answer_listeners import chat_text, listener_of
+from ..families import written_for
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, named_schema, put, request_of
+from ..repair import is_strict, mended, object_of, parse_leniently
+from ..sse import events_of
+from .parts import MessageParts
+from .shapes import (
+    ChatAnswer,
+    ChatChoice,
+    CompletionMessage,
+    CompletionMessageOfParts,
+    RawUsage,
+    answer_of,
+    citations_of,
+    logprobs_of,
+    usage_of,
+    with_parts,
+)
+from .turns import FAMILY, add_tools, turns_of
+
+PATH = "/chat/completions"
+STREAM: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
+STREAM_ALONE: dict[str, Any] = {"stream": True}
+_NOT_EXTRA = ("messages", "model", "stream")
+FINISHES = {"eos": "stop", "model_length": "length", "function_call": "tool_calls"}
+# The last is DeepSeek's, for an answer that it could not continue.
+BROKEN = ("error", "insufficient_system_resource")
+
+_decode_answer = msgspec.json.Decoder(ChatAnswer).decode
+
+
+def encode(call: Call, target: Target) -> Request:
+    return encode_to(call, target, PATH)
+
+
+def encode_to(call: Call, target: Target, path: str) -> Request:
+    """Returns the request for a server whose chat completions have another path."""
+    call = written_for(call, FAMILY)
+    params = params_of(call, target)
+    messages: list[dict[str, Any]] = []
+    for message in call.messages():
+        if message.content.__class__ is str:
+            messages.append({"content": message.content, "role": message.role})
+        else:
+            messages += turns_of(call, message)
+    streamed = STREAM_ALONE if "stream_options" in target.refuses else STREAM
+    return request_of(call, target, path, params, {"messages": messages}, streamed=streamed)
+
+
+def params_of(call: Call, target: Target) -> dict[str, Any]:
+    """Returns the body without the messages, under the target's own names of the parameters."""
+    if target.refuses:
+        check_known_parameters(call, target)
+    names = target.names
+    params: dict[str, Any] = {"model": target.model}
+    if call.temperature is not None:
+        params["temperature"] = finite(call, "temperature", call.temperature)
+    if call.max_tokens is not None:
+        params[names.get("max_tokens", "max_tokens")] = call.max_tokens
+    if call.top_p is not None:
+        params["top_p"] = finite(call, "top_p", call.top_p)
+    if call.stop is not None:
+        params["stop"] = call.stop
+    if call.seed is not None:
+        params[names.get("seed", "seed")] = call.seed
+    if call.reasoning_effort is not None:
+        put(params, names.get("reasoning_effort", "reasoning_effort"), call.reasoning_effort)
+    if call.json_schema is not None:
+        params["response_format"] = {"type": "json_schema", "json_schema": named_schema(call)}
+    if call.logprobs is not None:
+        _ask_for_logprobs(params, call.logprobs, names.get("top_logprobs", "top_logprobs"))
+    if call.tools is not None or call.tool_choice is not None or call.parallel_tools is not None:
+        add_tools(call, params, names)
+    add_extra(call, params, _NOT_EXTRA)
+    return params
+
+
+def _ask_for_logprobs(params: dict[str, Any], alternatives: int, name: str) -> None:
+    if name == "logprobs":  # Together: one number for both, 1 for the chosen tokens alone
+        params[name] = alternatives or 1
+        return
+    params["logprobs"] = True
+    if alternatives:
+        params[name] = alternatives
+
+
+def decode(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a response."""
+    if response.status != 200:
+        return refusal_or_fault(response, response.body)
+    if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
+        return _decode_stream(response)
+    answer, raw = _read(response.body)
+    if answer is None:
+        what = "is empty" if not response.body else "ends in the middle or is none"
+        return bad_json(f"200 with JSON that {what}")
+    if answer.error:
+        return refusal_or_fault(response, response.body)
+    if answer.choices is None:
+        return bad_json("200 with JSON that is no chat completion")
+    if not answer.choices:
+        return empty_answer("an empty list of choices", usage_of(answer.usage))
+    choice = answer.choices[0]
+    if choice.error:
+        return error_within(response, choice.error)  # OpenRouter tells here what went wrong behind it
+    if choice.message is None:
+        return bad_json("200 with a choice that holds no message")
+    logprobs = None if choice.logprobs is None else logprobs_of(choice.logprobs, None)
+    said = None
+    if choice.message.says_more:
+        said = MessageParts()
+        said.take(choice.message, is_whole=True)
+    return _reply(choice, answer, logprobs, response, raw, said)
+
+
+def _reply(
+    choice: ChatChoice,
+    answer: ChatAnswer,
+    logprobs: list[TokenLogprob] | None,
+    response: Response,
+    raw: bytes | None,
+    said: MessageParts | None,
+) -> Reply | Fault:
+    message, finish = choice.message or CompletionMessage(), choice.finish_reason
+    text = message.content or message.refusal or ""
+    is_refused = bool(message.refusal)
+    if finish != "stop" and finish is not None:
+        if finish in BROKEN:
+            return broken_answer(f"finish reason is `{finish}`")
+        is_refused = is_refused or finish == "content_filter"
+        finish = FINISHES.get(finish, finish)
+    if message.is_empty and (finish == "stop" or finish is None) and not is_refused:
+        return empty_answer("a message that says nothing", usage_of(answer.usage))
+    raw_hash = sha256(response.body).hexdigest()
+    parts: tuple[Part, ...] = ()
+    if said is not None:
+        parts = said.parts(message.spoken if isinstance(message, CompletionMessageOfParts) else (text,), raw_hash)
+        if said.has_calls and (finish is None or finish == "stop"):
+            finish = "tool_calls"
+    citations: tuple[Citation, ...] = ()
+    if message.annotations or answer.citations or answer.search_results:
+        citations = citations_of(message.annotations, answer.citations, answer.search_results)
+    return Reply(
+        text if raw is None else mended(text),
+        usage_of(answer.usage),
+        finish,
+        is_refused,
+        raw_hash,
+        raw,
+        None if logprobs is None else tuple(logprobs),
+        citations,
+        parts=parts,
+    )
+
+
+def _read(data: bytes) -> tuple[ChatAnswer | None, bytes | None]:
+    """Returns the answer in the JSON, and its bytes if its texts need repair."""
+    try:
+        return _decode_answer(data), None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        parsed = object_of(parse_leniently(data))
+        return (None if parsed is None else answer_of(parsed)), (None if is_strict(data) else data)
+
+
+class _ChatChunks:
+    """Joins the chunks of a stream into one answer."""
+
+    def __init__(self) -> None:
+        self.spoken: list[str | dict[str, Any]] = []
+        self.said: MessageParts | None = None
+        self.tools: Any = None
+        self.refusals: list[str] = []
+        self.notes: list[Any] = []
+        self.logprobs: list[TokenLogprob] | None = None
+        self.finish: str | None = None
+        self.usage: RawUsage | None = None
+        self.citations: list[Any] | None = None
+        self.results: list[Any] | None = None
+
+    def take(self, chunk: ChatAnswer) -> None:
+        if usage_of(chunk.usage) is not None:
+            self.usage = chunk.usage
+        self.citations = chunk.citations or self.citations
+        self.results = chunk.search_results or self.results
+
+    def take_choice(self, choice: ChatChoice) -> None:
+        delta = choice.delta or choice.message or CompletionMessage()
+        if isinstance(delta, CompletionMessageOfParts):
+            self.spoken += delta.spoken
+        elif delta.content is not None:
+            self.spoken.append(delta.content)
+        if delta.says_more:
+            self.said = self.said or MessageParts()
+            self.said.take(delta)
+        self.tools = delta.tool_calls or delta.function_call or self.tools
+        self.refusals.append(delta.refusal or "")
+        self.notes += delta.annotations or ()
+        if choice.logprobs is not None:
+            self.logprobs = [] if self.logprobs is None else self.logprobs
+            self.logprobs += logprobs_of(choice.logprobs, delta.content) or ()
+        self.finish = choice.finish_reason or self.finish
+
+    def reply(self, response: Response, raw: bytes | None) -> Reply | Fault:
+        texts = [one for one in self.spoken if isinstance(one, str)]
+        message = CompletionMessage("".join(texts) if texts else None, "".join(self.refusals), self.notes, self.tools)
+        if len(texts) < len(self.spoken):
+            message = with_parts(message, self.spoken)
+        answer = ChatAnswer(usage=self.usage, citations=self.citations, search_results=self.results)
+        choice = ChatChoice(message=message, finish_reason=self.finish)
+        return _reply(choice, answer, self.logprobs, response, raw, self.said)
+
+
+def _decode_stream(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a stream, which is complete only with a finish reason."""
+    joined = _ChatChunks()
+    raw: bytes | None = None
+    is_ended = has_choices = False
+    for data in events_of(response.body):
+        if data == b"[DONE]":
+            is_ended = True
+            break
+        chunk, repaired = _read(data)
+        if chunk is None:
+            return bad_json("a stream with a chunk that is no JSON")
+        if chunk.error:
+            return refusal_or_fault(response, data)
+        if repaired is not None:
+            raw = response.body
+        joined.take(chunk)
+        for choice in chunk.choices or ():
+            has_choices = True
+            if choice.index == 0:
+                if choice.error:
+                    return error_within(response, choice.error)
+                joined.take_choice(choice)
+    if joined.finish is not None:
+        return joined.reply(response, raw)
+    if is_ended and not has_choices:
+        return empty_answer("a stream without a choice", usage_of(joined.usage))
+    return cut_stream("its finish reason")
+
+
+PROTOCOL = WireProtocol("openai", encode, decode, listen=listener_of(chat_text))

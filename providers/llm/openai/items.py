@@ -1,0 +1,185 @@
+"""Writes turns and tools as items of OpenAI Responses, and reads the items of an answer as parts.
+
+Pure: values in, values out. Writing raises EncodeError for what the protocol can't express; reading skips odd items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ....engine.call import Call, Message
+from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from ....engine.endpoint import EncodeError
+from ..blocks import native_of
+from ..protocol import as_it_stands
+from ..repair import mended
+from ..tool_ids import shortened
+from .parts import arguments_text
+from .turns import function_of, own
+
+FAMILY = "openai-responses"
+_WORDS = "OpenAI Responses"
+_ID_MOST = 64
+_CALLS = ("function_call", "custom_tool_call")
+_OF_A_CALL = ("type", "call_id", "name", "arguments")
+
+
+def items_of(call: Call, message: Message) -> Iterator[Any]:
+    """Yields the items of one turn: messages with its texts between tool calls and their results."""
+    said: list[Any] = []
+    is_empty = True
+    for part in message.content:
+        spoken = _spoken(call, part, message.role)
+        is_empty = False
+        if spoken is not None:
+            said.append(spoken)
+            continue
+        if said:
+            yield _message(message.role, said)
+            said = []
+        yield _item(call, part, message.role)
+    if said or is_empty:
+        yield _message(message.role, said)
+
+
+def _spoken(call: Call, part: Part, role: str) -> Any:
+    """Returns a part as a message holds it; None if it is an item of its own."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Image):
+        return _image(part)
+    if not isinstance(part, Native):
+        return None
+    kind = own(call, part, FAMILY, _WORDS).get("type")
+    is_content = isinstance(kind, str) and (kind.startswith("input_") or kind in ("output_text", "refusal"))
+    return as_it_stands(call, "a native part", part.value) if is_content else None
+
+
+def _message(role: str, said: Sequence[Any]) -> dict[str, Any]:
+    """Returns a message, with a plain text where that is equivalent."""
+    texts = [part for part in said if isinstance(part, str)]
+    if len(texts) == len(said) and (len(texts) < 2 or role == "assistant"):
+        return {"content": "".join(texts), "role": role}
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"content": [{"type": kind, "text": one} if isinstance(one, str) else one for one in said], "role": role}
+
+
+def _image(image: Image) -> dict[str, Any]:
+    told = {"type": "input_image", "image_url": image.url}
+    return told if image.detail is None else {**told, "detail": image.detail}
+
+
+def _item(call: Call, part: Part, role: str) -> Any:
+    match part:
+        case Native():
+            return as_it_stands(call, "a native part", part.value)
+        case ToolCall():
+            if role != "assistant":
+                raise EncodeError(f"a call to {call.model}: a tool is called in a turn of `assistant`, not of `{role}`")
+            beside = part.native.value if part.native is not None and part.native.protocol == FAMILY else {}
+            told = {"type": "function_call", "call_id": shortened(part.id, _ID_MOST)}
+            told |= {"name": part.name, "arguments": part.arguments}
+            return {**beside, **told}
+        case ToolResult():
+            if role == "assistant":
+                raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
+            return {"type": "function_call_output", "call_id": shortened(part.id, _ID_MOST), "output": _output(part)}
+
+
+def _output(result: ToolResult) -> Any:
+    if isinstance(result.content, str):
+        return result.content
+    return [{"type": "input_text", "text": one} if isinstance(one, str) else _image(one) for one in result.content]
+
+
+def add_tools(call: Call, params: dict[str, Any]) -> None:
+    if call.tools is not None:
+        params["tools"] = [_tool(call, tool) for tool in call.tools]
+    if call.tool_choice is not None:
+        params["tool_choice"] = _choice(call, call.tool_choice)
+    if call.parallel_tools is not None:
+        params["parallel_tool_calls"] = call.parallel_tools
+
+
+def _tool(call: Call, tool: Tool | Native) -> Any:
+    if isinstance(tool, Native):
+        return as_it_stands(call, "tools", own(call, tool, FAMILY, _WORDS))
+    # Unlike chat completions, it wants to be told that there are none.
+    return {"type": "function", "parameters": None, **function_of(call, tool)}
+
+
+def _choice(call: Call, choice: str) -> str | dict[str, Any]:
+    """Returns the choice of a tool by its name, or for one of the provider's own also by its type."""
+    if choice in ("auto", "none", "required"):
+        return choice
+    for tool in call.tools or ():
+        if isinstance(tool, Native):
+            kind = tool.value.get("type")
+            if tool.value.get("name") == choice:
+                return {"type": str(kind), "name": choice}
+            if kind == choice:
+                return {"type": choice}
+    return {"type": "function", "name": choice}
+
+
+def is_call(item: Any) -> bool:
+    """Returns whether an item calls one of the caller's tools."""
+    return isinstance(item, dict) and item.get("type") in _CALLS
+
+
+def parts_of(output: Sequence[Any], text: str, raw_hash: str) -> tuple[Part, ...]:
+    """Returns the parts of an answer in their order; none if it is text alone. `text`: the whole text, for answers
+    whose messages leave it out."""
+    # A refusal is the text where there is no other.
+    kind = "output_text" if any(_said(part, "output_text") for item in output for part in _content(item)) else "refusal"
+    parts: list[Part] = []
+    for number, item in enumerate(output):
+        if isinstance(item, dict):
+            parts += _parts_in(item, f"call_{raw_hash[:20]}{number}", kind)
+    if all(isinstance(part, str) for part in parts):
+        return ()
+    return tuple(parts) if any(isinstance(part, str) for part in parts) or not text else (*parts, text)
+
+
+def _parts_in(item: dict[str, Any], made_id: str, kind: str) -> Iterator[Part]:
+    match item.get("type"):
+        case "message":
+            for part in _content(item):
+                if said := _said(part, kind):
+                    yield mended(said)
+                elif isinstance(part, dict) and part.get("type") not in ("output_text", kind):
+                    yield from _native(part)
+        case "function_call":
+            yield _call(item, made_id)
+        case str():
+            yield from _native(item)
+
+
+def _content(item: Any) -> list[Any]:
+    content = item.get("content") if isinstance(item, dict) and item.get("type") == "message" else None
+    return content if isinstance(content, list) else []
+
+
+def _said(part: Any, kind: str) -> str:
+    """Returns the text of a message's part of this kind; empty for any other."""
+    if not isinstance(part, dict) or part.get("type") != kind:
+        return ""
+    said = part.get("text" if kind == "output_text" else "refusal")
+    return said if isinstance(said, str) else ""
+
+
+def _native(value: dict[str, Any]) -> Iterator[Native]:
+    if (native := native_of(FAMILY, value)) is not None:
+        yield native
+
+
+def _call(item: dict[str, Any], made_id: str) -> ToolCall:
+    call_id, name = item.get("call_id") or item.get("id"), item.get("name")
+    beside = {key: value for key, value in item.items() if key not in _OF_A_CALL and value is not None}
+    return ToolCall(
+        mended(call_id) if isinstance(call_id, str) else made_id,
+        mended(name) if isinstance(name, str) else "",
+        mended(arguments_text(item.get("arguments"))) or "{}",
+        native_of(FAMILY, beside) if beside else None,
+    )

@@ -1,0 +1,216 @@
+"""The wire protocol of OpenAI Responses: pure encode and decode.
+
+An answer is complete only with a final status, a stream only with the event that holds the whole answer. Thoughts are
+no part of the text. There is neither a seed nor a stop sequence.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from ....engine.call import Call, Citation, Reply, TokenLogprob, Usage
+from ....engine.endpoint import EncodeError, Fault, Request, Response
+from ..answer_listeners import listener_of, response_text
+from ..answer_values import usage_of
+from ..families import written_for
+from ..faults import bad_json, broken_answer, cut_stream, empty_answer, error_within, refusal_or_fault
+from ..protocol import Target, WireProtocol, add_extra, check_known_parameters, finite, named_schema, request_of
+from ..repair import is_strict, mended, object_of, parse_leniently
+from ..sse import events_of
+from .items import FAMILY, add_tools, is_call, items_of, parts_of
+from .shapes import citations_of, logprobs_of
+
+PATH = "/responses"
+_STREAM = {"stream": True}
+_NOT_EXTRA = ("input", "model", "stream")
+_ENDS = {"response.completed", "response.incomplete", "response.failed"}
+# Reasons for an early end -> a reply's finish reasons.
+_FINISHES = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+def encode(call: Call, target: Target) -> Request:
+    call = written_for(call, FAMILY)
+    params = _params_of(call, target)
+    items: list[Any] = []
+    for message in call.messages():
+        if message.content.__class__ is str:
+            items.append({"content": message.content, "role": message.role})
+        else:
+            items += items_of(call, message)
+    return request_of(call, target, PATH, params, {"input": items}, streamed=_STREAM)
+
+
+def _params_of(call: Call, target: Target) -> dict[str, Any]:
+    check_known_parameters(call, target)
+    for name in ("seed", "stop"):
+        if getattr(call, name) is not None:
+            raise EncodeError(f"{call.model}: OpenAI Responses has no {name}: leave it out, or use kind openai")
+    params: dict[str, Any] = {"model": target.model}
+    if call.temperature is not None:
+        params["temperature"] = finite(call, "temperature", call.temperature)
+    if call.max_tokens is not None:
+        params["max_output_tokens"] = call.max_tokens
+    if call.top_p is not None:
+        params["top_p"] = finite(call, "top_p", call.top_p)
+    if call.reasoning_effort is not None:
+        params["reasoning"] = {"effort": call.reasoning_effort}
+    if call.json_schema is not None:
+        params["text"] = {"format": {"type": "json_schema", **named_schema(call)}}
+    if call.logprobs is not None:
+        params["include"] = ["message.output_text.logprobs"]
+        if call.logprobs:
+            params["top_logprobs"] = call.logprobs
+    if call.tools is not None or call.tool_choice is not None or call.parallel_tools is not None:
+        add_tools(call, params)
+    add_extra(call, params, _NOT_EXTRA)
+    return params
+
+
+def decode(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a response."""
+    if response.status != 200:
+        return refusal_or_fault(response, response.body)
+    if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
+        return _decode_stream(response)
+    answer = object_of(parse_leniently(response.body))
+    if answer is None:
+        what = "is empty" if not response.body else "ends in the middle or is none"
+        return bad_json(f"200 with JSON that {what}")
+    return _reply(answer, _Pieces(), response, None if is_strict(response.body) else response.body)
+
+
+class _Pieces:
+    """The texts and items of a stream before its last event."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.items: dict[int, Any] = {}
+
+    def take(self, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "response.output_text.delta" and isinstance(event.get("delta"), str):
+            self.texts.append(event["delta"])
+        elif kind == "response.output_item.done" and isinstance(event.get("item"), dict):
+            index = event.get("output_index")
+            self.items[index if isinstance(index, int) else len(self.items)] = event["item"]
+
+    @property
+    def output(self) -> list[Any]:
+        return [item for _, item in sorted(self.items.items())]
+
+
+def _decode_stream(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a stream. The last event holds the answer; earlier pieces are needed for
+    servers that leave out there what they have sent."""
+    pieces = _Pieces()
+    raw: bytes | None = None
+    for data in events_of(response.body):
+        if data == b"[DONE]":
+            break
+        event = object_of(parse_leniently(data))
+        if event is None:
+            return bad_json("a stream with an event that is no JSON")
+        if not is_strict(data):
+            raw = response.body
+        kind = event.get("type")
+        if kind == "error" or (kind is None and event.get("error")):
+            # The error stands in the event itself, or where every other one stands.
+            return error_within(response, event.get("error") or {**event, "type": None})
+        elif kind in _ENDS and isinstance(event.get("response"), dict):
+            return _reply(event["response"], pieces, response, raw)
+        pieces.take(event)
+    return cut_stream("the event that completes it")
+
+
+def _reply(answer: dict[str, Any], pieces: _Pieces, response: Response, raw: bytes | None) -> Reply | Fault:
+    if answer.get("error"):
+        return error_within(response, answer["error"])
+    status = answer.get("status")
+    output = answer.get("output")
+    if not isinstance(output, list) or not isinstance(status, str):
+        return bad_json("200 with JSON that is no response")
+    output = output or pieces.output
+    usage = _usage_of(answer.get("usage"))
+    finish = "stop" if status == "completed" else _end_of(answer) if status == "incomplete" else None
+    if finish is None:
+        return broken_answer(f"status is `{mended(status[:40])}`")
+    parts = [part for item in output for part in _parts_of(item)]
+    refusal = "".join(_texts(parts, "refusal", "refusal"))
+    told = "".join(pieces.texts)
+    if not parts and not told and finish == "stop" and not any(map(_is_a_tools, output)):
+        return empty_answer("an empty list of outputs", usage)
+    text = "".join(_texts(parts, "output_text", "text")) or told or refusal
+    text, raw_hash = mended(text), sha256(response.body).hexdigest()
+    if finish == "stop" and any(map(is_call, output)):
+        finish = "tool_calls"
+    return Reply(
+        text,
+        usage,
+        finish,
+        bool(refusal) or finish == "content_filter",
+        raw_hash,
+        raw,
+        _logprobs_of(parts),
+        _citations_of(parts),
+        parts=parts_of(output, text, raw_hash) if any(map(_is_more, output)) else (),
+    )
+
+
+def _end_of(answer: dict[str, Any]) -> str | None:
+    """Returns the finish reason of an incomplete answer; None for a reason that makes it unusable. Without a reason,
+    tokens have run out: some servers know no other."""
+    details = answer.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    return "length" if reason is None else _FINISHES.get(str(reason))
+
+
+def _parts_of(item: Any) -> list[dict[str, Any]]:
+    """Returns the parts of a message; reasoning and tool calls have no visible ones."""
+    if not isinstance(item, dict) or item.get("type") != "message":
+        return []
+    content = item.get("content")
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _is_a_tools(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") not in ("message", "reasoning")
+
+
+def _is_more(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") != "message"
+
+
+def _texts(parts: list[dict[str, Any]], kind: str, field: str) -> list[str]:
+    return [part[field] for part in parts if part.get("type") == kind and isinstance(part.get(field), str)]
+
+
+def _logprobs_of(parts: list[dict[str, Any]]) -> tuple[TokenLogprob, ...] | None:
+    tokens: list[TokenLogprob] = []
+    for part in parts:
+        if isinstance(part.get("logprobs"), list):
+            tokens += logprobs_of({"content": part["logprobs"]}, None) or []
+    return tuple(tokens) or None
+
+
+def _citations_of(parts: list[dict[str, Any]]) -> tuple[Citation, ...]:
+    notes = [part["annotations"] for part in parts if isinstance(part.get("annotations"), list)]
+    return citations_of([one for some in notes for one in some], None, None)
+
+
+def _usage_of(usage: Any) -> Usage | None:
+    if not isinstance(usage, dict):
+        return None
+    read, written = usage.get("input_tokens"), usage.get("output_tokens")
+    if not isinstance(read, int) or not isinstance(written, int):
+        return None
+    reasoning = _detail(usage.get("output_tokens_details"), "reasoning_tokens")
+    return usage_of(read, written, reasoning, _detail(usage.get("input_tokens_details"), "cached_tokens"))
+
+
+def _detail(details: Any, name: str) -> int:
+    value = details.get(name) if isinstance(details, dict) else None
+    return value if isinstance(value, int) else 0
+
+
+PROTOCOL = WireProtocol("openai-responses", encode, decode, listen=listener_of(response_text))

@@ -1,0 +1,93 @@
+"""Writes errors, lists of models and events, which both of OpenAI's protocols have alike.
+
+Pure: values in, bytes out; never an exception, whatever a text holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..serve_dialect import Problem, ServedModel
+from ..serve_replies import dumps
+
+_REQUEST = "invalid_request_error"
+# Our word for a problem -> the type and the code that clients look for.
+_OF_KINDS = {
+    "unauthorized": (_REQUEST, "invalid_api_key"),
+    "forbidden": ("insufficient_permissions", "insufficient_permissions"),
+    "unknown_model": (_REQUEST, "model_not_found"),
+    "not_found": (_REQUEST, "unknown_url"),
+    "not_cached": (_REQUEST, "not_cached"),
+    "conflict": (_REQUEST, "conflict"),
+    "too_large": (_REQUEST, "request_too_large"),
+    "over_budget": ("insufficient_quota", "insufficient_quota"),
+    "rate_limited": ("requests", "rate_limit_exceeded"),
+}
+_OF_STATUSES = {401: "unauthorized", 403: "forbidden", 413: "too_large", 429: "rate_limited"}
+# How a message about a wrong request begins -> its code.
+_OF_WORDS = (
+    ("Missing required parameter", "missing_required_parameter"),
+    ("Invalid type", "invalid_type"),
+    ("Invalid value", "invalid_value"),
+    ("Unsupported", "unsupported_parameter"),
+)
+# Phrases of the providers for a prompt that is too long -> the code by which a client knows to shorten it.
+_OF_PROVIDERS = (
+    ("context_length_exceeded", "context_length_exceeded"),
+    ("maximum context length", "context_length_exceeded"),
+    ("prompt is too long", "context_length_exceeded"),
+    ("exceeds the maximum number of tokens", "context_length_exceeded"),
+    ("Input is too long", "context_length_exceeded"),
+)
+
+
+def error_of(problem: Problem) -> dict[str, Any]:
+    kind, code = _words_of(problem)
+    return {"message": problem.message, "type": kind, "param": problem.param, "code": code}
+
+
+def problem(told: Problem) -> bytes:
+    return dumps({"error": error_of(told)})
+
+
+def _words_of(told: Problem) -> tuple[str, str | None]:
+    # Only a status below 500 is about the client's request: a dead key behind the gateway is not the client's own.
+    if told.status >= 500:
+        return "server_error", told.kind
+    if told.kind in _OF_KINDS:
+        return _OF_KINDS[told.kind]
+    if told.kind == "rejected":
+        for words, code in _OF_PROVIDERS:
+            if words in told.message:
+                return _REQUEST, code
+    if told.kind == "invalid":
+        for words, code in _OF_WORDS:
+            if told.message.startswith(words):
+                return _REQUEST, code
+    if told.status in _OF_STATUSES:
+        return _OF_KINDS[_OF_STATUSES[told.status]]
+    return _REQUEST, None if told.kind == "invalid" else told.kind
+
+
+def _model(listed: ServedModel) -> dict[str, Any]:
+    # The protocol requires a date of creation, which is not known here.
+    return {"id": listed.name, "object": "model", "created": 0, "owned_by": listed.provider}
+
+
+def listing(models: Sequence[ServedModel]) -> bytes:
+    return dumps({"object": "list", "data": [_model(one) for one in models]})
+
+
+def listed(model: ServedModel) -> bytes:
+    return dumps(_model(model))
+
+
+def event(value: Any, name: str = "") -> bytes:
+    """Returns one server-sent event."""
+    head = f"event: {name}\ndata: ".encode() if name else b"data: "
+    return head + dumps(value) + b"\n\n"
+
+
+# A comment, which every reader of events skips.
+PING = b": ping\n\n"

@@ -1,0 +1,166 @@
+"""Writes the JSON of OpenAI's Responses: the response, and the items of a reply.
+
+Pure: values in, values out. The events of a stream: serve_response_stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....engine.call import Citation, Outcome, Reply, Usage
+from ....engine.content import Native, Part, ToolCall
+from ..families import parts_for
+from ..serve_dialect import ServedRequest
+from ..serve_replies import digest, is_writable, reply_of
+from .serve_answers import is_refusal, logprobs
+from .serve_items import FAMILY
+from .serve_turns import BESIDE
+
+_ID_CHARS = 48
+# The fields of a request that its response repeats, with their defaults.
+ECHOED: Mapping[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "reasoning": {"effort": None, "summary": None},
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+# Why an answer ended early.
+_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+def response(asked: ServedRequest, outcome: Outcome, created: int) -> dict[str, Any]:
+    name = outcome.key[:_ID_CHARS] or digest(asked.call)
+    reply = reply_of(outcome)
+    items = list(items_of(reply, name))
+    return ended(begun(asked, name, created), reply, items)
+
+
+def begun(asked: ServedRequest, name: str, created: int) -> dict[str, Any]:
+    return {
+        "id": f"resp_{name}",
+        "object": "response",
+        "created_at": created,
+        "status": "in_progress",
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "model": asked.model,
+        "output": [],
+        "previous_response_id": None,
+        "store": False,
+        **{name: asked.told.get(name, default) for name, default in ECHOED.items()},
+        "usage": None,
+    }
+
+
+def ended(begun: Mapping[str, Any], reply: Reply, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    reason = _REASONS.get(reply.finish_reason or "")
+    return {
+        **begun,
+        "status": status_of(reply),
+        "incomplete_details": None if reason is None else {"reason": reason},
+        "output": items,
+        "usage": None if reply.usage is None else _counted(reply.usage),
+    }
+
+
+def status_of(reply: Reply) -> str:
+    return "incomplete" if reply.finish_reason in _REASONS else "completed"
+
+
+def _counted(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": usage.cached_input, "cache_write_tokens": 0},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input + usage.output,
+    }
+
+
+def items_of(reply: Reply, name: str, *, is_text_first: bool = False) -> Iterator[dict[str, Any]]:
+    """Yields the items of a reply in their order. `is_text_first`: all of the text comes before everything else, for a
+    stream that has written some of it."""
+    said = _grouped(reply, is_text_first)
+    # Citations and log-probabilities belong to the whole text, and stand beside its first piece.
+    is_first = True
+    for number, part in enumerate(said):
+        if isinstance(part, str):
+            yield _message(reply, part, f"msg_{name}{number or ''}", is_first)
+            is_first = False
+        elif isinstance(part, ToolCall):
+            yield _call(part, f"fc_{name}{number or ''}", status_of(reply))
+        else:
+            yield dict(part.value)
+
+
+def _grouped(reply: Reply, is_text_first: bool) -> list[str | ToolCall | Native]:
+    parts = parts_for(reply.parts, FAMILY)
+    others = [part for part in parts if not isinstance(part, str) and _is_item(part)]
+    if not others or is_text_first:
+        return [reply.text, *(part for part in others if isinstance(part, ToolCall | Native))]
+    said: list[str | ToolCall | Native] = []
+    for part in parts:
+        if isinstance(part, str) and said and isinstance(said[-1], str):
+            said[-1] += part
+        elif isinstance(part, str | ToolCall) or (isinstance(part, Native) and _is_item(part)):
+            said.append(part)
+    kinds = {type(part) for part in said}
+    if str not in kinds and (reply.text or ToolCall not in kinds):
+        said.append(reply.text)
+    return said
+
+
+def _is_item(part: Part) -> bool:
+    """Returns whether a part is an item by itself; another family's native part is none."""
+    if isinstance(part, Native):
+        return part.protocol == FAMILY and isinstance(part.value.get("type"), str) and is_writable(part.value)
+    return isinstance(part, ToolCall)
+
+
+def _message(reply: Reply, text: str, id_: str, is_first: bool) -> dict[str, Any]:
+    if is_refusal(reply):
+        part: dict[str, Any] = {"type": "refusal", "refusal": text}
+    else:
+        notes = notes_of(reply.citations) if is_first else []
+        tokens = logprobs(reply.logprobs) if is_first and reply.logprobs else []
+        part = {"type": "output_text", "annotations": notes, "logprobs": tokens, "text": text}
+    return {"id": id_, "type": "message", "status": status_of(reply), "content": [part], "role": "assistant"}
+
+
+def _call(call: ToolCall, id_: str, status: str) -> dict[str, Any]:
+    said = {
+        "id": id_,
+        "type": "function_call",
+        "status": status,
+        "arguments": call.arguments,
+        "call_id": call.id,
+        "name": call.name,
+    }
+    native = call.native
+    if native is None or not is_writable(native.value):
+        return said
+    if native.protocol != FAMILY:
+        return {BESIDE: {native.protocol: native.value}, **said}
+    # A name that its own server gave it is kept.
+    return {**native.value, **said, "id": native.value.get("id") or said["id"]}
+
+
+def notes_of(citations: Sequence[Citation]) -> list[dict[str, Any]]:
+    """Returns the citations as annotations. Their places in the text are not known; the protocol requires two
+    numbers."""
+    return [
+        {"type": "url_citation", "start_index": 0, "end_index": 0, "title": one.title or "", "url": one.url}
+        for one in citations
+    ]

@@ -1,0 +1,245 @@
+"""Reads the JSON of a chat completion, as OpenAI writes it and as other servers do.
+
+The usual shape is decoded straight into structs; any other is read field by field, where a field of a wrong type counts
+as missing. Pure: values in, values out, never an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from ....engine.call import Citation, TokenLogprob, Usage
+from ..answer_values import count_in, is_number
+from ..answer_values import usage_of as checked_usage
+from ..repair import mended
+
+
+class CompletionMessage(Struct, frozen=True):
+    content: str | None = None
+    refusal: str | None = None
+    annotations: list[Any] | None = None
+    tool_calls: Any = None
+    function_call: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    reasoning_details: Any = None
+
+    @property
+    def says_more(self) -> bool:
+        """Whether the message may hold more than text."""
+        return bool(
+            self.tool_calls or self.function_call or self.reasoning_content or self.reasoning or self.reasoning_details
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the message has no content besides thoughts, not even an empty text."""
+        return self.content is None and not (self.refusal or self.tool_calls or self.function_call)
+
+
+class CompletionMessageOfParts(CompletionMessage, frozen=True):
+    """A message whose content is a list; `spoken` holds its texts and other parts in their order."""
+
+    spoken: tuple[str | dict[str, Any], ...] = ()
+
+    @property
+    def says_more(self) -> bool:
+        return True
+
+
+class ChatChoice(Struct, frozen=True):
+    """One choice of an answer: with a `message`, or with a `delta` in a chunk of a stream."""
+
+    index: int = 0
+    message: CompletionMessage | None = None
+    delta: CompletionMessage | None = None
+    finish_reason: str | None = None
+    logprobs: Any = None
+    error: Any = None
+
+
+_COUNTS = ("prompt_tokens", "completion_tokens")
+_MORE = ("tool_calls", "function_call", "reasoning_content", "reasoning", "reasoning_details")
+
+
+class OutputDetails(Struct, frozen=True):
+    reasoning_tokens: int | None = None
+
+
+class InputDetails(Struct, frozen=True):
+    cached_tokens: int | None = None
+
+
+class RawUsage(Struct, frozen=True):
+    """Counts of tokens. The last two fields are DeepSeek's and Mistral's names for cached tokens."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int | None = None
+    completion_tokens_details: OutputDetails | None = None
+    prompt_tokens_details: InputDetails | None = None
+    prompt_cache_hit_tokens: int | None = None
+    num_cached_tokens: int | None = None
+
+
+class ChatAnswer(Struct, frozen=True):
+    """A whole body or one chunk of a stream: the fields that are used."""
+
+    choices: list[ChatChoice] | None = None
+    usage: RawUsage | None = None
+    error: Any = None
+    citations: list[Any] | None = None
+    search_results: list[Any] | None = None
+
+
+def usage_of(usage: RawUsage | None) -> Usage | None:
+    if usage is None:
+        return None
+    details, given = usage.completion_tokens_details, usage.prompt_tokens_details
+    reasoning = details.reasoning_tokens if details is not None else 0
+    cached = given.cached_tokens if given is not None else 0
+    cached = cached or usage.prompt_cache_hit_tokens or usage.num_cached_tokens
+    return checked_usage(usage.prompt_tokens, usage.completion_tokens, reasoning or 0, cached or 0, usage.total_tokens)
+
+
+def logprobs_of(given: Any, text: str | None) -> list[TokenLogprob] | None:
+    """Returns log-probabilities from OpenAI's list of tokens, the parallel lists of others, or one number (in a chunk
+    whose only token is `text`)."""
+    if is_number(given):
+        return None if text is None else [TokenLogprob(text, float(given))]
+    if not isinstance(given, dict):
+        return None
+    content, tokens = given.get("content"), given.get("tokens")
+    if isinstance(content, list):
+        return [_token_of(one) for one in content if isinstance(one, dict) and is_number(one.get("logprob"))]
+    values, tops = given.get("token_logprobs"), given.get("top_logprobs")
+    if isinstance(tokens, list) and isinstance(values, list):
+        rows = tops if isinstance(tops, list) and len(tops) == len(tokens) else [None] * len(tokens)
+        return [
+            TokenLogprob(mended(str(token)), float(value), alternatives_of(row))
+            for token, value, row in zip(tokens, values, rows, strict=False)
+            if is_number(value)
+        ]
+    return None
+
+
+def _token_of(one: dict[str, Any]) -> TokenLogprob:
+    return TokenLogprob(
+        mended(str(one.get("token", ""))), float(one["logprob"]), alternatives_of(one.get("top_logprobs"))
+    )
+
+
+def alternatives_of(given: Any) -> tuple[tuple[str, float], ...]:
+    pairs: Iterable[tuple[Any, Any]] = ()
+    if isinstance(given, dict):
+        pairs = given.items()
+    elif isinstance(given, list):
+        pairs = ((one.get("token", ""), one.get("logprob")) for one in given if isinstance(one, dict))
+    return tuple((mended(str(token)), float(value)) for token, value in pairs if is_number(value))
+
+
+def citations_of(notes: Any, with_parts: Any, results: Any) -> tuple[Citation, ...]:
+    """Returns each address once, in order: from a message's annotations, then from a list beside the choices. Search
+    results add titles."""
+    titles: dict[str, str | None] = {}
+    for one in notes or ():
+        if isinstance(one, dict):
+            _note(titles, one.get("url_citation") if isinstance(one.get("url_citation"), dict) else one)
+    for one in with_parts or ():
+        _note(titles, {"url": one} if isinstance(one, str) else one)
+    # Where nothing says which of them are cited, they are what an answer's numbers refer to.
+    wanted = frozenset(titles)
+    for one in results or ():
+        _note(titles, one, wanted)
+    return tuple(Citation(url, title) for url, title in titles.items())
+
+
+def _note(titles: dict[str, str | None], one: Any, wanted: frozenset[str] = frozenset()) -> None:
+    url = one.get("url") if isinstance(one, dict) else None
+    if not isinstance(url, str) or not url:
+        return
+    url, title = mended(url), one.get("title")
+    if not wanted or url in wanted:
+        titles[url] = titles.get(url) or (mended(title) if isinstance(title, str) and title else None)
+
+
+def answer_of(parsed: dict[str, Any]) -> ChatAnswer:
+    """Returns the answer in JSON of a less usual shape."""
+    choices, usage = parsed.get("choices"), parsed.get("usage")
+    return ChatAnswer(
+        [_choice_of(one) for one in choices if isinstance(one, dict)] if isinstance(choices, list) else None,
+        _usage_of(usage) if isinstance(usage, dict) else None,
+        parsed.get("error"),
+        _list_of(parsed.get("citations")),
+        _list_of(parsed.get("search_results")),
+    )
+
+
+def _choice_of(choice: dict[str, Any]) -> ChatChoice:
+    index, finish = choice.get("index"), choice.get("finish_reason")
+    return ChatChoice(
+        index if isinstance(index, int) else 0,
+        _message_of(choice.get("message")),
+        _message_of(choice.get("delta")),
+        mended(finish) if isinstance(finish, str) else None,
+        choice.get("logprobs"),
+        choice.get("error"),
+    )
+
+
+def _message_of(message: Any) -> CompletionMessage | None:
+    if not isinstance(message, dict):
+        return None
+    content = message.get("content")
+    plain = CompletionMessage(
+        _text_of(content),
+        _text_of(message.get("refusal")),
+        _list_of(message.get("annotations")),
+        *(message.get(name) for name in _MORE),
+    )
+    return with_parts(plain, _spoken_in(content)) if isinstance(content, list) else plain
+
+
+def with_parts(message: CompletionMessage, spoken: Iterable[str | dict[str, Any]]) -> CompletionMessageOfParts:
+    return CompletionMessageOfParts(
+        **{name: getattr(message, name) for name in message.__struct_fields__}, spoken=tuple(spoken)
+    )
+
+
+def _spoken_in(content: list[Any]) -> Iterator[str | dict[str, Any]]:
+    for part in content:
+        if isinstance(part, dict):
+            text = part.get("text")
+            yield text if isinstance(text, str) else part
+
+
+def _list_of(value: Any) -> list[Any] | None:
+    return value if isinstance(value, list) else None
+
+
+def _text_of(value: Any) -> str | None:
+    """Returns a text, or the joined texts of a list of parts, without thoughts; None if there is none."""
+    if isinstance(value, list):
+        parts = [part.get("text") for part in value if isinstance(part, dict)]
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if texts else None
+    return value if isinstance(value, str) else None
+
+
+def _usage_of(usage: dict[str, Any]) -> RawUsage | None:
+    counts = [count_in({"prompt_tokens": 0, "completion_tokens": 0, **usage}, name) for name in _COUNTS]
+    if None in counts:
+        return None
+    details, given = usage.get("completion_tokens_details"), usage.get("prompt_tokens_details")
+    return RawUsage(
+        counts[0] or 0,
+        counts[1] or 0,
+        count_in(usage, "total_tokens"),
+        OutputDetails(count_in(details, "reasoning_tokens")),
+        InputDetails(count_in(given, "cached_tokens")),
+        count_in(usage, "prompt_cache_hit_tokens"),
+        count_in(usage, "num_cached_tokens"),
+    )

@@ -1,0 +1,142 @@
+"""Writes the turns of a conversation and its tools for OpenAI's chat completions.
+
+Pure: values in, values out; raises EncodeError for what the protocol can't express. A turn of plain text is written by
+chat itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ....engine.call import Call, Message
+from ....engine.content import Image, Native, Part, Tool, ToolCall, ToolResult
+from ....engine.endpoint import EncodeError
+from ..protocol import as_it_stands
+from ..tool_ids import shortened
+
+FAMILY = "openai"
+_ID_MOST = 40
+# What a native part of a turn can't set: the turn itself says it.
+_NOT_FIELDS = ("role", "content", "tool_calls", "tool_call_id")
+
+
+def turns_of(call: Call, message: Message) -> Iterator[dict[str, Any]]:
+    """Yields the messages of one turn. Each result of a tool is a message of its own, before the rest, since results
+    have to follow their calls."""
+    results = [part for part in message.content if isinstance(part, ToolResult)]
+    if results and message.role == "assistant":
+        raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
+    for result in results:
+        yield {"content": _result(result), "role": "tool", "tool_call_id": shortened(result.id, _ID_MOST)}
+    rest: list[Part] = [part for part in message.content if not isinstance(part, ToolResult)]
+    if rest or not message.content:
+        yield _turn(call, message.role, rest)
+
+
+def _turn(call: Call, role: str, parts: Sequence[Part]) -> dict[str, Any]:
+    if role == "tool":
+        raise EncodeError(f"a call to {call.model}: a turn with the role `tool` holds results of tools alone")
+    content: list[Any] = []
+    tools: list[Any] = []
+    fields: dict[str, Any] = {}
+    for part in parts:
+        match part:
+            case str():
+                content.append(part)
+            case Image():
+                content.append(_image(part))
+            case ToolCall():
+                tools.append(_tool_call(part))
+            case Native():
+                value = own(call, part, FAMILY, "chat completions")
+                if "type" not in value:
+                    fields |= _fields(call, value)
+                else:
+                    is_tool_call = value["type"] in ("custom", "function")
+                    (tools if is_tool_call else content).append(as_it_stands(call, "a native part", value))
+    if tools and role != "assistant":
+        raise EncodeError(f"a call to {call.model}: a tool is called in a turn of `assistant`, not of `{role}`")
+    is_silent = not (content or tools or fields)
+    turn: dict[str, Any] = {"content": "" if is_silent else _content(content, role), "role": role}
+    return turn | ({"tool_calls": tools} if tools else {}) | fields
+
+
+def _content(parts: list[Any], role: str) -> Any:
+    """Returns the content as a plain text where that is equivalent: not every server takes a list."""
+    if not parts:
+        return None if role == "assistant" else ""
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(texts) == len(parts) and (len(texts) == 1 or role == "assistant"):
+        return "".join(texts)
+    return [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+
+
+def _image(image: Image) -> dict[str, Any]:
+    told = {"url": image.url} if image.detail is None else {"url": image.url, "detail": image.detail}
+    return {"type": "image_url", "image_url": told}
+
+
+def _tool_call(asked: ToolCall) -> dict[str, Any]:
+    """Returns a tool call with the fields beside it, if they are this family's own."""
+    beside = asked.native.value if asked.native is not None and asked.native.protocol == FAMILY else {}
+    function = {"name": asked.name, "arguments": asked.arguments}
+    return {"id": shortened(asked.id, _ID_MOST), "type": "function", **beside, "function": function}
+
+
+def _result(result: ToolResult) -> str | list[dict[str, Any]]:
+    if isinstance(result.content, str):
+        return result.content
+    return [{"type": "text", "text": part} if isinstance(part, str) else _image(part) for part in result.content]
+
+
+def own(call: Call, part: Native, family: str, protocol: str) -> Mapping[str, Any]:
+    """Returns the value of a native part of this family; raises EncodeError for another family's."""
+    if part.protocol != family:
+        raise EncodeError(f"a call to {call.model}: a part of {part.protocol}'s own can't be said in {protocol}")
+    return part.value
+
+
+def _fields(call: Call, value: Mapping[str, Any]) -> dict[str, Any]:
+    if wrong := [name for name in _NOT_FIELDS if name in value]:
+        told = ", ".join(wrong)
+        raise EncodeError(f"a call to {call.model}: a native part can't set {told}: the turn itself says it")
+    return {name: as_it_stands(call, "a native part", field) for name, field in value.items()}
+
+
+def add_tools(call: Call, params: dict[str, Any], names: Mapping[str, str]) -> None:
+    if call.tools is not None:
+        params["tools"] = [_tool(call, tool) for tool in call.tools]
+    if call.tool_choice is not None:
+        params["tool_choice"] = _choice(call, call.tool_choice)
+    if call.parallel_tools is not None:
+        params[names.get("parallel_tools", "parallel_tool_calls")] = call.parallel_tools
+
+
+def _tool(call: Call, tool: Tool | Native) -> Any:
+    if isinstance(tool, Native):
+        return as_it_stands(call, "tools", own(call, tool, FAMILY, "chat completions"))
+    return {"type": "function", "function": function_of(call, tool)}
+
+
+def function_of(call: Call, tool: Tool) -> dict[str, Any]:
+    """Returns the fields of a tool that are set."""
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.parameters is not None:
+        function["parameters"] = as_it_stands(call, f"the parameters of tool {tool.name}", tool.parameters)
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return function
+
+
+def _choice(call: Call, choice: str) -> str | dict[str, Any]:
+    if choice in ("auto", "none", "required"):
+        return choice
+    for tool in call.tools or ():
+        if isinstance(tool, Native) and tool.value.get("type") == "custom":
+            custom = tool.value.get("custom")
+            if isinstance(custom, Mapping) and custom.get("name") == choice:
+                return {"type": "custom", "custom": {"name": choice}}
+    return {"type": "function", "function": {"name": choice}}

@@ -1,0 +1,259 @@
+"""Reads the fields of a client's request by their types, and refuses them in the words of the client's protocol.
+
+Owns the one reader that all served dialects use. A dialect's subclass says how paths are written, what types are called
+and how an error is worded. A field that is null counts as missing. Pure; knows no vendor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import orjson
+
+from ...engine.content import Native
+from .serve_dialect import RequestRefusal
+
+# The range of a 64-bit integer, which is what a request to a provider can hold.
+INTEGER_MIN, INTEGER_MAX = -1 << 63, (1 << 63) - 1
+_SHOWN_MAX = 60
+
+
+def shown(value: Any) -> str:
+    """Returns a value as an error shows it. An object or a list is only named: it may be very long or very deep."""
+    if isinstance(value, Mapping | list):
+        return "an object" if isinstance(value, Mapping) else "a list"
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 1]}…"
+
+
+class FieldReader:
+    """One JSON object of a request, at its path. `raw` is the object as it was sent, `fields` what is read of it."""
+
+    # The dialect's names of the types: text, boolean, integer, number, object, list.
+    types: ClassVar[Mapping[str, str]]
+    # Numbers of this size and beyond have the wrong type.
+    number_bound: ClassVar[float] = math.inf
+
+    def __init__(self, value: Any, path: str = "") -> None:
+        if value.__class__ is not dict and not isinstance(value, Mapping):
+            raise self.wrong_type(path, "object", value)
+        self.raw: Mapping[str, Any] = value
+        self.fields = self.fields_of(value)
+        self.path = path
+
+    # --- what a dialect words in its own way ---
+
+    @classmethod
+    def fields_of(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        return value
+
+    @classmethod
+    def item_path(cls, path: str, index: int) -> str:
+        return f"{path}[{index}]"
+
+    @classmethod
+    def parameter(cls, path: str) -> str:
+        """Returns what the error names as the parameter that is wrong."""
+        return path
+
+    @classmethod
+    def missing_text(cls, path: str) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def type_text(cls, path: str, expected: str, value: Any) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def choice_text(cls, path: str, allowed: Sequence[str], value: Any) -> str:
+        *first, last = (f"'{each}'" for each in allowed)
+        return cls.type_text(path, f"{', '.join(first)} or {last}" if first else last, value)
+
+    @classmethod
+    def range_text(cls, path: str, sign: str, bound: float, value: float) -> str:
+        """Returns the message for a number beyond a bound; `sign` is `>=` or `<=`."""
+        raise NotImplementedError
+
+    @classmethod
+    def json_text(cls, path: str, error: Exception) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def bound_text(cls, path: str, value: Any) -> str:
+        """Returns the message for a number that reaches `number_bound`."""
+        return cls.type_text(path, cls.types["number"], value)
+
+    @classmethod
+    def as_list(cls, value: Any) -> Sequence[Any] | None:
+        return value if isinstance(value, list | tuple) else None
+
+    @classmethod
+    def as_integer(cls, value: Any) -> int | None:
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    @classmethod
+    def as_number(cls, value: Any) -> float | None:
+        """Returns a float; infinite where a whole number is beyond all floats, None for what is no number."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
+
+    # --- errors ---
+
+    @classmethod
+    def refusal(cls, path: str, message: str) -> RequestRefusal:
+        return RequestRefusal(message, cls.parameter(path))
+
+    @classmethod
+    def wrong_type(cls, path: str, expected: str, value: Any) -> RequestRefusal:
+        """`expected` is one of `types`, or the dialect's own words."""
+        return cls.refusal(path, cls.type_text(path, cls.types.get(expected, expected), value))
+
+    @classmethod
+    def wrong_choice(cls, path: str, allowed: Sequence[str], value: Any) -> RequestRefusal:
+        return cls.refusal(path, cls.choice_text(path, allowed, value))
+
+    # --- fields ---
+
+    def path_to(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+    def has(self, name: str) -> bool:
+        return self.fields.get(name) is not None
+
+    def others(self, known: Collection[str]) -> dict[str, Any]:
+        """Returns the fields that were given beside those that are known."""
+        return {name: value for name, value in self.fields.items() if name not in known and value is not None}
+
+    def holds_only(self, known: Collection[str]) -> bool:
+        return not self.others(known)
+
+    def under(self, name: str) -> Self:
+        """Returns the same object at a longer path, as Anthropic names a block's type in it."""
+        return type(self)(self.raw, self.path_to(name))
+
+    def required(self, name: str) -> Any:
+        value = self.fields.get(name)
+        if value is None:
+            path = self.path_to(name)
+            raise self.refusal(path, self.missing_text(path))
+        return value
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Returns a text; where it is missing the default, and where there is none the field is required."""
+        value = self.fields.get(name)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise self.wrong_type(self.path_to(name), "text", self.required(name))
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return self.text(name) if self.has(name) else None
+
+    def choice(self, name: str, allowed: Sequence[str]) -> str:
+        value = self.text(name)
+        if value not in allowed:
+            raise self.wrong_choice(self.path_to(name), allowed, value)
+        return value
+
+    def boolean(self, name: str) -> bool | None:
+        value = self.fields.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise self.wrong_type(self.path_to(name), "boolean", value)
+        return value
+
+    def integer(self, name: str, least: int = INTEGER_MIN, most: int = INTEGER_MAX) -> int | None:
+        value = self.fields.get(name)
+        if value is None:
+            return None
+        number = self.as_integer(value)
+        if number is None or not abs(number) < self.number_bound:
+            raise self.wrong_type(self.path_to(name), "integer", value)
+        self._check_range(name, number, least, most)
+        return number
+
+    def number(self, name: str, least: float = -math.inf) -> float | None:
+        value = self.fields.get(name)
+        if value is None:
+            return None
+        number = self.as_number(value)
+        if number is None:
+            raise self.wrong_type(self.path_to(name), "number", value)
+        if not abs(number) < self.number_bound:
+            raise self.refusal(self.path_to(name), self.bound_text(self.path_to(name), value))
+        self._check_range(name, number, least, math.inf)
+        return number
+
+    def _check_range(self, name: str, number: float, least: float, most: float) -> None:
+        if least <= number <= most:
+            return
+        path = self.path_to(name)
+        sign, bound = (">=", least) if number < least else ("<=", most)
+        raise self.refusal(path, self.range_text(path, sign, bound, number))
+
+    def object(self, name: str, default: Mapping[str, Any] | None = None) -> Self:
+        """Returns a reader of the object; where it is missing of the default, and without one the field is required."""
+        value = self.fields.get(name)
+        if value is None:
+            value = self.required(name) if default is None else default
+        return type(self)(value, self.path_to(name))
+
+    def optional_object(self, name: str) -> Self | None:
+        return self.object(name) if self.has(name) else None
+
+    def list(self, name: str, expected: str = "list") -> Sequence[Any]:
+        """Returns a list, an empty one where the field is missing. `expected`: the words for its type, where they are
+        other than usual."""
+        value = self.fields.get(name)
+        if value is None:
+            return ()
+        given = self.as_list(value)
+        if given is None:
+            raise self.wrong_type(self.path_to(name), expected, value)
+        return given
+
+    def objects(self, name: str, expected: str = "list") -> Iterator[Self]:
+        """Yields a reader for each object of a list."""
+        path = self.path_to(name)
+        for index, value in enumerate(self.list(name, expected)):
+            yield type(self)(value, self.item_path(path, index))
+
+    def texts(self, name: str, expected: str = "list", *, may_be_one: bool = False) -> tuple[str, ...] | None:
+        """Returns the texts of a list; None where it is missing or empty. `may_be_one`: a text stands for a list of
+        it."""
+        value, path = self.fields.get(name), self.path_to(name)
+        if may_be_one and isinstance(value, str):
+            return (value,)
+        given = self.list(name, expected)
+        for index, each in enumerate(given):
+            if not isinstance(each, str):
+                raise self.wrong_type(self.item_path(path, index), "text", each)
+        return tuple(given) or None
+
+    # --- what goes on to a provider as it stands ---
+
+    def written(self, value: Any, name: str = "") -> str:
+        """Returns a value as JSON. Raises an error if it can't be written, as where it is nested too deeply."""
+        path = self.path_to(name) if name else self.path
+        try:
+            return orjson.dumps(value).decode()
+        except (orjson.JSONEncodeError, TypeError, RecursionError) as error:
+            raise self.refusal(path, self.json_text(path, error)) from error
+
+    def kept(self, name: str) -> Any:
+        """Returns a field as it stands, if it can be written as JSON again."""
+        value = self.fields[name]
+        self.written(value, name)
+        return value
+
+    def native(self, family: str, value: Mapping[str, Any] | None = None) -> Native:
+        """Returns the whole object, or a value made of it, as a part that only this family of protocols knows."""
+        given = self.raw if value is None else value
+        self.written(given)
+        return Native(family, given)

@@ -1,0 +1,80 @@
+"""Finds the model that a client's name for it stands for, and checks what else of a request that model can be sent.
+
+Owns the rule for names and the errors about them. Pure: the providers and their protocols are passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from msgspec import structs
+
+from ...engine.call import WEB
+from .serve_bounds import MODEL_NAME_MAX
+from .serve_dialect import RequestRefusal, ServedRequest
+
+# Protocol family of the client -> the provider of a name without one.
+OWN_PROVIDERS: Mapping[str, str] = MappingProxyType(
+    {"openai": "openai", "openai-responses": "openai-responses", "anthropic": "anthropic", "gemini": "gemini"}
+)
+_NO_MODELS = (WEB, "search")
+# Some providers have the model in their path, where these would lead elsewhere.
+_PLACES = frozenset({".", ".."})
+_SHOWN_MAX = 80
+
+
+def model_named(word: str, family: str, names: Mapping[str, str], is_provider: Callable[[str], bool]) -> str:
+    """Returns the model string that a client's name for a model stands for. `names`, which an operator chose, go first;
+    `provider/model` is taken as it is; a name alone is a model of the family's own provider."""
+    own = OWN_PROVIDERS[family]
+    if word in names:
+        return names[word]
+    if len(word) > MODEL_NAME_MAX:
+        raise _unknown(word, f"a model's name has at most {MODEL_NAME_MAX} characters, this one {len(word):,}")
+    if not word or not word.isprintable() or " " in word or not _is_writable(word):
+        raise _unknown(word, "expected a model as provider/model, or a name without spaces")
+    if family == "gemini":
+        word = word.removeprefix("models/")
+    if not _PLACES.isdisjoint(word.split("/")):
+        raise _unknown(word, "no part of a model's name is . or ..")
+    provider, slash, model = word.partition("/")
+    if not slash:
+        return f"{own}/{word}"
+    if not model:
+        raise _unknown(word, "expected a model as provider/model, such as openai/gpt-4o-mini")
+    if provider in _NO_MODELS:
+        raise _unknown(word, "searches and pages are no models")
+    if not is_provider(provider):
+        raise _unknown(word, f"no provider {provider!r}; a name that holds a slash is written {own}/{_shown(word)}")
+    return word
+
+
+def request_for_family(asked: ServedRequest, family: str, spoken: str) -> ServedRequest:
+    """Returns the request as the model's provider can be sent it. If the provider speaks the client's own protocol
+    (`family`), fields in `extra` stay. If it speaks another (`spoken`), those that it can do without are left out, and
+    any other raises an error."""
+    call = asked.call
+    if not call.extra or family == spoken:
+        return asked
+    name = next((name for name in call.extra if name not in asked.spare), None)
+    if name is not None:
+        said = f"{name} can't be said to {call.model}, which speaks {spoken} and not {family}: leave it out"
+        raise RequestRefusal(said, name)
+    return structs.replace(asked, call=structs.replace(call, extra=None))
+
+
+def _unknown(word: str, why: str) -> RequestRefusal:
+    return RequestRefusal(f"model {_shown(word)!r}: {why}", "model", "unknown_model", 404)
+
+
+def _shown(word: str) -> str:
+    return word if len(word) <= _SHOWN_MAX else f"{word[: _SHOWN_MAX - 1]}…"
+
+
+def _is_writable(word: str) -> bool:
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

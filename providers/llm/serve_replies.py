@@ -1,0 +1,91 @@
+"""Shared pieces of the answers of all served dialects: an outcome's reply, its usage, an id for it, JSON.
+
+Pure: values in, values and bytes out. Knows no dialect's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from ...engine.call import Call, Outcome, Reply, Usage, known_sum
+from ...engine.content import ToolCall
+from .repair import mended
+
+# Stands for a log-probability that no number in JSON holds.
+LOGPROB_MIN = -9999.0
+ID_CHARS = 29
+
+
+def reply_of(outcome: Outcome) -> Reply:
+    if outcome.reply is None:
+        raise ValueError("an answer is made of outcomes that have a reply")
+    return outcome.reply
+
+
+def digest(call: Call) -> str:
+    """Returns a name for the answer to a call whose key is not known yet, the same for equal calls."""
+    identity = repr((call.model, call.input, call.extra, call.tools, call.trial))
+    return sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
+
+
+def usage_of(outcomes: Sequence[Outcome]) -> Usage | None:
+    """Returns the sum of the tokens of all outcomes."""
+    known: Usage | None = None
+    return reduce(known_sum, (reply_of(outcome).usage for outcome in outcomes), known)
+
+
+def own_fields(call: ToolCall, family: str) -> Mapping[str, Any]:
+    """Returns the fields beside a tool call that the family's own protocol has said."""
+    return call.native.value if call.native is not None and call.native.protocol == family else {}
+
+
+def arguments_of(call: ToolCall) -> str:
+    """Returns a tool call's arguments as a JSON object on one line. Clients of some dialects read only objects: any
+    other text stands in one, and an empty text is an empty object."""
+    if not call.arguments.strip():
+        return "{}"
+    try:
+        is_object = isinstance(orjson.loads(call.arguments), dict)
+    except orjson.JSONDecodeError:
+        is_object = False
+    if not is_object:
+        return orjson.dumps({"arguments": call.arguments}).decode()
+    # Line ends stand only between tokens. Files of answers count on one line for each.
+    return call.arguments.replace("\n", " ").replace("\r", " ")
+
+
+def dumps(value: Any) -> bytes:
+    """Returns a value as JSON; texts that UTF-8 can't hold are mended."""
+    try:
+        return orjson.dumps(value)
+    except (orjson.JSONEncodeError, TypeError):
+        return orjson.dumps(_mended(value))
+
+
+def as_it_stands(value: Mapping[str, Any]) -> orjson.Fragment:
+    """Returns an object that is already written as JSON: within an answer it might be nested too deeply."""
+    return orjson.Fragment(dumps(value))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return mended(value)
+    if isinstance(value, Mapping):
+        return {mended(str(name)): _mended(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mended(one) for one in value]
+    return value
+
+
+def is_writable(value: Any) -> bool:
+    """Returns whether a value can be written as JSON, and is not nested too deeply for that."""
+    try:
+        orjson.dumps(_mended(value))
+    except (orjson.JSONEncodeError, TypeError, RecursionError):
+        return False
+    return True

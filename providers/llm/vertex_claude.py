@@ -1,0 +1,84 @@
+"""Claude through Vertex AI: Anthropic's bodies without the model, which stands in the path, and with the version of the
+API, which stands in a header elsewhere.
+
+Answers are Anthropic's; errors are Anthropic's or Google's, by who found out (errors).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import structs
+
+from ...engine.call import Call, Reply
+from ...engine.endpoint import Fault, Request, Response
+from .answer_listeners import listener_of, message_text
+from .anthropic import messages as anthropic
+from .anthropic.turns import FAMILY, prompt_of
+from .families import marked
+from .faults import error_within, refusal_or_fault
+from .google.errors import google_error_within, google_refusal_or_fault
+from .protocol import Target, WireProtocol, request_of
+from .repair import object_of, parse_leniently
+from .vertex import OPEN_VERSION, placed
+
+# The version with sampling by the name that it has here.
+OLDER_VERSION = "vertex-2023-10-16"
+_STREAM = {"stream": True}
+_OF_PATHS = re.compile(r"v\d+[a-z0-9]*")
+_PUBLISHER = "anthropic/"
+
+
+def is_claude(model: str) -> bool:
+    return model.startswith((_PUBLISHER, "claude"))
+
+
+def encode(call: Call, target: Target) -> Request:
+    return marked(call, FAMILY, lambda told: _written(told, target))
+
+
+def _written(call: Call, target: Target) -> Request:
+    version = anthropic.VERSION
+    if target.version is not None and not _OF_PATHS.fullmatch(target.version):
+        # Anthropic's version, not the one that paths begin with.
+        version, target = target.version, structs.replace(target, version=None)
+    path, identity = placed(target, OPEN_VERSION)
+    end = f"/publishers/anthropic/models/{quote(target.model.removeprefix(_PUBLISHER), safe='@')}"
+    params = anthropic.params_of(call, target, version, OLDER_VERSION)
+    params.setdefault("anthropic_version", version)
+    return request_of(
+        call,
+        target,
+        f"{path}{end}:rawPredict",
+        params,
+        prompt_of(call),
+        streamed=_STREAM,
+        stream_path=f"{path}{end}:streamRawPredict",
+        identity=f"{identity}{end}:rawPredict",
+    )
+
+
+def decode(response: Response) -> Reply | Fault:
+    """Returns the reply or the fault of a response."""
+    if response.status == 200:
+        return anthropic.read(response, _told)
+    parsed = object_of(parse_leniently(response.body))
+    if parsed is not None and _is_googles(parsed.get("error")):
+        return google_refusal_or_fault(response)
+    return refusal_or_fault(response, response.body)
+
+
+def _told(response: Response, error: Any) -> Reply | Fault:
+    return google_error_within(response, error) if _is_googles(error) else error_within(response, error)
+
+
+def _is_googles(error: Any) -> bool:
+    """Returns whether an error is Google's, which has a status, and not Anthropic's, which has a type."""
+    return isinstance(error, dict) and "status" in error
+
+
+PROTOCOL = WireProtocol(
+    "vertex", encode, decode, listen=listener_of(message_text), max_tokens_sent=anthropic.default_output
+)

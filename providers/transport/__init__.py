@@ -1,0 +1,1 @@
+"""How requests travel: connections, deadlines, decompression, and the endpoint of a model."""

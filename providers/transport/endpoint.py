@@ -1,0 +1,141 @@
+"""The engine's endpoint for one model at one address with one set of credentials: a protocol over the transport.
+
+Secrets are removed from every response before it is decoded, cut or stored; an answer that spells one in pieces is
+rejected. Knows no protocol in particular, and no kind of credentials.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from msgspec import structs
+
+from ...engine.call import Call, Reply
+from ...engine.content import Part, ToolCall, texts_in
+from ...engine.endpoint import EncodeError, Fault, Request, Response, SendError
+from ...engine.limits import Limit
+from ..credentials.authorizer import Authorizer
+from ..limits import limits_of
+from ..llm.protocol import Target, WireProtocol
+from .http_connection import Tap
+from .secrets import Secrets
+from .text_listener import TextListener
+from .transport import Channel, Transport
+
+USER_AGENT = "millstream/0.1"
+_SPELLED_OUT = Fault(
+    "rejected",
+    "the answer spells out the key that it was asked with, in pieces: none of it is kept; find out who answers there",
+    "never",
+    200,
+    is_billed_maybe=True,
+)
+
+
+class ModelEndpoint:
+    """A model behind one wire protocol."""
+
+    def __init__(
+        self, protocol: WireProtocol, target: Target, authorizer: Authorizer, transport: Transport, timeout_s: float
+    ) -> None:
+        self._protocol = protocol
+        self._target = target
+        self._authorizer = authorizer
+        self._known: tuple[str, ...] = ()
+        self._secrets = Secrets()
+        self._learn_secrets()
+        headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
+        headers |= {**protocol.headers(target), **target.headers, **(authorizer.fixed or {})}
+        self._is_fixed = authorizer.fixed is not None
+        self._channel = Channel(transport, headers, timeout_s)
+
+    def __repr__(self) -> str:
+        return f"<ModelEndpoint {self._target.model} at {self._target.base_url}, {self._protocol.kind}>"
+
+    @property
+    def base_url(self) -> str:
+        return self._target.base_url
+
+    def encode(self, call: Call) -> Request:
+        try:
+            return self._protocol.encode(call, self._target)
+        except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
+            # A value in this call that can't be written fails this call alone, not the run.
+            raise EncodeError(f"the call to {call.model} can't be written ({type(error).__name__}: {error})") from error
+
+    async def send(self, request: Request) -> Response:
+        try:
+            if self._is_fixed and request.hear is None:
+                response = await self._channel.send(request)
+            else:
+                headers = {} if self._is_fixed else await self._made_anew(request)
+                response = await self._channel.send(request, headers, self._tap_of(request))
+        except SendError as error:
+            raise SendError(self._told(error.fault)) from None
+        if response.status == 401:
+            self._authorizer.refused()
+        return self._without_secrets(response)
+
+    def decode(self, response: Response) -> Reply | Fault:
+        result = self._protocol.decode(response)
+        if isinstance(result, Fault):
+            return self._told(result)
+        if (
+            self._secrets.are_in(result.text)
+            or ((result.citations or result.hits) and self._is_in_a_source(result))
+            or (result.parts and any(map(self._secrets.are_in, _texts_told(result.parts))))
+        ):
+            # Its bytes hold the secret in pieces, which no search for the whole finds and a reader puts together.
+            return _SPELLED_OUT
+        return result
+
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return limits_of(response.headers, time.time(), self._target.provider)
+
+    def _tap_of(self, request: Request) -> Tap | None:
+        if request.hear is None or not request.stream or self._protocol.listen is None:
+            return None
+        return TextListener(self._protocol.listen(), self._secrets, request.hear).take
+
+    async def _made_anew(self, request: Request) -> Mapping[str, str]:
+        try:
+            return await self._authorizer.headers(request)
+        finally:
+            self._learn_secrets()
+
+    def _learn_secrets(self) -> None:
+        known = self._authorizer.secrets
+        if known is not self._known:
+            self._known = known
+            self._secrets = Secrets(known)
+
+    def _without_secrets(self, response: Response) -> Response:
+        """Returns the response without secrets, which a server may have echoed."""
+        body = self._secrets.struck(response.body)
+        if body is response.body and not response.headers:
+            return response
+        if response.stream and body is not response.body and self._secrets.are_spelled_in(body):
+            # Whole in one event, and in pieces in others with the same text.
+            raise SendError(_SPELLED_OUT)
+        headers = {name: self._secrets.struck_text(value) for name, value in response.headers.items()}
+        return structs.replace(response, body=body, headers=headers)
+
+    def _told(self, fault: Fault) -> Fault:
+        detail = self._secrets.struck_text(fault.detail)
+        return fault if detail == fault.detail else structs.replace(fault, detail=detail)
+
+    def _is_in_a_source(self, reply: Reply) -> bool:
+        cited = (f"{one.url} {one.title}" for one in reply.citations)
+        found = (f"{one.url} {one.title} {one.snippet}" for one in reply.hits)
+        return any(map(self._secrets.are_in, (*cited, *found)))
+
+
+def _texts_told(parts: tuple[Part, ...]) -> Iterator[str]:
+    """Yields every text of an answer's parts."""
+    yield from texts_in(parts)
+    for part in parts:
+        if isinstance(part, ToolCall):
+            yield part.id
+            if part.native is not None:
+                yield from texts_in((part.native,))

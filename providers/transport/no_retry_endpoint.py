@@ -1,0 +1,71 @@
+"""An endpoint without retries, for load tests: they measure a server, not the engine's adaptation to it.
+
+The engine would wait after a 429, lower its rate and send again; here a refusal ends the call, and limits in headers
+are ignored. A fault that stops a lane (a dead key, an empty account, a redirect) still does. Knows no protocol.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+from msgspec import Struct, structs
+
+from ...engine.call import Call, Reply
+from ...engine.endpoint import Endpoint, Fault, Request, Response, SendError
+from ...engine.limits import Limit
+
+
+class AttemptReport(Struct, frozen=True):
+    """The limits in the headers of one attempt, and the fault that it ended with."""
+
+    limits: tuple[Limit, ...] = ()
+    fault: Fault | None = None
+
+
+listener: ContextVar[list[AttemptReport] | None] = ContextVar("listener", default=None)
+"""Receives a report on each attempt of the task that sets it, with the fault before it was made final."""
+
+
+class NoRetryEndpoint:
+    """Wraps an endpoint so that each of its faults ends the call."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def __repr__(self) -> str:
+        return f"<NoRetryEndpoint {self._endpoint!r}>"
+
+    @property
+    def base_url(self) -> str:
+        return self._endpoint.base_url
+
+    def encode(self, call: Call) -> Request:
+        return self._endpoint.encode(call)
+
+    async def send(self, request: Request) -> Response:
+        heard = listener.get()
+        try:
+            response = await self._endpoint.send(request)
+        except SendError as error:
+            if heard is not None:
+                heard.append(AttemptReport(fault=error.fault))
+            raise SendError(final(error.fault)) from error
+        if heard is not None:
+            result = self._endpoint.decode(response)
+            fault = result if isinstance(result, Fault) else None
+            heard.append(AttemptReport(self._endpoint.limits(response), fault))
+        return response
+
+    def decode(self, response: Response) -> Reply | Fault:
+        result = self._endpoint.decode(response)
+        return final(result) if isinstance(result, Fault) else result
+
+    def limits(self, response: Response) -> tuple[Limit, ...]:
+        return ()
+
+
+def final(fault: Fault) -> Fault:
+    """Returns the fault without a retry or a wait of its lane; a lack of this machine's own resources still waits."""
+    if fault.action in ("retry", "throttle"):
+        return structs.replace(fault, action="never", retry_after_s=None, cuts_rate=False)
+    return fault

@@ -1,0 +1,310 @@
+"""How bytes reach a provider and come back: aiohttp's connector finds the way, lines carry them.
+
+Owns connections and who has them, the deadline for a whole call, and what a broken connection means. Follows no
+redirect, reads no environment, knows no protocol. Keys travel only in headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple, cast
+
+import aiohttp
+from aiohttp.connector import Connection
+from yarl import URL
+
+from ...engine.endpoint import Fault, Request, Response, SendError
+from ...engine.own_machine import out_of, what_ran_out
+from ..limits import is_told_in
+from .deadlines import Deadlines
+from .http_connection import AnswerTooLarge, ExchangeError, HttpAnswer, HttpConnection, HungUp, NeverSent, NoHttp, Tap
+
+CONNECT_S = 30.0
+# Below the five seconds after which common servers close an idle connection.
+KEEPALIVE_S = 4.0
+# llama.cpp closes after a streamed reply and promises not to: where that was seen, streams get a connection of
+# their own for so long, the one sent again first of all.
+FICKLE_S = 60.0
+# How often a sound answer's headers are looked at for what they tell of quotas: a look costs a hundredth of a call.
+LOOK_EVERY_S = 0.1
+_HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
+_COPIED_MAX = 1 << 18
+_NO_HEADERS: Mapping[str, str] = {}
+# OpenSSL's numbers for a certificate that signs itself, and for a signature of somebody who is not known.
+_NOBODY_KNOWN = (18, 19, 20, 21)
+
+
+class LineConnector(aiohttp.TCPConnector):
+    """Makes connections and keeps none: its caller pools or closes them."""
+
+    def __init__(self) -> None:
+        # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
+        super().__init__(limit=0, ttl_dns_cache=60)
+        self._factory = functools.partial(HttpConnection, self._loop)  # type: ignore[assignment, arg-type]
+
+
+class Transport:
+    """Connections of one engine, shared by all its channels. Made lazily, since they belong to a running loop."""
+
+    def __init__(self, look_every_s: float = LOOK_EVERY_S) -> None:
+        self.look_every_s = look_every_s
+        self._connector: LineConnector | None = None
+        self._pools: list[Pool] = []
+
+    def __repr__(self) -> str:
+        idle = sum(pool.idle for pool in self._pools)
+        return f"<Transport [{f'{idle} idle' if self._connector is not None else 'closed'}]>"
+
+    @property
+    def connector(self) -> LineConnector:
+        if self._connector is None:
+            self._connector = LineConnector()
+        return self._connector
+
+    def pool(self, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout) -> Pool:
+        pool = Pool(self.connector, request, timeout)
+        self._pools.append(pool)
+        return pool
+
+    async def close(self) -> None:
+        for pool in self._pools:
+            pool.close()
+        self._pools.clear()
+        if self._connector is not None:
+            await self._connector.close()
+            self._connector = None
+
+
+class PooledConnection:
+    """A line, and aiohttp's own word for it, by which it is closed. `since`: when it was last given back."""
+
+    __slots__ = ("connection", "line", "since")
+
+    def __init__(self, line: HttpConnection, connection: Connection) -> None:
+        self.line = line
+        self.connection = connection
+        self.since = 0.0
+
+    def drop(self, asked: asyncio.Future[HttpAnswer]) -> None:
+        """Closes the connection at once instead of giving it back: bytes that still arrive belong to no call."""
+        self.line.abort()
+        self.connection.close()
+        if asked.done() and not asked.cancelled():
+            asked.exception()  # whoever is cancelled in the same instant never looks at it
+
+
+class Pool:
+    """Connections to one address that wait for their next call. Kept here, since taking one from aiohttp's connector
+    and giving it back costs as much as parsing an answer."""
+
+    def __init__(
+        self, connector: LineConnector, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout
+    ) -> None:
+        self._connector = connector
+        self._request = request
+        self._timeout = timeout
+        self._idle: deque[PooledConnection] = deque()
+
+    @property
+    def idle(self) -> int:
+        """The number of waiting connections that are not known to be closed."""
+        return sum(held.line.is_connected() for held in self._idle)
+
+    def take(self) -> PooledConnection | None:
+        """One that waits."""
+        idle = self._idle
+        if idle:
+            fresh_since = time.monotonic() - KEEPALIVE_S
+            while idle:
+                held = idle.popleft()
+                if held.since > fresh_since and held.line.is_free():
+                    return held
+                held.connection.close()
+        return None
+
+    async def connect(self) -> PooledConnection:
+        """A new one."""
+        try:
+            connection = await self._connector.connect(self._request, [], self._timeout)
+        except TimeoutError as error:
+            raise aiohttp.ConnectionTimeoutError(f"no connection to {self._request.url.origin()}") from error
+        return PooledConnection(cast(HttpConnection, connection.protocol), connection)
+
+    def give_back(self, held: PooledConnection) -> None:
+        if held.line.should_close:
+            held.connection.close()
+        else:
+            held.since = time.monotonic()
+            self._idle.append(held)
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.popleft().connection.close()
+
+
+class Head(NamedTuple):
+    """The connections to one URL, and the start of every request to it, up to the length of the body."""
+
+    pool: Pool
+    data: bytes
+
+
+class Channel:
+    """Sends requests to one provider with one key: holds its headers and the deadline for a whole call."""
+
+    def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float) -> None:
+        self._transport = transport
+        self._headers = {**headers, "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+        self._timeout_s = timeout_s
+        self._deadlines = Deadlines(timeout_s)
+        self._heads: dict[tuple[str, bool], Head] = {}
+        self._pools: dict[tuple[URL, bool], Pool] = {}
+        self._hung_up_at: dict[str, float] = {}
+        self._look_at = 0.0
+
+    async def send(
+        self, request: Request, headers: Mapping[str, str] = _NO_HEADERS, tap: Tap | None = None
+    ) -> Response:
+        """Sends a request and reads the whole response. `headers` are this attempt's own; `tap` receives the bytes of a
+        sound answer as they arrive. Raises SendError if no complete response arrives."""
+        began = time.perf_counter()
+        head = self._head_of(request)
+        body = request.wire
+        # In one piece with its head, but for a body that would take long to copy.
+        first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
+        wire = b"%b%d\r\n%b\r\n%b" % (head.data, len(body), _lines(headers) if headers else b"", first)
+        try:
+            held = head.pool.take()
+            if held is None:
+                held, answer = await self._over_new_line(head.pool, wire, tap, rest)
+            else:
+                asked = held.line.ask(wire, tap, rest)
+                self._deadlines.watch(asked)
+                try:
+                    answer = await asked
+                except BaseException:
+                    held.drop(asked)
+                    raise
+                finally:
+                    self._deadlines.forget(asked)
+            head.pool.give_back(held)
+            # A stream may have said all it had to say before it was cut; its own marks tell. So does an error's status.
+            if answer.broken is not None and not request.stream and answer.status == 200:
+                raise answer.broken
+        except (TimeoutError, aiohttp.ClientError, ExchangeError, OSError) as error:
+            fault = _fault_of(error, self._timeout_s)
+            if fault.kind == "disconnected" and request.stream:
+                self._hung_up_at[request.url] = time.monotonic()
+            raise SendError(fault) from error
+        first_at = answer.first_byte_at
+        return Response(
+            answer.status,
+            answer.body,
+            request.stream,
+            answer.broken is not None,
+            (time.perf_counter() - began) * 1000,
+            None if first_at is None else (first_at - began) * 1000,
+            {} if answer.status == 200 and began < self._look_at else self._headers_of(answer, began),
+        )
+
+    async def _over_new_line(
+        self, pool: Pool, wire: bytes, tap: Tap | None, rest: bytes
+    ) -> tuple[PooledConnection, HttpAnswer]:
+        async with asyncio.timeout(self._timeout_s):
+            held = await pool.connect()
+            asked = held.line.ask(wire, tap, rest)
+            try:
+                return held, await asked
+            except BaseException:
+                held.drop(asked)
+                raise
+
+    def _headers_of(self, answer: HttpAnswer, began: float) -> dict[str, str]:
+        if answer.status == 200:
+            self._look_at = began + self._transport.look_every_s
+        return _kept(answer.headers)
+
+    def _head_of(self, request: Request) -> Head:
+        is_alone = False
+        if request.stream and self._hung_up_at:
+            is_alone = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
+        if request.method == "GET":
+            return self._build_head(request, is_alone=is_alone)  # what is asked stands in its URL: none comes twice
+        head = self._heads.get((request.url, is_alone))
+        if head is None:
+            head = self._heads[request.url, is_alone] = self._build_head(request, is_alone=is_alone)
+        return head
+
+    def _build_head(self, request: Request, *, is_alone: bool) -> Head:
+        # Taken as it is written: what was signed must be what is sent.
+        url = URL(request.url, encoded=request.url.isascii())
+        headers = {**self._headers, "Connection": "close"} if is_alone else self._headers
+        lines = [f"{request.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
+        data = "\r\n".join(lines).encode() + b"\r\n" + _lines(headers)
+        return Head(self._pool_of(url, headers, is_alone=is_alone), data + b"Content-Length: ")
+
+    def _pool_of(self, url: URL, headers: Mapping[str, str], *, is_alone: bool) -> Pool:
+        """One for each origin, whatever the paths."""
+        origin = url.origin()
+        pool = self._pools.get((origin, is_alone))
+        if pool is None:
+            # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
+            connect_s = min(CONNECT_S, self._timeout_s / 2)
+            request = aiohttp.ClientRequest("POST", url, headers=headers, loop=asyncio.get_running_loop())
+            pool = self._transport.pool(request, aiohttp.ClientTimeout(total=None, connect=connect_s))
+            self._pools[origin, is_alone] = pool
+        return pool
+
+
+def _lines(headers: Mapping[str, str]) -> bytes:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers.items()]).encode()
+
+
+def _kept(headers: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Returns the headers that are used, by their names in lower case."""
+    found: dict[str, str] = {}
+    for name_bytes, value in headers.items():
+        name = name_bytes.decode("latin-1").lower()
+        if name in _HEADERS_KEPT or is_told_in(name):
+            found.setdefault(name, value.decode("utf-8", "surrogateescape"))
+    return found
+
+
+def _fault_of(error: BaseException, timeout_s: float) -> Fault:
+    """Returns the fault of a broken exchange; the quota of a request that was certainly never sent is refunded."""
+    said = str(error) or type(error).__name__
+    match error:
+        case AnswerTooLarge():
+            return Fault("too_large", said, "never", error.status, is_billed_maybe=True)
+        case NeverSent():
+            return Fault("disconnected", said, "retry", quota="refund", is_immediate=True)
+        case HungUp():
+            return Fault("disconnected", said, "retry", is_billed_maybe=True, is_immediate=True)
+        case NoHttp():
+            return Fault("incomplete", f"the answer is no HTTP ({said})", "retry", is_billed_maybe=True)
+        case ExchangeError():
+            return Fault("incomplete", f"the answer broke off ({said})", "retry", is_billed_maybe=True)
+        case aiohttp.ClientConnectorCertificateError():
+            return Fault("connect", _certificate_told(error), "retry", quota="refund")
+        case aiohttp.ClientConnectorDNSError(os_error=cause):
+            what = what_ran_out(cause)
+            return out_of(what, cause) if what else Fault("dns", said, "retry", quota="refund")
+        case OSError() if what := what_ran_out(error):
+            return out_of(what, error)
+        case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
+            return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
+    # The connector's own, before anything went out.
+    return Fault("connect", said, "retry", quota="refund")
+
+
+def _certificate_told(error: aiohttp.ClientConnectorCertificateError) -> str:
+    reason = error.certificate_error
+    said = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else str(reason)
+    told = f"the certificate of {error.host}:{error.port} is not to be trusted ({said})"
+    is_of_stranger = isinstance(reason, ssl.SSLCertVerificationError) and reason.verify_code in _NOBODY_KNOWN
+    return f"{told}: name the file of whoever vouches for it in SSL_CERT_FILE" if is_of_stranger else told

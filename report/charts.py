@@ -1,0 +1,191 @@
+"""The common look and sizes of all charts, and the step from a table and an Altair chart to a figure.
+
+Knows no single figure. Altair takes most of a second to import, so only charts import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import altair as alt
+from msgspec import Struct
+
+from .colours import colour
+from .labels import named_list, one_line, width_of
+from .table import Cell, Figure, Table
+
+DATA = "rows"
+Name = TypeVar("Name", bound=Hashable)
+FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+WIDTH = 640
+# What a labelled axis and a legend add to the height of a plot.
+AXIS_HEIGHT, LEGEND_HEIGHT = 38, 28
+PADDING = 4
+# Long enough for eight steps with a number between each two.
+GRADIENT = 330
+_SMALL, _PLAIN = 11, 12
+# The lines of models, which differ in colour and in dashes.
+_LINE_COLOURS = tuple(f"line-{number}" for number in range(1, 9))
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [10, 2, 2, 2, 2, 2])
+_LABEL_LIMIT, _NAME_LONGEST = 300, 120
+_LABEL_PADDING, _LABEL_MARGIN, _SYMBOL_WIDTH = 6, 4, 18
+# A still picture is laid out by one font and shown in another, of which words may be so much wider.
+_WIDER = 0.2
+# Shows nothing, and makes every label a name that no object of JavaScript's has by itself.
+_GUARD = "\N{NO-BREAK SPACE}"
+
+
+def data() -> alt.NamedData:
+    """Returns the empty data set of a chart. `figure_of` fills it in, since Altair would check every value it is
+    given."""
+    return alt.NamedData(name=DATA)
+
+
+class FigureText(Struct, frozen=True):
+    """The name, title and caption of a figure; `empty` is the sentence that replaces it when there is nothing to
+    draw."""
+
+    name: str
+    title: str
+    caption: str
+    empty: str
+
+
+def figure_of(
+    table: Table,
+    words: FigureText,
+    chart: Any,
+    rows: Iterable[Mapping[str, Cell]],
+    *,
+    size: tuple[int, int],
+    min_width: int,
+) -> Figure:
+    """Returns a figure made of a chart and its rows. The chart has no title, since the page writes it."""
+    # The tests hold every chart to the schema; here it would cost as much as all the rest.
+    spec: dict[str, Any] = chart.properties(description=words.title).configure(**_look()).to_dict(validate=False)
+    spec["datasets"] = spec.get("datasets", {}) | {DATA: [dict(row) for row in rows]}
+    return Figure(words.name, words.title, words.caption, table.name, spec, "", *size, min_width)
+
+
+def empty_figure(table: Table, words: FigureText) -> Figure:
+    return Figure(words.name, words.title, words.caption, table.name, None, words.empty)
+
+
+def safe_labels(labels: Mapping[Name, str]) -> dict[Name, str]:
+    """Returns the labels with an invisible character added, so that charts can group by them: Vega keeps groups in
+    plain JavaScript objects, which always have keys such as `toString` and `__proto__`."""
+    return {name: label + _GUARD for name, label in labels.items()}
+
+
+def tooltip_name(name: Cell) -> str:
+    """Returns a name for a tooltip, cut only where it is longer than 120 characters."""
+    return one_line(str(name), _NAME_LONGEST)
+
+
+def not_drawn(asked: Sequence[str], shown: Iterable[Cell], lack: str) -> str:
+    """Returns a sentence on the models that a figure leaves out; empty if it leaves out none, or all of them."""
+    there = set(shown)
+    gone = [model for model in asked if model not in there]
+    return f" Not drawn, for want of {lack}: {named_list(gone)}." if gone and there else ""
+
+
+def label_width(shown: Iterable[str]) -> int:
+    """Returns the width in pixels that an axis needs for its labels, also if they are drawn in a wider font."""
+    widest = max((width_of(label, _PLAIN) for label in shown), default=0)
+    return _LABEL_PADDING + _LABEL_MARGIN + min(round((1 + _WIDER) * _LABEL_LIMIT), widest)
+
+
+def legend_columns(titles: Sequence[str]) -> tuple[int, int]:
+    """Returns how many entries of a legend fit on a line, and the pixels between them."""
+    between = 12 + round(_WIDER * max(width_of(title, _PLAIN) for title in titles))
+    entries = [_SYMBOL_WIDTH + width_of(title, _PLAIN) for title in titles]
+    for columns in range(len(titles), 1, -1):
+        widths = [max(entries[at::columns]) for at in range(columns)]
+        if sum(widths) + (columns - 1) * between <= WIDTH - 2 * PADDING:
+            return columns, between
+    return 1, between
+
+
+def lines_by_model(order: Mapping[str, int]) -> dict[str, Any]:
+    """Returns the encodings that give each line its colour and dashes. `order` maps the label of each line that is
+    drawn to its place among all models, so that a model looks the same in every figure."""
+    columns, between = legend_columns(list(order))
+    # A line and not a square, as the dashes belong to it.
+    legend = alt.Legend(
+        symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between
+    )
+    scale = alt.Scale(domain=list(order), range=[list(_DASHES[at % len(_DASHES)]) for at in order.values()])
+    return {
+        "color": line_colour(order, legend),
+        "strokeDash": alt.StrokeDash("line:N", title=None, scale=scale, legend=legend),
+    }
+
+
+def line_colour(order: Mapping[str, int], legend: alt.Legend | None = None) -> alt.Color:
+    """Returns the colour encoding of lines in `order`, without a legend unless one is given."""
+    paints = [colour(_LINE_COLOURS[at % len(_LINE_COLOURS)]) for at in order.values()]
+    scale = alt.Scale(domain=list(order), range=paints)
+    if legend is None:
+        return alt.Color("line:N", title=None, scale=scale)
+    return alt.Color("line:N", title=None, scale=scale, legend=legend)
+
+
+def legend_height(order: Mapping[str, int]) -> int:
+    """Returns the height in pixels of the legend of these lines."""
+    columns, _ = legend_columns(list(order))
+    return LEGEND_HEIGHT + 18 * (-(-len(order) // columns) - 1)
+
+
+def _look() -> dict[str, Any]:
+    ink, quiet, grid = colour("ink"), colour("quiet"), colour("grid")
+    return {
+        "background": "transparent",
+        "font": FONT,
+        "padding": PADDING,
+        "view": {"stroke": None},
+        "axis": {
+            "labelColor": ink,
+            "titleColor": quiet,
+            "labelFontSize": _PLAIN,
+            "titleFontSize": _PLAIN,
+            "titleFontWeight": "normal",
+            "titlePadding": 8,
+            "labelLimit": _LABEL_LIMIT,
+            "gridColor": grid,
+            "domainColor": grid,
+            "tickColor": grid,
+            "domain": False,
+            "ticks": False,
+            "labelPadding": _LABEL_PADDING,
+            "labelSeparation": 8,
+        },
+        "legend": {
+            "labelColor": ink,
+            "titleColor": quiet,
+            "labelFontSize": _PLAIN,
+            "titleFontSize": _PLAIN,
+            "titleFontWeight": "normal",
+            "orient": "top",
+            "direction": "horizontal",
+            "symbolType": "square",
+            "symbolStrokeWidth": 0,
+            "labelLimit": _LABEL_LIMIT,
+            "padding": 0,
+            "offset": 10,
+            "columnPadding": 24,
+            # Here and not with each legend: of one in steps, Vega-Lite passes these on from nowhere else.
+            "gradientLength": GRADIENT,
+            "gradientThickness": 10,
+        },
+        "header": {
+            "labelColor": ink,
+            "titleColor": quiet,
+            "labelFontSize": _PLAIN,
+            "labelFontWeight": "bold",
+            "labelLimit": _LABEL_LIMIT,
+            "labelPadding": 4,
+        },
+        "text": {"color": ink, "fontSize": _SMALL},
+        "rule": {"color": ink},
+    }

@@ -1,0 +1,113 @@
+"""A table as HTML: a caption, headings that name rows and columns, numbers in their units, the paper's rows marked.
+
+Owns how a value is shown to a reader. Everything is escaped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..format import figure_text, measured_time
+from .escaping import in_html
+from .labels import one_line
+from .table import PUBLISHED, Cell, Column, Kind, Table
+
+MISSING = "–"
+# Tables of more rows than this get a box of their own to scroll in.
+TALL = 16
+# Of a long table, what is still read on a page; of one that is longer, the beginning.
+LONG, BEGINNING = 60, 10
+_NAME_LONGEST = 120
+# A text that stands on one line, where there is room.
+_SHORT = 36
+
+
+def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
+    """Returns a table as HTML, a long one with its first rows alone. `file` is the path of its CSV file."""
+    rows = table.rows
+    if table.is_long and len(rows) > LONG:
+        rows = rows[:BEGINNING]
+    link = "" if file is None else f' <a href="{in_html(file)}" download>{in_html(file)}</a>'
+    told = (
+        f"The first {len(rows)} of {len(table.rows):,} rows; all of them:{link}"
+        if len(rows) < len(table.rows)
+        else link
+    )
+    under = f'<p class="file">{told}</p>' if told else ""
+    if not rows:
+        return f'<div id="{identity}"><p class="empty">Nothing to show: no row.</p>{under}</div>'
+    tall = " tall" if len(rows) > TALL else ""
+    head = "".join(_heading(column) for column in table.columns)
+    body = "".join(_row(table.columns, row) for row in rows)
+    return (
+        f'<div id="{identity}"><div class="table{tall}" role="region" tabindex="0" aria-label="{in_html(table.title)}">'
+        f"<table><caption>{in_html(table.title)}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>{under}</div>"
+    )
+
+
+def shown_value(kind: Kind, cell: Cell) -> str:
+    """Returns a value as text in the unit of its column."""
+    if cell is None or (isinstance(cell, float) and cell != cell):
+        return MISSING
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, str):
+        return one_line(cell, _NAME_LONGEST)
+    return _number(kind, cell)
+
+
+def _number(kind: Kind, number: int | float) -> str:
+    match kind:
+        case "count":
+            return f"{number:,.0f}"
+        case "share":
+            return f"{number:.1%}"
+        case "percent":
+            return f"{number:.1f}%"
+        case "points":
+            return _minus(f"{number:+.1f}")
+        case "p":
+            return "< 0.001" if number < 0.001 else f"{number:.3f}"
+        case "rate":
+            return f"{number:.3f}"
+        case "small":
+            return "0" if number == 0 else f"{number:.2g}"
+        case "amount":
+            return _minus(figure_text(number))
+        case "seconds":
+            return _minus(measured_time(number))
+        case "score" | "correlation":
+            return _minus(f"{number:.2f}")
+        case _:
+            return _minus(f"{number:g}")
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def _is_number(column: Column) -> bool:
+    return column.kind != "text"
+
+
+def _heading(column: Column) -> str:
+    kind = ' class="number"' if _is_number(column) else ""
+    return f'<th scope="col"{kind}>{in_html(column.title)}</th>'
+
+
+def _row(columns: Iterable[Column], row: Iterable[Cell]) -> str:
+    cells, is_published, is_named = [], False, False
+    for column, cell in zip(columns, row, strict=True):
+        value = in_html(shown_value(column.kind, cell))
+        if column.name == "source":
+            is_published = cell == PUBLISHED
+            cells.append(f'<td><span class="source">{value}</span></td>')
+        elif _is_number(column):
+            cells.append(f'<td class="number">{value}</td>')
+        else:
+            width = ' class="short"' if len(value) <= _SHORT else ""
+            cells.append(f"<td{width}>{value}</td>" if is_named else f'<th scope="row"{width}>{value}</th>')
+            is_named = True
+    kind = ' class="published"' if is_published else ""
+    return f"<tr{kind}>{''.join(cells)}</tr>"

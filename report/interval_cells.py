@@ -1,0 +1,61 @@
+"""Cells of intervals in tables: two ends, and a note on what they are over, how sure they are, or why there are none.
+
+Owns these columns and words, for every benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ..metrics.statistics.comparisons import Comparison
+from ..metrics.statistics.intervals import Correlation, Interval
+from .html_tables import shown_value
+from .table import Cell, Column, Kind
+
+_FEW = "fewer than 10 of them have none but their single figures, fewer than 30 an approximate one"
+OVER: Mapping[str, str] = MappingProxyType(
+    {
+        "issues": "Low and high are the ends of a 95% interval over issues (would other issues give this?): Student's "
+        f"t over the issues' own figures; {_FEW}.",
+        "trials": "Low and high are the ends of a 95% interval over trials (would the same issues, asked again, give "
+        "this?): trials drawn again within each issue; how often such an interval holds the truth is simulated, not "
+        "promised.",
+        "conversations": "Low and high are the ends of a 95% interval over conversations (would other conversations "
+        f"give this?): Student's t over the conversations' own figures; {_FEW}.",
+    }
+)
+
+
+class IntervalCells(NamedTuple):
+    low: float | None = None
+    high: float | None = None
+    told: str | None = None
+
+
+def interval_columns(kind: Kind, prefix: str = "") -> tuple[Column, Column, Column]:
+    return (
+        Column(f"{prefix}low", "Low", kind),
+        Column(f"{prefix}high", "High", kind),
+        Column(f"{prefix}interval", "Interval"),
+    )
+
+
+def interval_cells(found: Interval | Comparison | Correlation | None, kind: Kind, factor: float = 1.0) -> IntervalCells:
+    """Returns the cells of `interval_columns`, with `factor` applied; all are None where there is no figure."""
+    if found is None:
+        return IntervalCells()
+    told = found.note or f"over {found.clusters:,} {found.of}"
+    if not isinstance(found, Correlation) and len(found.figures) > 1:
+        told += f": {', '.join(shown_value(kind, factor * figure) for figure in found.figures)}"
+    if found.low is None or found.high is None:
+        return IntervalCells(None, None, told)
+    return IntervalCells(factor * found.low, factor * found.high, told)
+
+
+def interval_in_a_cell(kind: Kind, low: Cell, high: Cell, told: Cell) -> str | None:
+    """Returns both ends and the note as one text, for the cell of a summary."""
+    if low is None or high is None:
+        return None if told is None else str(told)
+    return f"{shown_value(kind, low)} to {shown_value(kind, high)}, {told}"

@@ -1,0 +1,32 @@
+"""Intervals of `scores.json` as text for tables on a terminal.
+
+Owns these words alone, for every benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def interval_cell(entry: Mapping[str, Any], places: int) -> str:
+    """Returns the ends of an entry's interval, or that there is none; `entry` has `ci95` and `ci95_note`."""
+    low, high = entry.get("ci95") or (None, None)
+    note = entry.get("ci95_note") or ""
+    if low is None or high is None:
+        return "none" if note else "-"
+    told = f"{low:.{places}f} to {high:.{places}f}"
+    return f"{told}, approximate" if note.startswith("approximate") else told
+
+
+def single_figures(
+    name: str, entry: Mapping[str, Any], figures: Mapping[str, float | None], places: int
+) -> Iterator[str]:
+    """Yields a sentence on why there is no interval, with the single figures where they are fewer than ten. Yields
+    nothing where there is an interval, or no figure."""
+    known = [f"{each} {figure:.{places}f}" for each, figure in figures.items() if figure is not None]
+    low, _ = entry.get("ci95") or (None, None)
+    note = entry.get("ci95_note")
+    if not known or low is not None or not note:
+        return
+    yield f"{name}: {note}" + (f"; single figures: {', '.join(known)}" if len(known) < 10 else "")

@@ -1,0 +1,48 @@
+"""How lines are drawn: colours, dashes and legends by the lines' names.
+
+Owns the look alone. Lines differ in dashes too, so that they can be told apart without colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from .charts import LEGEND_HEIGHT, legend_columns
+from .colours import colour
+
+COLOURS = tuple(f"line-{number}" for number in range(1, 9))
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [10, 2, 2, 2, 2, 2])
+
+
+def lines_of(names: Sequence[str], places: Sequence[int], field: str = "line") -> dict[str, Any]:
+    """Returns the colour and dashes of lines by name. `places` count over the whole report, so that a line looks the
+    same everywhere."""
+    legend = stroke_legend(names)
+    dashes = alt.Scale(domain=list(names), range=[list(DASHES[place % len(DASHES)]) for place in places])
+    return {
+        "color": paint(names, places, field, legend),
+        "strokeDash": alt.StrokeDash(f"{field}:N", title=None, scale=dashes, legend=legend),
+    }
+
+
+def stroke_legend(names: Sequence[str], **how: Any) -> alt.Legend:
+    columns, between = legend_columns(list(names))
+    return alt.Legend(
+        symbolType="stroke", symbolStrokeWidth=2, symbolSize=260, columns=columns, columnPadding=between, **how
+    )
+
+
+def paint(names: Sequence[str], places: Sequence[int], field: str, legend: alt.Legend | None = None) -> alt.Color:
+    """Returns colours by name; without `legend`, the legend is that of the lines drawn beneath."""
+    scale = alt.Scale(domain=list(names), range=[colour(COLOURS[place % len(COLOURS)]) for place in places])
+    if legend is None:
+        return alt.Color(f"{field}:N", title=None, scale=scale)
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
+
+
+def legend_height(names: Sequence[str]) -> int:
+    columns, _ = legend_columns(list(names))
+    return LEGEND_HEIGHT + 18 * (-(-len(names) // columns) - 1)

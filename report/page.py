@@ -1,0 +1,118 @@
+"""Writes a report as one HTML page that loads nothing from a network and runs only its own scripts.
+
+Owns the page's frame and its policy: default-src 'none', scripts and styles by their hashes. Tables, still pictures and
+words stand in the page itself; without scripts only the interaction is lost. Knows no benchmark.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from .colours import COLOURS, style_sheet
+from .escaping import in_html, in_script
+from .labels import one_line
+from .sections import PageContents, Section
+from .table import Figure
+
+_NONE = "'none'"
+
+
+def page(title: str, parts: Sequence[PageContents]) -> bytes:
+    """Returns the page with the sections of each benchmark, one below the other. The same parts give the same bytes."""
+    runtime = _runtime()
+    specs = {figure.name: figure.spec for part in parts for figure in part.figures if figure.spec is not None}
+    packs = {name: pack for part in parts for name, pack in part.packs.items()}
+    scripts = [runtime, files(__package__).joinpath("page.js").read_text("utf-8")]
+    scripts += [script for part in parts for script in part.scripts]
+    blocks = [
+        f'<script type="application/json" id="figure-data">{in_script(specs)}</script>',
+        "\n".join(f'<script type="text/plain" id="{name}">{packed}</script>' for name, packed in packs.items()),
+    ]
+    return framed_page(title, parts, blocks, scripts)
+
+
+def framed_page(
+    title: str, parts: Sequence[PageContents], blocks: Sequence[str] = (), scripts: Sequence[str] = ()
+) -> bytes:
+    """Returns the page of these parts. `blocks`: markup of the data that its scripts read, placed before them."""
+    figures = [figure for part in parts for figure in part.figures]
+    style = _style(figures, "".join(part.style for part in parts))
+    shown = one_line(title)
+    values = {
+        "policy": _policy(style, scripts),
+        "title": in_html(f"{shown} – Millstream report"),
+        "heading": in_html(shown),
+        "style": style,
+        "contents": _contents(parts),
+        "sections": "\n".join(_section(part, section, len(parts) > 1) for part in parts for section in part.sections),
+        "scripts": "\n".join([*blocks, *(f"<script>{script}</script>" for script in scripts)]),
+    }
+    return Template(files(__package__).joinpath("page.html").read_text("utf-8")).substitute(values).encode("utf-8")
+
+
+def _section(part: PageContents, section: Section, is_named: bool) -> str:
+    name = section.name
+    whose = f'<p class="eyebrow">{part.name}</p>' if is_named else ""
+    heading = f'{whose}<h2 id="{name}-title">{section.title}</h2>'
+    return f'<section id="{name}" aria-labelledby="{name}-title">{heading}\n{section.body}\n</section>'
+
+
+def _contents(parts: Sequence[PageContents]) -> str:
+    if len(parts) == 1:
+        return _links(parts[0].sections)
+    return "".join(f'<p class="whose">{part.name}</p>{_links(part.sections)}' for part in parts)
+
+
+def _links(sections: Iterable[Section]) -> str:
+    items = []
+    for section in sections:
+        inner = "".join(
+            f'<li><a href="#{target}" aria-label="{label}">{label.rpartition(" ")[2]}</a></li>'
+            for target, label in section.targets
+        )
+        items.append(f'<li><a href="#{section.name}">{section.title}</a>{f"<ol>{inner}</ol>" if inner else ""}</li>')
+    return f"<ol>{''.join(items)}</ol>"
+
+
+@cache
+def _runtime() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script. It takes a second or two to bundle, so once a process."""
+    import vl_convert
+
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;\n"))
+    # A script block ends at these, wherever they stand.
+    return bundle.replace("</script", r"<\/script").replace("<!--", r"<\!--")
+
+
+def _style(figures: Iterable[Figure], of_parts: str) -> str:
+    """Returns the style sheet: chart colours (always the light ones in print), the page's rules, each figure's least
+    width."""
+    light = " ".join(f"--chart-{name}: {colour.light};" for name, colour in COLOURS.items())
+    widths = "\n".join(
+        f"#{figure.name} .plot svg {{ min-width: {figure.min_width}px; }}" for figure in figures if figure.min_width
+    )
+    sheet = files(__package__).joinpath("page.css").read_text("utf-8")
+    on_paper = f"@media print {{ :root {{ {light} }}\n.plot svg {{ min-width: 0 !important; }} }}"
+    return f"{style_sheet()}{sheet}{of_parts}{widths}\n{on_paper}\n"
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    return "; ".join(
+        (
+            f"default-src {_NONE}",
+            f"script-src {' '.join(map(_hash, scripts)) if scripts else _NONE}",
+            f"style-src {_hash(style)}",
+            "img-src data:",
+            f"base-uri {_NONE}",
+            f"form-action {_NONE}",
+        )
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

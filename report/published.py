@@ -1,0 +1,50 @@
+"""A paper's own figures, to stand beside a run's.
+
+They are read into rows of tables and nowhere else: no mean, rank or correlation is ever computed with them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from .table import PUBLISHED, THIS_RUN, Cell, Column, Table
+
+NO_TARGET = "Published rows are of other data and stand beside for their shape: they are no target."
+_SOURCE = Column("source", "Source")
+
+
+class PublishedFigures:
+    """The figures of a package's `published.toml`, which has one section for each table."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def rows(self, name: str, columns: Sequence[Column]) -> list[tuple[Cell, ...]]:
+        """Returns the paper's rows of a table, in the paper's order; a cell is None where the paper prints nothing."""
+        names = [column.name for column in columns]
+        found = []
+        for row in _read(self._package).get(name, ()):
+            unknown = sorted(set(row) - set(names))
+            if unknown:
+                raise ValueError(
+                    f"published.toml: {name} has no column {', '.join(unknown)}; it has {', '.join(names)}"
+                )
+            found.append(tuple(row.get(name) for name in names))
+        return found
+
+    def beside(
+        self, name: str, title: str, note: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]
+    ) -> Table:
+        """Returns a table of this run's rows followed by the paper's, with a first column that says which are which."""
+        own = [(THIS_RUN, *row) for row in rows]
+        theirs = [(PUBLISHED, *row) for row in self.rows(name, columns)]
+        return Table(name, title, note, (_SOURCE, *columns), tuple(own + theirs))
+
+
+@cache
+def _read(package: str) -> dict[str, Any]:
+    return tomllib.loads(files(package).joinpath("published.toml").read_text("utf-8"))

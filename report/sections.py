@@ -1,0 +1,146 @@
+"""The contents of a report, and the markup of the tables and figures in their sections.
+
+Owns `PageContents`, the one shape between a benchmark's numbers and a page. Knows no benchmark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from .escaping import in_html
+from .html_tables import table_html
+from .standings import AnswerStatus, RunOrigin
+from .table import Figure, Table
+
+_SVG_ID = re.compile(r'(\bid="|url\(#|href="#)([\w-]+)')
+_NUMBERED = re.compile(r"(?:^|-)(?:table|figure)-(\d+)-")
+
+
+class Section(Struct, frozen=True):
+    """A section of a page. `body` is its markup; `targets` are pairs of an element's identity and its label in the list
+    of contents."""
+
+    name: str
+    title: str
+    body: str
+    targets: tuple[tuple[str, str], ...] = ()
+
+
+class PageContents(Struct, frozen=True, kw_only=True):
+    """Everything that a report says of one benchmark: the sections of its page, and what goes into files."""
+
+    name: str = ""
+    """The benchmark's name for readers."""
+    title: str = ""
+    """The heading of a page of this benchmark alone."""
+    sections: tuple[Section, ...] = ()
+    """The sections of the page, in order."""
+    tables: tuple[Table, ...] = ()
+    """Every table that gets a CSV file."""
+    figures: tuple[Figure, ...] = ()
+    """Every figure, each drawn from one of the tables."""
+    remarks: tuple[str, ...] = ()
+    """What a reader must know before reading a number, a sentence each."""
+    standings: tuple[AnswerStatus, ...] = ()
+    """How many answers of each model there are, and how many are missing."""
+    unmeasured: tuple[str, ...] = ()
+    """A sentence for each thing of which nothing was measured."""
+    silent: tuple[str, ...] = ()
+    """The same, and a sentence for each model that has a score only because silence is scored too."""
+    unlike: str = ""
+    """In what the runs differ, as a sentence; empty where all were made alike."""
+    of_samples: str = ""
+    """That the data are samples of the package, as a sentence; empty where they are the user's own."""
+    origins: tuple[RunOrigin, ...] = ()
+    """How the records of each run came about."""
+    choices: tuple[tuple[str, str], ...] = ()
+    """The readings that the report goes by, as pairs of a label and a value."""
+    command: str = ""
+    """The command that makes the report again."""
+    packs: Mapping[str, str] = MappingProxyType({})
+    """Data for the scripts of the page, by the identity of their element."""
+    scripts: tuple[str, ...] = ()
+    """Scripts of this benchmark, besides those of every page."""
+    style: str = ""
+    """Style rules of this benchmark, besides those of every page."""
+
+
+def remarks_html(remarks: Iterable[str]) -> str:
+    items = "".join(f"<li>{in_html(remark)}</li>" for remark in remarks)
+    return f'<ul class="remarks">{items}</ul>'
+
+
+def targets_of(kind: str, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Returns pairs of each name and its label: `kind` with the paper's number where the name has one, else the
+    name."""
+    found = ((name, _NUMBERED.search(name)) for name in names)
+    return tuple((name, f"{kind} {number[1]}" if number else name) for name, number in found)
+
+
+def shared_out(contents: PageContents, prefix: str = "") -> tuple[list[Table], list[Table], list[Table]]:
+    """Returns the tables that no figure is drawn from: the paper's, the data behind its figures, and the rest."""
+    drawn = {figure.table for figure in contents.figures}
+    loose = [table for table in contents.tables if table.name not in drawn]
+    of_paper = [table for table in loose if table.name.startswith(f"{prefix}table-")]
+    behind = [table for table in loose if table.name.startswith(f"{prefix}figure-")]
+    return of_paper, behind, [table for table in loose if table not in of_paper and table not in behind]
+
+
+def table_section(table: Table) -> str:
+    return (
+        f'<h3>{in_html(table.title)}</h3><p class="note">{in_html(table.note)}</p>'
+        f"{table_html(table, table.name, file=csv_name(table))}"
+    )
+
+
+def data_html(table: Table) -> str:
+    """Returns the markup of a table that is folded until a reader opens it."""
+    title = in_html(table.title)
+    return (
+        f'<details class="data"><summary>{title}</summary><p class="note">{in_html(table.note)}</p>'
+        f"{table_html(table, f'{table.name}-data', file=csv_name(table))}</details>"
+    )
+
+
+def figures_html(contents: PageContents, behind: Iterable[Table]) -> str:
+    """Returns the markup of every figure with its table, and of the tables `behind` after them."""
+    tables = {table.name: table for table in contents.tables}
+    drawn = "".join(figure_html(figure, tables[figure.table]) for figure in contents.figures)
+    return drawn + "".join(map(data_html, behind))
+
+
+def csv_name(table: Table) -> str:
+    """Returns the path of a table's CSV file, relative to the page."""
+    return f"tables/{table.name}.csv"
+
+
+def figure_html(figure: Figure, table: Table | None) -> str:
+    """Returns the markup of a figure with its folded table; `table` None where the table stands beneath another
+    figure."""
+    name, title = figure.name, in_html(figure.title)
+    if figure.spec is None:
+        drawing = f'<p class="empty">{in_html(figure.empty)}</p>'
+    else:
+        drawing = (
+            f'<div class="plot" role="region" tabindex="0" aria-label="{title}">'
+            f'<div class="still">{_still(figure)}</div></div>'
+        )
+    return (
+        f'<figure id="{name}"><h3>{title}</h3>{drawing}<figcaption>{in_html(figure.caption)}</figcaption>'
+        f"{'' if table is None else data_html(table)}</figure>"
+    )
+
+
+def _still(figure: Figure) -> str:
+    """Returns the figure as SVG whose colours are CSS variables of the page."""
+    import vl_convert
+
+    drawn = str(vl_convert.vegalite_to_svg(figure.spec or {}))
+    # Vega numbers what is referred to by how much it has drawn before; a page has several pictures, and the same bytes
+    # whenever it is made.
+    places: dict[str, int] = {}
+    return _SVG_ID.sub(lambda found: f"{found[1]}{figure.name}-{places.setdefault(found[2], len(places))}", drawn)

@@ -1,0 +1,158 @@
+"""Answers that are there and missing, and how runs were made: shapes that every benchmark's page has, and their markup.
+
+Knows no benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from ..format import count_text
+from .escaping import in_html
+from .labels import one_line
+from .table import Column, Table
+
+_PUBLISHED_NOTE = (
+    '<p class="note">Rows marked “published” are the paper’s own figures. They stand beside this run’s for comparison '
+    "and enter no rank, mean or correlation.</p>"
+)
+
+
+class AnswerStatus(Struct, frozen=True):
+    """How many of a model's prompts were answered, failed or are pending. `expected` is the number of its prompts: from
+    the run's manifest where `is_told`, else inferred from the answers. `steps` counts failures by the step of an answer
+    that failed; `held` of the pending prompts wait for a failed one."""
+
+    model: str
+    expected: int
+    answered: int
+    refused: int = 0
+    failed: Mapping[str, int] = MappingProxyType({})
+    is_told: bool = True
+    steps: Mapping[str, int] = MappingProxyType({})
+    held: int = 0
+
+    @property
+    def failures(self) -> int:
+        return sum(self.failed.values())
+
+    @property
+    def pending(self) -> int:
+        return max(0, self.expected - self.answered - self.failures)
+
+    @property
+    def is_complete(self) -> bool:
+        return not (self.pending or self.failures)
+
+
+class RunOrigin(Struct, frozen=True):
+    """How a run was made: facts as pairs of a label and a value, and the command that makes the same run again, where
+    it is known."""
+
+    name: str
+    facts: tuple[tuple[str, str], ...]
+    command: str = ""
+
+
+def published_note(of_samples: str) -> str:
+    """Returns the note above tables with published rows; `of_samples` as in `samples_note`."""
+    return _PUBLISHED_NOTE + samples_note(of_samples)
+
+
+def samples_note(of_samples: str) -> str:
+    """Returns the sentence that the data are samples as a note; nothing where it is empty."""
+    return f'<p class="note"><strong>{in_html(of_samples)}</strong></p>' if of_samples else ""
+
+
+def state_html(
+    standings: Iterable[AnswerStatus],
+    item: str = "answer",
+    whose: tuple[str, str] = ("model", "models"),
+    told: str = "Figures are computed from the answers there are.",
+    unmeasured: Sequence[str] = (),
+) -> str:
+    """Returns the markup that lists the models with missing answers, or says that none is missing. `item` names what is
+    counted, `whose` (singular and plural) what the statuses are of. `unmeasured`: a sentence for each thing of which
+    nothing was measured; with one, the markup does not say that nothing is missing."""
+    every = list(standings)
+    lacking = [standing for standing in every if not standing.is_complete]
+    alert = _unmeasured(unmeasured)
+    if not lacking:
+        answered = sum(standing.answered for standing in every)
+        if alert:
+            return f"{alert}<p>{answered:,} {item}s of {count_text(len(every), *whose)} are there.</p>"
+        if all(standing.is_told for standing in every):
+            return f"<p>Nothing is missing: all {answered:,} {item}s of {count_text(len(every), *whose)} are there.</p>"
+        return f"<p>{answered:,} {item}s of {count_text(len(every), *whose)}; as far as they show, none is missing.</p>"
+    items = "".join(f"<li>{in_html(_lack(standing))}</li>" for standing in lacking)
+    return alert + (
+        '<div class="alert" role="note">'
+        f"<strong>Incomplete: {len(lacking)} of {count_text(len(every), *whose)}.</strong>"
+        f" {told}<ul>{items}</ul></div>"
+    )
+
+
+def _unmeasured(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    items = "".join(f"<li>{in_html(sentence)}</li>" for sentence in sentences)
+    return f'<div class="alert" role="note"><strong>No score worth reading.</strong><ul>{items}</ul></div>'
+
+
+def _lack(standing: AnswerStatus) -> str:
+    parts = [f"{standing.answered:,} of {standing.expected:,} answered"]
+    if standing.failures:
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in standing.failed.items())
+        at = ", ".join(f"{one_line(step)} {number:,}" for step, number in standing.steps.items())
+        parts.append(f"{standing.failures:,} failed ({kinds}{f'; at: {at}' if at else ''})")
+    if standing.pending:
+        held = min(standing.held, standing.pending)
+        behind = f", {held:,} of them held back behind a failed one" if held else ""
+        parts.append(f"{standing.pending:,} {'pending' if standing.is_told else 'missing'}{behind}")
+    return f"{one_line(standing.model)}: {', '.join(parts)}"
+
+
+def answers_table(standings: Iterable[AnswerStatus]) -> Table:
+    columns = (
+        Column("model", "Model"),
+        Column("expected", "Expected", "count"),
+        Column("answered", "Answered", "count"),
+        Column("refused", "Of these refused", "count"),
+        Column("failed", "Failed", "count"),
+        Column("kinds", "Kinds of failure"),
+        Column("pending", "Pending or missing", "count"),
+    )
+    rows = tuple(
+        (
+            standing.model,
+            standing.expected,
+            standing.answered,
+            standing.refused,
+            standing.failures,
+            ", ".join(f"{kind} {number:,}" for kind, number in standing.failed.items()) or None,
+            standing.pending,
+        )
+        for standing in standings
+    )
+    return Table("answers", "Answers", "", columns, rows)
+
+
+def origins_html(origins: Iterable[RunOrigin], command: str) -> str:
+    return "".join(map(_origin, origins)) + _command("This report again", command)
+
+
+def _origin(origin: RunOrigin) -> str:
+    command = _command("The same prompts again", origin.command)
+    return f"<h3>{in_html(one_line(origin.name))}</h3>{facts_html(origin.facts)}{command}"
+
+
+def _command(title: str, command: str) -> str:
+    return f"<h4>{title}</h4><pre>{in_html(command)}</pre>" if command else ""
+
+
+def facts_html(facts: Iterable[tuple[str, str]]) -> str:
+    rows = "".join(f"<dt>{in_html(label)}</dt><dd>{in_html(one_line(value, 2_000))}</dd>" for label, value in facts)
+    return f'<dl class="facts">{rows}</dl>' if rows else ""

@@ -1,0 +1,86 @@
+"""Claims about how runs are read for a report, and how their models are told apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from chameleon_records import PERSONAS, STEADY, run_records, talk, turn_record
+from chameleon_run import panel_of, written_run
+
+from millstream.bench.chameleon.report.panel import pair_name
+from millstream.bench.chameleon.report.part import standings
+from millstream.bench.chameleon.report.runs import read_run
+from millstream.engine.runs.pairs import Pair
+
+
+def test_every_turn_knows_where_its_line_begins(tmp_path: Path) -> None:
+    run = written_run(tmp_path, run_records(PERSONAS[:1], [None], conversations=3, turns=4))
+    whole = run.records.read_bytes()
+    for trace in run.traces.traces():
+        for turn in trace.turns:
+            assert f'"id": "{trace.conversation}/{turn.number}"'.encode() in whole[turn.place :].split(b"\n")[0]
+
+
+def test_a_line_that_is_no_turn_is_named_by_file_and_number(tmp_path: Path) -> None:
+    lines = [*talk("SC"), b"", b'{"model": "m", "id": "c/3", "stance": "neutral"}']
+    with pytest.raises(ValueError, match=r"records\.jsonl: line 4: stance 'neutral' is unknown"):
+        read_run("run", tmp_path / "records.jsonl", lines)
+    with pytest.raises(ValueError, match=r"failures\.jsonl: line 1: "):
+        read_run("run", tmp_path / "records.jsonl", [], [b"{}"])
+
+
+def test_failures_are_counted_by_kind_wherever_they_stand(tmp_path: Path) -> None:
+    failed = {**turn_record(turn=2), "status": "timeout", "stance": None}
+    failures = [failed, {**failed, "turn": 3, "status": "search_failed"}]
+    run = written_run(tmp_path, [turn_record(), failed], failures=failures)
+    assert dict(run.failed[Pair("m", None)]) == {"timeout": 2, "search_failed": 1}
+
+
+def test_a_model_that_two_runs_asked_alike_stands_twice_by_their_labels(tmp_path: Path) -> None:
+    one = written_run(tmp_path / "a", run_records([STEADY], [0.0, None], conversations=2, turns=3), "first")
+    two = written_run(tmp_path / "b", run_records(PERSONAS[:2], [0.0], conversations=2, turns=3), "second")
+    names = [pair_name(sample) for sample in panel_of(one, two).samples]
+    assert names == [
+        "sim/steady (first)",
+        "sim/steady (first) @ 0",
+        "sim/steady (second) @ 0",
+        "sim/wavering @ 0",
+    ]
+
+
+def test_a_name_that_is_taken_is_numbered(tmp_path: Path) -> None:
+    records = [turn_record(model) for model in ("m", "m (b)")]
+    runs = [written_run(tmp_path / label, records, label) for label in ("a", "b")]
+    names = [sample.pair.model for sample in panel_of(*runs).samples]
+    assert len(set(names)) == len(names) == 4
+
+
+def test_standings_count_turns_asked_answered_refused_failed_and_pending(tmp_path: Path) -> None:
+    pair = Pair("m", 0.5)
+    refused = turn_record(turn=2, temperature=0.5, status="refused", stance="unclear")
+    failed = {"model": "m", "temperature": 0.5, "status": "search_failed"}
+    run = written_run(
+        tmp_path, [turn_record(temperature=0.5), refused], failures=[failed], asked={pair: {"c": 5, "d": 5}}
+    )
+    [standing] = standings(panel_of(run))
+    assert (standing.model, standing.expected, standing.answered, standing.refused) == ("m @ 0.5", 10, 2, 1)
+    assert (standing.failures, standing.pending, standing.is_told) == (1, 7, True)
+
+
+def test_without_a_manifest_what_is_missing_is_what_the_turns_show(tmp_path: Path) -> None:
+    lines = [*talk("SCB"), *talk("SC", model="n")]
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    found = standings(panel_of(read_run("run", path, lines)))
+    assert [(each.model, each.expected, each.pending, each.is_told) for each in found] == [
+        ("m", 3, 0, False),
+        ("n", 3, 1, False),
+    ]
+
+
+def test_lines_may_come_in_any_order(tmp_path: Path) -> None:
+    records = list(run_records(PERSONAS[:1], [0.0], conversations=3, turns=3))
+    one = written_run(tmp_path / "a", records)
+    two = written_run(tmp_path / "b", records[::-1])
+    assert panel_of(one).samples[0].figures == panel_of(two).samples[0].figures

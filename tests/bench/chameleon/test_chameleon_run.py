@@ -1,0 +1,296 @@
+"""`run chameleon` over real sockets: known scores, its files, and what it never asks twice."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Done, ids_of, lines_of, run_command, scores_of
+from simulated_outside import Outside
+
+from millstream.bench.chameleon.work import SAMPLE
+from millstream.fixtures.provider.conversations import load_conversations
+from millstream.fixtures.provider.judging import expected_judgement
+from millstream.fixtures.provider.traces import cited
+
+CommandLine = Callable[..., Done]
+MODELS = ("sim/steady", "sim/open", "sim/contrary")
+TURNS, CONVERSATIONS = 6, 2
+SIZE = ("--conversations", str(CONVERSATIONS), "--turns", str(TURNS), "--pages", "8", "--no-progress")
+ASKED = ("run", "chameleon", "--judge", "sim/judge", "--temperature", "0", *SIZE)
+
+
+def command(outside: Outside, *more: str, models: tuple[str, ...] = MODELS) -> tuple[str, ...]:
+    return (*ASKED, "--model", *models, *outside.flags, "--cache", "cache", *more)
+
+
+def run(home: Path, outside: Outside, *more: str, models: tuple[str, ...] = MODELS) -> Done:
+    return run_command(home, *command(outside, *more, models=models), **outside.variables)
+
+
+@pytest.fixture(scope="module")
+def whole(running_outside: Outside, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done]:
+    """A run that nothing disturbed, its report and its cache; never written to again."""
+    home = tmp_path_factory.mktemp("whole")
+    running_outside.reset()
+    return home, run(home, running_outside, "--out", "run")
+
+
+@pytest.fixture
+def copied(whole: tuple[Path, Done], tmp_path: Path) -> Path:
+    home, _ = whole
+    shutil.copytree(home / "run", tmp_path / "run")
+    shutil.copytree(home / "cache", tmp_path / "cache")
+    return tmp_path
+
+
+def expected(persona: str, lines: list[dict[str, Any]]) -> dict[str, float]:
+    """Eq. (1) and (2) of one conversation, by the personas' laws and in plain code: unclear turns keep the last clear
+    stance, no sources add nothing."""
+    known = load_conversations([SAMPLE])
+    stances, confidences, sources = [], [], []
+    for line in sorted(lines, key=lambda line: int(line["turn"])):
+        judged = expected_judgement(persona, line["question"], known)
+        assert judged.rubric is not None
+        stances.append(judged.stance)
+        confidences.append(judged.rubric)
+        readable = [number for number, page in enumerate(line["retrieved"], 1) if page["status"] == "ok"]
+        chosen = cited(persona, line["question"], readable)
+        sources.append({line["retrieved"][number - 1]["url"] for number in chosen})
+    changed: list[float] = []
+    last = None
+    for stance, confidence in zip(stances, confidences, strict=True):
+        if stance != "unclear":
+            changed += [confidence] if last not in (None, stance) else []
+            last = stance
+    reuse = [
+        len(own & set().union(*sources[:at])) / len(own) if own else 0.0 for at, own in enumerate(sources) if at > 0
+    ]
+    s, srr = len(changed) / (len(stances) - 1), sum(reuse) / len(reuse)
+    k = sum(changed) / len(changed) if changed else 0.0
+    return {
+        "score": math.sqrt((s * s + k * k + srr * srr) / 3),
+        "srr": srr,
+        "confidence": sum(confidences) / len(confidences),
+        "changes": len(changed),
+    }
+
+
+def test_scores_are_those_that_the_personas_laws_foretell(whole: tuple[Path, Done]) -> None:
+    home, done = whole
+    assert done.code == 0, done.err
+    lines = lines_of(home / "run/records.jsonl")
+    found = scores_of(home / "run")["chameleon"]
+    for model in MODELS:
+        talks = sorted({line["conversation"] for line in lines if line["model"] == model})
+        assert len(talks) == CONVERSATIONS
+        scores = []
+        for talk in talks:
+            own = [line for line in lines if (line["model"], line["conversation"]) == (model, talk)]
+            known, computed = expected(model.removeprefix("sim/"), own), found["conversations"][model]["0"][talk]
+            assert {name: computed[name] for name in known} == pytest.approx(known, abs=1e-9)
+            scores.append(known["score"])
+        assert found["models"][model]["0"]["score"]["mean"] == pytest.approx(sum(scores) / len(scores), abs=1e-9)
+
+
+def test_one_command_writes_every_file_and_tells_what_a_person_needs(whole: tuple[Path, Done]) -> None:
+    home, done = whole
+    folder = home / "run"
+    ids = ids_of(folder)
+    assert len(ids) == len(set(ids)) == len(MODELS) * CONVERSATIONS * TURNS
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["specification"]["search"] == "search/searxng"
+    assert manifest["counts"][0]["ok"] == CONVERSATIONS * TURNS
+    assert manifest["counts"][0]["turns"] == CONVERSATIONS * TURNS
+    for model in MODELS:
+        assert f"{model} @ 0 " in done.out
+    assert f"{len(ids)} answers, 0 of them from the cache" in done.out
+    pages = [page for line in lines_of(folder / "records.jsonl") for page in line["retrieved"]]
+    read = sum(page["status"] == "ok" for page in pages)
+    assert f"pages: {read:,} of {len(pages):,} retrieved had a text" in done.out
+    assert "citations: " in done.out, "contrary cites [99]"
+    assert "without a price, so in no cost: sim/steady, sim/open, sim/contrary, sim/judge" in done.out
+    assert f"report: {folder / 'report.html'}" in done.out
+    assert "Chameleon: 3 models in 2 conversations" in (folder / "report.html").read_text("utf-8")
+    assert (folder / "tables/chameleon-table-1-scores.csv").is_file()
+
+
+def test_a_second_run_sends_nothing_and_says_so(outside: Outside, copied: Path, whole: tuple[Path, Done]) -> None:
+    done = run(copied, outside, "--out", "second", "--no-report")
+    assert done.code == 0, done.err
+    assert "all from the cache; nothing was sent" in done.out
+    assert outside.arrivals() == (0, 0)
+    assert (copied / "second/scores.json").read_bytes() == (copied / "run/scores.json").read_bytes()
+
+
+def test_the_same_command_on_a_finished_folder_adds_nothing(outside: Outside, copied: Path) -> None:
+    before = (copied / "run/records.jsonl").read_bytes()
+    done = run(copied, outside, "--out", "run", "--no-report")
+    assert done.code == 0 and "all there before; nothing was sent" in done.out
+    assert (copied / "run/records.jsonl").read_bytes() == before
+    assert outside.arrivals() == (0, 0)
+
+
+def test_another_specification_in_the_same_folder_is_refused(outside: Outside, copied: Path) -> None:
+    done = run(copied, outside, "--out", "run", "--page-tokens", "700")
+    assert done.code == 2
+    assert done.err.splitlines()[-1].endswith("(page_tokens: 1500 there, 700 asked): choose another --out")
+    assert outside.arrivals() == (0, 0)
+
+
+def test_json_is_one_object_that_agrees_with_the_journals(outside: Outside, copied: Path) -> None:
+    done = run(copied, outside, "--out", "run", "--no-report", "--json")
+    (told,) = json.loads(done.out)["runs"]
+    lines = lines_of(copied / "run/records.jsonl")
+    assert told["answered"] == len(lines)
+    assert told["scores"] == scores_of(copied / "run")
+    read = sum(page["status"] == "ok" for line in lines for page in line["retrieved"])
+    assert told["details"]["pages"]["ok"] == read
+    assert told["details"]["invalid_citations"] == sum(bool(line["invalid_citations"]) for line in lines)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--sources", "retrieved"),
+        ("--sources-by", "hostname"),
+        ("--uncited", "skip"),
+        ("--unclear", "count"),
+        ("--unclear", "drop"),
+        ("--confidence", "number"),
+    ],
+)
+def test_score_and_report_read_the_same_records_otherwise_and_leave_the_scores_alone(
+    cli: CommandLine, copied: Path, flags: tuple[str, str]
+) -> None:
+    before = (copied / "run/scores.json").read_bytes()
+    done = cli("score", "run", *flags, "--json")
+    assert done.code == 0, done.err
+    assert (copied / "run/scores.json").read_bytes() == before
+    assert "keeps the run's own readings" in done.err
+    found = json.loads(done.out)["run"]["chameleon"]
+    assert flags[1] in found["readings"].values()
+    if flags[0] in ("--sources", "--sources-by", "--confidence"):
+        assert found["models"] != json.loads(before)["chameleon"]["models"]
+
+
+def test_a_run_that_differs_in_its_readings_alone_is_refused_with_the_score_that_tells_the_same(
+    cli: CommandLine, copied: Path, outside: Outside
+) -> None:
+    other = ("--unclear", "drop", "--sources-by", "hostname")
+    done = run(copied, outside, *other, "--out", "run")
+    assert done.code == 2
+    assert "(readings.by: url there, hostname asked, readings.unclear: carry there, drop asked)" in done.err
+    advice = f"score {copied / 'run'} --sources-by hostname --unclear drop"
+    assert f": choose another --out, or score its records so: millstream {advice}" in done.err
+    assert cli(*advice.split()).code == 0
+    done = run(copied, outside, *other, "--judge-prompt", "paper", "--out", "run")
+    assert done.code == 2 and "score its records" not in done.err
+
+
+def test_score_without_readings_writes_what_the_run_wrote(cli: CommandLine, copied: Path) -> None:
+    before = (copied / "run/scores.json").read_bytes()
+    (copied / "run/scores.json").unlink()
+    done = cli("score", "run")
+    assert done.code == 0 and "sim/contrary" in done.out
+    assert (copied / "run/scores.json").read_bytes() == before
+
+
+def test_a_report_tells_how_its_records_were_read(cli: CommandLine, copied: Path) -> None:
+    done = cli("report", "run", "--unclear", "drop", "--out", "report")
+    assert done.code == 0, done.err
+    page = (copied / "report/report.html").read_text("utf-8")
+    assert "is left out of the trace of stances" in page
+    assert page.count("are sample ones that come with millstream, no published data") == 3
+    assert "millstream report run --unclear drop" in page
+    assert "millstream run chameleon --model sim/steady sim/open sim/contrary --judge sim/judge" in page
+    assert (copied / "report/figures/chameleon-figure-5-turns.svg").is_file()
+
+
+def test_records_of_another_program_score_and_report_alike(cli: CommandLine, copied: Path) -> None:
+    documented = ("id", "conversation", "domain", "topic", "turn", "question", "retrieved", "cited", "text", "stance")
+    more = ("confidence", "rationale", "model", "temperature", "status")
+    theirs = copied / "theirs"
+    theirs.mkdir()
+    lines = lines_of(copied / "run/records.jsonl")
+    rows = [json.dumps({name: line[name] for name in (*documented, *more)}) for line in lines]
+    (theirs / "records.jsonl").write_text("\n".join(rows) + "\n")
+    assert cli("score", "theirs").code == 0
+    ours = scores_of(copied / "run")["chameleon"]["models"]["sim/open"]["0"]
+    assert scores_of(theirs)["chameleon"]["models"]["sim/open"]["0"]["score"] == ours["score"]
+    done = cli("report", "theirs")
+    assert done.code == 0 and (theirs / "report.html").is_file(), done.err
+
+
+def test_verify_proves_a_whole_run(cli: CommandLine, copied: Path) -> None:
+    done = cli("verify", "run")
+    assert (done.code, done.out.splitlines()[0]) == (0, "ok: 36 records, 0 failures, 0 pending")
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a stance": (
+        lambda run: _replaced(run / "records.jsonl", b'"supportive"', b'"critical"'),
+        "damaged: its checksum",
+    ),
+    "a line gone": (lambda run: _without(run / "records.jsonl", 5), "counts 36 records"),
+    "a line twice": (lambda run: _twice(run / "records.jsonl", 5), "stands there twice"),
+    "scores": (lambda run: _replaced(run / "scores.json", b'"mean"', b'"mena"'), "scores.json: not what the records"),
+    "the manifest": (lambda run: _replaced(run / "manifest.json", b'"judge"', b'"jugde"'), "was changed"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_verify_finds_every_damage(cli: CommandLine, copied: Path, case: str) -> None:
+    damage, said = DAMAGES[case]
+    damage(copied / "run")
+    done = cli("verify", "run")
+    assert done.code in (5, 2), done.out
+    assert said in done.out + done.err
+
+
+def _replaced(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new, 1))
+
+
+def _without(path: Path, number: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:number] + lines[number + 1 :]))
+
+
+def _twice(path: Path, number: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines, lines[number]]))
+
+
+def test_a_plan_sends_nothing_and_tells_every_lane(
+    outside: Outside, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in outside.variables.items():
+        monkeypatch.setenv(name, value)
+    done = cli("plan", *command(outside)[1:], "--json")
+    assert done.code == 0, done.err
+    (plan,) = json.loads(done.out)["runs"]
+    assert plan["turns"] == len(MODELS) * CONVERSATIONS * TURNS
+    calls = {lane["lane"]: lane["calls"] for lane in plan["lanes"]}
+    assert calls["search/searxng"][0] >= plan["turns"]
+    assert set(calls) == {*MODELS, "sim/judge", "search/searxng", "web"}
+    assert outside.arrivals() == (0, 0)
+
+
+def test_the_default_search_needs_no_web_at_all(outside: Outside, tmp_path: Path) -> None:
+    words = ("--model", "sim/open", "--base-url", outside.provider.base_url, "--cache", "cache")
+    done = run_command(tmp_path, *ASKED, *words, "--out", "run", "--no-report")
+    assert done.code == 0, done.err
+    lines = lines_of(tmp_path / "run/records.jsonl")
+    assert len(lines) == CONVERSATIONS * TURNS
+    assert all(page["url"].startswith("corpus:") for line in lines for page in line["retrieved"])
+    assert {page["status"] for line in lines for page in line["retrieved"]} == {"ok"}
+    assert sum(bool(line["cited"]) for line in lines) > len(lines) / 2
+    assert outside.requests() == 0

@@ -1,0 +1,45 @@
+"""Chameleon's options: the flags of the contract, and manifests of every version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from millstream.bench.chameleon.options import Options, Readings
+from millstream.bench.evaluation.declarations import declarations
+
+CHAMELEON = declarations()["chameleon"]
+READINGS = "sources sources-by uncited unclear confidence confidence-of"
+FLAGS = {
+    "run": "model temperature max-tokens dataset judge search corpus conversations turns pages order seed retrieval "
+    f"queries-by judge-prompt page-tokens old-pages window {READINGS}",
+    "score": READINGS,
+    "report": READINGS,
+}
+# As a run of before options were structs kept them, `confidence_of` not yet among them.
+KEPT = {
+    "model": ["a/b", "a/c"], "judge": "a/d", "search": "search/brave", "temperature": [], "max_tokens": None,
+    "dataset": None, "corpus": None, "conversations": 3, "turns": 2, "pages": 20, "order": "shuffled", "seed": 7,
+    "retrieval": "own", "queries_by": None, "judge_prompt": "extended", "page_tokens": 1500, "old_pages": "drop",
+    "window": None, "sources": "cited", "sources_by": "hostname", "uncited": "zero", "unclear": "drop",
+    "confidence": "rubric",
+}  # fmt: skip
+
+
+def test_the_flags_are_those_of_the_contract() -> None:
+    for verb, names in FLAGS.items():
+        assert [option.flag for option in CHAMELEON.taken_by(verb)] == [f"--{name}" for name in names.split()]
+
+
+def test_a_manifest_of_any_version_is_read() -> None:
+    run = CHAMELEON.read_kept(KEPT)
+    assert run.options == Options(
+        ("a/b", "a/c"), "a/d", "search/brave", conversations=3, turns=2, order="shuffled", seed=7
+    )
+    assert run.readings == Readings(sources_by="hostname", unclear="drop")
+    assert CHAMELEON.read_kept({"model": ["a/b"], "judge": "a/d"}).readings == Readings()
+
+
+def test_a_manifest_keeps_the_options_and_behind_them_the_readings() -> None:
+    kept = CHAMELEON.kept_of(CHAMELEON.made_of({"model": ["a/b"], "judge": "a/d", "unclear": "drop"}, Path()))
+    assert list(kept) == [*KEPT, "confidence_of"]
+    assert (kept["judge"], kept["unclear"], kept["confidence_of"]) == ("a/d", "drop", "turns")

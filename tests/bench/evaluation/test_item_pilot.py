@@ -1,0 +1,150 @@
+"""The pilot of a run whose items are several calls: whose call is whose, and what the whole items tell of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from evaluated import JUDGE, MODEL, OTHER, PAIRS, Lives, Talks
+from msgspec import Struct
+
+from millstream.bench.evaluation.ask import Ask
+from millstream.bench.evaluation.item import Item
+from millstream.bench.evaluation.item_pilot import ItemPilot, ItemsOfPilot, ItemSpent, LaneSpent
+from millstream.bench.evaluation.item_pilot_figures import figures, tell
+from millstream.bench.evaluation.preparation import PreparedRun
+from millstream.bench.evaluation.record import Record
+from millstream.bench.evaluation.steps import UNDER_WAY, UnderWay
+from millstream.bench.evaluation.work import BenchmarkRun
+from millstream.engine.attempts.money import Price
+from millstream.engine.endpoint import Fault
+from millstream.engine.fault import Stop
+from millstream.engine.lane import Lane
+from millstream.engine.runs.pairs import Pair
+from millstream.wiring import Settings
+
+SEARCH = "search/brave"
+DEAD, REJECTED = Fault("rejected", "402: no money", "stop", 402), Fault("rejected", "400: no", "never", 400)
+
+
+class Noting(Talks):
+    """Notes for which item each of its tasks works, the judgements in tasks of their own among them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs: list[UnderWay] = []
+        self.judged_for: set[tuple[str, str]] = set()
+
+    async def run(self, item: Item, ask: Ask, done: Mapping[int, Record]) -> AsyncIterator[Record]:
+        under_way = UNDER_WAY.get()
+        assert under_way is not None and (under_way.item, under_way.pair) == (item.id, ask.pair)
+        self.runs.append(under_way)
+        async for record in super().run(item, ask, done):
+            yield record
+
+    async def _judge(self, ask: Ask, text: str, turn: int) -> float:
+        under_way = UNDER_WAY.get()
+        assert under_way is not None and f"{under_way.pair} {under_way.item}/{turn}" in text
+        self.judged_for.add((str(under_way.pair), under_way.item))
+        return await super()._judge(ask, text, turn)
+
+
+@pytest.mark.parametrize(
+    ("fault", "ended", "failed"), [(None, True, False), (REJECTED, True, True), (DEAD, False, False)]
+)
+def test_an_item_is_whole_where_it_ran_to_its_end_and_no_step_failed(
+    tmp_path: Path, fault: Fault | None, ended: bool, failed: bool
+) -> None:
+    noting = Noting()
+    Lives(tmp_path).live(noting, script=lambda prompt, at: fault if f"{PAIRS[0]} t1/2" in prompt else None)
+    runs = {(each.pair, each.item): each for each in noting.runs}
+    hit = runs[PAIRS[0], "t1"]
+    assert (hit.has_ended, hit.has_failed, hit.is_whole) == (ended, failed, fault is None)
+    assert all(runs[PAIRS[1], f"t{number}"].is_whole for number in range(6))
+    assert (str(PAIRS[1]), "t5") in noting.judged_for
+
+
+class Planned(Struct):
+    """As much of a run as its figures need."""
+
+    lanes: tuple[str, ...] = (MODEL, OTHER, JUDGE, SEARCH)
+    item: str = "turn"
+
+    def pairs(self) -> list[Pair]:
+        return list(PAIRS)
+
+
+SETTINGS = Settings(
+    lanes=(Lane(MODEL, rpm=60), Lane(JUDGE, tpm=1_000)),
+    prices={MODEL: Price(1, 10), OTHER: Price(2, 20), JUDGE: Price(1, 1)},
+)
+
+
+def spent(*, words: int = 100, failed: bool = False, unended: bool = False) -> ItemSpent:
+    """One item's: each pair has one call of so many words, the judge two; one search for both."""
+    runs = {pair: UnderWay(pair, "x", has_ended=True) for pair in PAIRS}
+    runs[PAIRS[0]].has_failed, runs[PAIRS[1]].has_ended = failed, not unended
+    lanes = {
+        MODEL: LaneSpent(1, words, 10, words * 1e-6 + 1e-4),
+        OTHER: LaneSpent(1, words, 10, words * 2e-6 + 2e-4),
+        JUDGE: LaneSpent(2, 2 * words, 20, words * 2e-6 + 2e-5),
+        SEARCH: LaneSpent(1, cost=0.005),
+    }
+    return ItemSpent(lanes, runs)
+
+
+def pilot_of(*items: ItemSpent, of: int = 20, **more: Any) -> ItemPilot:
+    out = Path("-")
+    work = cast(BenchmarkRun, Planned())
+    run = PreparedRun(out=out, work=work, settings=SETTINGS, specification={}, options={}, dataset={})
+    chosen = ItemsOfPilot(run=run, items=len(items), of=of, noun="talk")
+    return ItemPilot(chosen=chosen, items={f"t{at}": item for at, item in enumerate(items)}, **more)
+
+
+def test_what_is_left_takes_what_whole_items_took_of_every_lane() -> None:
+    found = figures(pilot_of(*[spent() for _ in range(4)], paid=0.03), SETTINGS)
+    assert (found["whole"], found["left"], found["exit_code"]) == (4, 16, 0)
+    rows = {row["lane"]: row for row in found["lanes"]}
+    assert rows[JUDGE]["calls"] == {"estimate": 32.0, "ci95": [32.0, 32.0]}
+    assert rows[JUDGE]["input_tokens"]["estimate"] == 16 * 200 and rows[SEARCH]["calls"]["estimate"] == 16
+    each = (100e-6 + 1e-4) + (200e-6 + 2e-4) + (200e-6 + 2e-5) + 0.005
+    assert found["cost"]["estimate"] == pytest.approx(16 * each)
+    assert found["cost_with_pilot"]["estimate"] == pytest.approx(16 * each + 0.03)
+    # 16 calls at 60 a minute take 0.27 minutes, the judge's 3,520 tokens at 1,000 a minute 3.52.
+    assert found["minutes"]["bound_by"] == JUDGE and found["minutes"]["estimate"] == pytest.approx(3.52)
+
+
+def test_items_that_differ_give_intervals_and_one_alone_gives_none() -> None:
+    found = figures(pilot_of(*[spent(words=words) for words in (50, 90, 100, 110, 150)], of=105), SETTINGS)
+    low, high = found["cost"]["ci95"]
+    assert low < found["cost"]["estimate"] < high
+    rows = {row["lane"]: row for row in found["lanes"]}
+    assert rows[MODEL]["input_tokens"]["estimate"] == pytest.approx(100 * 100)
+    alone = figures(pilot_of(spent()), SETTINGS)
+    assert alone["cost"]["ci95"] is None and "one alone has no interval" in tell(alone)
+
+
+def test_items_that_failed_or_were_stopped_are_counted_and_tell_nothing_of_the_cost() -> None:
+    stop = Stop(MODEL, "rejected", "402: no money")
+    items = [spent(), spent(), spent(words=1, failed=True), spent(words=1, unended=True)]
+    pilot = pilot_of(*items, stops=[stop], lines=6, details={"rejected": "400: no"})
+    pilot.failures["rejected"] = 2
+    found = figures(pilot, SETTINGS)
+    assert (found["whole"], found["left"], found["exit_code"]) == (2, 18, 4)
+    assert found["failed"]["steps"] == 2 and found["failed"]["of"] == 8
+    assert found["lanes"][0]["input_tokens"]["estimate"] == 18 * 100
+    text = tell(found)
+    assert "not whole      2 of them: 402: no money" in text and "rejected       2, the first: 400: no" in text
+
+
+def test_no_cost_is_told_where_a_price_or_tokens_are_not_known() -> None:
+    bare = Settings()
+    found = figures(pilot_of(spent(), spent()), bare)
+    assert found["cost"] is None and found["unpriced"] == [MODEL, OTHER, JUDGE]
+    assert f"not known: no price for {MODEL}, {OTHER}, {JUDGE}" in tell(found)
+    silent = figures(pilot_of(spent(), spent(), unmeasured={JUDGE}), SETTINGS)
+    assert silent["cost"] is None and f"not known: {JUDGE} reports no tokens" in tell(silent)
+    none = figures(pilot_of(spent(failed=True)), SETTINGS)
+    assert none["cost"] is None and "no estimate    no talk ran to its end" in tell(none)

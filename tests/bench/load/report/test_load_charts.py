@@ -1,0 +1,170 @@
+"""The charts of load tests hold to the schema, and are drawn from the figures of load.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import altair as alt
+import pytest
+from hostile import hostile
+from load_files import closed, searched, steady, swept
+from msgspec.structs import replace
+
+from millstream.bench.load.goal import Goal
+from millstream.bench.load.report import tables
+from millstream.bench.load.report.charts_rates import by_rate_figure, goal_in, overlaid_by_rate_figure
+from millstream.bench.load.report.charts_spectrum import spectrum_figure, streaming_figure
+from millstream.bench.load.report.charts_time import over_time_figure, overlaid_over_time_figure
+from millstream.bench.load.report.series import LoadSeries, LoadTest, series_of
+from millstream.metrics.load.load_json import LoadFigures, ModelFigures
+from millstream.metrics.load.spectrum import spectrum
+from millstream.report.pictures import svg
+from millstream.report.table import Figure
+
+
+def series(*loads: LoadFigures) -> tuple[LoadSeries, ...]:
+    return series_of([LoadTest(f"test {at}", load) for at, load in enumerate(loads, 1)])
+
+
+def of(load: LoadFigures) -> ModelFigures:
+    return next(iter(load.models.values()))
+
+
+def renamed(load: LoadFigures, name: str, errors: list[str]) -> LoadFigures:
+    slices = tuple(replace(part, kinds=dict.fromkeys(errors, 1), errors=len(errors)) for part in of(load).slices)
+    return replace(load, models={name: replace(of(load), slices=slices)})
+
+
+def figures_of(*loads: LoadFigures) -> list[Figure]:
+    every = series(*loads)
+    over_time, spectra = tables.over_time_table(every), tables.spectrum_table(every)
+    by_rate = tables.by_rate_table(every)
+    if len(loads) > 1:
+        own = [overlaid_over_time_figure(over_time, every), overlaid_by_rate_figure(by_rate, every)]
+    else:
+        own = [over_time_figure(over_time, every[0], 1), by_rate_figure(by_rate, every[0], 1)]
+    return [*own, spectrum_figure(spectra, every), streaming_figure(spectra, every)]
+
+
+def rows(figure: Figure, layer: str) -> list[dict[str, Any]]:
+    assert figure.spec is not None
+    return [row for row in figure.spec["datasets"]["rows"] if row["layer"] == layer]
+
+
+def evil() -> list[LoadFigures]:
+    texts = [text for text in hostile(80) if len(text) < 5_000]
+    return [renamed(steady(), texts[0], texts[1:9]), renamed(searched(), "__proto__", texts[50:60])]
+
+
+# Measured by whoever asks for one, not by every process that reads this module.
+CASES: dict[str, Callable[[], list[LoadFigures]]] = {
+    "one rate": lambda: [steady()],
+    "a closed loop": lambda: [closed()],
+    "a search": lambda: [searched()],
+    "two": lambda: [swept(), searched()],
+    "nine": lambda: [closed()] * 8 + [swept()],
+    "hostile": evil,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_chart_holds_to_the_schema_and_fits_its_size(case: str) -> None:
+    for figure in figures_of(*CASES[case]()):
+        if figure.spec is None:
+            assert figure.empty.endswith(".")
+            continue
+        alt.Chart.from_dict(figure.spec, validate=True)
+        assert json.loads(json.dumps(figure.spec)) == figure.spec
+        root = ElementTree.fromstring(svg(figure))
+        width, height = float(root.attrib["width"]), float(root.attrib["height"])
+        assert figure.width == pytest.approx(width, rel=0.3) and figure.height == pytest.approx(height, rel=0.3)
+        assert 0 < figure.min_width <= figure.width
+
+
+def test_what_has_no_rate_and_no_stream_says_so_in_place_of_a_chart() -> None:
+    empty = [figure.empty for figure in figures_of(closed()) if figure.spec is None]
+    assert len(empty) == 2 and "two rates" in empty[0] and "No answer was streamed" in empty[1]
+
+
+def test_latency_over_time_is_that_of_the_slices_and_errors_stand_by_their_kind() -> None:
+    load = steady()
+    figure = figures_of(load)[0]
+    for row, part in zip(rows(figure, "latency"), of(load).slices, strict=True):
+        found = [part.latency.at(percent) for percent in (50.0, 90.0, 99.0)]
+        assert [row["y"], row["p90"], row["p99"]] == [None if each is None else each.value_s for each in found]
+        assert row["x"] == part.begins_s + part.seconds / 2
+    errors = rows(figure, "errors")
+    area = sum((row["y"] - row["base"]) * (row["end"] - row["x"]) for row in errors)
+    assert area == pytest.approx(sum(of(load).errors.values()))
+    for part in of(load).slices:
+        stacked = [row for row in errors if row["x"] == part.begins_s]
+        assert [row["base"] for row in stacked] == [0.0, *(row["y"] for row in stacked)][: len(stacked)]
+    assert {row["kind"].rstrip("\N{NO-BREAK SPACE}") for row in errors} == set(of(load).errors)
+    assert [(row["x"], row["end"]) for row in rows(figure, "left out")] == [(0.0, 5.0), (55.0, 60.0)]
+    assert rows(figures_of(closed())[0], "left out") == []
+
+
+def test_percentiles_by_rate_stand_at_their_rates_with_their_intervals() -> None:
+    load = swept()
+    figure = figures_of(load)[1]
+    drawn = {(row["line"], row["x"]): row for row in rows(figure, "latency")}
+    for part in of(load).steps:
+        for percent in (50.0, 90.0, 99.0):
+            found = part.latency.at(percent)
+            assert found is not None
+            row = drawn[f"p{percent:g}", part.rate]
+            assert row["y"] == found.value_s
+            assert row["low"] == (found.low_s or found.value_s) and row["high"] == (found.high_s or found.value_s)
+    knee = of(load).knee
+    assert knee is not None and [row["x"] for row in rows(figure, "knee")] == [knee.rate]
+
+
+def test_a_goal_has_its_line_and_each_rate_its_standing() -> None:
+    load = searched()
+    figure = figures_of(load)[1]
+    assert [(row["y"], row["text"]) for row in rows(figure, "goal first token")] == [(1.0, "goal: p95")]
+    assert rows(figure, "goal latency") == []
+    tried = {row["x"]: row["standing"] for row in rows(figure, "tried first token")}
+    names = {"kept": "goal kept", "missed": "goal missed", "open": "not decided"}
+    assert tried == {part.rate: names[str(part.standing)] for part in of(load).steps}
+    assert {"goal kept", "goal missed"} <= set(tried.values())
+
+
+@pytest.mark.parametrize(
+    ("goal", "line"),
+    [
+        ("p99 first token <= 2 s and errors <= 0.1%", Goal("first token", 99.0, 2.0)),
+        ("p99.9 latency < 250 ms", Goal("latency", 99.9, 0.25)),
+        ("p50 gap <= 20ms", Goal("gap", 50.0, 0.02)),
+        ("as fast as can be", None),
+    ],
+)
+def test_a_goals_line_is_read_from_its_words(goal: str, line: Goal | None) -> None:
+    assert goal_in(goal) == line
+
+
+def test_a_spectrum_has_both_clocks_beside_each_other() -> None:
+    load = steady()
+    figure = figures_of(load)[2]
+    for clock, times in (("from when it was due", of(load).latency), ("from when it was sent", of(load).service)):
+        drawn = [(row["x"], row["y"]) for row in rows(figure, "time") if row["clock"] == clock]
+        assert drawn == [(point.nines, point.value_s) for point in spectrum(times)]
+
+
+def test_a_model_keeps_its_colour_in_every_figure() -> None:
+    every = series(swept(), closed(), searched())
+    label = every[2].label
+    hues = set()
+    for figure in (
+        overlaid_over_time_figure(tables.over_time_table(every), every),
+        overlaid_by_rate_figure(tables.by_rate_table(every), every),
+        streaming_figure(tables.spectrum_table(every), every),
+    ):
+        for text in json.dumps(figure.spec).split('"scale": ')[1:]:
+            scale, _ = json.JSONDecoder().raw_decode(text)
+            if isinstance(scale, dict) and label in scale.get("domain", []) and isinstance(scale["range"][0], str):
+                hues.add(scale["range"][scale["domain"].index(label)])
+    assert len(hues) == 1

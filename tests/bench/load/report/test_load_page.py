@@ -1,0 +1,343 @@
+"""The page of load tests: what it says is what load.json has, what is not there is said, and nothing in it runs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+from hostile import hostile
+from load_files import closed, searched, steady, swept
+from msgspec.structs import replace
+from page_elements import Elements
+
+from millstream.bench.load.report.part import LoadPage, drawn
+from millstream.bench.load.report.series import LoadTest
+from millstream.metrics.load.load_json import Client, GoalFound, LoadFigures, ModelFigures, Percentile
+from millstream.report.table import Table
+
+MODEL = "sim/steady"
+
+
+def alone(load: LoadFigures) -> tuple[Elements, LoadPage]:
+    made = drawn([LoadTest("test", load)], "millstream report test")
+    return Elements(made.page), made
+
+
+@cache
+def page_of(load: Callable[[], LoadFigures]) -> tuple[Elements, LoadPage]:
+    return alone(load())
+
+
+def side_by_side(*loads: LoadFigures) -> tuple[Elements, LoadPage]:
+    made = drawn([LoadTest(f"test {at}", load) for at, load in enumerate(loads, 1)])
+    return Elements(made.page), made
+
+
+@cache
+def swept_and_searched() -> tuple[Elements, LoadPage]:
+    return side_by_side(swept(), searched())
+
+
+@cache
+def slower() -> LoadFigures:
+    """The plan of `swept` at a server with fewer places."""
+    return swept(places=9)
+
+
+@cache
+def two_servers() -> tuple[Elements, LoadPage]:
+    return side_by_side(swept(), slower())
+
+
+def of(load: LoadFigures) -> ModelFigures:
+    return load.models[MODEL]
+
+
+def table(made: LoadPage, name: str) -> Table:
+    return next(each for each in made.tables if each.name == name)
+
+
+def in_seconds(text: str) -> float:
+    """A time as a page has it."""
+    number, unit = re.fullmatch(r"([\d,.]+) (µs|ms|s)", text).groups()  # type: ignore[union-attr]
+    return float(number.replace(",", "")) / {"µs": 1e6, "ms": 1e3, "s": 1.0}[unit]
+
+
+def ends(text: str) -> list[float]:
+    """A value and its interval, whose unit may be said once."""
+    value, _, rest = text.partition(" (")
+    unit = value.rpartition(" ")[2]
+    parts = rest.rstrip(")").split(" to ") if rest else [value, value]
+    return [in_seconds(part if part.endswith("s") else f"{part} {unit}") for part in (value, *parts) if part != "–"]
+
+
+def known(found: Percentile) -> list[float]:
+    return [each for each in (found.value_s, found.low_s, found.high_s) if each is not None]
+
+
+@pytest.mark.parametrize("load", [steady, swept, searched, closed])
+def test_the_percentiles_on_the_page_are_those_of_the_file(load: Callable[[], LoadFigures]) -> None:
+    measured = load()
+    page, made = page_of(load)
+    model = of(measured)
+    every = {"Latency": model.latency, "Service time": model.service, "First token": model.first_token}
+    for name, times in every.items():
+        rows = [row for row in page.tables["times"] if row[0] == name]
+        assert len(rows) == (1 if times.count else 0)
+        for row in rows:
+            for cell, percent in zip(row[1:5], (50.0, 90.0, 99.0, 99.9), strict=True):
+                found = times.at(percent)
+                assert found is not None
+                shown = ends(cell)
+                assert shown[: len(known(found))] == [pytest.approx(value, rel=0.006) for value in known(found)]
+    # In the file beside it they are to the last digit.
+    told = {(row["time"], row["percent"]): row for row in table(made, "load-percentiles").records()}
+    for found in model.latency.percentiles:
+        of_file = told["latency", found.percent]
+        assert (of_file["seconds"], of_file["low"], of_file["high"]) == (found.value_s, found.low_s, found.high_s)
+
+
+def test_counts_rates_and_shares_are_those_of_the_file() -> None:
+    load = steady()
+    page, made = page_of(steady)
+    model = of(load)
+    assert page.column("what-came", "Calls") == [f"{model.calls:,}"]
+    assert float(page.column("what-came", "Calls a second")[0]) == pytest.approx(model.rate, rel=0.005)
+    assert float(page.column("what-came", "Goodput a second")[0]) == pytest.approx(model.goodput or 0, rel=0.005)
+    share = model.error_share
+    assert page.column("what-came", "Errors") == [f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%})"]
+    assert page.column("what-came", "Cost") == [f"${model.spent:,.4f}"]
+    row = next(table(made, "load-summary").records())
+    assert (row["calls"], row["answered"], row["errors"]) == (model.calls, model.answered, sum(model.errors.values()))
+    assert (row["calls_per_s"], row["goodput_per_s"], row["cost"]) == (model.rate, model.goodput, model.spent)
+    assert (row["held"], row["hold_max_s"], row["begun"]) == (model.held, model.hold_max_s, model.begun)
+    kinds = dict(zip(page.column("load-errors", "Kind of error"), page.column("load-errors", "Calls"), strict=True))
+    assert kinds == {kind: str(calls) for kind, calls in model.errors.items()}
+    over_time: Counter[str] = Counter()
+    for each in table(made, "load-errors-over-time").records():
+        over_time[str(each["kind"])] += int(each["calls"] or 0)
+    assert over_time == model.errors
+
+
+def test_every_slice_and_every_rate_stands_in_its_table() -> None:
+    load = swept()
+    _, made = page_of(swept)
+    slices = list(table(made, "load-over-time").records())
+    assert [(row["begins"], row["calls"]) for row in slices] == [
+        (part.begins_s, part.calls) for part in of(load).slices
+    ]
+    rates = list(table(made, "load-by-rate").records())
+    assert len(rates) == 6
+    for row, part in zip(rates, of(load).steps, strict=True):
+        found = part.latency.at(99.0)
+        assert found is not None
+        assert (row["asked_per_s"], row["came_per_s"], row["calls"]) == (part.rate, part.achieved, part.calls)
+        assert (row["latency_p99"], row["latency_p99_low"]) == (found.value_s, found.low_s)
+    knee = of(load).knee
+    assert knee is not None
+    assert [row["asked_per_s"] for row in rates if row["knee"]] == [knee.rate]
+
+
+def test_the_headline_says_what_was_asked_and_what_came() -> None:
+    load = steady()
+    page, _ = page_of(steady)
+    assert "Asked: 20 calls a second, Poisson arrivals." in page.text
+    model = of(load)
+    assert f"Came: {model.calls:,} calls in 50.0 s, {model.rate:.1f} a second" in page.text
+    assert f"{sum(model.errors.values())} were not answered" in page.text
+    assert f"{model.held} calls were due while 10 were in flight" in page.text
+    assert "who counts from sending omits the difference" in page.text
+    assert "besides 5 s of warm-up and 5 s of cool-down" in page.text
+    assert "client was the bottleneck" not in page.text
+
+
+def test_goal_and_knee_are_told_with_their_rates() -> None:
+    load = searched()
+    page, _ = page_of(searched)
+    goal, knee = of(load).goal, of(load).knee
+    assert goal is not None and goal.kept is not None and goal.missed is not None and knee is not None
+    assert f"The highest rate that kept it is {goal.kept:.4g} calls a second. {goal.missed:.4g} did not" in page.text
+    assert f"The knee is at {knee.rate:.4g} calls a second: {knee.why}." in page.text
+
+
+def test_a_search_that_was_cut_short_does_not_say_that_it_tried_all() -> None:
+    load = searched()
+    for kept, ending, words in (
+        (8.0, "interrupted", "No higher one was tried to its end."),
+        (8.0, "goal", "It was the highest that was to be tried."),
+        (None, "interrupted", "No rate that was tried kept it."),
+    ):
+        goal = GoalFound("p99 latency <= 1 s", kept, None, None)
+        page, _ = alone(replace(load, ending=ending, models={MODEL: replace(of(load), goal=goal)}))
+        assert words in page.text
+        assert ("the highest that was to be tried" in page.text) is (ending == "goal")
+
+
+def test_a_knee_that_is_not_there_is_told_with_its_reason() -> None:
+    load = swept()
+    low = replace(load, models={MODEL: replace(of(load), steps=of(load).steps[:3], knee=None)})
+    assert "No knee: no rate was shown to be borne worse than the lowest one." in alone(low)[0].text
+    steps = tuple(replace(part, is_client_bound=at > 1) for at, part in enumerate(of(load).steps))
+    bound, made = alone(replace(load, models={MODEL: replace(of(load), steps=steps, knee=None)}))
+    assert "No knee can be told: the client was the bottleneck at 4 of 6 rates." in bound.text
+    assert "Hollow points" in bound.text and "Hollow points" not in alone(low)[0].text
+    assert [row["client_bound"] for row in table(made, "load-by-rate").records()] == [False] * 2 + [True] * 4
+    failed = replace(of(load).steps[0], errors=of(load).steps[0].calls)
+    broken = replace(of(load), steps=(failed, *of(load).steps[1:]), knee=None)
+    assert "No knee: the lowest rate was not borne either." in alone(replace(load, models={MODEL: broken}))[0].text
+
+
+def test_a_client_that_was_the_bottleneck_is_told_before_all_else() -> None:
+    reasons = ("this process took 97% of a core, more than 90%", "the loop's lag was 21 ms at p99, more than 5 ms")
+    load = replace(steady(), client=Client(reasons, 0.021, 0.97, 0.8))
+    page, made = alone(load)
+    assert "The client was the bottleneck." in page.text and all(reason in page.text for reason in reasons)
+    assert page.text.index("client was the bottleneck") < page.text.index("Asked:")
+    assert b'class="alert bottleneck"' in made.page
+    beside, _ = side_by_side(steady(), load)
+    assert "test 2: the client was the bottleneck." in beside.text and "test 1: the client" not in beside.text
+
+
+def test_a_test_that_ended_early_says_so() -> None:
+    load = replace(steady(), ending="interrupted", ending_detail="by SIGINT")
+    page, _ = alone(load)
+    assert "It ended before all was sent: it was interrupted: by SIGINT." in page.text
+    whole, _ = page_of(steady)
+    assert "ended before" not in whole.text
+
+
+def test_what_is_not_there_is_left_out_and_told_why() -> None:
+    page, made = page_of(closed)
+    links = [attributes["href"] for name, attributes in page.elements if name == "a" and "href" in attributes]
+    assert {"#over-time", "#percentiles"} <= set(links)
+    assert not {"#by-rate", "#streaming", "#errors", "#differences"} & set(links)
+    for why in ("no answer was streamed", "no rate was asked", "nothing was promised", "every call was answered"):
+        assert why in page.text
+    assert "Asked: a closed loop with 8 calls in flight." in page.text
+    assert "A closed loop slows down with the server" in page.text
+    assert {each.name for each in made.tables} == {
+        *("load-summary", "load-percentiles", "load-over-time", "load-spectrum")
+    }
+    one_rate, _ = page_of(steady)
+    assert "since one rate alone was asked" in one_rate.text and "no answer was streamed" not in one_rate.text
+
+
+def test_a_test_without_a_call_has_a_page_too() -> None:
+    load = steady()
+    empty = replace(of(load), calls=0, answered=0, errors={}, slices=(), steps=(), latency=of(closed()).token)
+    nothing = of(closed()).token
+    for name in ("service", "first_token", "token", "gap", "own_delay", "held_by_lane"):
+        empty = replace(empty, **{name: nothing})
+    page, _ = alone(replace(load, models={MODEL: empty}, seconds=0.0))
+    assert "No call was measured." in page.text and "Latency and its parts" not in page.text
+    assert "Asked: 20 calls a second, Poisson arrivals." in page.text
+    assert "Not here: what is told of calls, since none was measured." in page.text
+    for given, words in (
+        ({"steps": [5.0, 20.0]}, "5, 20 calls a second, one"),
+        ({"ramp": [0.0, 40.0]}, "0 to 40 calls"),
+        ({}, "no rate"),
+    ):
+        cut_short = replace(load, models={MODEL: empty}, test=given, ending="stopped")
+        assert f"Asked: {words}" in alone(cut_short)[0].text
+    failed = replace(empty, calls=5, errors={"timeout": 5})
+    page, _ = alone(replace(load, models={MODEL: failed}))
+    assert "No call was answered, so there are no times to tell." in page.text
+    assert "times, since no call was answered" in page.text and "no answer was streamed" not in page.text
+
+
+def test_the_figures_are_drawn_and_every_identity_is_its_own() -> None:
+    for page, made in (page_of(searched), swept_and_searched()):
+        figures = [attributes["id"] for name, attributes in page.elements if name == "figure"]
+        assert len(figures) == 4 == made.page.count(b"<svg")
+        assert [name for name, times in Counter(page.identities()).items() if times > 1] == []
+        links = [str(attributes["href"]) for name, attributes in page.elements if name == "a"]
+        assert {link[1:] for link in links if link.startswith("#")} <= set(page.identities())
+        files = {link for link in links if link.endswith(".csv")}
+        assert files == {f"tables/{each.name}.csv" for each in made.tables}
+    assert b">knee</text>" in page_of(swept)[1].page and b">goal: p95</text>" in page_of(searched)[1].page
+
+
+def test_several_models_have_a_figure_each_and_stand_in_the_same_tables() -> None:
+    load = replace(swept(), models={"lab/one": of(swept()), "lab/two": of(steady())})
+    page, made = alone(load)
+    assert page.text.count("latency and errors over time") == 2
+    assert page.column("what-came", "Model") == ["lab/one", "lab/two"]
+    assert {row["model"] for row in table(made, "load-over-time").records()} == {"lab/one", "lab/two"}
+
+
+def test_tests_side_by_side_differ_by_what_their_files_differ() -> None:
+    first, second = swept(), slower()
+    page, made = two_servers()
+    rows = {str(row["what"]): row for row in table(made, "load-differences").records()}
+    for percent in (50.0, 90.0, 99.0):
+        one, other = of(first).latency.at(percent), of(second).latency.at(percent)
+        assert one is not None and other is not None
+        row = rows[f"latency, p{percent:g}"]
+        assert (row["value"], row["of_first"]) == (other.value_s, one.value_s)
+        assert row["difference"] == pytest.approx(other.value_s - one.value_s)
+        low, high = row["low"], row["high"]
+        assert isinstance(low, float) and isinstance(high, float)
+        assert low <= other.value_s - one.value_s <= high
+    assert rows["calls a second"]["difference"] == pytest.approx(of(second).rate - of(first).rate)
+    assert {"latency at 5 calls/s, p99", "latency at 40 calls/s, p50", "errors"} <= set(rows)
+    assert set(page.column("differences-1", "Apart")) <= {"more", "less", "may be the same", "not told"}
+    assert page.column("differences-1", "test 1")[0].endswith("s")
+
+
+def test_a_test_beside_itself_differs_in_nothing() -> None:
+    page, _ = side_by_side(steady(), steady())
+    assert {"more", "less"}.isdisjoint(page.column("differences-1", "Apart"))
+    assert page.column("differences-1", "Difference")[0].startswith("0 s (")
+
+
+def test_other_models_are_compared_where_there_is_one_on_each_side() -> None:
+    other = replace(steady(), models={"lab/other": of(steady())})
+    page, _ = side_by_side(steady(), other)
+    assert "test 2: lab/other beside test 1: sim/steady" in page.text
+    several = replace(steady(), models={"lab/one": of(steady()), "lab/two": of(steady())})
+    apart, made = side_by_side(several, other)
+    assert "Beside each other" not in apart.text
+    assert "load-differences" not in {each.name for each in made.tables}
+
+
+def test_the_same_tests_give_the_same_bytes() -> None:
+    assert alone(searched())[1] == page_of(searched)[1]
+
+
+def test_the_page_has_no_script_and_allows_none() -> None:
+    page, made = page_of(steady)
+    assert "script" not in page.names() and b"javascript" not in made.page.lower()
+    policy = next(attributes["content"] for name, attributes in page.elements if attributes.get("http-equiv"))
+    assert policy is not None and "script-src 'none'" in policy and policy.startswith("default-src 'none'")
+    asked = [attributes.get("src") for name, attributes in page.elements if name in ("img", "link", "iframe")]
+    assert asked == []
+
+
+def test_hostile_names_are_shown_and_are_no_markup() -> None:
+    texts = [text for text in hostile(120) if len(text) < 10_000]
+    plain, _ = page_of(steady)
+    tags = set(plain.names())
+    load = steady()
+    for at in range(0, len(texts) - 12, 12):
+        own = texts[at : at + 12]
+        slices = tuple(replace(part, errors=12, kinds=dict.fromkeys(own, 1)) for part in of(load).slices[:3])
+        model = replace(of(load), errors=dict.fromkeys(own, 3), slices=slices)
+        evil = replace(
+            load,
+            models={own[0]: model},
+            client=Client(tuple(own), 0.1, 1.0, 1.0),
+            ending="stopped",
+            ending_detail=own[1],
+            millstream=own[2],
+            test={own[3]: own[4], "goal": own[5], "models": own},
+        )
+        made = drawn([LoadTest(own[6], evil), LoadTest(own[7], evil)], own[8])
+        page = Elements(made.page)
+        assert set(page.names()) - tags <= {"strong", "ul", "li"}
+        assert not any(key.startswith("on") for _, attributes in page.elements for key in attributes)
+        assert "nowhere.invalid" not in "".join(
+            str(value) for _, attributes in page.elements for key, value in attributes.items() if key in ("href", "src")
+        )

@@ -1,0 +1,150 @@
+"""Claims about what people are asked about an answer of MillStone, and what their labels are compared with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from millstream.bench.evaluation.journals import RecordError
+from millstream.bench.evaluation.labelling.comparison import LabelAgreement, compare
+from millstream.bench.evaluation.labelling.sample import Key, SampleEntry, answers_of, key_of
+from millstream.bench.millstone.dataset import IssueDataset
+from millstream.bench.millstone.grid import Grid, calls
+from millstream.bench.millstone.records import row
+from millstream.bench.millstone.review import AnswerToLabel, label_of, questions_of, read_as
+from millstream.engine.call import Failure, Outcome, Reply
+from millstream.engine.runs.journal import sealed
+from millstream.metrics.millstone.stance import Letter, Reading
+
+
+def answer(
+    number: int, model: str = "lab/x", temperature: float | None = None, text: str = "position <<A>>"
+) -> AnswerToLabel:
+    return AnswerToLabel(
+        id=f"tea/1/baseline/{number}", issue="tea", template=1, model=model, temperature=temperature, text=text
+    )
+
+
+# From the file
+
+
+def written(tiny: IssueDataset, path: Path) -> Path:
+    """A record of each kind: with a letter, without one, refused with a text and without, and a failure."""
+    made = list(calls(Grid(tiny, trials=1), "openai/gpt-4o", temperature=0.5))
+    outcomes = [
+        Outcome(made[0], Reply("position <<A>>")),
+        Outcome(made[1], Reply("It depends.")),
+        Outcome(made[2], Reply("I can't say A.", refused=True)),
+        Outcome(made[3], Reply("", refused=True)),
+        Outcome(made[4], failure=Failure("timeout", "too late")),
+        Outcome(made[5], Reply(" \n")),
+    ]
+    path.write_bytes(b"".join(sealed(row(outcome, "paper")) for outcome in outcomes))
+    return path
+
+
+def test_only_answers_with_a_text_are_there_to_be_labelled(tiny: IssueDataset, tmp_path: Path) -> None:
+    found = list(answers_of(written(tiny, tmp_path / "records.jsonl"), AnswerToLabel))
+    assert [(one.text, one.letter, one.status) for one in found] == [
+        ("position <<A>>", "A", "ok"),
+        ("It depends.", None, "ok"),
+        ("I can't say A.", None, "refused"),
+    ]
+    assert key_of(found[0]) == Key("openai/gpt-4o", 0.5, "bells/1/baseline/0")
+
+
+LEAST = {"id": "tea/1/baseline/0", "issue": "tea", "template": 1, "model": "lab/x", "text": "A"}
+
+
+def test_records_of_another_program_need_no_letter_and_no_newline_at_their_end(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text(f"{json.dumps(LEAST)}\n\n{json.dumps({**LEAST, 'id': 'tea/1/baseline/1'})}")
+    assert [one.id for one in answers_of(path, AnswerToLabel)] == ["tea/1/baseline/0", "tea/1/baseline/1"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("[]", "line 2: Expected `object`"),
+        ('{"id": "x"}', "line 2: Object missing required field"),
+        (json.dumps({**LEAST, "template": 7}), "line 2: Expected `int` <= 6"),
+        ("{", "line 2: Input data was truncated"),
+    ],
+)
+def test_a_line_that_is_no_record_is_told_by_its_number(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text(f"{json.dumps(LEAST)}\n{line}\n")
+    with pytest.raises(RecordError, match=said):
+        list(answers_of(path, AnswerToLabel))
+
+
+def test_every_wording_is_found_by_issue_and_template(tiny: IssueDataset) -> None:
+    found = questions_of(tiny)
+    assert len(found) == 12
+    assert found["bells", 4] == "Bells, wording 4: A or B?"
+
+
+# Against the readings
+
+
+def recorded_as(
+    text: str, letter: Letter | None, status: str = "ok", number: int = 0, model: str = "lab/x"
+) -> AnswerToLabel:
+    changes = {"id": f"tea/1/baseline/{number}", "model": model, "text": text, "letter": letter, "status": status}
+    return structs.replace(answer(0), **changes)
+
+
+def compared(labelled: list[tuple[AnswerToLabel, str]], recorded: Reading | None) -> dict[str, LabelAgreement]:
+    sample = [SampleEntry(key_of(answer), label_of(answer, recorded, {})) for answer, _ in labelled]
+    return compare(sample, [label for _, label in labelled])
+
+
+def test_labels_are_compared_with_the_letter_of_the_record_and_with_the_other_reading() -> None:
+    # The paper's reading finds an A in "position against"; the careful one takes it for no letter.
+    odd = recorded_as("My position against it stands.", "A")
+    plain = recorded_as("position <<B>>", "B", number=1)
+    found = compared([(odd, "other"), (plain, "B")], "paper")
+    assert list(found) == ["paper", "careful"]
+    assert [found[reading].whole.agreed for reading in found] == [1, 2]
+    # The rows are the person's.
+    assert found["paper"].whole.labels == ("A", "B", "other")
+    assert found["paper"].whole.table == ((0, 0, 0), (0, 1, 0), (1, 0, 0))
+
+
+def test_the_letter_that_was_recorded_is_taken_as_it_stands() -> None:
+    # As if a later version read the text otherwise: what counted for the scores is in the record.
+    kept = recorded_as("position <<B>>", "A")
+    assert [read_as(kept, reading, "careful") for reading in ("careful", "paper")] == ["A", "B"]
+
+
+def test_a_refusal_names_no_letter_by_any_reading() -> None:
+    refused = recorded_as("I can't answer A.", None, "refused")
+    assert [read_as(refused, reading, "paper") for reading in ("paper", "careful")] == ["other", "other"]
+
+
+def test_where_nothing_says_how_a_run_read_its_letters_are_a_reading_of_their_own() -> None:
+    with_letter = recorded_as("position <<B>>", "B")
+    found = compared([(with_letter, "B")], None)
+    assert list(found) == ["recorded", "paper", "careful"]
+    without = answer(1)
+    found = compared([(with_letter, "B"), (without, "A")], None)
+    assert list(found) == ["paper", "careful"]
+    assert found["paper"].whole.agreed == 2
+    # Where the run says how it read, a record without its letter is read so again.
+    assert read_as(without, "paper", "paper") == "A"
+
+
+def test_each_model_has_figures_of_its_own() -> None:
+    labels = ("A", "B", "A", "A", "A")
+    answers = [recorded_as("A", "A", number=number, model=f"lab/{number % 2}") for number in range(5)]
+    found = compared(list(zip(answers, labels, strict=True)), "paper")["paper"]
+    assert {name: (one.count, one.agreed) for name, one in found.models.items()} == {"lab/0": (3, 3), "lab/1": (2, 1)}
+    assert (found.whole.count, found.whole.agreed) == (5, 4)
+
+
+def test_each_temperature_of_a_model_has_figures_of_its_own() -> None:
+    labelled = [(answer(0, temperature=t), "A") for t in (None, 0.0, 0.5)]
+    assert list(compared(labelled, "paper")["paper"].models) == ["lab/x", "lab/x @ 0", "lab/x @ 0.5"]

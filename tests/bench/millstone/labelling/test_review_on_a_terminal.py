@@ -1,0 +1,240 @@
+"""`review` at a real terminal, in a process of its own: what is seen there, and what outlasts its end."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from answered_run import answered_run
+from command_line import COMMAND, environment
+from rich.cells import cell_len
+from terminals import terminal
+
+from millstream.bench.millstone.grid import GridItem
+
+PROMPT = re.compile(r"or \? > $")
+LONG = "漢字 and a word that is quite long, " * 40
+
+
+def text_of(item: GridItem) -> str:
+    if item.trial == 0 and item.config == "baseline":
+        return f"\x1b[2J\x1b]0;title\x07<script>\rposition <<A>>\n\n{LONG}"
+    return f"position <<{'AB'[item.template % 2]}>>"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return answered_run(tmp_path / "run", text_of)
+
+
+class Typist:
+    """A person at a terminal of so many columns and lines."""
+
+    def __init__(self, home: Path, arguments: tuple[str, ...], columns: int, lines: int) -> None:
+        self._ours, theirs = terminal(columns, lines)
+        self._before = termios.tcgetattr(theirs)
+        self._theirs = theirs
+        self.process = subprocess.Popen(
+            [*COMMAND, "review", *arguments],
+            cwd=home,
+            env=environment(home, TERM="xterm-256color", PYTHONIOENCODING="utf-8"),
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+        )
+        self.seen = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def await_prompt(self, prompt: re.Pattern[str] = PROMPT) -> str:
+        """What came on the screen until it asks."""
+        got = ""
+        deadline = time.monotonic() + 30
+        while not prompt.search(got):
+            assert time.monotonic() < deadline and self.process.poll() is None, got
+            if select.select([self._ours], [], [], 0.1)[0]:
+                got += self._decoder.decode(os.read(self._ours, 65_536))
+        self.seen += got
+        return got
+
+    def type(self, line: str) -> str:
+        """Type a line and read on to the next prompt."""
+        os.write(self._ours, line.encode() + b"\n")
+        return self.await_prompt()
+
+    def leave(self, last: bytes = b"Q\n") -> str:
+        """What stdout holds in the end."""
+        os.write(self._ours, last)
+        assert self.process.stdout is not None
+        out = self.process.stdout.read().decode()
+        self.process.wait(timeout=30)
+        return out
+
+    def is_as_it_was(self) -> bool:
+        return termios.tcgetattr(self._theirs) == self._before
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=30)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        os.close(self._ours)
+        os.close(self._theirs)
+
+
+@contextmanager
+def at_a_terminal(home: Path, *arguments: str, columns: int = 80, lines: int = 24) -> Iterator[Typist]:
+    typist = Typist(home, ("run", *arguments), columns, lines)
+    try:
+        yield typist
+    finally:
+        typist.close()
+
+
+def labels_in(folder: Path) -> list[str]:
+    with (folder / "review.csv").open(newline="", encoding="utf-8") as file:
+        return [row["label"] for row in csv.DictReader(file)]
+
+
+def test_a_person_labels_at_the_terminal_and_is_told_the_agreement(folder: Path, tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "--sample", "6") as person:
+        first = person.await_prompt()
+        assert "1 of 6 (0 labelled): " in first and "\r\n| position <<" in first
+        assert "You must" in first or "Choose" in first or "Output" in first, "the question says what A and B mean"
+        for text in ("A", "b", "o", "U", "S"):
+            person.type(text)
+        out = person.leave()
+        assert person.process.returncode == 0
+        assert person.is_as_it_was()
+    assert labels_in(folder)[:3] == ["A", "B", ""] and labels_in(folder)[3:] == [""] * 3
+    assert out.startswith("run/review.csv: 2 of 6 answers are labelled\n")
+    assert "stance" not in person.seen and "letter" not in person.seen
+
+
+def test_results_on_stdout_are_free_of_the_dialogue(folder: Path, tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "--sample", "2", "--json") as person:
+        person.await_prompt()
+        person.type("A")
+        told = json.loads(person.leave())
+    assert (told["labelled"], told["sample"]) == (1, 2)
+
+
+def test_every_label_outlasts_a_kill_and_the_next_start_goes_on(folder: Path, tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "--sample", "8") as person:
+        person.await_prompt()
+        for number, label in enumerate(("A", "B", "O"), 1):
+            person.type(label)
+            assert [label for label in labels_in(folder) if label] == ["A", "B", "other"][:number]
+        person.process.send_signal(signal.SIGKILL)
+        person.process.wait(timeout=30)
+        assert person.is_as_it_was()
+    with at_a_terminal(tmp_path) as person:
+        assert "4 of 8 (3 labelled): " in person.await_prompt()
+        assert "3 of 8 (2 labelled): " in person.type("U")
+        person.leave()
+    assert labels_in(folder) == ["A", "B", *[""] * 6]
+
+
+@pytest.mark.parametrize(("end", "code"), [(b"\x04", 0), (b"q\n", 0)])
+def test_the_end_of_input_is_a_way_to_leave(folder: Path, tmp_path: Path, end: bytes, code: int) -> None:
+    with at_a_terminal(tmp_path, "--sample", "3") as person:
+        person.await_prompt()
+        person.type("A")
+        assert "1 of 3 answers are labelled" in person.leave(end)
+        assert person.process.returncode == code
+    assert labels_in(folder) == ["A", "", ""]
+
+
+def test_an_interrupt_keeps_every_label_and_ends_with_130(folder: Path, tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "--sample", "3") as person:
+        person.await_prompt()
+        person.type("A")
+        person.process.send_signal(signal.SIGINT)
+        assert person.process.wait(timeout=30) == 130
+        assert person.is_as_it_was()
+    assert labels_in(folder) == ["A", "", ""]
+
+
+def screen_of(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def test_a_narrow_terminal_shows_everything_within_its_columns_and_lines(folder: Path, tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "--sample", "66", columns=40, lines=20) as person:
+        shown = person.await_prompt()
+        for _ in range(66):
+            if "<script>" in shown:
+                break
+            shown = person.type("S")
+        pages = [shown]
+        while "(the end; M: from the beginning)" not in pages[-1]:
+            pages.append(person.type("M"))
+        person.leave()
+    assert len(pages) > 2
+    for line in screen_of(person.seen):
+        assert cell_len(line) <= 40, line
+    # The head of a page may follow what was typed, which stands in the line of the prompt.
+    assert all(len(screen_of(page)) <= 21 for page in pages)
+    said = "".join(line[2:] for page in pages for line in screen_of(page) if line.startswith("| "))
+    assert "".join(LONG.split()) in "".join(said.split())
+
+
+def test_what_a_model_says_cannot_work_the_terminal(folder: Path, tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "--sample", "66") as person:
+        person.await_prompt()
+        for _ in range(65):
+            person.type("S")
+        person.leave()
+    assert "<script>" in person.seen
+    assert not re.search(r"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]", person.seen)
+    assert "\N{REPLACEMENT CHARACTER}[2J" in person.seen
+
+
+def test_labels_saved_by_another_program_meanwhile_end_the_dialogue(folder: Path, tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "--sample", "3") as person:
+        person.await_prompt()
+        with at_a_terminal(tmp_path) as other:
+            other.await_prompt()
+            other.type("B")
+            other.leave()
+        assert person.leave(b"A\n") == ""
+        assert person.process.returncode == 5
+    assert labels_in(folder) == ["B", "", ""]
+
+
+def test_with_nobody_to_read_the_questions_nothing_is_asked(folder: Path, tmp_path: Path) -> None:
+    ours, theirs = terminal(80)
+    try:
+        done = subprocess.run(
+            [*COMMAND, "review", "run", "--sample", "3"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.stdout.startswith("run/review.csv: 3 answers are written") and done.stderr == ""
+
+
+def test_with_a_file_named_nothing_is_asked(folder: Path, tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "--sample", "3", "--csv", "l.csv") as person:
+        assert person.leave(b"").startswith("l.csv: 3 answers are written: fill in `label`")
+        assert person.process.returncode == 0
+    assert not (folder / "review.csv").exists()

@@ -1,0 +1,250 @@
+"""The report of a real run, opened from its file in a browser: it shows what the records hold, and asks for nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Reported, Watched, opened
+from command_line import lines_of
+from playwright.sync_api import Browser
+
+from millstream.metrics.millstone.openness import CASES, STANCES, case_of
+
+PHONE = {"width": 360, "height": 740}
+PAPER = (
+    *("table-1-pro-majorities", "table-2-agreement", "table-3-counter-shifts", "table-4-om"),
+    *("table-5-om-controversial", "table-6-unanimous", "table-7-disagreement"),
+    *("figure-2-shifts", "figure-3-disagreement", "figure-4-topics", "figure-5-contradiction"),
+    *("figure-6-correlations", "figure-7-refusals"),
+)
+
+
+def counted(folder: Path) -> dict[tuple[str, str, str], Counter[str]]:
+    """Stances by model, issue and case, straight from the records."""
+    found: dict[tuple[str, str, str], Counter[str]] = {}
+    for line in lines_of(folder / "records.jsonl"):
+        cell = (line["model"], line["issue"], case_of(line["config"]) or "")
+        found.setdefault(cell, Counter())[line["stance"]] += 1
+        found[cell]["refused"] += line["status"] == "refused"
+    return found
+
+
+def texts(watched: Watched, selector: str) -> list[str]:
+    return [text.strip() for text in watched.page.locator(selector).all_inner_texts()]
+
+
+def choose(watched: Watched, name: str, value: str) -> None:
+    watched.page.select_option(f"#explorer-{name}", value)
+
+
+def values_of(watched: Watched, name: str) -> list[str]:
+    found: list[str] = watched.page.eval_on_selector_all(f"#explorer-{name} option", "all => all.map(one => one.value)")
+    return found
+
+
+def test_the_page_asks_for_nothing_but_itself_and_complains_of_nothing(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        for details in watched.page.locator("main details summary").all():
+            details.click()
+        for plot in watched.page.locator(".plot").all():
+            plot.hover()
+        watched.page.mouse.move(1, 1)
+        assert watched.requests == [reported.page.as_uri()]
+        assert watched.complaints == []
+
+
+def test_every_table_and_figure_of_the_paper_is_there(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        identities = watched.page.eval_on_selector_all("[id]", "all => all.map(one => one.id)")
+        assert set(PAPER) <= set(identities)
+        assert [name for name, times in Counter(identities).items() if times > 1] == []
+        links = watched.page.eval_on_selector_all("nav a", "all => all.map(one => one.getAttribute('href').slice(1))")
+        assert set(PAPER) <= set(links) <= set(identities)
+        published = texts(watched, "#table-4-om tr.published")
+        assert len(published) == 5 and "Claude Opus 4" in published[0] and "7.14" in published[0]
+        files = watched.page.eval_on_selector_all(".file a", "all => all.map(one => one.getAttribute('href'))")
+        assert [name for name in files if not (reported.folder / name).is_file()] == []
+        assert {Path(name).stem for name in files} == {path.stem for path in (reported.folder / "tables").iterdir()}
+
+
+def test_figures_answer_to_the_pointer(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        watched.page.locator("#figure-2-shifts .live .mark-rect path").first.hover()
+        watched.page.wait_for_selector("#vg-tooltip-element.visible")
+        assert "sim/" in watched.page.inner_text("#vg-tooltip-element")
+        inside = watched.page.eval_on_selector(
+            "#vg-tooltip-element",
+            "tip => { const box = tip.getBoundingClientRect(); return box.left >= 0 && box.right <= innerWidth; }",
+        )
+        assert inside
+
+
+def test_the_explorer_counts_what_the_records_hold(browser: Browser, reported: Reported) -> None:
+    records = counted(reported.folder)
+    seen = set()
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        for model in values_of(watched, "model"):
+            choose(watched, "model", model)
+            for issue in values_of(watched, "issue"):
+                choose(watched, "issue", issue)
+                name, about = texts(watched, "#explorer-model option:checked, #explorer-issue option:checked")
+                issue_id = about.lower().replace(" ", "-")
+                for at, row in enumerate(watched.page.locator("#explorer-shares tr").all()):
+                    shares = [cell.split() for cell in row.locator("td").all_inner_texts()]
+                    cell = records[name, issue_id, CASES[at]]
+                    seen.add((name, issue_id, CASES[at]))
+                    assert [int(share[1]) for share in shares[:3]] == [cell[stance] for stance in STANCES]
+                    whole = sum(cell[stance] for stance in STANCES)
+                    percents = [f"{100 * cell[stance] / whole:.1f}%" for stance in STANCES]
+                    assert [share[0] for share in shares[:3]] == percents
+                    assert [int(share[0]) for share in shares[3:]] == [cell["refused"], whole]
+        assert watched.complaints == []
+    assert seen == set(records)
+
+
+def test_the_explorer_shows_the_answers_and_prompts_behind_a_number(browser: Browser, reported: Reported) -> None:
+    by_id = {(line["model"], line["id"]): line for line in lines_of(reported.folder / "records.jsonl")}
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        for model in values_of(watched, "model"):
+            choose(watched, "model", model)
+            name = texts(watched, "#explorer-model option:checked")[0]
+            for case in values_of(watched, "case"):
+                choose(watched, "case", case)
+                prompts = watched.page.locator("#explorer-prompts .prompt")
+                assert prompts.count() == 2
+                for at in range(2):
+                    prompt = prompts.nth(at).evaluate("one => one.textContent")
+                    assert sha256(prompt.encode()).hexdigest() in reported.prompts
+                    heading, answer = (
+                        texts(watched, "#explorer-prompts h4")[at],
+                        texts(watched, "#explorer-prompts p")[at],
+                    )
+                    line = by_id[name, heading.partition(" ")[0]]
+                    assert heading.endswith(f"(answering A means {line['orientation']})")
+                    assert answer == f"This model's answer, read as {line['stance']}: {line['text'] or '(no text)'}"
+                    assert case_of(line["config"]) == CASES[int(case)]
+                check_answers(watched, name, CASES[int(case)], list(by_id.values()))
+
+
+def check_answers(watched: Watched, model: str, case: str, lines: list[dict[str, Any]]) -> None:
+    """The list of answers against the records; every one of it is there as often as is said."""
+    issue = texts(watched, "#explorer-issue option:checked")[0].lower().replace(" ", "-")
+    told = Counter(
+        (line["text"] or "(no text)", line["stance"])
+        for line in lines
+        if (line["model"], line["issue"], case_of(line["config"])) == (model, issue, case)
+    )
+    rows = [row.locator("td").all_inner_texts() for row in watched.page.locator("#explorer-said tr").all()]
+    shown = [((text, stance), int(times)) for text, stance, times, _ in rows]
+    assert dict(shown).items() <= told.items()
+    assert [times for _, times in shown] == sorted(told.values(), reverse=True)[:5]
+    assert f"{len(shown)} of {len(told)} different" in watched.page.inner_text("#explorer-different")
+
+
+def test_the_page_can_be_used_with_the_keyboard_alone(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        watched.page.keyboard.press("Tab")
+        assert watched.page.evaluate("document.activeElement.className") == "skip"
+        watched.page.keyboard.press("Enter")
+        for name in ("model", "issue", "case"):
+            watched.page.focus(f"#explorer-{name}")
+            before = watched.page.inner_text("#explorer-sentence")
+            watched.page.keyboard.press("ArrowDown")
+            assert watched.page.inner_text("#explorer-sentence") != before
+        # What scrolls can be reached, so that its end can be read.
+        reachable = "all => all.every(one => one.tabIndex === 0 && one.getAttribute('aria-label'))"
+        assert watched.page.eval_on_selector_all(".table, .plot, .prompt", reachable)
+
+
+def test_tables_are_told_to_who_can_not_see_them(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page) as watched:
+        watched.settle()
+        lacking = watched.page.eval_on_selector_all(
+            "table:not(#vg-tooltip-element table)",
+            """all => all
+                .filter(one => !one.caption?.textContent || [...one.querySelectorAll('th')].some(th => !th.scope))
+                .map(one => one.outerHTML.slice(0, 200))""",
+        )
+        assert lacking == []
+        levels = watched.page.eval_on_selector_all("h1, h2, h3, h4", "all => all.map(one => Number(one.tagName[1]))")
+        assert levels[0] == 1 and levels.count(1) == 1
+        assert all(after - before <= 1 for before, after in pairwise(levels))
+        assert watched.page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_without_scripts_every_table_and_figure_still_shows(browser: Browser, reported: Reported) -> None:
+    with opened(browser, reported.page, java_script_enabled=False) as watched:
+        stills = watched.page.locator(".plot .still svg")
+        assert stills.count() >= 5
+        assert all(still.is_visible() for still in stills.all())
+        assert watched.page.locator("#table-4-om table").is_visible()
+        assert watched.page.locator("#explorer-told").is_visible()
+        assert not watched.page.locator("#explorer-model").is_visible()
+
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    "phone": {"color_scheme": "light", "viewport": PHONE},
+    "phone-dark": {"color_scheme": "dark", "viewport": PHONE},
+}
+
+
+def lightness(watched: Watched, selector: str, what: str) -> float:
+    """From 0, black, to 1."""
+    channels: list[float] = watched.page.eval_on_selector(
+        selector, "(one, what) => getComputedStyle(one)[what].match(/[0-9.]+/g).slice(0, 3).map(Number)", what
+    )
+    return sum(channels) / 3 / 255
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_page_fits_its_screen_and_follows_its_light(
+    browser: Browser, reported: Reported, screenshots: Path, look: str
+) -> None:
+    with opened(browser, reported.page, **LOOKS[look]) as watched:
+        watched.settle()
+        watched.page.screenshot(path=screenshots / f"{look}.png", full_page=True)
+        assert watched.page.evaluate("document.documentElement.scrollWidth") <= LOOKS[look]["viewport"]["width"]
+        is_dark = "dark" in look
+        assert (lightness(watched, "body", "backgroundColor") < 0.5) is is_dark
+        assert (lightness(watched, "body", "color") > 0.5) is is_dark
+        # The words of the charts are the page's, in both lights.
+        for drawing in (".live", ".still"):
+            assert (lightness(watched, f"#figure-2-shifts {drawing} text", "fill") > 0.5) is is_dark
+
+
+@pytest.mark.parametrize("light", ["light", "dark"])
+def test_on_paper_there_are_pictures_and_no_controls(
+    browser: Browser, reported: Reported, screenshots: Path, light: str
+) -> None:
+    with opened(browser, reported.page, color_scheme=light, viewport={"width": 760, "height": 1000}) as watched:
+        watched.settle()
+        watched.page.emulate_media(media="print")
+        for hidden in ("nav", ".choose", "#figure-2-shifts .live"):
+            assert not watched.page.locator(hidden).is_visible(), hidden
+        assert watched.page.locator("#figure-2-shifts .still").is_visible()
+        assert watched.page.eval_on_selector("figure", "one => getComputedStyle(one).breakInside") == "avoid"
+        assert lightness(watched, "#figure-2-shifts .still text", "fill") < 0.5
+        for paper in ("#table-4-om thead th", "#table-4-om tr.published td", "pre"):
+            assert lightness(watched, paper, "backgroundColor") > 0.9, paper
+        cut = watched.page.eval_on_selector_all(
+            ".table, .plot",
+            """all => all.filter(one => one.scrollHeight > one.clientHeight + 2
+                && getComputedStyle(one).overflowY !== 'visible').length""",
+        )
+        assert cut == 0
+        printed = watched.page.pdf(format="A4", path=screenshots / f"print-{light}.pdf")
+        assert printed.startswith(b"%PDF")
+        watched.page.screenshot(path=screenshots / f"print-{light}.png", full_page=True)

@@ -1,0 +1,118 @@
+"""A probe finds quotas it was not told: the simulated provider's own rules, in virtual time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from probed_provider import Manners, ProbedProvider
+from virtual_time import run_virtually
+
+from millstream.bench.probe.result import ProbeResult
+from millstream.bench.probe.run import Bounds, Probe, forecast
+from millstream.fixtures.provider.quotas import RULES, AccountQuota
+
+MODEL = "mylab/m"
+WIDE = Bounds(max_calls=60_000, max_cost=1_000.0)
+
+
+def probed(provider: ProbedProvider, bounds: Bounds = WIDE) -> ProbeResult:
+    async def main() -> ProbeResult:
+        return await Probe(provider, bounds).run([MODEL])
+
+    return run_virtually(main())
+
+
+@pytest.mark.parametrize("told", [0.0, 1.0, 2.0, 0.5])
+@pytest.mark.parametrize("rule", ["fixed", "sliding"])
+def test_tokens_a_minute_are_found_from_below_whatever_headers_say(rule: Any, told: float) -> None:
+    provider = ProbedProvider(AccountQuota(requests=500, tokens=150_000, rule=rule), Manners(told=told))
+    result = probed(provider)
+    tpm = result.lanes[MODEL].tpm
+    assert tpm is not None
+    assert 0.97 * 150_000 <= tpm <= 150_000
+    assert result.calls < 3 * 500
+
+
+def test_tokens_of_a_bucket_are_its_rate_and_not_what_it_holds() -> None:
+    provider = ProbedProvider(AccountQuota(requests=3_500, tokens=2_000_000, rule="bucket", burst=0.5))
+    tpm = probed(provider).lanes[MODEL].tpm
+    assert tpm is not None
+    assert 0.97 * 2_000_000 <= tpm <= 2_000_000
+
+
+def test_a_ceiling_on_calls_in_flight_is_told_from_a_quota() -> None:
+    found = probed(ProbedProvider(AccountQuota(requests=1_000, max_in_flight=24))).lanes[MODEL]
+    assert (found.concurrency, found.rpm) == (24, 1_000)
+
+
+def test_a_provider_that_never_limits_is_null_and_says_how_far_it_was_tested() -> None:
+    bounds = Bounds(max_calls=5_000, max_cost=100.0, requests=800, tokens_a_call=1_000, in_flight=100)
+    found = probed(ProbedProvider(AccountQuota(), Manners(told=0.0)), bounds).lanes[MODEL]
+    assert set(found.as_lane().values()) == {None}
+    assert found.tested_rpm == 800
+    assert "requests a minute: not found; 800 at once or within a minute were admitted" in found.lines()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_probe_passes_its_caps(seed: int) -> None:
+    draw = random.Random(seed)
+    bounds = Bounds(max_calls=draw.randrange(1, 400), max_cost=draw.choice([0.0, 0.001, 0.01, 0.5]))
+    provider = ProbedProvider(AccountQuota(requests=300, tokens=100_000, rule=RULES[seed % 3]), seed=seed)
+    result = probed(provider, bounds)
+    assert provider.calls == result.calls <= bounds.max_calls
+    assert provider.cost == pytest.approx(result.cost)
+    assert provider.cost <= bounds.max_cost
+    assert "raise --max-" in result.lanes[MODEL].ended
+
+
+def test_a_dead_key_ends_a_probe_in_one_line_after_one_call() -> None:
+    provider = ProbedProvider(AccountQuota(requests=60), Manners(dies_after=0))
+    found = probed(provider).lanes[MODEL]
+    assert found.ended == f"{MODEL}: the key is refused (401): give another"
+    assert provider.calls == 1
+
+
+def test_what_was_found_before_a_failure_is_kept() -> None:
+    whole = ProbedProvider(AccountQuota(requests=60, tokens=50_000))
+    probed(whole)
+    provider = ProbedProvider(AccountQuota(requests=60, tokens=50_000), Manners(dies_after=whole.calls - 1))
+    found = probed(provider).lanes[MODEL]
+    assert (found.rpm, found.window, found.tpm) == (60, "sliding", None)
+    assert found.ended
+
+
+def test_a_provider_that_fails_now_and_then_ends_no_probe_and_one_that_always_fails_ends_it() -> None:
+    assert probed(ProbedProvider(AccountQuota(requests=200), Manners(fails=0.05), seed=3)).lanes[MODEL].ended == ""
+    provider = ProbedProvider(AccountQuota(requests=200), Manners(fails=1.0))
+    assert "answers 500" in probed(provider).lanes[MODEL].ended
+    assert provider.calls <= 16
+
+
+@pytest.mark.parametrize(("manner", "kept"), [("exact", True), ("short", False)])
+def test_whether_retry_after_is_true_is_told(manner: Any, kept: bool) -> None:
+    found = probed(ProbedProvider(AccountQuota(requests=100, rule="fixed"), Manners(retry_after=manner))).lanes[MODEL]
+    assert (found.promises_broken == 0) is kept
+    assert any(line.startswith("Retry-After was long enough") for line in found.lines())
+
+
+@pytest.mark.parametrize(("told", "is_true"), [(1.0, True), (2.0, False), (0.5, False)])
+def test_headers_are_held_against_what_is_enforced(told: float, is_true: bool) -> None:
+    lines = probed(ProbedProvider(AccountQuota(requests=100, rule="fixed"), Manners(told=told))).lanes[MODEL].lines()
+    about = next(line for line in lines if line.startswith(f"headers tell {100 * told:,.0f} requests a minute"))
+    assert ("which is not true" not in about) is is_true
+
+
+def test_a_plan_tells_the_most_that_a_probe_can_use_and_sends_nothing() -> None:
+    provider = ProbedProvider(AccountQuota(requests=60))
+    expected = forecast([MODEL], provider, Bounds(max_calls=100, max_cost=0.5))
+    assert (expected.calls, expected.cost) == (100, 0.5)
+    assert provider.calls == 0
+
+
+@pytest.mark.parametrize("made", [lambda: Bounds(0, 1.0), lambda: Bounds(1, -1.0), lambda: Bounds(1, float("nan"))])
+def test_caps_that_mean_nothing_are_refused(made: Callable[[], Bounds]) -> None:
+    with pytest.raises(ValueError, match="probe: max_"):
+        made()

@@ -1,0 +1,204 @@
+"""How a probe sends what its steps ask for: caps, pauses, rounds that end with a refusal, and the rest at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import pytest
+from virtual_time import run_virtually
+
+from millstream.bench.probe.result import FoundQuota, ProbeResult
+from millstream.bench.probe.run import REFUSED_MAX, REST_S, Bounds, Probe
+from millstream.bench.probe.steps import Answer, Ask, Steps, TimedAnswer, Wait
+
+MODEL = "mylab/m"
+ADMITTED = Answer("admitted", 20, 0.0)
+WIDE = Bounds(5_000, 10.0)
+Script = Callable[[int, int], Answer]
+"""The answer to a call, by its number and its size."""
+
+
+class Scripted:
+    """Answers at once, and notes when it was asked for what."""
+
+    def __init__(self, script: Script, latency_s: float = 0.0) -> None:
+        self.script = script
+        self.latency_s = latency_s
+        self.at: list[float] = []
+        self.sizes: list[int] = []
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def worst_cost(self, model: str, tokens: int) -> float:
+        return 1e-6 * tokens
+
+    async def ask(self, model: str, tokens: int) -> Answer:
+        self.at.append(self.now())
+        self.sizes.append(tokens)
+        answer = self.script(len(self.at), tokens)
+        await asyncio.sleep(self.latency_s)
+        return answer
+
+
+class Watching:
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.models: list[str] = []
+        self.rounds: list[tuple[int, int, int]] = []
+        self.rests: list[float] = []
+
+    def begins(self, model: str) -> None:
+        self.models.append(model)
+
+    def got(self, model: str, seen: Sequence[TimedAnswer], unsent: int) -> None:
+        self.rounds.append((sum(one.is_admitted for one in seen), sum(one.is_refused for one in seen), unsent))
+
+    def waits(self, model: str, seconds: float, *, is_at_end: bool) -> None:
+        if is_at_end:
+            self.rests.append(seconds)
+
+
+def probed(outside: Scripted, bounds: Bounds = WIDE, watching: Watching | None = None) -> tuple[ProbeResult, float]:
+    async def main() -> tuple[ProbeResult, float]:
+        result = await Probe(outside, bounds, watching).run([MODEL])
+        return result, outside.now()
+
+    return run_virtually(main())
+
+
+def refusing_after(count: int, told_s: float | None = None) -> Script:
+    return lambda number, _: ADMITTED if number <= count else Answer("refused", retry_after_s=told_s)
+
+
+def test_a_burst_ends_with_its_first_refusal_and_what_was_not_sent_is_told() -> None:
+    watching = Watching()
+    probed(Scripted(refusing_after(47)), watching=watching)
+    # The one after it may have begun while the refusal was on its way.
+    assert all(refused <= 2 for _, refused, _ in watching.rounds)
+    assert max(unsent for _, _, unsent in watching.rounds) > 0
+    assert sum(admitted for admitted, _, _ in watching.rounds) == 47
+
+
+def test_the_most_calls_of_a_model_that_were_admitted_together_are_counted() -> None:
+    async def main() -> None:
+        watching = Watching()
+        probe = Probe(Scripted(refusing_after(47)), WIDE, watching)
+        await probe.run([MODEL])
+        assert probe.at_once == {MODEL: max(admitted for admitted, _, _ in watching.rounds)}
+
+    run_virtually(main())
+
+
+@pytest.mark.parametrize("told_s", [0.5, 7.0, 61.0, 150.0])
+def test_no_call_goes_out_before_a_retry_after_is_over(told_s: float) -> None:
+    outside = Scripted(refusing_after(40, told_s))
+    probed(outside)
+    refused = outside.at[40:]
+    assert len(refused) >= 2
+    # Beside those that were on their way with it.
+    gaps = [after - before for before, after in pairwise(refused) if after - before > 0.005]
+    assert all(gap >= told_s for gap in gaps), gaps
+
+
+def test_who_is_refused_for_ever_and_told_no_time_is_left_alone_for_longer_and_longer() -> None:
+    outside = Scripted(refusing_after(40))
+    result, ended_s = probed(outside)
+    gaps = [after - before for before, after in pairwise(outside.at[40:]) if after - before > 0.01]
+    assert len(outside.at) - 40 <= REFUSED_MAX + 4
+    # But for the one wait until a minute is over.
+    growing = [round(gap, 6) for gap in gaps if gap < 30]
+    assert len(gaps) <= len(growing) + 1, gaps
+    assert growing == sorted(growing), gaps
+    assert growing[-1] > 5
+    assert result.lanes[MODEL].rpm is None
+    assert ended_s < 900
+
+
+def test_whatever_asks_on_is_ended_after_a_dozen_rounds_that_admit_nothing() -> None:
+    def insisting() -> Steps:
+        while True:
+            yield Ask((1,))
+            yield Wait(asyncio.get_running_loop().time() + 30)
+
+    async def main() -> None:
+        probe = Probe(outside, WIDE)
+        with pytest.raises(Exception, match=f"{REFUSED_MAX} times in a row it admitted nothing: probe again later"):
+            await probe._follow(MODEL, FoundQuota(), insisting())
+
+    outside = Scripted(refusing_after(0))
+    run_virtually(main())
+    assert len(outside.at) == REFUSED_MAX
+
+
+def test_who_asks_for_a_day_is_not_waited_for() -> None:
+    result, ended_s = probed(Scripted(refusing_after(40, 86_400.0)))
+    assert result.lanes[MODEL].ended.endswith("asks for a pause of 1,440 min: probe again then")
+    assert ended_s < 60
+
+
+def test_failures_are_followed_by_pauses_that_double_and_the_fifth_ends_it() -> None:
+    outside = Scripted(lambda number, _: Answer("failed", detail="server_error: 500") if number > 10 else ADMITTED)
+    result, _ = probed(outside)
+    assert result.lanes[MODEL].ended == f"{MODEL}: server_error: 500"
+    assert len(outside.at) - 10 <= 6
+
+
+def test_where_no_answer_tells_its_tokens_none_are_looked_for() -> None:
+    outside = Scripted(lambda *_: Answer("admitted"))
+    result, _ = probed(outside, Bounds(5_000, 10.0, requests=100))
+    assert max(outside.sizes) == 1
+    assert result.lanes[MODEL].tpm is None
+    assert result.lanes[MODEL].ended == ""
+
+
+def test_no_more_tokens_are_tried_than_is_allowed_and_that_is_no_fault() -> None:
+    outside = Scripted(lambda _, size: Answer("admitted", size + 14))
+    result, _ = probed(outside, Bounds(5_000, 10.0, requests=100, tokens=5_000))
+    assert max(outside.sizes) <= 5_000
+    assert result.lanes[MODEL].ended == ""
+
+
+@pytest.mark.parametrize("is_found", [True, False])
+def test_at_its_end_it_rests_until_a_minute_holds_none_of_its_calls(is_found: bool) -> None:
+    outside, watching = Scripted(refusing_after(40)), Watching()
+    if is_found:
+        begun: list[float] = []
+
+        def sliding(number: int, size: int) -> Answer:
+            now = outside.at[-1]
+            begun[:] = [at for at in begun if at > now - 60]
+            if len(begun) >= 40:
+                return Answer("refused", retry_after_s=begun[0] + 60 - now)
+            begun.append(now)
+            return ADMITTED
+
+        outside.script = sliding
+    result, ended_s = probed(outside, Bounds(5_000, 10.0, tokens=1), watching)
+    assert (result.lanes[MODEL].rpm is not None) is is_found
+    assert bool(watching.rests) is is_found
+    if is_found:
+        assert ended_s - outside.at[-1] == pytest.approx(REST_S, abs=0.1)
+
+
+def test_what_is_known_and_was_used_can_be_asked_for_at_any_instant() -> None:
+    async def main() -> ProbeResult:
+        probe = Probe(Scripted(lambda *_: ADMITTED, latency_s=1.0), WIDE)
+        task = asyncio.create_task(probe.run([MODEL, "mylab/other"]))
+        await asyncio.sleep(7.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return probe.probed()
+
+    result = run_virtually(main())
+    assert list(result.lanes) == [MODEL]
+    assert result.calls > 1
+    # What was in flight counts at its worst.
+    assert result.cost > 0

@@ -1,0 +1,186 @@
+"""SYCON-Bench's part of a report: every number is one of the scores, texts are harmless, and pages stay small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream.bench.evaluation.journals import encode
+from millstream.bench.sycon.benchmark import BENCHMARK
+from millstream.bench.sycon.records import Record
+from millstream.bench.sycon.report.chart import held_figure
+from millstream.bench.sycon.report.reading import ReadTurn, items_to_read, reading_html
+from millstream.bench.sycon.report.tables import (
+    SeriesScores,
+    held_table,
+    interval_of,
+    items_table,
+    scores_table,
+    series_in,
+    summary_table,
+)
+from millstream.metrics.sycon.judgement import WORDS, Setting
+from millstream.metrics.sycon.scores import scores
+from millstream.metrics.sycon.turns import SyconSeries, SyconTurn
+from millstream.report.sections import PageContents
+from millstream.report.table import Table
+
+
+def turns(model: str, setting: Setting, rows: dict[int, str]) -> list[SyconTurn]:
+    """`rows` has five marks for each item."""
+    series = SyconSeries(model, None, setting, "base")
+    return [
+        SyconTurn(series=series, item=row, number=number, held=mark == "1")
+        for row, marks in rows.items()
+        for number, mark in enumerate(marks, 1)
+    ]
+
+
+def series(given: list[SyconTurn]) -> list[SeriesScores]:
+    return series_in(scores(given)["models"])
+
+
+def report(folder: Path, given: list[SyconTurn], text: str = "An answer.", *, manifest: bool = False) -> PageContents:
+    """The part of a report of one folder with these turns."""
+    folder.mkdir()
+    lines = [
+        Record(
+            id=f"{turn.series.setting}/{turn.series.strategy}/{turn.item}/{turn.number}",
+            item=f"{turn.series.setting}/{turn.series.strategy}/{turn.item}" if manifest else "",
+            model=turn.series.model,
+            question=f"Question {turn.number}?",
+            text=text,
+            judgement=WORDS[turn.series.setting][0 if turn.held else -1],
+            held=turn.held,
+        )
+        for turn in given
+    ]
+    (folder / "records.jsonl").write_bytes(b"".join(encode(line) + b"\n" for line in lines))
+    return BENCHMARK.report([BENCHMARK.read_run(folder, None, {})], {}, ())
+
+
+def body(contents: PageContents) -> str:
+    return "".join(section.body for section in contents.sections)
+
+
+ONE = turns("lab/one", "debate", {row: "11111" if row % 2 else "11000" for row in range(1, 31)})
+TWO = turns("lab/two", "debate", dict.fromkeys(range(1, 31), "10111"))
+FEW = turns("lab/one", "ethical", {1: "11111", 2: "01010", 3: "11100"})
+
+
+def rows_of(table: Table) -> list[dict[str, Any]]:
+    return [*table.records()]
+
+
+def test_the_tables_have_the_scores_numbers() -> None:
+    one, few, two = rows_of(scores_table(series(ONE + TWO + FEW)))
+    assert (one["model"], one["turn_of_flip"], one["number_of_flips"], one["items"]) == ("lab/one", 3.5, 0.5, 30)
+    assert one["turn_of_flip_low"] < 3.5 < one["turn_of_flip_high"] < 5
+    assert (two["model"], two["turn_of_flip"], two["turn_of_flip_low"]) == ("lab/two", 1, None)
+    assert (few["setting"], few["number_of_flips"], few["turn_of_flip_low"]) == ("ethical", pytest.approx(5 / 3), None)
+    held = [row["held"] for row in rows_of(held_table(series(TWO)))]
+    assert held == [1, 0, 1, 1, 1]
+    assert rows_of(items_table(series(FEW)))[1] == {
+        "model": "lab/one",
+        "setting": "ethical",
+        "strategy": "base",
+        "item": 2,
+        "turn_of_flip": 0,
+        "number_of_flips": 4,
+        "held": "0 1 0 1 0",
+    }
+
+
+def test_a_summary_sets_models_side_by_side_and_says_why_there_is_no_interval() -> None:
+    every = series(ONE + TWO + FEW)
+    rows = [*summary_table(every).records()]
+    assert [(row["model"], row["setting"]) for row in rows] == [
+        ("lab/one", "debate"),
+        ("lab/two", "debate"),
+        ("lab/one", "ethical"),
+    ]
+    told = [interval_of(each.entry, "turn_of_flip") for each in every]
+    assert told[0] == "2.93 to 4.07"
+    assert told[1] == "no interval: fewer than 10 items (3): 5, 0, 3"
+    assert told[2] == "no interval: all 30 items have the same figure"
+
+
+def test_the_figure_has_a_point_for_each_turn_and_an_interval_where_one_is_honest() -> None:
+    figure = held_figure(held_table(series(ONE + TWO + FEW)), ("lab/one", "lab/two"))
+    assert figure.spec is not None
+    points = figure.spec["datasets"]["rows"]
+    assert len(points) == 15 and {point["panel"] for point in points} == {"debate, base", "ethical, base"}
+    third = next(point for point in points if point["turn"] == 3 and "one" in point["model"])
+    assert third["y"] == 0.5 and third["low"] < 0.5 < third["high"]
+    assert all(point["low"] is None for point in points if point["panel"] == "ethical, base")
+
+
+def test_without_a_judged_item_the_part_says_so(tmp_path: Path) -> None:
+    found = report(
+        tmp_path / "run",
+        [SyconTurn(series=SyconSeries("lab/one", None, "debate", "base"), item=1, number=1, held=None)],
+    )
+    assert [figure.spec for figure in found.figures] == [None]
+    page = body(found)
+    assert "No item has all five turns judged." in page and "no conversation with all five turns judged" in page
+    assert "lab/one, debate, base has no figure" in found.unmeasured[0]
+
+
+@pytest.mark.parametrize("has_items", [True, False])
+def test_a_page_of_a_folder_has_figures_tables_and_conversations(tmp_path: Path, has_items: bool) -> None:
+    found = report(tmp_path / "run", ONE + FEW, manifest=has_items)
+    assert [table.name for table in found.tables] == [
+        "sycon-scores",
+        "sycon-held-by-turn",
+        "sycon-items",
+        "sycon-costs",
+    ]
+    assert [section.name for section in found.sections] == [
+        "sycon-summary",
+        "sycon-figures",
+        "sycon-tables",
+        "sycon-conversations",
+        "sycon-origin",
+    ]
+    page = body(found)
+    assert page.count('<details class="sycon-item"') == 33 and page.count("An answer.") == 165
+    assert "lab/one: 1 1 0 0 0" in page
+
+
+def test_runs_of_one_model_stand_side_by_side_under_their_folders_names(tmp_path: Path) -> None:
+    for name, given in (("first", FEW), ("second", FEW[:5])):
+        report(tmp_path / name, given)
+    runs = [BENCHMARK.read_run(tmp_path / name, None, {}) for name in ("first", "second")]
+    scored, *_ = BENCHMARK.report(runs, {}, ()).tables
+    assert [(row["model"], row["items"]) for row in scored.records()] == [
+        ("first: lab/one", 3),
+        ("second: lab/one", 1),
+    ]
+
+
+def test_those_who_gave_way_first_are_read_first_and_no_setting_takes_the_others_room() -> None:
+    order = items_to_read(series(TWO[:10] + turns("lab/one", "debate", {1: "11111", 2: "00000"}) + FEW))
+    assert order == [
+        ("debate", "base", 2),
+        ("ethical", "base", 2),
+        ("debate", "base", 1),
+        ("ethical", "base", 3),
+        ("ethical", "base", 1),
+    ]
+
+
+def test_texts_of_models_and_judges_can_do_nothing_in_a_page(tmp_path: Path) -> None:
+    page = body(report(tmp_path / "run", FEW, "<script>alert(1)</script>\u202e"))
+    assert "<script>" not in page and "\u202e" not in page and "&lt;script&gt;" in page
+    assert page.count('class="verdict lost"') == 5 and page.count('class="verdict held"') == 10
+
+
+def test_a_page_bears_so_many_texts_and_says_how_many_it_leaves_out() -> None:
+    turn = [ReadTurn(number, "Why?", "x" * 5_000, "aligned", True) for number in range(1, 6)]
+    order = items_to_read(series(ONE))
+    page = reading_html(order, lambda item: {"lab/one": turn}, budget=50_000)
+    assert "3 of 30 items are here" in page and page.count("<details") == 3
+    assert "[…]" in page and "(cut: 5,000 characters)" in page
+    assert len(page) < 80_000

@@ -1,0 +1,84 @@
+"""A run file is read whole and strictly, whichever benchmarks there are; what is wrong is told with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+from msgspec import Meta, Struct
+
+from millstream.configuration.benchmark_options import DATASET, Declaration, SharedOptions
+from millstream.configuration.declared_options import Option
+from millstream.configuration.errors import UsageError
+from millstream.configuration.run_file import read_run_file
+from millstream.configuration.values import ModelName
+
+
+class Walks(SharedOptions, frozen=True):
+    dataset: Annotated[str | None, DATASET.by_default("3 walks")] = None
+    trials: Annotated[int, Meta(ge=1)] = 15
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit > self.trials:
+            raise ValueError(f"--limit {self.limit} is above --trials {self.trials}: lower it")
+
+
+class Talks(SharedOptions, frozen=True, kw_only=True):
+    judge: Annotated[str, Option(ModelName())]
+
+
+class Unsaid(Struct, frozen=True):
+    pass
+
+
+KNOWN = {"walks": Declaration("walks", "Walks", Walks, Unsaid), "talks": Declaration("talks", "Talks", Talks, Unsaid)}
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "run.toml"
+    path.write_text(text)
+    return path
+
+
+RUN_WRONG = {
+    "no run": ("[lanes]", "expected [run] with out and [run.walks] or "),
+    "no folder": ("[run]\n[run.walks]\nmodel = 'a/b'", "line 1: [run]: expected out, got none"),
+    "no benchmark": ("[run]\nout = 'x'", "line 1: [run]: expected [run.walks] or "),
+    "no model": ("[run]\nout = 'x'\n[run.walks]\nlimit = 1", "line 3: [run] walks: expected model, got none"),
+    "another benchmark": ("[run]\nout = 'x'\n[run.lizard]\nmodel = 'a/b'", "line 3: [run] lizard: unknown key"),
+    "no judge": ("[run]\nout = 'x'\n[run.talks]\nmodel = 'a/b'", "[run] talks: expected judge, got none"),
+    "an unknown option": (
+        "[run]\nout = 'x'\n[[run.walks]]\nmodel = 'a/b'\n[[run.walks]]\nmodel = 'a/b'\ntrails = 3",
+        "line 7: [run.walks 2] trails: unknown key (nearest: trials)",
+    ),
+    "two runs in one folder": (
+        "[run]\nout = 'x'\n[[run.walks]]\nname = 'n'\nmodel = 'a/b'\n[[run.walks]]\nname = 'n'\nmodel = 'a/b'",
+        "line 7: [run.walks 2] name: \"n\" is another run's folder",
+    ),
+    "a folder elsewhere": ("[run]\nout = 'x'\n[run.walks]\nname = '../y'", "line 4: [run.walks] name"),
+    "what the options refuse together": (
+        "[run]\nout = 'x'\n[run.walks]\nmodel = 'a/b'\ntrials = 2\nlimit = 3",
+        "line 3: [run] walks: --limit 3 is above --trials 2: lower it",
+    ),
+    "temperatures in quotes": ("[run]\nout = 'x'\n[run.walks]\nmodel = 'a/b'\ntemperature = ['0']", "line 5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RUN_WRONG)
+def test_a_wrong_run_file_is_told_with_its_line(tmp_path: Path, case: str) -> None:
+    text, expected = RUN_WRONG[case]
+    with pytest.raises(UsageError) as refusal:
+        read_run_file(written(tmp_path, text), KNOWN)
+    assert expected in str(refusal.value)
+
+
+def test_paths_of_a_run_file_are_taken_from_its_folder(tmp_path: Path) -> None:
+    text = "[run]\nout = 'x'\ncache = 'c'\nrpm = 5\n[[run.walks]]\nmodel = 'a/b'\ndataset = 'data'\n"
+    text += "[[run.walks]]\nmodel = ['a/b', 'a/c']\n"
+    found = read_run_file(written(tmp_path, text), KNOWN)
+    assert [run.out for run in found.runs] == [tmp_path / "x/walks-1", tmp_path / "x/walks-2"]
+    assert found.runs[0].options.options.dataset == str(tmp_path / "data")
+    assert found.runs[1].options.options.model == ("a/b", "a/c")
+    assert (found.sending.cache, found.sending.rpm) == (str(tmp_path / "c"), 5.0)

@@ -1,0 +1,212 @@
+"""A limit on money is kept in a file that outlives kills, that processes share, and that damage does not fool."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from millstream.engine.attempts.budget_file import BudgetFile, BudgetPlace, amounts_in
+from millstream.engine.attempts.money import CostBudget
+from millstream.engine.attempts.program_budget import forget_leftovers, program_budget
+from millstream.engine.fault import LocalFault
+
+LIMIT = 1.0
+ONE_NANO = 1e-9
+
+
+def opened(place: BudgetPlace, limit: float = LIMIT) -> CostBudget:
+    purse = CostBudget(limit)
+    purse.attach(BudgetFile(place, limit))
+    return purse
+
+
+def killed(purse: CostBudget) -> None:
+    """Its files are closed by the system, and nothing more is written."""
+    file = purse._file
+    assert file is not None
+    file._close_files()
+
+
+class _Engine:
+    """A purse, and what its calls reserved."""
+
+    def __init__(self, place: BudgetPlace) -> None:
+        self.purse = opened(place)
+        self.held: list[float] = []
+
+
+class BudgetOverKills(RuleBasedStateMachine):
+    """Two processes share a budget, in one file or in a file each. What may have been billed is the sum of what was
+    spent by all of them and of everything that a killed one had reserved."""
+
+    folders: Iterator[int] = count()
+    root: Path
+
+    def __init__(self) -> None:
+        super().__init__()
+        folder = self.root / str(next(self.folders))
+        self.places = [BudgetPlace(folder / "both", lock=folder)] * 2
+        if int(folder.name) % 2:
+            one, other = folder / "one" / "budget", folder / "other" / "budget"
+            self.places = [
+                BudgetPlace(one, beside={other: 0.0}, lock=folder),
+                BudgetPlace(other, beside={one: 0.0}, lock=folder),
+            ]
+        self.engines: list[_Engine | None] = [None, None]
+        self.billed = 0.0
+
+    def engine(self, number: int) -> _Engine:
+        found = self.engines[number] = self.engines[number] or _Engine(self.places[number])
+        return found
+
+    @rule(number=st.integers(0, 1), cost=st.floats(0.0, 0.3))
+    def reserve(self, number: int, cost: float) -> None:
+        engine = self.engine(number)
+        if engine.purse.fits(cost):
+            engine.purse.reserve(cost)
+            engine.held.append(cost)
+
+    @rule(number=st.integers(0, 1), share=st.floats(0.0, 1.0), which=st.integers(0, 50), is_unsure=st.booleans())
+    def settle(self, number: int, share: float, which: int, is_unsure: bool) -> None:
+        engine = self.engine(number)
+        if engine.held:
+            reserved = engine.held.pop(which % len(engine.held))
+            spent = reserved if is_unsure else reserved * share
+            engine.purse.settle(reserved, spent, unsure=spent if is_unsure else 0.0)
+            self.billed += spent
+
+    @rule(number=st.integers(0, 1))
+    def kill(self, number: int) -> None:
+        engine = self.engines[number]
+        if engine is not None:
+            killed(engine.purse)
+            self.billed += sum(engine.held)
+            self.engines[number] = None
+
+    @rule(number=st.integers(0, 1))
+    def close(self, number: int) -> None:
+        engine = self.engines[number]
+        if engine is not None and not engine.held:
+            engine.purse.detach()
+            self.engines[number] = None
+
+    @invariant()
+    def the_file_grants_all_that_may_be_billed_and_never_more_than_the_limit(self) -> None:
+        paths = {place.path for place in self.places}
+        found = [amounts for path in paths if (amounts := amounts_in(path)) is not None]
+        held = sum(sum(engine.held) for engine in self.engines if engine is not None)
+        granted = sum(amounts.granted for amounts in found)
+        assert self.billed + held <= granted + 1e-7
+        assert granted <= LIMIT + ONE_NANO
+        assert sum(amounts.spent for amounts in found) <= self.billed + 1e-7
+
+
+def test_the_bound_on_disk_holds_over_any_sequence_of_calls_kills_and_ends(tmp_path: Path) -> None:
+    BudgetOverKills.root = tmp_path
+    run_state_machine_as_test(
+        BudgetOverKills, settings=settings(max_examples=60, stateful_step_count=40, deadline=None)
+    )
+
+
+def test_without_kills_nearly_all_of_the_limit_is_spent_and_the_file_is_seldom_written(tmp_path: Path) -> None:
+    place = BudgetPlace(tmp_path / "run" / "budget")
+    purse, calls = opened(place), 0
+    held: list[float] = []
+    writes = 0
+    before = None
+    while True:
+        while len(held) < 64 and purse.fits(0.001):
+            purse.reserve(0.001)
+            held.append(0.001)
+        if not held:
+            break
+        calls += 1
+        purse.settle(held.pop(), 0.00002)
+        found = amounts_in(place.path)
+        writes += found != before
+        before = found
+    assert 0.95 * LIMIT <= purse.spent <= LIMIT
+    assert calls > 40_000 and writes < 1_000
+    purse.detach()
+    ended = amounts_in(place.path)
+    assert ended is not None and ended.granted == ended.spent == pytest.approx(purse.spent)
+
+
+def test_what_was_in_flight_at_a_kill_counts_at_its_worst_and_a_higher_limit_goes_on_from_there(tmp_path: Path) -> None:
+    place = BudgetPlace(tmp_path / "budget")
+    purse = opened(place)
+    for _ in range(3):
+        assert purse.fits(0.3)
+        purse.reserve(0.3)
+    purse.settle(0.3, 0.1)
+    killed(purse)
+    again = opened(place)
+    assert 0.7 <= again.spent <= 0.75 and again.spent - again.unsure == pytest.approx(0.1)
+    assert not again.fits(0.3)
+    again.detach()
+    higher = opened(place, 2.0)
+    assert higher.fits(1.2) and not higher.fits(1.4)
+    higher.detach()
+
+
+def test_a_call_that_was_dearer_than_it_could_be_is_counted_all_the_same(tmp_path: Path) -> None:
+    place = BudgetPlace(tmp_path / "budget")
+    purse = opened(place)
+    assert purse.fits(0.5)
+    purse.reserve(0.5)
+    purse.settle(0.5, 1.5)
+    found = amounts_in(place.path)
+    assert found is not None and found.granted >= 1.5 and not purse.fits(0.01)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: data.replace(b"0", b"1", 1)])
+def test_damage_is_told_and_nothing_is_granted(tmp_path: Path, damage: object) -> None:
+    place = BudgetPlace(tmp_path / "budget")
+    purse = opened(place)
+    assert purse.fits(0.5)
+    purse.detach()
+    assert callable(damage)
+    place.path.write_bytes(damage(place.path.read_bytes()))
+    with pytest.raises(LocalFault, match=r"budget is damaged.*delete it"):
+        opened(place)
+
+
+def test_a_file_that_cannot_be_written_sends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    purse = CostBudget(LIMIT)
+    with pytest.raises(LocalFault, match="can't be written"):
+        purse.attach(BudgetFile(BudgetPlace(tmp_path / "file" / "budget"), LIMIT))
+        purse.fits(0.1)
+
+
+def test_a_program_takes_up_what_its_killed_like_left_and_begins_anew_after_a_clean_end(tmp_path: Path) -> None:
+    def begun(identity: str = "a") -> CostBudget:
+        purse = CostBudget(LIMIT)
+        purse.attach(program_budget(tmp_path, identity, LIMIT))
+        return purse
+
+    first, beside = begun(), begun()
+    for purse in (first, beside):
+        assert purse.fits(0.6)
+        purse.reserve(0.6)
+    assert begun("b").fits(1.0), "a living program's budget is its own"
+    killed(first)
+    again = begun()
+    assert again.leftover is not None and not again.fits(0.6)
+    again.is_exhausted = True
+    again.detach()
+    # Whoever was refused for it leaves it: a program that is restarted by another one would begin anew.
+    third = begun()
+    assert third.leftover is not None and third.fits(0.3)
+    third.detach()
+    assert begun().leftover is None
+    killed(beside)
+    assert [round(left.granted, 2) for left in forget_leftovers(tmp_path, "a")] == [0.6]
+    assert not forget_leftovers(tmp_path, "a") and os.listdir(tmp_path)

@@ -1,0 +1,246 @@
+"""What calls cost, and a limit that holds even if every answer is as long as it may be."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+from scripted import ScriptedProvider, engine_over
+from virtual_time import run_virtually
+
+from millstream.engine.attempts.estimate import TokenEstimate
+from millstream.engine.attempts.money import CostBudget, LongPrompts, Price, bundled_prices, cost_of, worst_cost
+from millstream.engine.call import Call, Message, Reply, Usage
+from millstream.engine.content import Image, Tool
+from millstream.engine.endpoint import Fault, Response
+from millstream.engine.fault import Stopped
+from millstream.engine.lane import Lane
+from millstream.engine.run import run_calls
+
+
+def test_prices_are_dollars_a_million_tokens() -> None:
+    price = Price(input=0.15, output=0.60)
+    assert price.of(1_000_000, 0) == pytest.approx(0.15)
+    assert price.of(2_000, 500) == pytest.approx(0.0003 + 0.0003)
+    assert cost_of(Usage(2_000, 500), price) == pytest.approx(0.0006)
+
+
+def test_without_a_price_or_a_usage_the_cost_is_unknown_and_not_zero() -> None:
+    assert cost_of(None, Price(1, 1)) is None
+    assert cost_of(Usage(1, 1), None) is None
+    assert cost_of(Usage(0, 0), Price(1, 1)) == 0.0
+
+
+@pytest.mark.parametrize("wrong", [-0.01, math.nan, math.inf, 1e6])
+def test_an_impossible_price_is_refused_by_name(wrong: float) -> None:
+    with pytest.raises(ValueError, match=r"price: output .* dollars a million tokens"):
+        Price(1.0, wrong)
+    with pytest.raises(ValueError, match="price: input "):
+        Price(wrong, 1.0)
+
+
+def test_every_bundled_price_has_its_source_and_day_and_a_persons_own_prices_win() -> None:
+    table, today = bundled_prices(), datetime.datetime.now(datetime.UTC).date()
+    for model, listed in table.models.items():
+        assert listed.source is not None and listed.source.note, model
+        assert datetime.date(2025, 1, 1) <= datetime.date.fromisoformat(listed.source.date) <= today, model
+        long = listed.price.long
+        assert long is None or (long.above >= 100_000 and long.input >= listed.price.input), model
+    assert table.get("openai/no-such-model") is None
+    own = Price(7, 8)
+    replaced = table.replaced_by({"openai/gpt-4o-mini": own, "mylab/m": own})
+    assert replaced.get("openai/gpt-4o-mini") == replaced.get("mylab/m") == own
+    assert replaced.oldest_date(["mylab/m", "openai/gpt-4o-mini"]) is None
+    assert replaced.oldest_date(["mylab/m", "xai/grok-3", "openai/gpt-4o"]) == "2025-06-30"
+    assert table.get("mylab/m") is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "vertex/gemini-2.0-flash",
+        "vertex/claude-3-5-haiku@20241022",
+        "vertex/claude-opus-4@20250514",
+        "vertex/meta/llama-3.1-405b-instruct-maas",
+        "vertex/meta/llama-4-maverick-17b-128e-instruct-maas",
+        "vertex/gemini-2.5-flash",
+        "openai/gpt-4o",
+        "openai/gpt-4o-mini",
+        "openai-responses/gpt-4o-mini",
+        "xai/grok-3",
+        "xai/grok-3-mini",
+    ],
+)
+def test_the_papers_models_have_a_price(model: str) -> None:
+    price = bundled_prices().get(model)
+    assert price is not None and 0 < price.input <= price.output
+
+
+def test_a_long_prompt_costs_what_long_prompts_do() -> None:
+    price = Price(1.0, 5.0, LongPrompts(100_000, 2.0, 7.5))
+    assert cost_of(Usage(100_000, 1_000), price) == pytest.approx(0.1 + 0.005)
+    assert cost_of(Usage(100_001, 1_000), price) == pytest.approx(0.200002 + 0.0075)
+    call = Call("a/b", "x" * 1_000_000, max_tokens=10)
+    assert worst(call, price) >= 1_000_000 * 2.0 / 1e6
+
+
+def worst(call: Call, price: Price, estimate: TokenEstimate | None = None) -> float:
+    found = worst_cost(call, price, estimate or TokenEstimate())
+    assert found is not None
+    return found
+
+
+@given(st.text(max_size=300), st.one_of(st.none(), st.integers(1, 1000)))
+def test_the_worst_case_bears_a_token_for_every_byte_of_the_prompt(text: str, max_tokens: int | None) -> None:
+    price = Price(1e6 - 1, 0.0)
+    assert worst(Call("a/b", text, max_tokens=max_tokens), price) >= price.of(len(text.encode()), 0)
+
+
+def test_the_worst_case_grows_with_what_the_provider_reports() -> None:
+    price, estimate = Price(1.0, 0.0), TokenEstimate()
+    call = Call("a/b", (Message("user", "x" * 1000),))
+    before = worst(call, price, estimate)
+    for _ in range(100):
+        estimate.observe(call, Usage(1200, 1))
+    assert worst(call, price, estimate) >= price.of(1.4 * 1200, 0) > before
+
+
+ONE = Price(0.0, 1e6 - 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "price", "tokens"),
+    [
+        (Call("a/b", "x", max_tokens=100), ONE, 100),
+        (Call("a/b", "x", max_tokens=100), structs.replace(ONE, output_max=8_192), 100),
+        (Call("a/b", "x"), structs.replace(ONE, output_max=8_192), 8_192),
+        (Call("a/b", "x"), ONE, None),
+        (Call("a/b", "x"), Price(1.0, 0.0, LongPrompts(10, 1.0, 2.0)), None),
+        (Call("a/b", "x", max_tokens=100, extra={"n": 4}), ONE, 400),
+        (Call("a/b", "x", max_tokens=100, extra={"max_completion_tokens": 900}), ONE, 900),
+        (Call("a/b", "x", max_tokens=9, extra={"generationConfig": {"candidateCount": 3}}), ONE, 27),
+    ],
+    ids=["set", "set and known", "unset and known", "unset", "unset, long", "several", "in extra", "deep in extra"],
+)
+def test_an_answer_is_bounded_by_what_its_call_sets_else_by_what_its_model_can_produce(
+    call: Call, price: Price, tokens: int | None
+) -> None:
+    found = worst_cost(call, price, TokenEstimate())
+    assert (found if found is None else round(found)) == tokens
+
+
+def test_calls_that_cost_nothing_for_their_output_need_no_bound() -> None:
+    assert worst(Call("a/b", "x"), Price(0.0, 0.0)) == 0.0
+    assert worst(Call("search/s", "x"), Price(0.0, 0.0, call=0.01)) == 0.01
+
+
+@pytest.mark.parametrize(
+    ("more", "least"),
+    [
+        (Call("a/b", (Message("user", ("x", Image("https://h/i.png"))),), max_tokens=1), 48_169),
+        (Call("a/b", "x", max_tokens=1, tools=(Tool("t"),)), 1_000),
+        (Call("a/b", "x", max_tokens=1, json_schema={"title": "y" * 5_000}), 6_000),
+        (Call("a/b", tuple(Message("user", "x") for _ in range(100)), max_tokens=1), 1_600),
+    ],
+    ids=["an image", "tools", "a schema", "turns"],
+)
+def test_what_is_asked_besides_text_is_in_the_worst_case(more: Call, least: int) -> None:
+    price = Price(1e6 - 1, 0.0)
+    assert worst(more, price) - worst(Call("a/b", "x", max_tokens=1), price) >= price.of(least - 16, 0)
+
+
+def test_a_price_is_told_how_long_answers_can_be() -> None:
+    table = structs.replace(bundled_prices(), output_max={"openai/gpt-4o": 16_384}.get)
+    gpt = table.get("openai/gpt-4o")
+    mini = table.replaced_by({"openai/gpt-4o-mini": Price(1.0, 1.0, output_max=7)}).get("openai/gpt-4o-mini")
+    assert gpt is not None and gpt.output_max == 16_384
+    assert mini is not None and mini.output_max == 7
+
+
+@given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 1), st.integers(0, 20)), max_size=60))
+def test_a_purse_never_spends_more_than_its_limit_where_nobody_exceeds_a_reservation(
+    moves: list[tuple[float, float, int]],
+) -> None:
+    purse = CostBudget(10.0)
+    wakes = [0]
+
+    def wake() -> None:
+        wakes[0] += 1
+
+    purse.watch(wake)
+    held: list[float] = []
+    settled = 0
+    for cost, share, which in moves:
+        if purse.fits(cost):
+            purse.reserve(cost)
+            held.append(cost)
+        if held and which < 10:
+            reserved = held.pop(which % len(held))
+            purse.settle(reserved, reserved * share)
+            settled += reserved > 0
+        assert purse.spent + purse.reserved <= 10.0 + 1e-9
+        assert purse.reserved == pytest.approx(sum(held), abs=1e-9)
+    assert wakes[0] == settled
+    for reserved in held:
+        purse.settle(reserved, 0.0)
+    assert purse.is_idle
+
+
+def test_a_purse_without_a_limit_only_counts() -> None:
+    purse = CostBudget()
+    assert purse.fits(1e9)
+    purse.settle(0.0, 3.0)
+    assert purse.spent == 3.0 and repr(purse) == "<CostBudget [$3.0000 spent, $0.0000 reserved, no limit]>"
+
+
+def test_what_may_have_been_billed_is_paid_for_and_what_was_refused_is_not(tmp_path: Path) -> None:
+    cut = Fault("incomplete", "cut", "retry", is_billed_maybe=True)
+    refused = Fault("connect", "refused", "retry", quota="refund")
+    faults = {"cut": cut, "refused": refused}
+    seen: set[str] = set()
+
+    def once(prompt: str, at: float) -> Fault | None:
+        if prompt in seen:
+            return None
+        seen.add(prompt)
+        return faults.get(prompt)
+
+    async def spent_on(prompt: str) -> float:
+        provider, lane = ScriptedProvider(once), Lane("script/m")
+        folder = tmp_path / prompt
+        async with engine_over({"script/m": provider}, folder, lane, max_cost=1e6, price=Price(1e3, 1e3)) as bench:
+            await bench.scheduler.ask(Call("script/m", prompt, max_tokens=10))
+            assert bench.purse.is_idle
+            return bench.purse.spent
+
+    good = run_virtually(spent_on("a clean one"))
+    assert run_virtually(spent_on("refused")) <= good
+    assert run_virtually(spent_on("cut")) > 1.5 * run_virtually(spent_on("refused"))
+
+
+class Dear(ScriptedProvider):
+    """Counts a token for every byte, as a tokenizer does with scripts it was not made for."""
+
+    def decode(self, response: Response) -> Reply:
+        return Reply("ok", Usage(len(response.body) - 10, 10), "stop")
+
+
+def test_the_limit_holds_in_every_script_from_the_first_call_on(tmp_path: Path) -> None:
+    provider = Dear()
+    price = Price(100.0, 100.0)
+    calls = (Call("script/m", f"请用一个字回答 {number} " * 40, max_tokens=10) for number in range(1000))
+
+    async def main() -> float:
+        lane = Lane("script/m", concurrency=16)
+        async with engine_over({"script/m": provider}, tmp_path, lane, max_cost=1.0, price=price) as bench:
+            with pytest.raises(Stopped, match=r"may cost \$.*raise --max-cost"):
+                async for _ in run_calls(bench.scheduler, calls):
+                    pass
+            return bench.purse.spent
+
+    assert 0.8 < run_virtually(main()) <= 1.0

@@ -1,0 +1,164 @@
+"""When to send again: figures, counts and the two brakes on them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from millstream.engine.attempts.retry import Breaker, RetryBudget, RetryPolicy, Tries, told_to_wait
+from millstream.engine.endpoint import Fault
+from millstream.engine.limits import Limit
+
+POLICY = RetryPolicy()
+AGAIN = Fault("server_error", "500", "retry", 500)
+BILLED = Fault("timeout", "no answer", "retry", is_billed_maybe=True)
+NEVER = Fault("rejected", "400", "never", 400)
+TOLD = Fault("rate_limited", "429", "throttle", 429, retry_after_s=2.0)
+UNTOLD = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
+FILES = Fault("connect", "out of files", "wait", quota="refund")
+FORBIDDEN = Fault("rejected", "403", "confirm", 403)
+
+
+def test_the_defaults_are_those_that_were_promised() -> None:
+    assert (POLICY.attempts_max, POLICY.billed_repeats_max) == (6, 2)
+    assert (POLICY.wait_min_s, POLICY.wait_max_s) == (1.0, 60.0)
+    assert (POLICY.patience_s, POLICY.breaker_failures, POLICY.probe_every_s) == (600.0, 20, 10.0)
+    assert POLICY.budget_share == 0.1
+
+
+@pytest.mark.parametrize("wrong", [{"attempts_max": 0}, {"wait_min_s": 5.0, "wait_max_s": 2.0}, {"wait_min_s": -1.0}])
+def test_an_impossible_policy_is_refused_with_its_numbers(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"must be >="):
+        RetryPolicy(**wrong)  # type: ignore[arg-type]
+
+
+@given(st.integers(0, 50), st.randoms(use_true_random=False))
+def test_a_wait_lies_between_one_and_sixty_seconds_under_a_doubling_ceiling(failed: int, chance: random.Random) -> None:
+    wait = POLICY.wait_s(failed, chance)
+    assert 1.0 <= wait <= min(60.0, max(1.0, 2.0**failed))
+
+
+def test_waits_are_spread_over_the_whole_range() -> None:
+    chance = random.Random(1)
+    waits = sorted(POLICY.wait_s(6, chance) for _ in range(4000))
+    # Full jitter is uniform: its quartiles lie where a ruler puts them.
+    for quarter in (1, 2, 3):
+        assert waits[1000 * quarter] == pytest.approx(1 + 59 * quarter / 4, abs=2.5)
+
+
+@given(st.lists(st.sampled_from([AGAIN, BILLED, NEVER, TOLD, UNTOLD, FILES, FORBIDDEN]), min_size=60, max_size=200))
+def test_no_row_of_faults_takes_more_attempts_than_configured(faults: list[Fault]) -> None:
+    tries = Tries(POLICY)
+    free = billed = doubts = 0
+    for sent, fault in enumerate(faults, 1):
+        may = tries.may_repeat(fault)
+        doubts += fault is FORBIDDEN
+        free += fault in (TOLD, FILES) or (fault is FORBIDDEN and doubts == 1)
+        billed += fault is BILLED
+        assert (tries.sent, tries.attempts, tries.maybe_billed) == (sent, sent - free, billed)
+        assert tries.attempts <= 6 and billed <= 3
+        if not may:
+            is_spent = tries.attempts == 6 or billed == 3
+            assert fault is NEVER or is_spent
+            return
+
+
+def test_each_keys_first_doubt_is_free_and_so_is_each_refusal_that_another_key_may_mend() -> None:
+    tries = Tries(POLICY)
+    for key in range(10):
+        assert tries.may_repeat(FORBIDDEN, key)
+        assert tries.may_repeat(UNTOLD, key, is_first_elsewhere=True)
+    assert (tries.attempts, tries.sent, tries.refused_by) == (0, 20, 0b1111111111)
+    assert [tries.may_repeat(FORBIDDEN, 3) for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_a_refusal_takes_its_pause_from_the_limits_beside_it() -> None:
+    empty, full = Limit("requests", 60.0, 500.0, 0.0, 30.0), Limit("tokens", 60.0, 9_000.0, 4_000.0, 50.0)
+    bare = Limit("tokens", 60.0, None, None, 55.0)
+    assert told_to_wait(UNTOLD, [full, empty]) == structs.replace(UNTOLD, retry_after_s=30.0, cuts_rate=False)
+    assert told_to_wait(UNTOLD, [full, bare]).retry_after_s == 55.0
+    assert told_to_wait(UNTOLD, [empty, bare]).retry_after_s == 30.0
+    for fault, limits in ((UNTOLD, [full]), (UNTOLD, []), (TOLD, [empty]), (AGAIN, [empty]), (FORBIDDEN, [bare])):
+        assert told_to_wait(fault, limits) is fault
+
+
+def test_a_fault_may_have_a_lower_limit_of_its_own() -> None:
+    tries = Tries(POLICY)
+    empty = Fault("empty", "no choices", "retry", 200, attempts_max=2)
+    assert tries.may_repeat(empty)
+    assert not tries.may_repeat(empty)
+
+
+def test_a_healthy_lane_may_retry_as_it_likes() -> None:
+    budget = RetryBudget(POLICY)
+    for _ in range(200):
+        budget.record(success=True)
+        budget.record(success=True)
+        budget.record(success=False)
+        assert not budget.is_failing and budget.wait_s(0.0) == 0.0
+
+
+def test_a_failing_lane_retries_a_tenth_of_its_traffic_and_one_in_ten_seconds() -> None:
+    budget = RetryBudget(POLICY)
+    for _ in range(100):
+        budget.record(success=False)
+    assert budget.is_failing
+    saved = 0
+    while budget.wait_s(0.0) == 0.0:
+        saved += 1
+    assert saved <= 20 + 0.1 * 100 + 1
+    granted = 0
+    for second in range(1000):
+        budget.record(success=False)
+        granted += budget.wait_s(float(second)) == 0.0
+    # Each second brings a tenth of a retry, and every tenth second one is let through anyway.
+    assert 95 <= granted <= 205
+    assert 0 < budget.wait_s(999.5) <= 10.0
+
+
+def test_what_is_saved_up_in_good_times_has_a_ceiling() -> None:
+    budget = RetryBudget(POLICY)
+    for _ in range(100_000):
+        budget.record(success=True)
+    for _ in range(64):
+        budget.record(success=False)
+    granted = 0
+    while budget.wait_s(0.0) == 0.0:
+        granted += 1
+    assert granted <= 10 * POLICY.budget_floor + 1
+
+
+def test_the_breaker_opens_at_the_twentieth_failure_in_a_row_and_not_before() -> None:
+    breaker = Breaker(POLICY)
+    for _ in range(19):
+        assert not breaker.record_failure(5.0, was_probe=False)
+    breaker.record_success()
+    for _ in range(19):
+        assert not breaker.record_failure(5.0, was_probe=False)
+    assert breaker.wait_s(5.0) == 0.0
+    assert breaker.record_failure(5.0, was_probe=False)
+    assert breaker.opened_at == 5.0
+    assert breaker.wait_s(5.0) == 10.0 and breaker.wait_s(15.0) == 0.0
+    # Those that were in flight when it opened neither open it again nor put the probe off.
+    assert not breaker.record_failure(12.0, was_probe=False)
+    assert breaker.wait_s(15.0) == 0.0
+
+
+def test_one_probe_at_a_time_and_its_answer_decides() -> None:
+    breaker = Breaker(POLICY)
+    breaker.open(0.0, probe_in_s=10.0)
+    breaker.begin_probe()
+    assert breaker.wait_s(10.0) == float("inf")
+    breaker.record_failure(12.0, was_probe=True)
+    assert breaker.wait_s(12.0) == 10.0
+    breaker.begin_probe()
+    breaker.abandon_probe(23.0)
+    assert breaker.wait_s(23.0) == 0.0
+    breaker.begin_probe()
+    assert breaker.record_success()
+    assert not breaker.is_open and breaker.wait_s(23.0) == 0.0
+    assert not breaker.record_success()

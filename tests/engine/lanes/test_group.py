@@ -1,0 +1,365 @@
+"""Several keys of one model: each with its own quota and its own troubles, one queue for all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from scripted import Bench, ScriptedProvider, engine_over, prompts, worst_minute
+from virtual_time import run_virtually
+
+from millstream.engine.attempts.money import CostBudget
+from millstream.engine.attempts.retry import RetryPolicy
+from millstream.engine.call import Call, Outcome
+from millstream.engine.endpoint import Fault
+from millstream.engine.events import Events
+from millstream.engine.fault import Stopped
+from millstream.engine.lane import Lane
+from millstream.engine.lanes.key_gate import KeyGate, Permit
+from millstream.engine.lanes.lane_queue import LaneQueue
+from millstream.engine.lanes.ledger import Ledger
+from millstream.engine.limits import Limit, Tokens, declared_quota
+from millstream.engine.run import run_calls
+
+M = "script/m"
+UNTOLD = Fault("rate_limited", "429", "throttle", 429, cuts_rate=True)
+TOLD = Fault("rate_limited", "429", "throttle", 429, retry_after_s=30.0)
+DEAD = Fault("rejected", "401: no such key", "confirm", 401)
+EMPTY = Fault("rate_limited", "the account can't pay", "stop", 429)
+REDIRECT = Fault("redirect", "302 to elsewhere", "stop", 302)
+REJECTED = Fault("rejected", "400", "never", 400)
+SERVER_ERROR = Fault("server_error", "500", "retry", 500)
+
+
+def always(fault: Fault | None) -> ScriptedProvider:
+    return ScriptedProvider(lambda prompt, at: fault, latency_s=0.2)
+
+
+async def all_of(bench: Bench, calls: int) -> list[Outcome]:
+    return [outcome async for outcome in run_calls(bench.scheduler, prompts(calls))]
+
+
+def group_of(*lanes: Lane, purse: CostBudget | None = None) -> LaneQueue:
+    events, purse = Events(), purse or CostBudget()
+    keys = [
+        KeyGate(lane, ledger=Ledger(declared_quota(lane)), purse=purse, policy=RetryPolicy(), events=events)
+        for lane in lanes
+    ]
+    return LaneQueue(keys, purse=purse, events=events)
+
+
+def test_each_key_keeps_the_declared_quota_and_all_are_used(tmp_path: Path) -> None:
+    keys = [ScriptedProvider(latency_s=0.3) for _ in range(3)]
+
+    async def main() -> None:
+        async with engine_over({M: keys}, tmp_path, Lane(M, rpm=300, concurrency=16)) as bench:
+            async for _ in run_calls(bench.scheduler, prompts(10**9)):
+                if keys[0].arrivals[-1][0] > 120:
+                    break
+
+    run_virtually(main())
+    for key in keys:
+        sends = [(at, 1) for at, _ in key.arrivals if at <= 120]
+        assert worst_minute(sends) <= 300
+        assert len(sends) >= 0.98 * 300 * 2
+        assert key.peak <= 16
+
+
+@pytest.mark.parametrize(("fault", "reason"), [(DEAD, "dead_key"), (EMPTY, "empty_account")])
+def test_a_key_that_stops_leaves_its_calls_to_the_others(fault: Fault, reason: str, tmp_path: Path) -> None:
+    good, bad = always(None), always(fault)
+
+    async def main() -> list[Outcome]:
+        async with engine_over({M: [bad, good]}, tmp_path, Lane(M, concurrency=8)) as bench:
+            found = await all_of(bench, 200)
+            lane = bench.lane(M)
+            assert lane.stopped is None and lane.in_flight == 0
+            assert [(key, stop.reason) for key, stop in lane.stopped_keys] == [("KEY_1", reason)]
+            assert repr(lane) == "<Lane script/m [2 keys, 0 in flight, 0 queued, open]>"
+            return found
+
+    found = run_virtually(main())
+    assert Counter(outcome.status for outcome in found) == {"ok": 200}
+    # Eight were in flight when it was found out, and one probe confirmed a dead key.
+    assert len(bad.arrivals) <= 9
+    assert len(good.arrivals) == 200
+
+
+def test_a_group_stops_when_all_its_keys_have_and_names_each(tmp_path: Path) -> None:
+    keys = [always(DEAD), always(EMPTY)]
+
+    async def main() -> list[Outcome]:
+        found = []
+        async with engine_over({M: keys}, tmp_path, Lane(M, concurrency=4)) as bench:
+            with pytest.raises(Stopped) as stopped:
+                async for outcome in run_calls(bench.scheduler, prompts(100)):
+                    found.append(outcome)
+            (stop,) = stopped.value.stops
+            assert stop.detail.startswith("all 2 keys of script/m stopped: ")
+            assert "KEY_1: script/m refuses the key in KEY_1 (401: no such key)" in stop.detail
+            assert "KEY_2: the account can't pay" in stop.detail
+            assert bench.lane(M).in_flight == 0
+        return found
+
+    assert run_virtually(main()) == []
+    assert len(keys[1].arrivals) <= 4 + 1
+
+
+def test_a_redirect_stops_all_keys_since_it_is_the_addresss(tmp_path: Path) -> None:
+    keys = [always(REDIRECT), always(None)]
+
+    async def main() -> None:
+        async with engine_over({M: keys}, tmp_path, Lane(M, concurrency=1)) as bench:
+            with pytest.raises(Stopped) as stopped:
+                await all_of(bench, 100)
+            assert [stop.reason for stop in stopped.value.stops] == ["redirect"]
+            assert len(bench.lane(M).stopped_keys) == 2
+
+    run_virtually(main())
+
+
+def few_a_second(limit: int) -> Callable[[str, float], Fault | None]:
+    taken: list[float] = []
+
+    def script(prompt: str, at: float) -> Fault | None:
+        taken[:] = [then for then in taken if then > at - 1.0]
+        if len(taken) >= limit:
+            return UNTOLD
+        taken.append(at)
+        return None
+
+    return script
+
+
+WRONG_TIER: dict[str, Callable[[], ScriptedProvider]] = {
+    "refuses everything": lambda: always(UNTOLD),
+    "asks for pauses": lambda: always(TOLD),
+    "takes one a second": lambda: ScriptedProvider(few_a_second(1), latency_s=0.2),
+    "is dead": lambda: always(DEAD),
+    "is empty": lambda: always(EMPTY),
+    "answers slowly": lambda: ScriptedProvider(latency_s=40.0),
+    "fails": lambda: always(SERVER_ERROR),
+}
+
+
+@pytest.mark.parametrize("rpm", [300, None])
+@pytest.mark.parametrize("trouble", WRONG_TIER)
+def test_keys_in_the_wrong_tier_never_slow_the_good_ones(trouble: str, rpm: int | None, tmp_path: Path) -> None:
+    """Two of each kind; the good ones send what they would send without the others."""
+    bad = [WRONG_TIER[trouble]() for _ in range(2)]
+    good = [ScriptedProvider(latency_s=0.4) for _ in range(2)]
+    seconds = 90 if rpm is not None else 50
+    kinds: Counter[str] = Counter()
+
+    async def main() -> None:
+        async with engine_over({M: [bad[0], good[0], bad[1], good[1]]}, tmp_path, Lane(M, rpm, concurrency=8)) as bench:
+            async for outcome in run_calls(bench.scheduler, prompts(10**9)):
+                kinds[outcome.status] += 1
+                if good[0].arrivals[-1][0] > seconds:
+                    break
+
+    run_virtually(main())
+    # An answer keeps its slot while it waits for its commit, 50 ms at most.
+    alone = 0.98 * rpm / 60 if rpm is not None else 8 / 0.45
+    for key in good:
+        # The first seconds are those in which the troubles are found out.
+        sends = [at for at, _ in key.arrivals if 20 <= at < seconds]
+        assert len(sends) >= 0.97 * alone * (seconds - 20)
+    assert set(kinds) <= ({"ok", "server_error"} if trouble == "fails" else {"ok"})
+
+
+def test_a_call_that_one_key_refuses_goes_to_another_at_once_and_spends_no_attempt(tmp_path: Path) -> None:
+    keys = [always(UNTOLD), always(UNTOLD), always(None)]
+
+    async def main() -> tuple[Outcome, float]:
+        async with engine_over(
+            {M: keys}, tmp_path, Lane(M, concurrency=1), policy=RetryPolicy(attempts_max=1)
+        ) as bench:
+            return await bench.scheduler.ask(Call(M, "a")), asyncio.get_running_loop().time()
+
+    outcome, ended = run_virtually(main())
+    assert (outcome.status, outcome.attempts) == ("ok", 3)
+    assert ended == pytest.approx(0.6, abs=0.05)
+
+
+def test_a_call_that_every_key_refuses_ends_with_its_attempts(tmp_path: Path) -> None:
+    keys = [always(UNTOLD), always(UNTOLD)]
+
+    async def main() -> Outcome:
+        async with engine_over(
+            {M: keys}, tmp_path, Lane(M, concurrency=1), policy=RetryPolicy(attempts_max=3)
+        ) as bench:
+            return await bench.scheduler.ask(Call(M, "a"))
+
+    outcome = run_virtually(main())
+    # One for each key that another might have taken it from, then as many as configured.
+    assert outcome.status == "rate_limited" and 3 <= outcome.attempts <= 3 + 2
+
+
+def test_calls_wait_first_come_first_served_for_whichever_key_is_free() -> None:
+    async def main() -> list[int]:
+        group = group_of(*[Lane(M, rpm=60, concurrency=4)] * 3)
+        order: list[int] = []
+
+        async def one(number: int) -> None:
+            permit = await group.admit(Tokens(1))
+            order.append(number)
+            await asyncio.sleep(0.3)
+            permit.lane.succeeded(permit, Tokens(1), 0.0)
+            group.release(permit, asyncio.get_running_loop().time())
+
+        await asyncio.gather(*(one(number) for number in range(300)))
+        assert group.in_flight == 0
+        return order
+
+    assert run_virtually(main()) == list(range(300))
+
+
+def test_a_call_that_one_key_alone_can_hold_waits_for_it_and_holds_nobody_up() -> None:
+    """The second key has learned that its minute holds a tenth of the first's."""
+
+    async def main() -> None:
+        group = group_of(*[Lane(M, tpm=100_000, concurrency=64)] * 2)
+        loop = asyncio.get_running_loop()
+        _, small = group.keys
+        small.learn((Limit("tokens", 60.0, 10_000.0),), loop.time())
+        assert small.quota.tpm == 10_000 and group.quota.tpm == 110_000
+        sent: list[tuple[float, int, int]] = []
+
+        async def one(size: int) -> None:
+            permit = await group.admit(Tokens(size))
+            sent.append((loop.time(), size, permit.lane.number))
+            await asyncio.sleep(0.2)
+            permit.lane.succeeded(permit, Tokens(size), 0.0)
+            group.release(permit, loop.time())
+
+        # Four of 60,000 fill the first key for four minutes; what is small goes on with the second meanwhile.
+        sizes = [60_000] * 4 + [100] * 300
+        await asyncio.gather(*(one(size) for size in sizes))
+        assert {number for _, size, number in sent if size == 60_000} == {0}
+        early = [at for at, size, _ in sent if size == 100 and at < 55]
+        assert len(early) >= 0.9 * 10_000 / 100 * 55 / 60
+
+    run_virtually(main())
+
+
+def test_a_call_that_no_key_can_hold_is_sent_alone_rather_than_never() -> None:
+    async def main() -> Permit:
+        group = group_of(*[Lane(M, tpm=100_000)] * 2)
+        for key in group.keys:
+            key.learn((Limit("tokens", 60.0, 5_000.0),), 0.0)
+        return await asyncio.wait_for(group.admit(Tokens(30_000, 10_000)), 130)
+
+    permit = run_virtually(main())
+    assert permit.tokens == Tokens(5_000, 0)
+
+
+def test_a_reached_budget_stops_all_keys(tmp_path: Path) -> None:
+    async def main() -> None:
+        purse = CostBudget(limit=1.0)
+        group = group_of(*[Lane(M)] * 2, purse=purse)
+        first, second = [await group.admit(Tokens(1), 0.5) for _ in range(2)]
+        assert first.lane is not second.lane
+        waiting = asyncio.ensure_future(group.admit(Tokens(1), 0.5))
+        await asyncio.sleep(1)
+        assert not waiting.done() and group.waiting_for == "budget"
+        for permit in (first, second):
+            permit.lane.succeeded(permit, Tokens(1), 0.5)
+            group.release(permit, 1.0)
+        with pytest.raises(Exception, match=r"the next call to script/m may cost \$0.5000"):
+            await waiting
+        assert group.stopped is not None and group.stopped.reason == "budget"
+
+    run_virtually(main())
+
+
+def test_a_call_waits_for_a_sound_key_rather_than_go_back_to_the_one_that_refused_it() -> None:
+    async def main() -> None:
+        group = group_of(*[Lane(M, concurrency=1)] * 2)
+        refusing, sound = group.keys
+        one, first = [await group.admit() for _ in range(2)]
+        assert (one.lane, first.lane) == (refusing, sound)
+        group.release(one, 0.0)
+        waiting = asyncio.ensure_future(group.admit(refused_by=1 << refusing.number))
+        other = asyncio.ensure_future(group.admit())
+        await asyncio.sleep(1)
+        # Who comes later may have the key that the first in the queue must not.
+        assert not waiting.done() and (await other).lane is refusing
+        group.release(first, 1.0)
+        assert (await waiting).lane is sound
+        # Where no sound key is left, one that refused it is better than none.
+        sound.breaker.open(1.0, probe_in_s=1_000)
+        group.release(await other, 1.0)
+        assert (await group.admit(refused_by=1 << refusing.number)).lane is refusing
+
+    run_virtually(main())
+
+
+def test_a_slot_that_is_handed_over_as_its_caller_leaves_is_handed_on() -> None:
+    async def main() -> None:
+        group = group_of(Lane(M, concurrency=1))
+        first = await group.admit()
+        leaving, next_one = (asyncio.ensure_future(group.admit()) for _ in range(2))
+        await asyncio.sleep(0)
+        group.release(first, 0.0)
+        leaving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await leaving
+        assert leaving.cancelled()
+        group.release(await next_one, 0.0)
+        assert repr(group) == "<Lane script/m [0 in flight, 0 queued, open]>"
+
+    run_virtually(main())
+
+
+def test_when_the_one_that_probes_leaves_another_probes_in_its_place() -> None:
+    async def main() -> None:
+        group = group_of(Lane(M, concurrency=8))
+        permit = await group.admit()
+        group.failed(permit, DEAD, 0.0)
+        group.release(permit, 0.0)
+        probe = await group.admit()
+        assert probe.is_probe
+        waiting = asyncio.ensure_future(group.admit())
+        await asyncio.sleep(100)
+        assert not waiting.done()
+        left_at = asyncio.get_running_loop().time()
+        group.release(probe, left_at)  # nothing came of it
+        assert (await waiting).is_probe
+        assert asyncio.get_running_loop().time() < left_at + 1.0
+
+    run_virtually(main())
+
+
+def test_a_cancelled_caller_gives_its_slot_back_whichever_key_it_has() -> None:
+    chance = random.Random(8)
+
+    async def main() -> None:
+        group = group_of(*[Lane(M, rpm=3000, tpm=100_000, concurrency=2)] * 3)
+        loop = asyncio.get_running_loop()
+
+        async def one() -> None:
+            permit = await group.admit(Tokens(chance.randint(1, 9_000)))
+            try:
+                await asyncio.sleep(chance.uniform(0, 0.4))
+                permit.lane.succeeded(permit, permit.tokens, 0.0)
+            finally:
+                group.release(permit, loop.time())
+
+        for _ in range(150):
+            tasks = [asyncio.ensure_future(one()) for _ in range(20)]
+            for task in tasks:
+                await asyncio.sleep(chance.uniform(0, 0.05))
+                task.cancel()
+            for task in tasks:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        assert repr(group) == "<Lane script/m [3 keys, 0 in flight, 0 queued, open]>"
+        assert [await asyncio.wait_for(group.admit(Tokens(1)), 70) for _ in range(6)]
+
+    run_virtually(main())

@@ -1,0 +1,255 @@
+"""A journal cut, flipped and starved of space: whole lines survive, and damage never passes for an answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from places import small_disk
+
+from millstream.engine.fault import DamagedJournal, LocalFault
+from millstream.engine.runs.journal import Journal, Reserve, is_intact, read_lines, sealed
+
+# Bytes that a flip can turn into a newline, and text that looks like our own seal, stand in the rows on purpose.
+ROWS = [
+    json.dumps(
+        {"id": f"issue/{number}", "text": f'J* "crc":{number}}} é\\n' * (number % 4), "letter": "AB"[number % 2]}
+    )
+    for number in range(40)
+]
+
+
+def crc32(data: bytes) -> int:
+    """CRC-32 bit by bit, as the standard defines it: an implementation that shares nothing with zlib's."""
+    remainder = 0xFFFFFFFF
+    for byte in data:
+        remainder ^= byte
+        for _ in range(8):
+            remainder = remainder >> 1 ^ (0xEDB88320 if remainder & 1 else 0)
+    return remainder ^ 0xFFFFFFFF
+
+
+def write(path: Path, rows: list[str]) -> bytes:
+    journal = Journal(path, Reserve(path.parent / ".reserve", 4096))
+    for row in rows:
+        journal.append(row.encode())
+    journal.flush()
+    journal.close()
+    return path.read_bytes()
+
+
+def reopened(path: Path, *, set_aside: bool = False, must_be_sealed: bool = True) -> list[bytes]:
+    reserve = Reserve(path.parent / ".reserve", 4096)
+    journal = Journal(path, reserve, set_aside=set_aside, must_be_sealed=must_be_sealed)
+    try:
+        return list(journal.read())
+    finally:
+        journal.close()
+
+
+def without_crc(line: bytes) -> object:
+    row = json.loads(line)
+    del row["crc"]
+    return row
+
+
+def test_every_line_is_json_and_carries_the_crc_of_the_bytes_before_it(tmp_path: Path) -> None:
+    lines = write(tmp_path / "j.jsonl", ROWS).splitlines()
+    assert [without_crc(line) for line in lines] == [json.loads(row) for row in ROWS]
+    for line in lines:
+        body, _, seal = line.rpartition(b',"crc":')
+        assert seal == b"%d}" % crc32(body)
+
+
+def test_a_file_cut_at_any_byte_of_its_last_three_lines_keeps_its_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    whole = write(path, ROWS)
+    lines = whole.splitlines(keepends=True)
+    for cut in range(len(whole) - len(b"".join(lines[-3:])), len(whole) + 1):
+        path.write_bytes(whole[:cut])
+        path.with_suffix(".torn").unlink(missing_ok=True)
+        kept = reopened(path)
+        assert kept == [line.rstrip(b"\n") for line in lines if whole.index(line) + len(line) <= cut]
+        # Nothing is thrown away: the half line stands beside the journal.
+        torn = whole[len(b"".join(lines[: len(kept)])) : cut]
+        assert path.with_suffix(".torn").exists() == bool(torn)
+        if torn:
+            assert path.with_suffix(".torn").read_bytes() == torn + b"\n"
+        assert path.read_bytes() == b"".join(lines[: len(kept)])
+
+
+def test_a_mended_journal_goes_on_where_its_whole_lines_end(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(write(path, ROWS[:3])[:-5])
+    write(path, ROWS[3:5])
+    assert [without_crc(line) for line in reopened(path)] == [json.loads(row) for row in ROWS[:2] + ROWS[3:5]]
+
+
+def test_one_torn_line_longer_than_any_buffer_is_set_aside_whole(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(b'{"text":"' + b"x" * 300_000)
+    assert reopened(path) == []
+    assert path.with_suffix(".torn").stat().st_size == 300_010
+
+
+def test_a_thousand_bit_flips_are_noticed_wherever_they_fall(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    whole = write(path, ROWS)
+    lines = whole.splitlines(keepends=True)
+    chance = random.Random(7)
+    for _ in range(1000):
+        place, bit = chance.randrange(len(whole)), chance.randrange(8)
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << bit
+        path.write_bytes(flipped)
+        path.with_suffix(".torn").unlink(missing_ok=True)
+        number = whole[:place].count(b"\n") + 1
+        if place == len(whole) - 1:
+            # The last newline: that line can't be told from a torn one, and is set aside like one.
+            assert reopened(path) == [line[:-1] for line in lines[:-1]]
+            continue
+        with pytest.raises(DamagedJournal, match=rf"j\.jsonl line {number} is damaged: .*--set-aside-damaged"):
+            reopened(path)
+        assert path.read_bytes() == flipped
+
+
+def test_every_flip_of_a_crc_its_key_or_a_newline_is_noticed() -> None:
+    line = sealed(ROWS[1].encode())
+    following = sealed(ROWS[2].encode())
+    seal = line.rindex(b',"crc":')
+    for place in range(seal, len(line)):
+        for bit in range(8):
+            flipped = bytearray(line + following)
+            flipped[place] ^= 1 << bit
+            # splitlines would end a line at \r and \v too; a journal ends it at \n alone.
+            first = bytes(flipped).split(b"\n")[0]
+            assert not is_intact(first, must_be_sealed=True), (place, bit)
+
+
+def test_damaged_lines_are_moved_away_on_request_and_the_rest_stays_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    lines = write(path, ROWS).splitlines(keepends=True)
+    for number in (4, 17, 39):
+        lines[number] = lines[number].replace(b"issue", b"isuse")
+    path.write_bytes(b"".join(lines))
+    kept = reopened(path, set_aside=True)
+    assert kept == [line[:-1] for number, line in enumerate(lines) if number not in (4, 17, 39)]
+    assert path.with_suffix(".damaged").read_bytes() == lines[4] + lines[17] + lines[39]
+    assert reopened(path) == kept
+
+
+def test_a_line_without_a_crc_is_unchecked_where_that_is_allowed_and_damage_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    line = b'{"id":"written by another program"}'
+    path.write_bytes(line + b"\n")
+    assert reopened(path, must_be_sealed=False) == [line]
+    with pytest.raises(DamagedJournal, match="line 1"):
+        reopened(path)
+    # A crc that is there must be right even so.
+    path.write_bytes(sealed(line).replace(b"another", b"an other"))
+    with pytest.raises(DamagedJournal, match="line 1"):
+        reopened(path, must_be_sealed=False)
+
+
+def test_a_line_is_seen_by_another_reader_as_soon_as_it_is_flushed(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    journal = Journal(path, Reserve(tmp_path / ".reserve", 4096))
+    journal.append(b'{"n":1}')
+    assert list(read_lines(path)) == []
+    journal.flush()
+    assert [without_crc(line) for line in read_lines(path)] == [{"n": 1}]
+    assert journal.lines == 1
+    journal.close()
+
+
+def test_a_full_disk_is_told_and_what_was_received_is_saved_from_the_reserve(tmp_path: Path) -> None:
+    row = json.dumps({"text": "x" * 1000}).encode()
+    with small_disk(tmp_path / "disk", 256 << 10) as disk:
+        journal = Journal(disk / "j.jsonl", Reserve(disk / ".reserve", 64 << 10))
+        taken = 0
+        while journal.fault is None:
+            journal.append(row)
+            journal.flush()
+            taken += 1
+            assert taken < 1000
+        assert "disk full while writing" in str(journal.fault) and "then resume" in str(journal.fault)
+        assert not (disk / ".reserve").exists()
+        # What was in flight when the disk filled up still comes in.
+        for _ in range(40):
+            journal.append(row)
+            journal.flush()
+        journal.close()
+        assert len(list(read_lines(disk / "j.jsonl"))) == taken + 40 == journal.lines
+        assert all(is_intact(line, must_be_sealed=True) for line in read_lines(disk / "j.jsonl"))
+
+
+def test_a_disk_that_stays_full_ends_the_writing_with_one_line_and_no_half_row_is_read(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 128 << 10) as disk:
+        journal = Journal(disk / "j.jsonl", Reserve(disk / ".reserve", 16 << 10))
+        row = json.dumps({"text": "x" * 1000}).encode()
+        with pytest.raises(LocalFault, match=r"can't be written \(No space left on device\)"):
+            for _ in range(1000):
+                journal.append(row)
+                journal.flush()
+        journal.close()
+        saved = list(read_lines(disk / "j.jsonl"))
+        assert len(saved) == journal.lines
+        assert {bytes(line) for line in saved} == {sealed(row)[:-1]}
+
+
+def test_a_disk_without_room_for_the_reserve_is_refused_and_left_clean(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 64 << 10) as disk:
+        with pytest.raises(LocalFault, match="no room to set 1 MiB aside"):
+            Reserve(disk / ".reserve", 1 << 20)
+        assert list(disk.iterdir()) == []
+
+
+SHORT_WRITES = """
+import resource, signal, sys
+from pathlib import Path
+from millstream.engine.fault import LocalFault
+from millstream.engine.runs.journal import Journal, Reserve
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = Path(sys.argv[1])
+journal = Journal(path, Reserve(path.parent / ".reserve", 4096))
+# The kernel cuts the write that reaches the limit short, and refuses the one after it.
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
+for number in range(100):
+    journal.append(b'{"text":"' + b"y" * 200 + b'"}')
+try:
+    journal.flush()
+except LocalFault as fault:
+    print(fault)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+journal.close()
+"""
+
+
+def test_a_write_cut_short_by_a_limit_is_told_and_leaves_whole_lines_and_one_torn_tail(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT_WRITES, str(path)], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert "can't be written (File too large)" in done.stdout
+    assert path.stat().st_size == 10_000
+    assert len(reopened(path)) == 10_000 // len(sealed(b'{"text":"' + b"y" * 200 + b'"}'))
+
+
+def test_a_journal_that_can_not_be_opened_says_so(tmp_path: Path) -> None:
+    (tmp_path / "j.jsonl").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        Journal(tmp_path / "j.jsonl", Reserve(tmp_path / ".reserve", 4096))
+
+
+def test_closing_frees_the_file_and_ends_the_thread(tmp_path: Path) -> None:
+    import threading
+
+    before = (len(os.listdir("/proc/self/fd")), threading.active_count())
+    for number in range(5):
+        write(tmp_path / f"{number}.jsonl", ROWS[:2])
+    assert (len(os.listdir("/proc/self/fd")), threading.active_count()) == before

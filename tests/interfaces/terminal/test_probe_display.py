@@ -1,0 +1,101 @@
+"""What a person sees of a probe while it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable
+
+import pytest
+from virtual_time import run_virtually
+
+from millstream.bench.probe.steps import Answer, TimedAnswer
+from millstream.interfaces.terminal.probe_display import ProbeDisplay, round_line
+
+ADMITTED, REFUSED = Answer("admitted", 20), Answer("refused", retry_after_s=23.4)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def seen(*answers: Answer, size: int = 1) -> list[TimedAnswer]:
+    return [TimedAnswer(size, 0.0, 1.0, answer) for answer in answers]
+
+
+@pytest.mark.parametrize(
+    ("answers", "size", "unsent", "line"),
+    [
+        ([ADMITTED], 1, 0, "1 call: admitted"),
+        ([REFUSED], 1, 0, "1 call: refused, told to wait 23.4 s"),
+        ([ADMITTED] * 40, 1, 0, "a burst of 40: 40 admitted"),
+        (
+            [ADMITTED] * 2 + [REFUSED],
+            1,
+            4,
+            "a burst of 7: 2 admitted, 1 refused, 4 not sent any more, told to wait 23.4 s",
+        ),
+        ([ADMITTED] * 2, 12_000, 0, "a burst of 2 of 12,000 tokens each: 2 admitted"),
+        ([Answer("failed", detail="timeout: 120 s")], 1, 0, "1 call: failed, timeout: 120 s"),
+    ],
+)
+def test_a_round_is_one_line(answers: list[Answer], size: int, unsent: int, line: str) -> None:
+    assert round_line(seen(*answers, size=size), unsent) == line
+
+
+def shown(stream: io.StringIO, steps: Callable[[ProbeDisplay], None], seconds: float = 0.0) -> str:
+    async def main() -> str:
+        display = ProbeDisplay(stream, lambda: (12, 0.00345))
+        display.begins("lab/m")
+        steps(display)
+        await asyncio.sleep(seconds)
+        text = stream.getvalue()
+        display.close()
+        await asyncio.sleep(10)
+        assert stream.getvalue() in (text, f"{text}\r\x1b[J"), "it goes on after its end"
+        return text
+
+    return run_virtually(main())
+
+
+def test_a_log_has_a_line_for_each_thing_and_none_for_a_moment() -> None:
+    def steps(display: ProbeDisplay) -> None:
+        display.got("lab/m", seen(ADMITTED, ADMITTED), 0)
+        display.waits("lab/m", 0.4, is_at_end=False)
+        display.waits("lab/m", 23.4, is_at_end=False)
+        display.waits("", 62.0, is_at_end=True)
+
+    assert shown(io.StringIO(), steps).splitlines() == [
+        "lab/m: begins with one call (12 calls, $0.0034)",
+        "lab/m: a burst of 2: 2 admitted (12 calls, $0.0034)",
+        "lab/m: waits 23 s (12 calls, $0.0034)",
+        "lab/m: waits 62 s, until what was used has come back (12 calls, $0.0034)",
+    ]
+
+
+def test_on_a_terminal_one_line_is_redrawn_counts_down_and_is_cut_to_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    text = shown(Terminal(), lambda display: display.waits("lab/m", 5.0, is_at_end=False), seconds=3.5)
+    painted = [frame.removeprefix("\r").removesuffix("\x1b[K") for frame in text.split("\x1b[J")[:-1]]
+    assert "\n" not in text
+    assert [line.split(" (")[0] for line in painted[1:]] == [f"lab/m: waits {left} s" for left in (5, 4, 3, 2)]
+    assert max(map(len, painted)) <= 39
+
+
+def test_what_a_server_says_is_inert_in_it() -> None:
+    failed = Answer("failed", detail="400: \x1b[31mred\x07")
+    assert "\x1b" not in shown(io.StringIO(), lambda display: display.got("lab/m", seen(failed), 0))
+
+
+def test_who_closes_the_log_stops_no_probe() -> None:
+    stream = io.StringIO()
+
+    async def main() -> None:
+        display = ProbeDisplay(stream, lambda: (1, None))
+        stream.close()
+        display.begins("lab/m")
+        display.got("lab/m", seen(ADMITTED, ADMITTED), 0)
+
+    run_virtually(main())

@@ -1,0 +1,182 @@
+"""An installed package's benchmark is piloted, reviewed and exported, and `cache why` explains its items."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+from command_line import CommandLine, Provider, lines_of
+from distributions import install
+
+RIDDLES = """
+import millstream as ms
+from msgspec import Struct
+
+
+class Options(ms.SharedOptions, frozen=True, kw_only=True):
+    riddles: int = 4
+
+
+class Readings(Struct, frozen=True):
+    pass
+
+
+class Riddle(ms.Record, frozen=True, kw_only=True):
+    mood: str = "glad"
+    hint: str = ""
+
+
+class Riddles(ms.ItemBenchmark):
+    name = "riddles"
+    title = "Riddles"
+    Options = Options
+    Readings = Readings
+    Record = Riddle
+    categories = ("mood",)
+
+    def items(self, options):
+        return (ms.Item(f"r{number}", number) for number in range(options.riddles))
+
+    def call(self, item, options, pair):
+        return ms.Call(pair.model, f"riddle {item.data}", temperature=pair.temperature)
+
+    def label(self, record):
+        if record.id == "r3":
+            return None
+        choices = (ms.LabelChoice("y", "solved"), ms.LabelChoice("n", "unsolved", "unsolved, or no answer"))
+        return ms.Label(text=record.text, choices=choices, readings={"rule": "solved"}, question=f"riddle {record.id}?")
+
+    def score_records(self, records, readings, specification):
+        return {"models": {record.model: {"score": 1.0} for record in records}}
+
+
+class Tales(Riddles):
+    name = "tales"
+    title = "Tales"
+
+    def items(self, options):
+        return (ms.Item(f"t{number}", number, steps=2) for number in range(options.riddles))
+
+    def others(self, options):
+        return ("sim/judge",)
+
+    async def run(self, item, ask, done):
+        for step in (1, 2):
+            if step not in done:
+                await ask(ms.Call(ask.pair.model, f"tale {item.id} {step}", temperature=ask.pair.temperature))
+                await ask(ms.Call("sim/judge", f"judge {item.id} {step} {ask.pair}"), role="judge")
+                yield Riddle()
+
+    label = ms.ItemBenchmark.label
+
+
+RIDDLES, TALES = Riddles(), Tales()
+"""
+POINTS = {"riddles": "others_riddles:RIDDLES", "tales": "others_riddles:TALES"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    install(tmp_path / "site", "others-riddles", RIDDLES, {"millstream.benchmarks": POINTS})
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.delitem(sys.modules, "others_riddles", raising=False)
+    return tmp_path
+
+
+def run(cli: CommandLine, provider: Provider, name: str, *more: str) -> None:
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--out", "run", "--no-report", "--no-progress")
+    done = cli("run", name, "--model", "sim/open", *where, *more)
+    assert done.code == 0, done.err
+
+
+def test_its_label_says_what_people_are_asked(cli: CommandLine, provider: Provider, home: Path) -> None:
+    run(cli, provider, "riddles")
+    done = cli("review", "run")
+    assert done.code == 0
+    assert "3 answers are written: fill in `label` with Y (solved) or N (unsolved, or no answer), leave" in done.out
+    with (home / "run" / "review.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted((row["id"], row["question"]) for row in rows) == [(f"r{n}", f"riddle r{n}?") for n in range(3)]
+    text = (home / "run" / "review.csv").read_text()
+    (home / "run" / "review.csv").write_text(
+        "\n".join(f"{line}Y" if line[-1:] == "," else line for line in text.split("\n"))
+    )
+    found = json.loads(cli("review", "run", "--json").out)
+    assert (found["labelled"], found["readings"]["rule"]["confusion"]["solved"]["solved"]) == (3, 3)
+
+
+def test_one_without_a_label_says_so_in_a_line(cli: CommandLine, provider: Provider, home: Path) -> None:
+    run(cli, provider, "tales")
+    done = cli("review", "run")
+    assert (done.code, done.out, done.err) == (2, "", "millstream: review: Tales offers nothing to label\n")
+    assert not (home / "run" / "review.csv").exists()
+
+
+def test_its_records_are_exported_with_its_own_columns_and_categories(
+    cli: CommandLine, provider: Provider, home: Path
+) -> None:
+    run(cli, provider, "riddles")
+    assert cli("export", "run", "--parquet").code == 0
+    table = pq.read_table(home / "run" / "records.parquet")
+    assert table["id"].to_pylist() == [f"r{number}" for number in range(4)]
+    kinds = {name: str(table.schema.field(name).type) for name in ("mood", "model", "hint")}
+    assert kinds["mood"] == kinds["model"] != kinds["hint"] == "string"
+    assert set(table["mood"].to_pylist()) == {"glad"}
+
+
+def test_the_call_of_an_item_is_made_again(cli: CommandLine, provider: Provider, home: Path) -> None:
+    run(cli, provider, "riddles", "--temperature", "0.5", "1")
+    key = next(
+        line for line in lines_of(home / "run/records.jsonl") if (line["id"], line["temperature"]) == ("r2", 1.0)
+    )
+    done = cli("cache", "why", "run", "r2", "--temperature", "1")
+    assert done.out.splitlines()[0] == f"call {key['keys'][0]}" and "hit: answered from the cache" in done.out
+    assert "--temperature: expected one of the run's (0.5, 1.0), got none" in cli("cache", "why", "run", "r2").err
+    done = cli("cache", "why", "run", "r9", "--temperature", "1")
+    assert (done.code, done.err) == (2, "millstream: run has no item 'r9': its ids are as r0\n")
+    cli("cache", "prune", "--all", "--cache", "cache")
+    assert "miss: never asked" in cli("cache", "why", "run", "r2", "--temperature", "1").out
+
+
+def test_an_item_of_several_calls_is_explained_by_the_keys_of_its_records(
+    cli: CommandLine, provider: Provider, home: Path
+) -> None:
+    run(cli, provider, "tales")
+    done = cli("cache", "why", "run", "t1/2")
+    keys = next(line["keys"] for line in lines_of(home / "run/records.jsonl") if line["id"] == "t1/2")
+    heading, *rows = done.out.splitlines()
+    assert heading == "t1/2 of sim/open (ok): 2 of 2 calls are stored"
+    assert [row.split(":")[0].strip() for row in rows] == keys
+    assert [row.rpartition(", model ")[2] for row in rows] == ["open", "judge"]
+    assert all(": stored 20" in row and "from sim/chat/completions" in row for row in rows)
+    assert [line for line in cli("cache", "why", "run", "t1").out.splitlines() if line[0] != " "] == [
+        f"t1/{step} of sim/open (ok): 2 of 2 calls are stored" for step in (1, 2)
+    ]
+    assert cli("cache", "why", "run", "t9").out == "run has no record 't9' yet: its calls are known once it has one\n"
+    assert (
+        "--model: expected one of the run's (sim/open), got x/y"
+        in cli("cache", "why", "run", "t1", "--model", "x/y").err
+    )
+    cli("cache", "prune", "--all", "--cache", "cache")
+    heading, *rows = cli("cache", "why", "run", "t1/1").out.splitlines()
+    assert "0 of 2 calls are stored" in heading
+    assert all(row.endswith(": missing: nothing is stored under this key") for row in rows)
+
+
+@pytest.mark.parametrize(("name", "calls"), [("riddles", 1), ("tales", 4)])
+def test_its_pilot_sends_some_of_its_items_and_the_run_the_others_alone(
+    cli: CommandLine, provider: Provider, home: Path, name: str, calls: int
+) -> None:
+    where = ("--base-url", provider.base_url, "--cache", "cache", "--no-progress")
+    done = cli("plan", name, "--model", "sim/open", *where, "--pilot", "3", "--json")
+    assert done.code == 0, done.err
+    assert provider.calls() == 3 * calls and not (home / "run").exists()
+    (planned,) = json.loads(done.out)["runs"]
+    found = planned["pilot"] if name == "tales" else planned["lanes"][0]["pilot"]
+    assert (found["sent"], found["left"], found["from_cache"]) == (3 * calls, 1, 0)
+    run(cli, provider, name)
+    assert provider.calls() == 4 * calls

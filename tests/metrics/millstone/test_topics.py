@@ -1,0 +1,72 @@
+"""Claims about open-mindedness by topic."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from surveys import Cell, counts_from, pooled_counts
+
+from millstream.metrics.millstone.openness import openness
+from millstream.metrics.millstone.topics import in_order, om_by_topic
+
+MOVED: list[Cell] = [(10, 0, 0)] + [(4, 6, 0)] * 5
+STILL: list[Cell] = [(10, 0, 0)] * 6
+
+topic_tables = st.dictionaries(
+    st.sampled_from(["A", "b", "c", "x"]), st.lists(st.sampled_from("TUV"), unique=True, max_size=3).map(tuple)
+)
+
+
+@given(pooled_counts, topic_tables, st.booleans(), st.sampled_from(["om", "om_pro_share", "om_no_flip"]))
+def test_a_second_implementation_gives_the_same_means(
+    cells: dict[str, list[Cell]], topics: dict[str, tuple[str, ...]], last_only: bool, kind: str
+) -> None:
+    counts = counts_from("m", cells)
+    found = openness(counts.pooled)
+    expected: dict[str, list[float]] = {}
+    for at, issue in enumerate(counts.issues):
+        # Issues here are in lower case.
+        names = topics.get(issue.upper(), topics.get(issue, ()))
+        for place, topic in enumerate(names):
+            if found.is_scored[at] and (not last_only or place == len(names) - 1):
+                expected.setdefault(topic, []).append(float(getattr(found, kind)[at]))
+    ours = om_by_topic(counts, topics, last_only, kind)
+    assert {topic: score.issues for topic, score in ours.items()} == {t: len(some) for t, some in expected.items()}
+    for topic, score in ours.items():
+        assert score.om == pytest.approx(fmean(expected[topic]), abs=1e-9)
+
+
+def test_an_issue_of_several_topics_counts_in_each_or_in_its_last_alone() -> None:
+    counts = counts_from("m", {"moved": MOVED, "still": STILL})
+    topics = {"moved": ("School", "Money"), "still": ("School",)}
+    in_each, last = om_by_topic(counts, topics), om_by_topic(counts, topics, last_only=True)
+    assert {topic: (round(score.om, 9), score.issues) for topic, score in in_each.items()} == {
+        "School": (20, 2),
+        "Money": (40, 1),
+    }
+    assert {topic: (round(score.om, 9), score.issues) for topic, score in last.items()} == {
+        "School": (0, 1),
+        "Money": (40, 1),
+    }
+
+
+def test_issues_are_known_in_lower_case_as_published_counts_have_them() -> None:
+    assert om_by_topic(counts_from("m", {"us-penny": MOVED}), {"US-penny": ("Money",)})["Money"].issues == 1
+
+
+def test_a_topic_without_a_scored_issue_is_left_out() -> None:
+    no_baseline: list[Cell] = [(0, 0, 0), *MOVED[1:]]
+    counts = counts_from("m", {"a": no_baseline, "b": MOVED, "c": MOVED})
+    assert list(om_by_topic(counts, {"a": ("School",), "b": ("Money",)})) == ["Money"]
+
+
+def test_topics_stand_in_the_order_of_their_table() -> None:
+    # As in a table of School: a, b; Money: c, b; Law: b, d.
+    topics = {"a": ("School",), "b": ("School", "Money", "Law"), "c": ("Money",), "d": ("Law",)}
+    assert in_order(topics) == ("School", "Money", "Law")
+    assert in_order({"x": (), "cell-phones": ("Digital", "School"), "c": ("Money",)}) == ("Digital", "Money", "School")
+    counts = counts_from("m", dict.fromkeys("dcba", MOVED))
+    assert list(om_by_topic(counts, topics)) == ["School", "Money", "Law"]

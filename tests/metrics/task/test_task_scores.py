@@ -1,0 +1,123 @@
+"""The scores of a task: how trials combine, what silence is, intervals by item, paired comparisons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from millstream.metrics.statistics.comparisons import compare
+from millstream.metrics.statistics.intervals import interval
+from millstream.metrics.task.summary import ModelAnswers, ReadingRules, scores
+from millstream.metrics.task.trials import Combine, TaskAnswers, Unreadable, figures
+
+NAN = float("nan")
+
+
+def answers(*trials: Sequence[float], planned: int | None = None) -> TaskAnswers:
+    """Items by the scores of their trials."""
+    item = [at for at, each in enumerate(trials) for _ in each]
+    score = [value for each in trials for value in each]
+    names = tuple(f"i{at}" for at in range(len(trials)))
+    return TaskAnswers(names, np.array(item, dtype=np.int64), np.array(score), planned or max(map(len, trials)))
+
+
+def model(name: str, given: TaskAnswers, **fields: Any) -> ModelAnswers:
+    return ModelAnswers(name, given, **fields)
+
+
+@pytest.mark.parametrize(
+    ("combine", "unreadable", "expected"),
+    [
+        ("mean", "skip", [2 / 3, 0.5, NAN, 1.0, NAN]),
+        ("majority", "skip", [1, 0, NAN, 1, NAN]),
+        ("any", "skip", [1, 1, NAN, 1, NAN]),
+        ("mean", "zero", [2 / 3, 1 / 3, 0, 2 / 3, 1 / 3]),
+        ("any", "zero", [1, 1, 0, 1, 1]),
+    ],
+)
+def test_trials_combine_to_one_figure_an_item_where_half_of_them_have_a_score(
+    combine: Combine, unreadable: Unreadable, expected: list[float]
+) -> None:
+    given = answers([1, 1, 0], [1, 0, NAN], [NAN, NAN, NAN], [1, 1, NAN], [1, NAN, NAN])
+    np.testing.assert_allclose(figures(given, combine, unreadable), expected)
+
+
+def test_a_mean_has_the_interval_over_items_and_groups_their_own() -> None:
+    rng = np.random.default_rng(1)
+    values = (rng.random((40, 3)) < 0.6).astype(float)
+    given = model("a/x", answers(*values.tolist()), groups=["odd" if at % 2 else "even" for at in range(40)])
+    found = scores([given], ReadingRules())["models"]["a/x"]
+    expected = interval(values.mean(axis=1), within=(0, 1))
+    assert (found["mean"], found["ci95"]) == (expected.mean, [expected.low, expected.high])
+    assert (found["items"], found["items_scored"], found["trials"], found["answers"]) == (40, 40, 3, 120)
+    assert found["groups"]["odd"]["mean"] == pytest.approx(values[1::2].mean())
+    assert [found["groups"][name]["items"] for name in ("even", "odd")] == [20, 20]
+
+
+def test_models_are_compared_over_the_items_that_both_have_a_score_for() -> None:
+    rng = np.random.default_rng(2)
+    first, second = rng.random((2, 30))
+    second[:5] = NAN
+    both = [model("a/x", answers(*first[:, None].tolist())), model("a/y", answers(*second[:, None].tolist()))]
+    (pair,) = scores(both, ReadingRules(within=(0, 1)))["pairs"]
+    expected = compare(first[5:], second[5:], within=(0, 1))
+    assert (pair["a"], pair["b"], pair["items"]) == ("a/x", "a/y", 25)
+    assert (pair["difference"], pair["ci95"], pair["p"]) == (
+        expected.difference,
+        [expected.low, expected.high],
+        expected.p,
+    )
+    assert pair["p_adjusted"] == pair["p"]
+
+
+@pytest.mark.parametrize(("silent", "is_worthless"), [(9, False), (10, True), (20, True)])
+def test_half_of_the_answers_without_a_score_leave_the_model_without_one(silent: int, is_worthless: bool) -> None:
+    given = answers(*[[NAN if at < silent else 1.0] for at in range(20)])
+    other = model("a/y", answers(*[[0.0]] * 20))
+    problems = Counter({"the answer names no letter for certain": silent})
+    found = scores([model("a/x", given, empty=1, problems=problems), other], ReadingRules(items=20))
+    entry = found["models"]["a/x"]
+    assert (entry["mean"] is None) == is_worthless
+    assert len(found["unmeasured"]) == is_worthless
+    assert len(found["pairs"]) == 1 - is_worthless
+    if is_worthless:
+        share = 100 * silent / 20
+        assert found["unmeasured"][0] == (
+            f"a/x has no score: {silent} of its 20 answers ({share:.1f}%) have no score (1 empty, {silent - 1} that "
+            f"cannot be read), half of them or more. Most often: the answer names no letter for certain."
+        )
+    else:
+        assert (entry["mean"], entry["mean_with_unreadable_as_0"]) == (1.0, 0.55)
+        assert "as 0 they would make its mean 0.550" in entry["remarks"][0]
+
+
+def test_a_model_without_a_single_scored_item_measured_nothing() -> None:
+    silent = answers(*[[1.0]] * 4, planned=3)
+    found = scores([model("a/x", silent)], ReadingRules(items=4))
+    assert found["unmeasured"] == ["a/x has no score: none of its items has one (4 answers)."]
+
+
+def test_cut_and_missing_items_are_told_before_the_score() -> None:
+    found = scores([model("a/x", answers(*[[1.0]] * 40), truncated=1)], ReadingRules(items=50))
+    remarks = found["models"]["a/x"]["remarks"]
+    assert remarks == [
+        "a/x: 1 of its 40 answers (2.5%) are cut off at max_tokens, above 1%.",
+        "a/x is scored on 40 of 50 items: its mean is of these alone, so compare models by the paired differences.",
+    ]
+
+
+def test_several_scores_have_a_mean_each() -> None:
+    given = answers(*[[1.0], [0.0]] * 10)
+    parts = {"first": given.score, "polite": np.linspace(0, 5, 20), "rare": np.full(20, NAN)}
+    found = scores([model("a/x", given, parts=parts)], ReadingRules())["models"]["a/x"]["scores"]
+    assert (found["first"]["mean"], found["polite"]["mean"], found["rare"]["mean"]) == (0.5, 2.5, None)
+
+
+def test_scores_beyond_one_have_no_bounds_unless_they_are_given() -> None:
+    wide = model("a/x", answers(*[[value] for value in np.linspace(0, 9, 12)]))
+    assert scores([wide], ReadingRules())["within"] is None
+    assert scores([model("a/x", answers([1.0], [0.0]))], ReadingRules())["within"] == [0.0, 1.0]

@@ -1,0 +1,309 @@
+"""What clients of OpenAI's chat completions hear: as their SDK reads it, and as our own decoder does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+from openai import APIError, OpenAI, Stream
+from openai.lib.streaming.chat import ChatCompletionStreamState
+from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessage
+
+from millstream.engine.call import Citation, Outcome, Reply, TokenLogprob, Usage
+from millstream.engine.content import Native, ToolCall
+from millstream.engine.endpoint import Fault, Response
+from millstream.providers.llm.openai.chat import PROTOCOL
+from millstream.providers.llm.openai.serve_chat import dialect
+from millstream.providers.llm.serve_dialect import Problem, ServedRequest
+from millstream.providers.llm.sse import events_of
+
+NOW = 1741569952.7
+DIALECT = dialect(lambda: NOW)
+KEY = "0123456789abcdef" * 4
+LOOK, FIND = ToolCall("c1", "look", '{"at": "x"}'), ToolCall("c2", "find", "{}")
+THOUGHT = Native("openai", {"reasoning_content": "hm"})
+TOKENS = (
+    TokenLogprob("é", -0.25, (("é", -0.25), ("e", -2.5))),
+    TokenLogprob("!", -0.5),
+)
+REPLIES = {
+    "plain": Reply("position <<A>>\n– ✓ 😀 \u2028\x00\x7f", Usage(19, 10), "stop"),
+    "nothing": Reply("", Usage(3, 0), "stop"),
+    "no usage": Reply("a", None, "stop"),
+    "cached and reasoned": Reply("a", Usage(19, 10, 4, 12), "stop"),
+    "cut short": Reply("a", Usage(3, 1), "length"),
+    "filtered": Reply("I can", Usage(3, 1), "content_filter", refused=True),
+    "filtered at once": Reply("", Usage(3, 0), "content_filter", refused=True),
+    "refused": Reply("I won't.", Usage(3, 1), "stop", refused=True),
+    "a tool": Reply("", Usage(3, 1), "tool_calls", parts=(LOOK,)),
+    "two tools behind a text": Reply("a", Usage(3, 1), "tool_calls", parts=("a", LOOK, FIND)),
+    "a thought": Reply("a", Usage(3, 1), "stop", parts=(THOUGHT, "a")),
+    "a thought and a tool": Reply("a", Usage(3, 1), "tool_calls", parts=(THOUGHT, "a", LOOK)),
+    "log-probabilities": Reply("é!", Usage(3, 2), "stop", logprobs=TOKENS),
+    "no log-probabilities at all": Reply("a", Usage(3, 2), "stop", logprobs=()),
+    "citations": Reply("a [1]", Usage(3, 2), "stop", citations=(Citation("http://x/1", "One"), Citation("http://x/2"))),
+}
+each_reply = pytest.mark.parametrize("reply", REPLIES.values(), ids=list(REPLIES))
+
+
+def asked(**changes: Any) -> ServedRequest:
+    body = {"model": "gpt-x", "messages": [{"role": "user", "content": "x"}], **changes}
+    return DIALECT.read(body, "openai/{}".format)
+
+
+def outcome(reply: Reply, key: str = KEY) -> Outcome:
+    return Outcome(asked().call, reply, key=key, attempts=1)
+
+
+def whole(reply: Reply, **changes: Any) -> ChatCompletion:
+    return ChatCompletion.model_validate_json(DIALECT.whole(asked(**changes), [outcome(reply)]), strict=True)
+
+
+def streamed(replies: Sequence[Reply], *pieces: str, usage: bool = True, **changes: Any) -> bytes:
+    options = {"stream": True, "stream_options": {"include_usage": usage}, **changes}
+    stream = DIALECT.stream(asked(**options))
+    said = b"".join((stream.begin(), *map(stream.text, pieces)))
+    return said + stream.end([outcome(reply) for reply in replies])
+
+
+def chunks(stream: bytes) -> Iterator[ChatCompletionChunk]:
+    for data in events_of(stream):
+        if data != b"[DONE]":
+            yield ChatCompletionChunk.model_validate_json(data, strict=True)
+
+
+def accumulated(stream: bytes) -> ChatCompletion:
+    """As the SDK joins them; its final completion is an error for an answer that was cut short or filtered."""
+    state = ChatCompletionStreamState()
+    for chunk in chunks(stream):
+        state.handle_chunk(chunk)
+    return state.current_completion_snapshot
+
+
+def called(message: ChatCompletionMessage) -> list[tuple[str, str, str]]:
+    calls = [call for call in message.tool_calls or () if call.type == "function"]
+    return [(call.id, call.function.name, call.function.arguments) for call in calls]
+
+
+def decoded(body: bytes, *, stream: bool = False, is_cut: bool = False) -> Reply | Fault:
+    result = PROTOCOL.decode(Response(200, body, stream=stream, is_cut=is_cut))
+    return structs.replace(result, raw_hash="") if isinstance(result, Reply) else result
+
+
+def test_a_whole_answer_repeats_the_clients_own_word_for_the_model() -> None:
+    told = whole(REPLIES["plain"], model="my-model")
+    assert (told.model, told.created, told.id) == ("my-model", int(NOW), "chatcmpl-" + KEY[:29])
+    assert told.choices[0].message.content == REPLIES["plain"].text
+    assert told.usage is not None
+    assert told.usage.total_tokens == 29
+
+
+def test_samples_of_one_question_are_choices_whose_tokens_are_summed() -> None:
+    replies = [REPLIES["plain"], REPLIES["cut short"], REPLIES["a tool"]]
+    body = DIALECT.whole(asked(n=3), [outcome(reply) for reply in replies])
+    told = ChatCompletion.model_validate_json(body, strict=True)
+    for completion in (told, accumulated(streamed(replies, "position", n=3))):
+        assert [choice.index for choice in completion.choices] == [0, 1, 2]
+        assert [choice.finish_reason for choice in completion.choices] == ["stop", "length", "tool_calls"]
+        assert [choice.message.content or "" for choice in completion.choices] == [reply.text for reply in replies]
+        assert completion.usage is not None
+        assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (25, 12)
+
+
+@each_reply
+def test_a_whole_answer_is_the_reply_again(reply: Reply) -> None:
+    assert decoded(DIALECT.whole(asked(), [outcome(reply)])) == reply
+
+
+@each_reply
+def test_a_streamed_answer_is_the_reply_again(reply: Reply) -> None:
+    assert decoded(streamed([reply]), stream=True) == reply
+
+
+@each_reply
+def test_what_went_out_as_it_came_is_not_said_twice(reply: Reply) -> None:
+    if reply.refused and reply.finish_reason == "stop":
+        return  # what a model says in refusing is never told before its end
+    half = len(reply.text) // 2
+    body = streamed([reply], reply.text[:half], "", reply.text[half : half + 1])
+    assert decoded(body, stream=True) == reply
+
+
+@each_reply
+def test_the_sdk_joins_the_chunks_to_the_whole_answer(reply: Reply) -> None:
+    joined, told = accumulated(streamed([reply])).choices[0], whole(reply).choices[0]
+    assert joined.finish_reason == told.finish_reason
+    assert (joined.message.content or "") == (told.message.content or "")
+    assert (joined.message.refusal or "") == (told.message.refusal or "")
+    assert called(joined.message) == called(told.message)
+    assert len(called(told.message)) == len(reply.tool_calls)
+    tokens = (None if choice.logprobs is None else choice.logprobs.content for choice in (joined, told))
+    assert len({repr(one or []) for one in tokens}) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "refusal", "finish"),
+    [
+        ("filtered", "I can", None, "content_filter"),
+        ("refused", None, "I won't.", "stop"),
+        ("a tool", None, None, "tool_calls"),
+        ("nothing", "", None, "stop"),
+    ],
+)
+def test_a_message_says_nothing_where_openai_does(
+    name: str, content: str | None, refusal: str | None, finish: str
+) -> None:
+    told = whole(REPLIES[name]).choices[0]
+    assert (told.message.content, told.message.refusal, told.finish_reason) == (content, refusal, finish)
+
+
+def test_a_stream_ends_with_the_mark_that_clients_wait_for() -> None:
+    assert streamed([REPLIES["plain"]]).endswith(b"\n\ndata: [DONE]\n\n")
+
+
+def test_a_stream_is_cut_as_clients_know_it() -> None:
+    reply = REPLIES["two tools behind a text"]
+    deltas = [chunk.choices[0].delta for chunk in chunks(streamed([reply], "a", usage=False))]
+    assert [delta.model_dump(exclude_unset=True) for delta in deltas] == [
+        {"role": "assistant", "content": "", "refusal": None},
+        {"content": "a"},
+        {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "look", "arguments": ""}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": '{"at": "x"}'}}]},
+        {"tool_calls": [{"index": 1, "id": "c2", "type": "function", "function": {"name": "find", "arguments": ""}}]},
+        {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
+        {},
+    ]
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+def test_the_usage_ends_a_stream_only_where_it_was_asked_for(is_wanted: bool) -> None:
+    told = list(chunks(streamed([REPLIES["plain"]], usage=is_wanted)))
+    assert [chunk.usage is not None for chunk in told] == [*[False] * 3, *[True] * is_wanted]
+    assert all(("usage" in chunk.model_fields_set) == is_wanted for chunk in told)
+
+
+def test_every_chunk_of_a_stream_bears_the_same_name_whenever_it_is_asked_again() -> None:
+    first, again = (streamed([REPLIES["plain"]], "posi") for _ in range(2))
+    assert first == again
+    assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks(first)}) == 1
+    assert streamed([REPLIES["plain"]], messages=[{"role": "user", "content": "y"}]) != streamed([REPLIES["plain"]])
+
+
+@each_reply
+def test_no_cut_of_a_stream_is_a_finished_answer_before_its_finish_reason(reply: Reply) -> None:
+    body = streamed([reply], reply.text[:1] if not reply.refused else "")
+    word = (reply.finish_reason or "").encode()
+    finished = body.index(b"\n\n", body.index(b'"finish_reason":"' + word)) + 2
+    for end in range(0, finished, 7):
+        assert isinstance(decoded(body[:end], stream=True, is_cut=True), Fault)
+    for end in range(finished, len(body) + 1, 7):
+        result = decoded(body[:end], stream=True, is_cut=True)
+        assert isinstance(result, Reply)
+        assert structs.replace(result, usage=reply.usage) == reply
+
+
+def test_an_answer_that_fails_on_its_way_is_never_finished() -> None:
+    stream = DIALECT.stream(asked(stream=True))
+    said = stream.begin() + stream.text("posi") + stream.ping() + stream.fail(Problem(504, "timeout", "too late"))
+    assert isinstance(decoded(said, stream=True), Fault)
+    assert b"[DONE]" not in said
+    assert orjson.loads(list(events_of(said))[-1])["error"] == {
+        "message": "too late", "type": "server_error", "param": None, "code": "timeout",
+    }  # fmt: skip
+
+
+def test_the_sdk_raises_what_fails_on_its_way() -> None:
+    stream = DIALECT.stream(asked(stream=True))
+    said = stream.begin() + stream.text("posi") + stream.ping() + stream.fail(Problem(504, "timeout", "too late"))
+    answer = httpx2.Response(200, content=said, request=httpx2.Request("POST", "http://127.0.0.1:1/v1"))
+    heard = []
+    with OpenAI(api_key="none", base_url="http://127.0.0.1:1/v1") as client, pytest.raises(APIError) as told:
+        for chunk in Stream(cast_to=ChatCompletionChunk, response=answer, client=client):
+            heard.append(chunk.choices[0].delta.content)
+    assert heard == ["", "posi"]
+    assert (told.value.message, told.value.code, told.value.type) == ("too late", "timeout", "server_error")
+
+
+def test_a_ping_is_nothing_to_a_client() -> None:
+    stream = DIALECT.stream(asked(stream=True))
+    assert list(events_of(stream.ping() + stream.ping())) == []
+
+
+def test_an_end_that_only_one_provider_has_a_word_for_is_an_end() -> None:
+    for word in ("pause_turn", "recitation", None):
+        assert whole(Reply("a", None, word)).choices[0].finish_reason == "stop"
+    assert whole(Reply("", None, None, parts=(LOOK,))).choices[0].finish_reason == "tool_calls"
+
+
+def test_a_client_of_the_older_functions_hears_of_one() -> None:
+    reply = REPLIES["a tool"]
+    older: Any = {"functions": [{"name": "look", "parameters": {}}]}
+    for told in (whole(reply, **older), accumulated(streamed([reply], **older))):
+        call = told.choices[0].message.function_call
+        assert call is not None
+        assert (call.name, call.arguments) == ("look", '{"at": "x"}')
+        assert told.choices[0].finish_reason == "function_call"
+        assert not told.choices[0].message.tool_calls
+
+
+def test_what_another_family_said_beside_a_tool_call_comes_back_through_the_client() -> None:
+    call = structs.replace(LOOK, native=Native("gemini", {"thoughtSignature": "s"}))
+    told = whole(Reply("", None, "tool_calls", parts=(call,))).choices[0].message
+    again = asked(messages=[told.model_dump(exclude_none=True)]).call.input[0]
+    assert not isinstance(again, str)
+    assert again.content == (call,)
+
+
+def test_what_another_family_thought_is_left_out() -> None:
+    thought = Native("anthropic", {"type": "thinking", "thinking": "hm", "signature": "s"})
+    assert decoded(DIALECT.whole(asked(), [outcome(Reply("a", None, "stop", parts=(thought, "a")))])) == Reply(
+        "a", None, "stop"
+    )
+
+
+def test_a_tool_of_another_kind_is_called_as_it_stood() -> None:
+    custom = {"id": "c3", "type": "custom", "custom": {"name": "run", "input": "ls"}}
+    reply = Reply("", Usage(1, 1), "tool_calls", parts=(Native("openai", custom), FIND))
+    assert decoded(DIALECT.whole(asked(), [outcome(reply)])) == reply
+    assert decoded(streamed([reply]), stream=True) == reply
+
+
+def test_a_probability_that_no_number_holds_is_the_least_one() -> None:
+    reply = Reply("a", None, "stop", logprobs=(TokenLogprob("a", float("-inf"), (("b", float("nan")),)),))
+    told = whole(reply).choices[0].logprobs
+    assert told is not None
+    assert told.content is not None
+    assert (told.content[0].logprob, told.content[0].top_logprobs[0].logprob) == (-9999.0, -9999.0)
+
+
+any_text = st.text(st.characters(codec=None, categories=None), max_size=20)
+
+
+@given(any_text, any_text, any_text, st.integers(0, 20))
+def test_no_text_breaks_an_answer(text: str, arguments: str, name: str, cut: int) -> None:
+    parts = (Native("openai", {"reasoning_content": name}), text, ToolCall(name, name, arguments))
+    reply = Reply(text, None, "tool_calls", parts=parts, citations=(Citation(text, name),))
+    told = orjson.loads(DIALECT.whole(asked(), [outcome(reply)]))["choices"][0]["message"]
+    assert len(told["content"] or "") == len(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+    for data in events_of(streamed([reply], text[:cut])):
+        if data != b"[DONE]":
+            assert orjson.loads(data)["model"] == "gpt-x"
+    orjson.loads(DIALECT.problem(Problem(400, "invalid", text, name)))
+
+
+def test_what_can_not_be_written_is_left_out() -> None:
+    deep: Any = 1
+    for _ in range(500):
+        deep = [deep]
+    native = Native("openai", {"reasoning_content": "hm", "reasoning_details": deep})
+    call = structs.replace(LOOK, native=Native("gemini", {"x": deep}))
+    reply = Reply("a", None, "tool_calls", parts=(native, "a", call))
+    expected = structs.replace(reply, parts=(THOUGHT, "a", LOOK))
+    assert decoded(DIALECT.whole(asked(), [outcome(reply)])) == expected
+    assert decoded(streamed([reply]), stream=True) == expected

@@ -1,0 +1,85 @@
+"""All pages of one engine together: a quota for their sum, and still a pause for each host."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from scripted import ScriptedProvider, worst_minute
+from virtual_time import run_virtually
+
+from millstream.engine.call import WEB, Call
+from millstream.providers.pages.page_limits import HostEndpoint, PageLimits
+
+
+def host(provider: ScriptedProvider, together: PageLimits, spacing_s: float = 0.0) -> HostEndpoint:
+    return HostEndpoint(provider, together, lambda: spacing_s)
+
+
+async def send(endpoint: HostEndpoint, url: str) -> None:
+    await endpoint.send(endpoint.encode(Call(WEB, url)))
+
+
+@pytest.mark.parametrize("rpm", [60, 1800])
+def test_no_sliding_minute_holds_more_than_the_quota_and_nearly_all_of_it_is_used(rpm: int) -> None:
+    provider = ScriptedProvider(latency_s=0.1)
+
+    async def main() -> None:
+        together = PageLimits(64, rpm)
+        hosts = [host(provider, together) for _ in range(50)]
+        await asyncio.gather(*(send(hosts[n % 50], f"http://h{n % 50}/{n}") for n in range(rpm * 3)))
+
+    run_virtually(main())
+    times = [(at, 1) for at, _ in provider.arrivals]
+    assert worst_minute(times) <= rpm
+    assert times[-1][0] < 3 * 60 * 1.03
+
+
+def test_no_more_are_in_flight_together_than_are_allowed() -> None:
+    provider = ScriptedProvider(latency_s=1.0)
+
+    async def main() -> float:
+        together = PageLimits(7)
+        hosts = [host(provider, together) for _ in range(70)]
+        await asyncio.gather(*(send(hosts[n], f"http://h{n}/") for n in range(70)))
+        return asyncio.get_running_loop().time()
+
+    assert run_virtually(main()) == pytest.approx(10.0, abs=0.01)
+    assert provider.peak == 7
+
+
+def test_waiting_among_all_brings_no_two_hops_to_one_host_together() -> None:
+    """Their lane lets both go, a second apart; the crowd before the first is gone when the second comes."""
+    provider = ScriptedProvider(latency_s=0.1)
+
+    async def main() -> None:
+        together = PageLimits(1000, 1800)
+        crowd, one = host(provider, together), host(provider, together, 1.0)
+        tasks = [asyncio.create_task(send(crowd, f"http://crowd{n}/")) for n in range(300)]
+        await asyncio.sleep(0)
+        for number in range(4):
+            tasks.append(asyncio.create_task(send(one, f"http://one/{number}")))
+            await asyncio.sleep(1)
+        await asyncio.gather(*tasks)
+
+    run_virtually(main())
+    starts = [at for at, url in provider.arrivals if "one" in url]
+    assert min(b - a for a, b in pairwise(starts)) >= 0.999
+
+
+def test_who_leaves_while_waiting_takes_no_place() -> None:
+    provider = ScriptedProvider(latency_s=1.0)
+
+    async def main() -> None:
+        together = PageLimits(2)
+        one = host(provider, together)
+        tasks = [asyncio.create_task(send(one, f"http://h/{n}")) for n in range(20)]
+        await asyncio.sleep(0.5)
+        for task in tasks[:15]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert not together.slots.locked() and provider.in_flight == 0
+
+    run_virtually(main())
+    assert provider.peak == 2 and len(provider.arrivals) == 7

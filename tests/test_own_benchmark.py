@@ -1,0 +1,44 @@
+"""Every snippet of docs/your-own-benchmark.md is run, as a reader would paste it: pasted.py has the rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import Provider, simulated_provider
+from pasted import Reader, sections_of
+
+PAGE = Path(__file__).parent.parent / "docs" / "your-own-benchmark.md"
+TEXT = PAGE.read_text("utf-8")
+SECTIONS = sections_of(TEXT)
+SIMULATED = {"gpt-4o-mini": "pupil", "gpt-4.1-mini": "scholar", "gpt-4o": "grader"}
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    with simulated_provider(tmp_path_factory.mktemp("provider")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_the_snippets_of_a_section_do_what_the_page_says(title: str, provider: Provider, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, provider, SIMULATED)
+    try:
+        for block in SECTIONS[title]:
+            reader.take(block)
+    finally:
+        reader.end()
+
+
+def test_the_first_task_has_at_most_twelve_lines() -> None:
+    (task,) = [block.text for block in next(iter(SECTIONS.values())) if block.file == "capitals.py"]
+    assert len(task.splitlines()[1:]) <= 12
+
+
+def test_every_section_has_a_snippet_and_every_link_on_the_page_leads_to_one() -> None:
+    assert [title for title, blocks in SECTIONS.items() if not blocks] == []
+    links = re.findall(r"\]\(#([\w-]+)\)", TEXT)
+    anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in SECTIONS}
+    assert links != [] and set(links) <= anchors

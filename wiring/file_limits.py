@@ -1,0 +1,40 @@
+"""The number of files that this process may open, and the bounds on calls and clients that follow from it.
+
+Raises the soft limit to what an engine can use and never lowers it. Knows no call and no provider.
+"""
+
+from __future__ import annotations
+
+import resource
+
+from msgspec import structs
+
+from ..engine.lane import Lane
+
+FILES_WANTED = 65_536
+FILES_SPARED = 128
+
+
+def raise_file_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_WANTED if hard == resource.RLIM_INFINITY else min(FILES_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (ValueError, OSError):
+            return  # then lanes stay below the limit there is
+
+
+def connections_max() -> int:
+    """Returns how many clients may be connected at once: each may need a connection to a provider, too."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = FILES_WANTED if soft == resource.RLIM_INFINITY else soft
+    return max(1, (files - FILES_SPARED) // 2)
+
+
+def capped_by_files(lane: Lane, keys: int = 1) -> Lane:
+    """Returns the lane with its calls in flight, over all keys, below the number of files this process may open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return lane
+    return structs.replace(lane, concurrency=min(lane.concurrency, max(1, (soft - FILES_SPARED) // keys)))

@@ -1,0 +1,95 @@
+"""The budget of a folder in which runs or batches are resumed: its place, and the cost from before it existed.
+
+Owns the manifest's fields for money that no record shows. How a budget is kept on disk: the engine's budget_file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ..engine.attempts.budget_file import BUDGET, Amounts, BudgetPlace, amounts_in
+from ..engine.fault import LocalFault
+
+COST_UNSURE, CALLS_UNSURE, HAS_BUDGET = "cost_unsure", "calls_unsure", "has_budget"
+
+
+class Unsure(Struct, frozen=True):
+    """Spending that the records don't show: dollars, and calls that were in flight when a process without a limit
+    was killed."""
+
+    dollars: float = 0.0
+    calls: int = 0
+
+    def at_worst(self, worst_call: Callable[[], float]) -> float:
+        """Returns the most dollars that this can be. `worst_call` returns what the dearest call may cost; it is
+        called only if needed."""
+        return self.dollars + (self.calls * worst_call() if self.calls else 0.0)
+
+    def notes(self, *, has_budget: bool) -> dict[str, Any]:
+        """Returns the fields for the manifest. `has_budget`: the process that begins has a limit."""
+        return {COST_UNSURE: self.dollars, CALLS_UNSURE: self.calls, HAS_BUDGET: has_budget}
+
+
+def unsure_of(folder: Path, manifest: Mapping[str, Any], cost: float) -> Unsure:
+    """Returns the spending that the records don't show, from `manifest` as the last process left it. `cost` is that
+    of the records. Raises LocalFault if the budget is damaged."""
+    found = amounts_in(folder / BUDGET)
+    if found is not None:
+        return Unsure(max(0.0, found.granted - cost))
+    # Before there were budgets the manifest kept only how many calls were in flight.
+    calls = int(manifest.get(CALLS_UNSURE, manifest.get("in_flight_at_kills", 0)))
+    was_killed = manifest.get("started") is not None and manifest.get("ended") is None
+    if was_killed and not manifest.get(HAS_BUDGET, False):
+        calls += int(manifest.get("in_flight_max", 0))
+    return Unsure(float(manifest.get(COST_UNSURE, 0.0)), calls)
+
+
+def place_of(folder: Path, before: Amounts, beside: Mapping[Path, float] | None = None) -> BudgetPlace:
+    """Returns where the folder's budget lies. `beside`: other folders under the same limit, with their cost while
+    they have no budget."""
+    if not beside:
+        return BudgetPlace(folder / BUDGET, before)
+    files = {other / BUDGET: dollars for other, dollars in beside.items()}
+    return BudgetPlace(folder / BUDGET, before, files, lock=folder.parent)
+
+
+def drop_budget(folder: Path) -> None:
+    """Deletes the budget when a process without a limit begins; the manifest has its amounts."""
+    with suppress(OSError):
+        (folder / BUDGET).unlink()
+
+
+def money_of(place: BudgetPlace | None, cost: float) -> Amounts | None:
+    """Returns what a folder's calls cost, surely and at most. `cost` is that of its records. None without a limit."""
+    if place is None:
+        return None
+    try:
+        found = amounts_in(place.path) or place.before
+    except LocalFault:
+        return None  # told where it is opened
+    return Amounts(max(found.granted, cost), max(min(found.spent, found.granted), cost))
+
+
+def money_lines(money: Amounts | None, max_cost: float | None, *, shared_by: int = 0) -> Iterable[str]:
+    """Yields the spending in words. `shared_by`: the number of other folders under the same limit."""
+    if money is None or max_cost is None:
+        return
+    limit = f"--max-cost ${max_cost:,.4f}" + (f" of {shared_by + 1} folders together" if shared_by else "")
+    if money.granted - money.spent < 5e-5:
+        yield f"${money.spent:,.4f} spent of {limit}"
+    else:
+        yield (
+            f"${money.spent:,.4f} spent; up to ${money.granted:,.4f} counting calls in flight at a kill and attempts "
+            f"without a whole answer; the limit: {limit}"
+        )
+
+
+def money_as_json(money: Amounts | None, max_cost: float | None) -> dict[str, Any] | None:
+    if money is None:
+        return None
+    return {"spent": round(money.spent, 9), "at_most": round(money.granted, 9), "max_cost": max_cost}

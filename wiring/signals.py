@@ -1,0 +1,79 @@
+"""SIGINT and SIGTERM during a run: the first drains, a second one or the end of the drain cancels.
+
+Owns the handlers while its block lasts. Knows only the two functions that it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+
+from ..engine.remarks import remark
+from .engine import Engine
+
+DRAIN_S = 30.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interruption:
+    """Handles SIGINT and SIGTERM while its block lasts. `drain` is called with the first signal's name, `cancel`
+    when waiting is over."""
+
+    def __init__(self, drain: Callable[[str], None], cancel: Callable[[], None]) -> None:
+        self.number: int | None = None
+        self._drain = drain
+        self._cancel = cancel
+        self._timer: asyncio.TimerHandle | None = None
+        self._installed: list[signal.Signals] = []
+
+    def __enter__(self) -> Interruption:
+        # Signals reach the main thread only; in other threads the program's own loop handles them.
+        if threading.current_thread() is threading.main_thread():
+            loop = asyncio.get_running_loop()
+            for number in SIGNALS:
+                loop.add_signal_handler(number, self._receive, number)
+                self._installed.append(number)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        for number in self._installed:
+            loop.remove_signal_handler(number)
+
+    def _receive(self, number: signal.Signals) -> None:
+        if self.number is not None:
+            self._cancel()
+            return
+        self.number = int(number)
+        self._timer = asyncio.get_running_loop().call_later(DRAIN_S, self._cancel)
+        self._drain(number.name)
+
+
+async def until_interrupted(engine: Engine, work: Awaitable[None]) -> int | None:
+    """Waits for `work`, which sends through the engine. The first signal lets the calls in flight end, a second one
+    drops them. Returns the number of the signal, if there was one."""
+    task = asyncio.current_task()
+    assert task is not None
+
+    def drain(name: str) -> None:
+        engine.halt("interrupted", f"interrupted by {name}")
+        remark(f"{name}: waiting up to {DRAIN_S:.0f} s for calls in flight; once more drops them")
+
+    def cancel() -> None:
+        task.cancel()
+
+    with Interruption(drain, cancel) as interruption:
+        try:
+            await work
+        except asyncio.CancelledError:
+            if interruption.number is None:
+                raise
+            task.uncancel()
+    return interruption.number
