@@ -55,13 +55,15 @@ class Watched:
             self.page.wait_for_timeout(20)
 
     def settle(self) -> None:
-        """Until every figure is alive and the explorer and the conversations are open."""
-        self.scroll_through()
-        # A selector, since the page's policy forbids the evaluation by which a polled expression would be asked again.
-        self.page.locator(".plot:not(.is-live)").first.wait_for(state="detached")
-        for opening in ("explorer", "conversations"):
-            if self.page.locator(f"#{opening}").count():
-                self.page.wait_for_selector(f"#{opening}[data-state=open]")
+        """Wait at each figure, the explorer and the conversations until it is alive: passing by, a busy browser may
+        not notice it."""
+        # Selectors, since the page's policy forbids the evaluation by which a polled expression would be asked again.
+        waiting = [(plot, ".is-live") for plot in self.page.locator(".plot").all()]
+        for opening in ("#explorer", "#conversations"):
+            waiting += [(part, "[data-state=open]") for part in self.page.locator(opening).all()]
+        for part, alive in waiting:
+            part.evaluate("part => part.scrollIntoView()")
+            part.and_(self.page.locator(alive)).wait_for(state="attached")
         self.page.evaluate("window.scrollTo(0, 0)")
 
 
