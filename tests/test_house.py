@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from ci_programs import ci_program
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -83,8 +83,26 @@ def test_no_file_names_a_place_on_somebodys_machine(tree: list[str]) -> None:
 def test_continuous_integration_runs_the_tests_and_then_the_checks() -> None:
     lines = (ROOT / ".ci/run").read_text().splitlines()
     assert "set -euo pipefail" in lines
-    assert [line for line in lines if line.startswith("make ")] == ["make test", "make check"]
+    assert [line for line in lines if line.startswith("make ")] == [
+        "make test || .venv/bin/python -P .ci/again.py",
+        "make check",
+    ]
     assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    "failed", [[], ["tests/a.py::one", "tests/a.py::two", "tests/b.py::one", "tests/b.py::two"], ["tests/broken.py"]]
+)
+def test_only_few_failed_tests_are_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: list[str]
+) -> None:
+    again = ci_program("again")
+    (tmp_path / again.FAILED).parent.mkdir(parents=True)
+    (tmp_path / again.FAILED).write_text(json.dumps(dict.fromkeys(failed, True)))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        again.main()
+    assert isinstance(ended.value.code, str)
 
 
 # A module that is put into a room, what it imports, the rule that must notice, and what it says then.
@@ -176,11 +194,7 @@ def test_every_kind_of_wrong_import_is_noticed(tree: list[str], tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def audit() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("audit", ROOT / ".ci/audit.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return ci_program("audit")
 
 
 def advice(*dependencies: dict[str, object]) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from ci_programs import ci_program
 
 from millstream.bench.evaluation.declarations import BUILT_IN
 
@@ -70,11 +70,7 @@ def link(source: Path, copy: Path, apart: set[str]) -> None:
 
 @pytest.fixture(scope="module")
 def without() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("without", ROOT / ".ci/without.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return ci_program("without")
 
 
 @pytest.mark.parametrize("name", ROOMS)
