@@ -1,8 +1,9 @@
-"""What may be left of a quota, for every limit that is still possible: boxes of (limit a minute, second unknown).
+"""The bounds of what can be left of a quota, for every limit that is still possible: boxes of (limit a minute, second
+unknown).
 
-Sound by construction: a box goes only when no limit within it agrees with what was admitted and refused. One class a
-kind of window; the second unknown is a bucket's capacity, or the second at which a window begins.
-Knows no clock, no provider and no guess.
+A box is ruled out only if no limit within it agrees with what was admitted and refused. One class for each kind of
+window; the second unknown is a bucket's capacity, or the second of the clock's minute at which a window begins. Knows
+no clock, no provider and no prior.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ _EPS = 1e-6
 # How likely it is that a provider asks for a part of the wait only, or for another one.
 _A_PART, _PART, _UNTRUE = 0.2, 0.2, 0.03
 _ROUNDED_S, _ABOUT_S = 1.0, 0.1
-# Where in a box a window begins.
+# Parts of a box at which a window is assumed to begin, and the least likelihood that a box keeps.
 _PARTS, _HARDLY = (0.1, 0.3, 0.5, 0.7, 0.9), 0.002
 
 
 class Event(NamedTuple):
-    """Calls that were decided between `at_s` and `by_s`: the amount admitted in how many calls, and the size of the
-    smallest that was refused, None for none, not before `refused_s`. `maybe`: calls of which nobody knows, of one each.
-    `told_s`: the Retry-After. All but `late_calls` of them were decided by `usual_s` (None: by `by_s`)."""
+    """Calls that were decided between `at_s` and `by_s`. `admitted` is the amount (requests or tokens) that `calls`
+    calls took; `refused` the size of the smallest refused call (None: none was refused), decided at `refused_s` or
+    later; `maybe` the number of calls of size 1 whose outcome is unknown; `told_s` the Retry-After in seconds. All
+    but `late_calls` of the calls were decided by `usual_s` (None: by `by_s`)."""
 
     at_s: float
     by_s: float
@@ -43,9 +45,9 @@ class Event(NamedTuple):
 
 
 class Boxes:
-    """`low` to `high` is the limit, `least` to `most` the second unknown. A call that is yet to come is decided up to
-    `late_s` after it is sent; the first finds the whole quota free. `chance`: how likely what was seen is, where not
-    all that can be is alike."""
+    """Arrays of boxes of one kind of window: `low` to `high` is the limit a minute, `least` to `most` the second
+    unknown. A call is decided up to `late_s` after it is sent, and the first call finds the whole quota free.
+    `chance` is the likelihood of the events in each box, up to a common factor."""
 
     kind: Window
 
@@ -58,16 +60,17 @@ class Boxes:
         return len(self.low)
 
     def levels(self, at_s: float) -> tuple[Numbers, Numbers]:
-        """The least and the most that can be left for a call sent then."""
+        """Returns the least and the most that can be left in each box for a call sent at `at_s`."""
         raise NotImplementedError
 
     def take(self, event: Event) -> Mask:
-        """Learn what was seen; which boxes agree with it. Events come in the order in which their calls were decided,
-        though each may be thought to last longer than until the next begins."""
+        """Updates the bounds with an event and returns which boxes agree with it. Events are given in the order in
+        which their calls were decided, though the time span of one may overlap the next."""
         raise NotImplementedError
 
     def hear(self, event: Event) -> None:
-        """How likely the wait is that the event just taken was told."""
+        """Multiplies `chance` by the likelihood of the Retry-After of the event just taken; without one nothing
+        changes."""
         raise NotImplementedError
 
     def keep(self, alive: Mask) -> None:
@@ -76,7 +79,8 @@ class Boxes:
         self.chance = self.chance[alive]
 
     def _judge_told(self, told_s: float, least_s: Numbers | float, most_s: Numbers | float) -> None:
-        """A wait was asked for that would truly be between these: how likely, a second."""
+        """Multiplies `chance` by the probability density, a second, of a Retry-After of `told_s` where the true wait
+        lies between `least_s` and `most_s`."""
         rounded_s = _ROUNDED_S if told_s == int(told_s) else 0.0
         is_true = (told_s > least_s - _ABOUT_S) & (told_s < most_s + _ABOUT_S + rounded_s)
         is_part = (told_s > _PART * least_s - _ABOUT_S) & (told_s < most_s)
@@ -106,13 +110,13 @@ class Buckets(Boxes):
         return np.maximum(lower, 0.0), upper
 
     def take(self, event: Event) -> Mask:
-        """Only the time since it was last full, or empty, is uncertain, however many calls came since: the lower bound
-        takes it as late then and prompt now, the upper one the other way."""
+        """The one uncertainty is when the bucket was last full or empty, however many calls followed: the lower bound
+        assumes that calls were decided late then and promptly now, the upper bound the opposite."""
         spread, elapsed = (event.by_s if event.usual_s is None else event.usual_s) - event.at_s, event.at_s - self._at_s
         late, least_late = self._fast * spread + event.late_calls, self._slow * spread + event.late_calls
         lower = np.minimum(self._small - least_late, self._lower + self._slow * elapsed)
         upper = np.minimum(self._large, self._upper + self._fast * elapsed)
-        # More comes while many are decided.
+        # The bucket refills while many calls are decided.
         brim = self._large + (late if event.calls > 1 else 0.0)
         alive: Mask = np.minimum(brim, upper + late) >= event.admitted - _EPS
         lower, upper = lower - event.admitted - event.maybe, upper - event.admitted
@@ -146,7 +150,7 @@ class FixedWindows(Boxes):
         self._to_s = 0.0
 
     def _ends(self, from_s: float, to_s: float) -> tuple[Mask, Mask]:
-        """Where a window surely ends after the first time and not after the second, and where it may."""
+        """Returns in which boxes a window surely ends after `from_s` and by `to_s`, and in which it may."""
         surely = np.floor((to_s - self.most) / MINUTE_S) > np.floor((from_s - self.least) / MINUTE_S)
         maybe = np.floor((to_s - self.least) / MINUTE_S) > np.floor((from_s - self.most) / MINUTE_S)
         return surely, maybe
@@ -159,12 +163,12 @@ class FixedWindows(Boxes):
         return self._left(at_s)[0], self._left(at_s + self.late_s)[1]
 
     def take(self, event: Event) -> Mask:
-        """Either no window ends from the calls before to these, or one does before them, or among them: then they count
-        in two."""
+        """Considers three cases: no window ends between the last calls and these, one ends before these, or one ends
+        among them, so that they count in two windows."""
         self._judge(event)
         surely, _ = self._ends(self._to_s, event.by_s)
         before, among = self._ends(self._to_s, event.at_s)[1], self._ends(event.at_s, event.by_s)[1]
-        # Of a window that may have ended after the calls before, though they were counted in it, nobody knows.
+        # Calls before may have been counted in a window that has ended since: what is left of the new one is unknown.
         is_past = self._ends(event.at_s, max(event.at_s, self._to_s))[1] & (event.at_s < self._to_s)
         # After a minute one can end before them and the next among them.
         is_new = before & (event.by_s - self._to_s >= MINUTE_S)
@@ -182,7 +186,7 @@ class FixedWindows(Boxes):
                 is_so &= least - event.admitted - event.maybe < event.refused
             left = most - event.admitted
             if is_among:
-                # What the one had not left came out of the next.
+                # The rest was taken from the next window.
                 least, left = self.low, np.minimum(self.high, left)
             elif event.refused is not None:
                 # What is left is less than was refused; of single calls, none.
@@ -202,7 +206,8 @@ class FixedWindows(Boxes):
             self._judge_told(event.told_s, np.where(is_near, 0.0, least_s), np.where(is_near, MINUTE_S, most_s))
 
     def _judge(self, event: Event) -> None:
-        """How likely it was, by where in each box a window may begin: before these calls, among them, or neither."""
+        """Multiplies `chance` by the event's likelihood, averaged over the seconds in each box at which a window may
+        begin."""
         chance = np.zeros(len(self))
         for part in _PARTS:
             begins = self.least + part * (self.most - self.least)
@@ -248,7 +253,8 @@ class SlidingWindows(Boxes):
         return alive
 
     def hear(self, event: Event) -> None:
-        """It is as long as the first that counts still does; the first of all may have left by then."""
+        """The true wait lasts until the first call that still counts leaves the minute; the very first may have left by
+        then."""
         if event.refused is not None and event.told_s is not None:
             first = next((each for each in self._taken if each.by_s + MINUTE_S > event.at_s), event)
             later = next((each for each in self._taken if each.calls and each.at_s + MINUTE_S > event.by_s), event)

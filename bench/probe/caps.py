@@ -1,4 +1,4 @@
-"""What a probe may use unless a person says otherwise. Light to import, since `--help` tells of it."""
+"""The default caps of a probe. Light to import, since `--help` prints them."""
 
 MAX_CALLS = 20_000
 MAX_COST = 1.0

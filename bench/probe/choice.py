@@ -1,4 +1,4 @@
-"""Chooses the next calls of a probe: when, how many and how large, so that they tell most about the limit.
+"""Chooses the next calls of a probe: when, how many and how large, so that they give the most information on the limit.
 
 Requests are calls of size 1, tokens calls of size n. Pure: the hypotheses and what may be sent are passed in. Knows no
 clock and no provider.
@@ -20,14 +20,14 @@ Cells = NDArray[np.intp]
 WAITS_S = (0.0, 0.2, 0.5, 1.0, 2.0, 3.5, 5.5, 8.0, 12.0, 20.0, 30.0, 45.0, 61.5)
 # Amounts that are tried: as much as is there with these probabilities, denser where the outcome is most open.
 _QUANTILES = (0.02, 0.06, 0.15, 0.28, 0.4, 0.5, 0.6, 0.72, 0.85, 0.94, 0.98)
-# Outcomes of many calls are counted in this number of groups, and boxes are sampled down to this number: more change
-# no choice, but its time.
+# Outcomes of many calls are counted in this number of groups, and boxes are sampled down to this number: higher numbers
+# take longer and change no choice.
 _OUTCOMES, _BOXES = 64, 1_500
 # Where between its bounds a level may lie: thirds, each by its middle.
 _PARTS = (1 / 6, 1 / 2, 5 / 6)
 # Tokens are split into at most this number of calls; amounts within 0.4% of one that told nothing are not repeated.
 _SPLIT_MOST, _SAME = 24, 0.004
-# A call of a round tells less than this many tokens of any limit that matters.
+# Calls of fewer tokens than this hardly tell limits that matter apart.
 _SPLIT_TOKENS = 200.0
 # Where fewer calls of tokens than this are left, amounts just below and above a likely one are tried too.
 _FEW, _NEARLY = 40, (0.985, 0.996, 1.0, 1.004, 1.012)
@@ -36,9 +36,9 @@ _ENOUGH = 0.01
 
 
 class Means(NamedTuple):
-    """What may be sent. `ready(count)` is the first moment for that many calls at once; `largest` and `smallest` are
-    a call's size; prices are in bits; `in_vain` are the amounts that told nothing since the hypotheses last changed;
-    `counts` bounds the calls of a round."""
+    """What may be sent next. `ready(count)` is the first moment at which that many calls may go at once; `largest` and
+    `smallest` are sizes of one call; the prices of a second and of a call are in bits; `in_vain` are the amounts
+    that ruled out nothing since the hypotheses last changed; a round of requests has at least `fewest` calls."""
 
     ready: Callable[[int], float]
     at_once: float
@@ -57,7 +57,8 @@ class Means(NamedTuple):
 
 
 class RoundChoice(NamedTuple):
-    """Calls to send at one time, each of one size, the bits they tell, and those less what they cost."""
+    """Calls to send together at `at_s`, each of size `a_call`: the information they give in `bits`, and their `worth`,
+    the bits less the price of calls and waiting."""
 
     at_s: float
     calls: int
@@ -67,7 +68,8 @@ class RoundChoice(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """The bounds of what is left at one moment, with weight and cell, for each hypothesis."""
+    """The least and the most that each hypothesis has left at one moment, with its weight and its cell; hypotheses of
+    one cell need not be told apart."""
 
     lower: Numbers
     upper: Numbers
@@ -75,7 +77,7 @@ class Levels(NamedTuple):
     cell: Cells
 
     def sampled(self) -> Levels:
-        """Returns a number of hypotheses, drawn evenly along their weight, where there are many."""
+        """Returns the same levels, or a sample of `_BOXES` of them in proportion to their weight where there are more."""
         if len(self.weight) <= _BOXES:
             return self
         sums = np.cumsum(self.weight)
@@ -85,13 +87,14 @@ class Levels(NamedTuple):
 
 
 class LevelSource(Protocol):
-    """Hypotheses as the chooser sees them."""
+    """Hypotheses as the chooser needs them: what each has left at a moment."""
 
     def levels(self, at_s: float) -> Levels: ...
 
 
 def best(source: LevelSource, means: Means, more_times: Iterable[float] = ()) -> RoundChoice | None:
-    """Returns the calls that tell most beside what they cost; None: nothing that can be sent tells anything."""
+    """Returns the calls that are worth most in bits less their price, or None if nothing that may be sent gives any
+    information. Tries the delays of `WAITS_S` and the clock times `more_times`."""
     chosen: RoundChoice | None = None
     earliest = means.ready(1)
     for at_s in sorted({earliest + wait_s for wait_s in WAITS_S} | {each for each in more_times if each > earliest}):
@@ -108,7 +111,7 @@ def best(source: LevelSource, means: Means, more_times: Iterable[float] = ()) ->
 
 
 def _amounts(levels: Levels, means: Means) -> Iterable[float]:
-    """Amounts that are as likely to be there as not, and others; of requests one more than is there."""
+    """Returns the amounts to try, ascending: quantiles of what may be left, and for requests one more than each."""
     middle = quantiles((levels.lower + np.minimum(levels.upper, 4 * levels.lower + 1)) / 2, levels.weight, _QUANTILES)
     if means.is_of_requests:
         upper = quantiles(levels.upper, levels.weight, _QUANTILES)
@@ -122,7 +125,8 @@ def _amounts(levels: Levels, means: Means) -> Iterable[float]:
 
 
 def _counts(amount: float, means: Means) -> Iterable[int]:
-    """Numbers of calls for an amount: as few as can hold it, or some more, which tell more."""
+    """Returns the numbers of calls that the amount may be split into: the fewest that can hold it, and some larger
+    ones, which give more information."""
     if means.is_of_requests:
         return (int(amount),)
     fewest = max(1, math.ceil(amount / means.largest - 1e-9))
@@ -132,7 +136,7 @@ def _counts(amount: float, means: Means) -> Iterable[int]:
 
 
 def quantiles(numbers: Numbers, weight: Numbers, parts: Sequence[float]) -> list[float]:
-    """Returns the numbers that these parts of the weight lie at or below."""
+    """Returns the weighted quantiles of the numbers at these shares of the whole weight (0 to 1)."""
     order = np.argsort(numbers)
     sums = np.cumsum(weight[order])
     places = np.minimum(np.searchsorted(sums, np.asarray(parts) * sums[-1]), len(order) - 1)
@@ -140,7 +144,8 @@ def quantiles(numbers: Numbers, weight: Numbers, parts: Sequence[float]) -> list
 
 
 def bits(levels: Levels, a_call: float, count: int) -> float:
-    """Returns how much the number of admitted calls of this size would tell of the cell, in bits."""
+    """Returns the mutual information, in bits, of the cell and of how many of `count` calls of size `a_call` are
+    admitted."""
     share = max(1, math.ceil((count + 1) / _OUTCOMES))
     kinds = count // share + 1
     joint = np.zeros(kinds * (int(levels.cell.max()) + 1))

@@ -1,6 +1,6 @@
-"""A probe from its settings to what it found: the engine, the caps, signals, and how it ended.
+"""Runs a probe from its specification to its outcome: the engine, the caps, signals, and how it ended.
 
-Owns the order and the exit code. What to ask is decided by run; what is written: lanes_file. Prints nothing.
+Owns the order and the exit code. `run` decides what to send; `lanes_file` what is written. Prints nothing.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ class Display(Watcher, Protocol):
     """A watcher that shows the probe to a person."""
 
     def close(self) -> None:
-        """Leave the stream clean for others."""
+        """Removes the display, so that others can write to the stream."""
         ...
 
 
 Show = Callable[[Callable[[], tuple[int, float | None]]], Display]
-"""Opens the display. It is given what tells calls and dollars so far; None: dollars are not known."""
+"""Opens the display. Its argument returns the calls sent and the dollars spent so far (None: unknown)."""
 
 
 class ProbeOutcome(Struct, kw_only=True):
-    """What is known, and why no more."""
+    """What a probe found, and what ended it."""
 
     probed: ProbeResult
     """What was found of each model."""
     signal: int | None = None
-    """The number of the signal that ended the probe."""
+    """The number of the signal that ended the probe; None: no signal did."""
     fault: LocalFault | None = None
-    """The fault of our own side that ended the probe."""
+    """The fault of our own machine that ended the probe; None: there was none."""
     untold: tuple[str, ...] = ()
-    """Models whose answers name no usage."""
+    """Models whose answers report no usage."""
     at_once: Mapping[str, int] = {}
     """The most calls of each model that were admitted together."""
 
@@ -63,7 +63,8 @@ class ProbeOutcome(Struct, kw_only=True):
 
 
 def carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
-    """Probe one model after the other. Raises LocalFault where no engine could be opened: then nothing was sent."""
+    """Probes one model after the other and returns what was found, also after a signal or a local fault. Raises
+    LocalFault if no engine could be opened; then nothing was sent."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_carry_out(spec, show))
 
@@ -72,7 +73,7 @@ async def _carry_out(spec: ProbeSpec, show: Show) -> ProbeOutcome:
     task = asyncio.current_task()
     assert task is not None
     async with Engine(settings=spec.settings) as engine:
-        # Known only now that the limit of files is raised.
+        # Known only here: the engine has raised the limit of open files.
         in_flight = min(spec.settings.whole_lane_of(model).concurrency for model in spec.models)
         bounds = structs.replace(spec.bounds, in_flight=min(spec.bounds.in_flight, in_flight))
 

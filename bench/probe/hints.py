@@ -1,6 +1,6 @@
-"""What answers say of a token limit: its number, what is left, how long to wait. Guesses, each to be tried.
+"""Guesses of a token limit from what answers report: a limit in headers, what is left, how long to wait.
 
-Pure: rounds of answers in, guesses out. Knows no clock and no provider.
+Pure: rounds of answers in, guesses out, which the probe tests. Knows no clock and no provider.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from .boxes import MINUTE_S
 from .result import FoundQuota
 from .steps import TimedAnswer, told_wait_s
 
-# How much what headers tell of the limit and of what is left, two waits, and the share that a bucket of requests holds
-# speak for a number, beside all others that weigh 1 together.
+# The weights of guesses from a limit in headers, from what headers report as left, from two waits, and from a bucket's
+# share of requests; all other numbers weigh 1 together.
 _TOLD, _LEFT, _WAITS, _SHARE = 3.0, 12.0, 1.5, 12.0
-# What headers or refusals tell of two times nearer to each other than this errs by too much to give a rate.
+# Reports closer in time than this give a rate with too large an error.
 _APART_S = 0.5
 # A bucket that may be full tells nothing of how fast it fills.
 _NOT_FULL = 0.97
 
 
 class Guess(Struct, frozen=True):
-    """So likely, beside all others that weigh 1 together, that the number lies between these two."""
+    """A range from `low` to `high` that the number probably lies in; `weight` is how likely, beside all other ranges,
+    which weigh 1 together."""
 
     low: float
     high: float
@@ -32,8 +33,9 @@ class Guess(Struct, frozen=True):
 
 
 class Guesses(Struct, frozen=True):
-    """Of the limit a minute, of how many tokens a rested provider has, and of that as a share of the limit. `is_told`:
-    whether headers tell what is left of a token limit, None without headers. `requests`: how many a minute holds."""
+    """Guesses of the limit in tokens a minute, of the tokens that a rested provider has at once (capacity), and of that
+    as a share of the limit. `is_told`: whether headers report what is left of a token limit (None: there are no
+    headers); `requests`: how many requests a minute are admitted (None: unknown)."""
 
     limits: tuple[Guess, ...] = ()
     capacities: tuple[Guess, ...] = ()
@@ -56,7 +58,7 @@ def guesses(found: FoundQuota, rounds: list[list[TimedAnswer]], tokens_of: Calla
     limits += _rates_of_waits(rounds, tokens_of)
     shares = []
     if found.burst and found.rpm:
-        # As many tokens at once as requests, in shares of a minute.
+        # A bucket of tokens probably holds the same share of a minute as that of requests.
         low = 0.965 * found.burst / found.rpm
         shares.append(Guess(low, max((found.burst + 1) / found.rpm, 1.05 * low), _SHARE))
     says_requests = found.told_rpm is not None
@@ -78,7 +80,8 @@ def _left(seen: list[TimedAnswer]) -> _Left | None:
 
 
 def _rates_of_headers(left: list[_Left], whole: float) -> list[Guess]:
-    """By how much more is left than was."""
+    """Returns guesses of the limit a minute from how much more headers report as left than the round before; at most
+    two."""
     found = []
     for one, other in pairwise(left):
         elapsed_s, before = other.at_s - one.at_s, other.remaining + other.used
@@ -88,7 +91,8 @@ def _rates_of_headers(left: list[_Left], whole: float) -> list[Guess]:
 
 
 def _rates_of_waits(rounds: list[list[TimedAnswer]], tokens_of: Callable[[float], float]) -> list[Guess]:
-    """Retry-After says when so much will be there: two of them, how much comes in between."""
+    """Returns guesses of the limit a minute, at most three. A Retry-After says when a number of tokens will be free;
+    two of them give the tokens that are added in between."""
     used, promised, found = 0.0, [], []
     for seen in rounds:
         used += sum(one.answer.tokens for one in seen if one.is_admitted)

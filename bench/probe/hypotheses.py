@@ -1,7 +1,7 @@
 """The quotas that are still possible after everything sent and answered, and how likely each of them is.
 
 A grid of boxes over (kind of window, limit a minute, second unknown), refined as boxes are ruled out. Priors only say
-where to look first: no header and no round number makes a quota impossible. Knows no clock and no provider.
+which to test first: no header and no round number makes a quota impossible. Knows no clock and no provider.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Hypotheses(ABC):
 
     @abstractmethod
     def _cells(self) -> list[Cells]:
-        """For each kind's boxes the cell of each box: boxes of one cell need not be told apart."""
+        """Returns for each kind the cell number of each of its boxes: boxes of one cell need not be told apart."""
 
     @property
     def is_void(self) -> bool:
@@ -50,12 +50,12 @@ class Hypotheses(ABC):
 
     @property
     def low(self) -> float:
-        """The least limit that is possible."""
+        """The least limit a minute that is possible."""
         return min(float(each.low.min()) for each in self.boxes)
 
     @property
     def high(self) -> float:
-        """The largest limit that is possible."""
+        """The largest limit a minute that is possible."""
         return max(float(each.high.max()) for each in self.boxes)
 
     @property
@@ -71,7 +71,7 @@ class Hypotheses(ABC):
         self._weigh()
 
     def _refined(self, boxes: Boxes) -> Boxes:
-        """Returns smaller boxes, which have seen all events, where few boxes are left."""
+        """Returns the boxes halved again and again, with all events replayed, until they are fine enough or `_MANY`."""
         while 0 < len(boxes) < _MANY:
             finer = _split(boxes)
             if finer is None:
@@ -82,20 +82,20 @@ class Hypotheses(ABC):
         return boxes
 
     def levels(self, at_s: float) -> Levels:
-        """What each hypothesis has left of its quota for a call sent at `at_s`."""
+        """Returns the least and the most that each hypothesis has left of its quota for a call sent at `at_s`."""
         return levels_of(self.boxes, self._tried(), self._cells(), at_s).sampled()
 
     def _tried(self) -> list[Numbers]:
-        """How much each box counts in choosing what to send."""
+        """Returns the weight of each box in choosing what to send: its probability, unless a subclass spreads it."""
         return self.weights
 
     def least_left(self, at_s: float) -> float:
-        """What is left at `at_s` under every hypothesis."""
+        """Returns the amount that is left at `at_s` under every hypothesis, so for sure."""
         return min(float(each.levels(at_s)[0].min()) for each in self.boxes)
 
 
 def levels_of(boxes: list[Boxes], weights: list[Numbers], cells: list[Cells], at_s: float) -> Levels:
-    """Returns the bounds of what is left at `at_s`, with weight and cell, over the boxes of all kinds."""
+    """Returns the least and the most that is left at `at_s` in each box of all kinds, with its weight and cell."""
     found = [each.levels(at_s) for each in boxes]
     return Levels(
         np.concatenate([lower for lower, _ in found]),
@@ -120,7 +120,8 @@ def crossed(kind: Window, low: Numbers, high: Numbers, least: Numbers, most: Num
 
 
 def _split(boxes: Boxes) -> Boxes | None:
-    """Returns each box halved both ways where it is not yet fine, with nothing learned yet; None if all are fine."""
+    """Returns each box halved in both dimensions where it is not yet fine, without any event learned; None if all are
+    fine."""
     bounded: Mask = boxes.high < NO_LIMIT
     width = float(np.log(boxes.high[bounded] / boxes.low[bounded]).max()) if bounded.any() else 0.0
     low, high, least, most = boxes.low, boxes.high, boxes.least, boxes.most

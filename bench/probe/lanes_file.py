@@ -1,6 +1,6 @@
-"""What a probe found, written down: the table and the sentences for a person, the object for a program, the lanes file.
+"""Writes what a probe found: the table and sentences for a person, JSON for a program, and the lanes file.
 
-Owns their words and that no file is overwritten. Sends nothing.
+Owns their words, and that no file is overwritten. Sends nothing.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ...report.text import inert, table
 from .result import FoundQuota, ProbeResult
 
 FOLDER = "probes"
-# Of file names: what else stands in a model's name becomes a hyphen.
+# In file names every other character of a model's name becomes a hyphen.
 _SAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _COLUMNS = ("model", "requests a minute", "tokens a minute", "burst", "window", "in flight")
 _NAMES_MAX = 10_000
 
 
 class Way(Struct, frozen=True):
-    """How a model was reached. `key`: the variable that holds it, empty where there is none; `keys_left`: how many
-    others its lane has, which were not probed."""
+    """How a model was reached. `key`: the environment variable that holds the API key (empty: none); `keys_left`: how
+    many more API keys its lane has, which were not probed."""
 
     address: str
     key: str = ""
@@ -38,8 +38,9 @@ class Way(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """Everything there is to tell. `unpriced`: models whose cost is not known; `untold`: those whose answers name no
-    usage; `at_once`: the most calls that were admitted together; `ended`: when; `why`: what cut it short."""
+    """What is printed of a probe. `unpriced`: models without a known price; `untold`: models whose answers report no
+    usage; `at_once`: the most calls of each model that were admitted together; `ended`: date and time of the end;
+    `why`: what ended it early (empty: nothing)."""
 
     probed: ProbeResult
     ways: Mapping[str, Way]
@@ -92,8 +93,8 @@ def _lines(report: Report, model: str, found: FoundQuota) -> Iterator[str]:
 
 
 def check_place(out: str | None, models: Sequence[str], cache: Path) -> Path:
-    """Returns where the file is to go: `out`, else a free name for these models in a folder of the cache. Raises
-    UsageError or LocalFault if `out` can't be written."""
+    """Returns the path to write to: `out`, or if it is None a free name for these models in a folder of the cache.
+    Raises UsageError if `out` exists or has no folder, LocalFault if its folder can't be written to."""
     if out is None:
         more = f"-and-{len(models) - 1}-more" if len(models) > 1 else ""
         return _free(cache / FOLDER / f"{_SAFE.sub('-', models[0])}{more}.toml")
@@ -113,7 +114,8 @@ def _free(path: Path) -> Path:
 
 
 def write_new(path: Path, text: str, *, may_rename: bool) -> Path:
-    """Whole or not at all, and never over what stands there: with `may_rename` beside it, under the next number."""
+    """Writes the file whole or not at all and returns its path. A file that exists is never overwritten: with
+    `may_rename` the next free number is added to the name, else LocalFault is raised, as for every failed write."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if may_rename:
@@ -136,8 +138,8 @@ def write_new(path: Path, text: str, *, may_rename: bool) -> Path:
 
 
 def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
-    """The file; empty where nothing was found that a lane has. `carried`: what the configuration held that the models
-    were found in, which the file has as well, so that it can take its place."""
+    """Returns the lanes file as TOML, or an empty text if nothing was found that a lane can declare. `carried` is the
+    configuration that was in force: its content is repeated, so that the new file can replace it."""
     lanes = {model: found for model, found in report.probed.lanes.items() if _of_lane(found)}
     if not lanes:
         return ""
@@ -162,7 +164,7 @@ def lanes_text(report: Report, carried: Mapping[str, Any]) -> str:
 
 def _of_lane(found: FoundQuota) -> dict[str, Any]:
     lane = found.as_lane()
-    # A lane knows no less than one a minute.
+    # A lane can declare no less than one a minute.
     names = ("rpm", "tpm", "burst", "concurrency")
     return {name: lane[name] for name in names if lane[name] is not None and lane[name] >= 1}
 
@@ -180,7 +182,7 @@ def _comments(report: Report, model: str, found: FoundQuota) -> Iterator[str]:
 
 
 def _tables(path: tuple[str, ...], rows: Mapping[str, Any]) -> Iterator[str]:
-    """Every table of a configuration, those within others after them."""
+    """Yields the TOML text of every table of a configuration; nested tables follow the one that holds them."""
     plain = {name: value for name, value in rows.items() if not isinstance(value, dict)}
     if path and plain:
         yield _table(path, plain)
@@ -205,5 +207,5 @@ def _value(value: Any) -> str:
         return f"{{ {inner} }}"
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
-    # What JSON writes of texts and numbers, TOML reads.
+    # JSON's texts and numbers are valid TOML.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

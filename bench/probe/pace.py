@@ -1,4 +1,4 @@
-"""When so many calls can be sent without a refusal for their number, by what was found of requests.
+"""Says when a number of calls can be sent without a refusal for their number, given what was found of requests.
 
 Every call sent counts, admitted or not. Knows no clock and no provider.
 """
@@ -15,7 +15,8 @@ _MARGIN_S = 0.6
 
 
 class Pace:
-    """Nothing was sent in the minute before `since_s`."""
+    """The calls sent so far against the quota of requests that was found; assumes that none was sent in the minute
+    before `since_s`. `at_once` is the most that may ever go together (infinite: no quota was found)."""
 
     def __init__(self, found: FoundQuota, since_s: float) -> None:
         self._sent: list[float] = []
@@ -26,7 +27,7 @@ class Pace:
             self._rate = found.rpm / _MINUTE_S
             self.at_once = self._level = float(max(1, int(found.burst or 1)))
         elif found.rpm is not None or found.burst is not None:
-            # Where only what is admitted at once is known, that much comes back within a minute.
+            # If only the burst is known, that much is free again within a minute.
             self.at_once = max(1, int(min(found.rpm or math.inf, found.burst or math.inf)))
 
     def note(self, at_s: float, count: int) -> None:
@@ -39,7 +40,7 @@ class Pace:
         return min(self.at_once, self._level + self._rate * (at_s - self._at_s)) if self._rate else 0.0
 
     def ready(self, count: int, now_s: float) -> float:
-        """The first moment from now on for so many at once."""
+        """Returns the first moment, `now_s` or later, at which `count` calls may be sent at once."""
         if self._rate:
             missing = count - self._level_at(now_s)
             return now_s + missing / self._rate + _MARGIN_S if missing > 0 else now_s

@@ -1,6 +1,7 @@
-"""When a fixed window of requests begins, by all calls that were sent to find it: tokens are counted in the same ones.
+"""Finds when a fixed window of requests begins, from all calls that were sent to find its limit; tokens are counted in
+the same windows.
 
-Pure arithmetic over calls that were seen. Knows no clock and no provider.
+Pure arithmetic over answers. Knows no clock and no provider.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from .result import TRUE_TO
 from .steps import TimedAnswer
 
 _CELL_S = 0.5
-# Within so many seconds, calls count as sent at once.
+# Calls within this many seconds count as sent at once.
 _TOGETHER_S = 0.02
 ANY = ((0.0, MINUTE_S),)
 Spans = tuple[tuple[float, float], ...]
 
 
 def together(seen: Iterable[TimedAnswer]) -> list[list[TimedAnswer]]:
-    """Calls that were answered, those sent at once side by side."""
+    """Returns the admitted and refused calls in groups of calls that were sent at once, in order of time; failed ones
+    are left out."""
     groups: list[list[TimedAnswer]] = []
     for one in sorted(seen, key=lambda one: one.sent_s):
         if not (one.is_admitted or one.is_refused):
@@ -34,12 +36,13 @@ def together(seen: Iterable[TimedAnswer]) -> list[list[TimedAnswer]]:
 
 
 def beginnings(seen: Sequence[TimedAnswer], requests: float, late_s: float) -> Spans:
-    """Within which seconds of the clock's minute a window of so many requests, or a few more, can begin."""
+    """Returns the spans of the clock's minute, in seconds from 0 to 60, in which a window of this many requests (or up
+    to 5% more) can begin; the whole minute if no span agrees with the answers."""
     edges = np.linspace(0.0, MINUTE_S, int(MINUTE_S / _CELL_S) + 1)
     limit = np.full(len(edges) - 1, float(requests))
     windows = FixedWindows(limit, limit * TRUE_TO, edges[:-1], edges[1:], late_s)
     groups = together(seen)
-    # More than were ever admitted at once may be refused for being in flight.
+    # A round larger than any that was admitted may be refused for its calls in flight.
     at_once = max((sum(one.is_admitted for one in group) for group in groups), default=0)
     for group in groups:
         admitted = sum(one.is_admitted for one in group)

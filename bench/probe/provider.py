@@ -1,6 +1,7 @@
-"""A provider as a probe asks it: each question one call through the engine; its answer: admitted, refused or failed.
+"""The provider that a probe asks: each question is one call through the engine, each answer admitted, refused or
+failed.
 
-Owns what a probe's calls hold, what they can cost, and what a fault means to a probe. Decides nothing about quotas.
+Owns what a probe's calls contain, what they can cost, and what a fault means to a probe. Decides nothing about quotas.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from ..traffic.lengths import TOKENS_MIN, FixedLength
 from ..traffic.prompts import CallParameters, by_length, calls
 from .steps import Answer
 
-# As little as can be asked for: some providers count it against the quota of tokens, whatever the answer has.
+# The least output that can be asked for: some providers count `max_tokens` against the quota of tokens, whatever the
+# answer's length.
 _OUTPUT = 1
 _OUTPUT_OF_FAMILY = {"openai-responses": 16}
-# With one of these for the first answer, there is nothing to be found at this address.
+# If the first answer is one of these failures, nothing can be found at this address.
 _HOPELESS = ("connect", "dns", "rejected", "redirect", "bad_json")
 _TOO_LARGE = (413, 429)
 
 
 class Costs:
-    """What calls can cost at the most, by the price table. A model without a price costs nothing that is known."""
+    """The most that calls can cost, in dollars, by the price table; 0 for a model without a price."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -50,8 +52,8 @@ class Costs:
 
 
 class _AttemptLog(list[AttemptReport]):
-    """What one call's attempts told. A key that is refused ends its lane at once: to the engine it is in doubt only,
-    and it would send a second call to be sure."""
+    """The reports of one call's attempts. An API key that is refused stops its lane at once; the engine alone would
+    send a second call to be sure."""
 
     def __init__(self, engine: Engine, model: str) -> None:
         self._engine = engine
@@ -64,7 +66,8 @@ class _AttemptLog(list[AttemptReport]):
 
 
 class EngineProvider:
-    """The providers of some models, through an engine that measures. Time is the running loop's."""
+    """The providers of the probed models, reached through an engine that neither retries nor holds calls back. Time is
+    that of the running event loop."""
 
     def __init__(self, engine: Engine, costs: Costs, random: Random) -> None:
         self._engine = engine
@@ -115,7 +118,7 @@ class EngineProvider:
         assert outcome.failure is not None
         detail = f"{outcome.failure.kind}: {' '.join(outcome.failure.detail.split())}"
         if fault is not None and fault.kind == "empty":
-            # It was admitted and worked on: so short an answer may have no room for a word.
+            # The call was admitted: with this little output an answer may have no room for a word.
             self._answered.add(model)
             return Answer("admitted", fault.usage_tokens, self.worst_cost(model, tokens), limits=limits)
         if fault is not None and _is_refusal(fault):
@@ -131,7 +134,7 @@ def output_of(model: str, settings: Settings) -> int:
 
 
 def _is_refusal(fault: Fault) -> bool:
-    """By a quota; also for ever, of a call that is larger than a whole minute's."""
+    """Returns whether a quota caused the fault; a call that is larger than a whole minute's quota counts too."""
     return fault.action == "throttle" or (fault.kind == "rejected" and fault.status in _TOO_LARGE)
 
 

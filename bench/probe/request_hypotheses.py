@@ -1,7 +1,7 @@
-"""The quotas of requests that are still possible, from a burst that ended in a refusal on.
+"""The quotas of requests that are still possible, from the first burst that ended in a refusal on.
 
 Owns their prior, what counts as proof of a kind of window, and when the limit and a bucket's capacity are known.
-Headers and common sizes only say where to look first. Knows no clock and no provider.
+Headers and common sizes only say what to test first. Knows no clock and no provider.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ _SHARE_LEAST = 0.06
 _EACH = 160
 # Shares of a minute's worth that buckets commonly hold, and how much likelier each makes a box.
 _COMMON, _COMMON_WEIGHT = (1.0, 0.5, 0.25, 0.1), 0.2
-# Limits that headers tell are likely, half and twice as many less so; so are windows that begin with the first call.
+# Limits that headers report are likely, half and twice as much less so; so are windows that begin with the first call.
 _TOLD = ((1.0, 4.0), (0.5, 1.0), (2.0, 1.0))
 _WITH_THE_FIRST = 40.0
-# Fewer requests a minute than this are hardly ever allowed.
+# Quotas of fewer requests a minute than this are rare.
 _SLOWEST, _HARDLY = 4.5, 0.1
 # A kind is known at this probability; a limit or capacity when this much of the probability lies within 4%; a window's
 # limit may be below the number that is given with this probability.
 _SURE, _LIKELY, _BELOW = 0.992, 0.9, 0.01
-# Cells of the limit, in logarithms: windows' limits are told apart exactly, buckets' by half of what counts as found.
-# While the kind is not known buckets are one cell, or where calls are few, so that none is wasted, cells of a third.
+# Widths of cells in logarithms of the limit: windows' limits are told apart exactly, buckets' by half of what counts as
+# found. Until the kind is known all buckets are one cell, or cells of a third where calls are few, so that none is
+# wasted.
 _APART, _APART_BUCKET, _APART_FEW, _FEW_IN_ALL = 0.01, 0.02, 0.3, 60
-# This share of a bucket's weight is spread evenly, so that what a prior makes unlikely is tried too.
+# This share of a bucket's weight is spread evenly, so that unlikely boxes are tried too.
 _EVEN = 0.3
 # Where a call admitted after a pause of `_GAP_S` leaves a sliding minute, it is asked for `_AFTER_S` later.
 _AFTER_S, _GAP_S = 0.4, 1.0
-# With these probabilities a fixed window has ended by the times that are tried.
+# The probabilities of a fixed window's end at the times that are tried.
 _ENDED = (0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97)
-# Bits that a second and all calls that are left must bring: windows are told apart in few calls, so that calls are
-# cheap; a bucket's rate can be measured with any number of them.
+# The bits that a second, and all calls that are left, must give: windows are told apart in few calls, so calls are
+# cheap; measuring a bucket's rate can use any number of them.
 _A_SECOND, _ALL_CALLS, _ALL_CALLS_BUCKET, _FEW = 0.004, 0.35, 3.0, 4.0
-# Probabilities that move by less than this were told nothing.
+# An event that moves probabilities by less than this gave no information.
 _CHANGED = 0.002
-# What is surely there is what two thirds of the probability have; the least likely limit is what a third is below.
+# An amount counts as surely left if two thirds of the probability have it; the least likely limit is the 30% quantile.
 _OFTEN, _HARDLY_FEWER = 0.65, 0.3
-# Calls risked at once: where it is as likely that there is hardly one; right after a refusal; a third of all that
-# was admitted otherwise.
+# Calls risked at once: if probably hardly one is left; right after a refusal; else a third of all that were admitted.
 _RISKED, _FEWEST, _FEW_OF, _FEW_ADMITTED = 16, 2, 3, 12
 # A kind of window is believed after it admitted this many again.
 _SEVERAL = 3
@@ -59,8 +59,8 @@ _EPS = 1e-6
 
 
 class RequestHypotheses(Hypotheses):
-    """Begins with a burst: all rounds from the first call on, of which the last was refused. `told` is the limit a
-    minute that headers tell."""
+    """The possible quotas of requests. `burst` is every round from the first call to the first refusal; `told` is the
+    limit a minute that headers report (None: none)."""
 
     def __init__(self, burst: Sequence[Event], told: float | None, late_s: float) -> None:
         self.late_s = late_s
@@ -70,7 +70,7 @@ class RequestHypotheses(Hypotheses):
         self._admitted = admitted
         most = admitted + sum(each.maybe for each in burst)
         passed_s = burst[-1].by_s - burst[0].at_s
-        # The burst may have met two windows in a minute.
+        # A burst may have spanned two windows of a minute.
         least = max(1, admitted // (1 + math.ceil(passed_s / MINUTE_S)))
         self._apart = _APART_FEW if most <= _FEW_IN_ALL else math.inf
         slowest = max(1.0, admitted / (1 + passed_s / MINUTE_S) - 1)
@@ -87,7 +87,7 @@ class RequestHypotheses(Hypotheses):
         )
         for event in burst:
             self.learn(event._replace(told_s=None))
-        # The burst tells the kinds apart in nothing: each is as likely as any other after it.
+        # The burst doesn't tell the kinds apart: each is as likely as any other after it.
         totals = {each.kind: float(self._prior(each).sum()) for each in self.boxes}
         self._kind_weights = {kind: 1 / total for kind, total in totals.items() if total > 0}
         self._events[-1] = burst[-1]
@@ -123,7 +123,7 @@ class RequestHypotheses(Hypotheses):
         self.weights = normalized(weights)
 
     def _prior(self, boxes: Boxes) -> Numbers:
-        """Returns how likely each box is before the kinds are compared, by what waits were told too."""
+        """Returns the weight of each box before the kinds are compared, with the likelihood of its events included."""
         if boxes.kind == "bucket":
             weight = np.log(boxes.high / boxes.low)
         else:
@@ -159,7 +159,7 @@ class RequestHypotheses(Hypotheses):
         return {each.kind: float(one.sum()) for each, one in zip(self.boxes, self.weights, strict=True)}
 
     def note_sent(self, calls: int) -> None:
-        """Notes that a choice of this many calls was sent, and whether it ruled out at least 3% of the boxes."""
+        """Records that a chosen round of this many calls was sent, and whether it ruled out at least 3% of the boxes."""
         possible = sum(len(each) for each in self.boxes)
         self._in_vain = [*self._in_vain, calls] if possible > 0.97 * self._possible else []
         self._possible = possible
@@ -168,7 +168,7 @@ class RequestHypotheses(Hypotheses):
 
     @property
     def kind(self) -> tuple[Window, float]:
-        """The likeliest kind, and its probability."""
+        """The likeliest kind of window, and its probability (0 to 1)."""
         return max(self._totals().items(), key=lambda one: one[1])
 
     @property
@@ -177,8 +177,8 @@ class RequestHypotheses(Hypotheses):
         return kind == "bucket" and likely >= _SURE
 
     def window_limit(self, sure: float) -> int | None:
-        """Returns the limit of the likeliest window: with probability `sure` the true one, or at most 4% below it;
-        None if that is not known."""
+        """Returns the limit a minute of the likeliest kind of window, at most 4% below the true one with probability
+        `sure`; None if it is not known that well."""
         place = int(np.argmax([float(weight.sum()) for weight in self.weights]))
         low, weight = self.boxes[place].low, self.weights[place] / self.weights[place].sum()
         order = np.argsort(low)
@@ -190,7 +190,8 @@ class RequestHypotheses(Hypotheses):
         return int(whole[found[0]]) if len(found) else None
 
     def bucket_least(self, number: Literal["limit", "capacity"]) -> tuple[float, bool]:
-        """Returns the least limit or capacity that a bucket can have, and whether it is likely within 4% of it."""
+        """Returns the least limit a minute, or the least capacity, that a bucket can have, and whether the true one is
+        probably within 4% of it."""
         place = self.kinds.index("bucket")
         boxes, weight = self.boxes[place], self.weights[place]
         low, high = (boxes.low, boxes.high) if number == "limit" else (boxes.least, boxes.most)
@@ -204,7 +205,8 @@ class RequestHypotheses(Hypotheses):
 
     @property
     def is_known(self) -> bool:
-        """Whether nothing more is to be asked, but for what `unproven` says."""
+        """Whether kind and limit (and a bucket's capacity) are known, so that only the calls of `unproven` are left to
+        send."""
         if self.is_void:
             return True
         kind, likely = self.kind
@@ -216,21 +218,21 @@ class RequestHypotheses(Hypotheses):
 
     @property
     def unproven(self) -> int:
-        """How many calls to ask for before a window is believed: none is by elimination alone. A window that begins
-        again admits several, a sliding one refuses again."""
+        """How many more calls must be admitted before a kind of window is believed: elimination alone is no proof. A
+        sliding window that refused again needs none."""
         if self.kind[0] == "sliding" and self._is_refused_again:
             return 0
         return max(0, min(_SEVERAL, 1 + self._admitted // 2) - self._released) if self._released else 1
 
     def likely_least(self) -> float:
-        """Returns the limit a minute that 30% of the probability lies below."""
+        """Returns the 30% quantile of the limit a minute."""
         low, weight = np.concatenate([each.low for each in self.boxes]), np.concatenate(self.weights)
         return quantiles(low, weight, (_HARDLY_FEWER,))[0]
 
     # What to send
 
     def next(self, earliest_s: float, at_once: float, calls_left: float) -> RoundChoice | None:
-        """Returns the calls that tell most beside what they cost; None if nothing tells anything."""
+        """Returns the calls that give the most information for their price; None if nothing gives any."""
         all_calls = _ALL_CALLS_BUCKET if self.is_bucket else _ALL_CALLS + _FEW / (calls_left + _FEW)
         call_price = all_calls / max(1.0, calls_left)
         most = at_once
@@ -249,7 +251,8 @@ class RequestHypotheses(Hypotheses):
         return chosen if emptying is None or (chosen is not None and chosen.worth >= emptying.worth) else emptying
 
     def _emptying(self, at_s: float, most: float, all_calls: float, call_price: float) -> RoundChoice | None:
-        """Returns all calls that are surely left, and one more: a bucket has one again soon after, a window none."""
+        """Returns a round of all calls that are surely left and one more, or None if none is. Soon after it a bucket
+        admits one call again and a window none."""
         levels = self.levels(at_s)
         fewest, there = quantiles(levels.lower, levels.weight, (1 - _OFTEN, _OFTEN))
         count = math.floor(min(quantiles(levels.upper, levels.weight, (_OFTEN,))[0], 1.05 * there + 2))
@@ -264,8 +267,8 @@ class RequestHypotheses(Hypotheses):
         )
 
     def _turning_times(self, earliest_s: float) -> Iterable[float]:
-        """Returns when calls have surely left a sliding minute and the next ones have not, and when fixed windows are
-        as likely to have ended as not."""
+        """Returns the times at which one more group of calls has surely left a sliding minute, and those at which fixed
+        windows have ended with various probabilities."""
         taken = [each for each in self._events if each.calls]
         found = [taken[0].at_s + MINUTE_S - self.late_s]
         found += [each.by_s + MINUTE_S + _AFTER_S for each, after in pairwise(taken) if after.at_s > each.by_s + _GAP_S]
@@ -282,7 +285,8 @@ class RequestHypotheses(Hypotheses):
         return [(1 - _EVEN) * each + _EVEN / count for each in self.weights]
 
     def _cells(self) -> list[Cells]:
-        """A bucket that is known to be one has a cell for every limit and capacity, as far as they aren't known."""
+        """Once the kind is known to be a bucket, cells part its limit and its capacity, except the one that is already
+        known."""
         found: list[Cells] = []
         for each in self.boxes:
             apart = self._apart if each.kind == "bucket" else _APART

@@ -1,7 +1,7 @@
 """Finds how many requests a provider admits: in a minute, at once, in flight, and by which kind of window.
 
-A state machine as a generator: it yields steps and is sent what was seen. One burst to the first refusal; what is
-admitted after it tells the kinds apart. Knows no clock, no provider and no budget.
+A generator that yields steps and receives answers: one burst up to the first refusal, then calls that tell the kinds of
+window apart. Knows no clock, no provider and no budget.
 """
 
 from __future__ import annotations
@@ -16,45 +16,46 @@ from .result import FoundQuota
 from .rounds import Round, Rounds
 from .steps import Step, Steps, TimedAnswer
 
-# Between the first call and the others: so much earlier it leaves a sliding minute.
+# The seconds between the first call and the others: it leaves a sliding minute this much earlier.
 APART_S = 4.0
-# Who was not refused until then is not met by any limit that matters.
+# Without a refusal until then no limit that matters is met.
 _BURST_MAX_S = 80.0
-# After so long, larger steps, where there are many.
+# After this many seconds and calls the rounds get larger.
 _SLOW_S, _MANY = 20.0, 200
 _PAUSE_S = 1.0
-# How many minutes' worth of calls requests may cost: windows give all back at once; a bucket's tokens need calls after
-# it, and its capacity is worth fewer than its rate. In any case this many calls.
+# How many minutes' worth of calls requests may use. A window gives all back at once; after a bucket's rate tokens need
+# some calls too, and its capacity is worth fewer calls than its rate. This many calls are allowed in any case.
 _MINUTES_WINDOW, _MINUTES_BUCKET, _MINUTES_CAPACITY, _CALLS_LEAST = 2.95, 2.4, 2.0, 14
-# What is as good as sure where nothing more can be asked.
+# The probability that counts as sure where nothing more can be sent.
 _SURE = 0.95
-# Refusals without a reason, of a tenth of all calls, end a burst within some 40: only a bucket that holds at most so
-# many, and two fifths of a minute's worth, is asked for more than it holds. A larger one would cost too many calls.
+# If a tenth of all calls is refused at random, a burst ends within some 40: only a bucket that holds at most this many,
+# and two fifths of a minute's worth, is sent more than it holds. A larger one would cost too many calls.
 _DOUBTED, _DOUBTED_SHARE = 60, 0.4
-# So many calls more, and a quarter of what it holds: where a tenth is refused without a reason, 99% of such rounds
-# still admit more than it holds.
+# This many calls more than it holds, and a quarter of what it holds: if a tenth is refused at random, 99% of such
+# rounds still admit more than it holds.
 _MORE, _MORE_OF = 3, 4
-# Of fewer calls a minute than this, nearly three minutes' worth may be spent on requests: fewer tell nothing.
+# Below this many calls a minute nearly three minutes' worth may be spent on requests: fewer calls show nothing.
 _FEW_A_MINUTE, _MINUTES_FEW = 25, 2.95
-# A refusal for what is in flight asks for no longer wait.
+# A refusal for calls in flight asks for no longer wait than this.
 _FLIGHT_S = 2.0
 # This share of a round is surely left where it may be larger than any before it.
 _SURELY_LEFT = 0.8
 _FEW, _FEW_SENT, _SMALL_BURST = 4, 12, 20
-# So often what was refused may have been too many in flight.
+# How often a refusal may be taken as one for calls in flight; seconds after which a halved round may grow again.
 _CHANCES, _HALVED_S = 3, 12.0
-# Calls that take so long meet all the others of their round.
+# Calls that take this long are in flight together with all others of their round.
 _LONG_S = 0.75
 
 
 class RequestProbe:
-    """One model's requests. What it finds stands in `found` as soon as it is sure of it."""
+    """The part of a probe that finds one model's quota of requests. A number is written into `found` as soon as it is
+    sure."""
 
     def __init__(self, found: FoundQuota, *, in_flight_max: int, requests_max: int) -> None:
         self.found = found
         self._rounds = Rounds(found, in_flight_max)
         self._requests_max = requests_max
-        # So many were admitted of more in flight, when so many had been in all.
+        # A suspected limit of calls in flight, and the calls admitted in all before it was met.
         self._ceiling: tuple[int, int] | None = None
 
     @property
@@ -74,7 +75,8 @@ class RequestProbe:
     # The first refusal
 
     def _burst(self) -> Generator[Step, list[TimedAnswer], Round | None]:
-        """Ever larger rounds until one is refused for its number; None: nothing is."""
+        """Sends ever larger rounds and returns the first that is refused for the quota; None if the caps end the burst
+        before."""
         rounds = self._rounds
         first = yield from rounds.ask(1)
         if first.refused:
@@ -89,8 +91,8 @@ class RequestProbe:
             elif made.refused:
                 if made.asked == 1 or self.found.concurrency is not None:
                     return made
-                # Whoever was met by a ceiling had as many as ever before, unless calls take no time; and hardly any
-                # names one.
+                # A round that meets a limit in flight has as many admitted as ever before, unless calls take no time;
+                # and such a refusal rarely names a wait.
                 is_less = ceiling is not None or made.admitted < rounds.at_once
                 is_sure = made.told_s is not None or made.done_s > made.at_s + _LONG_S
                 if not chances or (is_sure and is_less) or (made.told_s or 0.0) > _FLIGHT_S:
@@ -104,28 +106,30 @@ class RequestProbe:
                     self._ceiling = (made.admitted, rounds.admitted - again.admitted)
                     rounds.most = made.admitted
                 else:
-                    # Of calls that take no time hardly any meet: half as many may be none too many.
+                    # Calls that take no time hardly overlap: half as many may be few enough.
                     self._ceiling, rounds.most = None, max(1, min(rounds.most, made.admitted) // 2)
                     halved_s = rounds.now
             elif self._ceiling is not None and made.admitted > self._ceiling[0]:
                 # More than before at once: it was no ceiling, and something came back.
                 self._ceiling, rounds.most = None, rounds.in_flight_max
             elif rounds.now > halved_s + _HALVED_S:
-                # So few are never too many: more comes back meanwhile.
+                # Rounds this small are never refused: the quota refills meanwhile.
                 rounds.most, chances, halved_s = rounds.in_flight_max, 0, math.inf
             self.found.tested_rpm = max(self.found.tested_rpm, rounds.admitted)
             if rounds.admitted >= self._requests_max or rounds.now - rounds.all[0].at_s > _BURST_MAX_S:
                 return None
 
     def _ceiling_to_check(self) -> int | None:
-        """One that was met once; where calls are few, it is not worth them."""
+        """Returns the suspected limit of calls in flight that is yet to be tested; None if there is none, or if so few
+        calls were admitted that a test costs too much."""
         if self.found.concurrency is not None or self._ceiling is None:
             return None
         admitted = self._ceiling[0]
         return admitted if admitted > _FEW or self._rounds.admitted > _FEW_SENT else None
 
     def _next_count(self) -> int:
-        """A part more than before, or up to what the headers say is left: as many calls are refused as are too many."""
+        """Returns the size of the burst's next round: a quarter to a half of the calls admitted so far, or about what
+        headers report as left."""
         sent = self._rounds.admitted
         count = _FEW if sent <= 1 else max(1, sent // (4 if sent < 16 else 3 if sent < 100 else 2))
         if sent >= _MANY and self._rounds.now - self._rounds.all[0].at_s > _SLOW_S:
@@ -142,12 +146,12 @@ class RequestProbe:
     # What is admitted after it
 
     def _watch(self, refusal: Round) -> Steps:
-        """Tell the kinds of windows apart by what is admitted again, and when."""
+        """Tells the kinds of window apart by what is admitted after the refusal, and notes the limit found."""
         rounds = self._rounds
         burst = [rounds.event(each, is_last=each is refusal) for each in rounds.all]
         known = RequestHypotheses(burst, self.found.told_rpm, rounds.doubt_s)
         if refusal.told_s is not None:
-            # One call, at just that time, tells whether the wait is true.
+            # One call at exactly that time shows whether the wait is right.
             yield from rounds.wait(rounds.earliest_s)
             known.learn(rounds.event((yield from rounds.ask(1))))
         while (chosen := self._next(known)) is not None:
@@ -183,8 +187,8 @@ class RequestProbe:
         return chosen
 
     def _send(self, known: RequestHypotheses, calls: int) -> Steps:
-        """Sends these calls, and learns from them. Of a bucket more than may be in flight is taken in several rounds,
-        with what comes meanwhile, until one is refused."""
+        """Sends this many calls and learns from the answers. For a bucket they go in several rounds where they exceed
+        what may be in flight, with the calls that were refilled meanwhile, until one is refused."""
         rounds, begun_s, sent, most = self._rounds, self._rounds.now, 0, self._calls_left(known)
         while sent < calls and not known.is_void:
             count = calls - sent
@@ -197,7 +201,7 @@ class RequestProbe:
             sent += count
             event = rounds.event(made)
             if is_bucket and made.refused and made.admitted + made.failed + 1 <= known.least_left(made.at_s):
-                # More than that was left in any case, so that the refusal was for the calls in flight.
+                # More than that was surely left, so the refusal was for the calls in flight.
                 self._ceiling = (made.admitted, rounds.admitted)
                 rounds.most = made.admitted
                 event = event._replace(refused=None)
@@ -207,8 +211,8 @@ class RequestProbe:
         known.note_sent(sent)
 
     def _make_sure(self, known: RequestHypotheses) -> Steps:
-        """Asks a small bucket, when it is full, for some calls more than it holds: refusals without a reason look like
-        one until more than it holds are admitted. Then no bucket agrees, and nothing is found."""
+        """Sends a small, full bucket some calls more than it holds. Random refusals can look like a bucket; if more
+        calls are admitted than it holds, no bucket agrees and nothing counts as found."""
         if known.is_void or not known.is_bucket or not known.bucket_least("limit")[1]:
             return
         rounds, (minute, _), holds = self._rounds, known.bucket_least("limit"), known.capacity_most
@@ -218,11 +222,11 @@ class RequestProbe:
         if count > min(most, _DOUBTED, _DOUBTED_SHARE * minute, minutes * minute - rounds.calls):
             return
         yield from rounds.wait(max(rounds.earliest_s, rounds.now + count * MINUTE_S / minute))
-        # A refusal may be for those in flight.
+        # A refusal here may be for the calls in flight.
         known.learn(rounds.event((yield from rounds.ask(count)))._replace(refused=None))
 
     def _conclude(self, known: RequestHypotheses) -> None:
-        """Notes what is known: a bucket by its least limit and capacity, a window by its limit."""
+        """Writes what is known into `found`: of a bucket the least possible limit and capacity, of a window its limit."""
         found = self.found
         if known.is_void or known.kind[1] < _SURE:
             return
@@ -239,8 +243,8 @@ class RequestProbe:
     # What was in flight
 
     def _bucket_at_once(self, calls: int, left: float) -> int:
-        """Returns how many of a bucket's calls to send together: more than ever before only where most of them are
-        surely left, so that a refusal for those in flight is known by its number."""
+        """Returns how many calls of a bucket to send together: more than ever before only if most of them are surely
+        left, so that a refusal for calls in flight is recognised."""
         rounds = self._rounds
         if self.found.concurrency is not None:
             return rounds.most
@@ -248,12 +252,13 @@ class RequestProbe:
         return rounds.in_flight_max if is_free and left >= _SURELY_LEFT * calls else rounds.at_once
 
     def _safely_at_once(self) -> int:
-        """So many that none is refused for those in flight, though answers may be slower than they were."""
+        """Returns how many calls may be in flight without a refusal, even if answers become slower."""
         most = min(self._rounds.most, self._rounds.at_once)
         return most if self.found.concurrency is not None or most <= _SMALL_BURST else most // 2
 
     def _judge_ceiling(self) -> None:
-        """Of few calls in flight one was refused when much more was left: that was for those in flight."""
+        """Notes a limit of calls in flight if a refusal met them while much of the burst was left; drops one that is
+        not below the burst."""
         found = self.found
         if found.burst is None:
             return

@@ -1,6 +1,6 @@
-"""What a probe found, as it is printed and as a lanes file that the configuration reads.
+"""What a probe found, as it is printed and as the lane that the configuration reads.
 
-Owns the shape of both, and that no number in them is above what was seen. Sends nothing.
+Owns the shape of both, and that no number in them is above what was found. Sends nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import Any
 
 from .steps import Window
 
-# Numbers lie so far below the truth at the most.
+# The truth is at most this many times the number found.
 TRUE_TO = 1.05
 
 
 @dataclass(slots=True)
 class FoundQuota:
-    """What is known so far of one model's quotas; None: not found. `tested_*`: so much was admitted in a minute
-    without a refusal, or before the first."""
+    """What is known so far of one model's quotas (None: not found). `tested_*`: the most that was admitted within a
+    minute, or before the first refusal; `told_*`: the limit a minute that headers report; `ended`: what ended the
+    probe of this model early (empty: nothing)."""
 
     rpm: float | None = None
     tpm: float | None = None
@@ -34,14 +35,15 @@ class FoundQuota:
     ended: str = ""
 
     def note_promise(self, *, kept: bool) -> None:
-        """Whether a call was admitted after as long as Retry-After had asked for."""
+        """Counts whether a call was admitted after the wait that Retry-After had asked for."""
         if kept:
             self.promises_kept += 1
         else:
             self.promises_broken += 1
 
     def lines(self) -> list[str]:
-        """In words: what headers say against what is enforced, whether Retry-After is true, how far nothing was met."""
+        """Returns sentences for a person: what was not found, what headers report against what is enforced, whether
+        Retry-After was long enough, and what ended the probe."""
         said = []
         for what, found, told, tested in (
             ("requests", self.rpm, self.told_rpm, self.tested_rpm),
@@ -70,7 +72,7 @@ class FoundQuota:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The end of a probe of several models."""
+    """The quotas found of each model, with the calls sent and the dollars spent."""
 
     lanes: dict[str, FoundQuota]
     calls: int
@@ -82,7 +84,7 @@ class ProbeResult:
 
 
 def _rounded(number: float | None) -> float | int | None:
-    """Downward, to what can be told apart."""
+    """Returns the number rounded down: to whole numbers from 100 on, to hundredths below; None stays None."""
     if number is None:
         return None
     whole = math.floor(number + 1e-9)

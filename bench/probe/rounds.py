@@ -1,4 +1,4 @@
-"""Rounds of calls sent at once, and what is remembered of all of them: what was admitted when, and how quickly.
+"""Rounds of calls sent at once, and the history of all rounds: what was admitted when, and how quickly.
 
 Owns the count of calls and the pauses after a refusal. Knows no quota, no clock and no provider.
 """
@@ -12,18 +12,18 @@ from .boxes import Event
 from .result import FoundQuota
 from .steps import SMALL, Ask, Step, Steps, TimedAnswer, Wait
 
-# A call that is answered later was worked on, not decided, so late.
+# A call answered later than this was worked on; its decision was not that late.
 _LATE_MAX_S = 0.25
-# By so much more a call may be late now and then, on a machine or a way that is busy.
+# On a busy machine or network a call may be this much later; counted once more than `_SOME` calls were admitted.
 _STALL_S, _SOME = 0.1, 40
-# What each call of a round takes, at the most, of the machine that sends it, until so many refusals of one round have
-# told; what of its way is no more known then.
+# The most seconds that sending takes for each call of a round, until enough refusals of one round show it; and the
+# share of its way that stays uncertain then.
 _EACH_S, _WAY_SHARE = 0.002, 0.25
 _FEW, _TELLING, _SPARE = 4, 20, 1.5
 # After refusals that name no wait pauses double, from one second to less than half a minute: a window that begins anew
 # is met soon after it does.
 _PAUSE_S, _PAUSE_MAX_S = 1.0, 25.0
-# A call sent so soon after a promised time tests the promise.
+# A call sent this soon after a promised time tests the promise.
 _SOON_S = 1.0
 # Of more calls than this at once, one in 200 may be decided later than the others: more than twice what a simulated
 # busy machine holds up.
@@ -31,10 +31,10 @@ _FEW_LATE, _LATE_SHARE = 20, 0.005
 
 
 class Round(NamedTuple):
-    """Calls that were sent together and their answers. `at_s`, `sent_s`: when the first and the last were sent;
-    `ended_s`: when they were decided, but for a few late ones; `refused_s`: the earliest time at which the last refusal
-    can have been decided, `refused_done_s` when it arrived; `told_s`: the longest Retry-After, `told_at_s`: when it is
-    over; `remaining`: the requests that headers say are left."""
+    """Calls that were sent together, and their answers. `at_s`, `sent_s`: when the first and the last were sent;
+    `ended_s`: by when all but a few late ones were decided (None: none was admitted); `refused_s`: the earliest time
+    at which the last refusal can have been decided, `refused_done_s`: when it arrived; `told_s`: the longest
+    Retry-After in seconds, `told_at_s`: when it is over; `remaining`: the requests that headers report as left."""
 
     at_s: float
     sent_s: float
@@ -52,11 +52,11 @@ class Round(NamedTuple):
 
 
 class Rounds:
-    """All that was sent for one model's requests."""
+    """All calls that were sent to find one model's quota of requests."""
 
     def __init__(self, found: FoundQuota, most: int) -> None:
         self.found = found
-        # So many at once: the caller's limit, or the ceiling that was met.
+        # The most calls at once: the caller's limit, or the ceiling that was met.
         self.in_flight_max = self.most = most
         self.now = 0.0
         self.calls = 0
@@ -71,7 +71,8 @@ class Rounds:
 
     @property
     def late_s(self) -> float:
-        """How long after it was sent a call is decided at the latest: as long as a refusal takes to come back."""
+        """The seconds after sending by which a call is decided: the median time that a refusal takes to arrive, 0.25 at
+        most."""
         if not self._refusals_s:
             return self._least_s
         ordered = sorted(self._refusals_s)
@@ -79,7 +80,8 @@ class Rounds:
 
     @property
     def doubt_s(self) -> float:
-        """The same, now and then: of many calls some are later than most."""
+        """`late_s`, and 0.1 s more once over 40 calls were admitted, since of many calls some are decided later than
+        most."""
         return self.late_s + (_STALL_S if self.admitted > _SOME else 0.0)
 
     @property
@@ -88,7 +90,7 @@ class Rounds:
 
     @property
     def earliest_s(self) -> float:
-        """When the next calls may go: as told, or after ever longer pauses."""
+        """When the next calls may go: now, after the Retry-After of the last refusal, or after pauses that double."""
         last = self.last
         if not last.refused:
             return self.now
@@ -103,7 +105,7 @@ class Rounds:
         self.now = max(one.done_s for one in seen)
         self._least_s = min(self._least_s, *(one.done_s - one.sent_s for one in seen))
         if len(seen) <= _FEW:
-            # Of many, most wait for each other.
+            # In a large round most calls wait for each other.
             self._refusals_s += [one.done_s - one.sent_s for one in seen if one.is_refused]
         self._each_s = min(self._each_s, _each(seen))
         made = _round_of(count, seen, self.doubt_s, self._each_s)
@@ -112,7 +114,7 @@ class Rounds:
         self.beside = max(self.beside, *(one.answer.tokens - one.size for one in seen))
         self._refused_in_a_row = 0 if made.admitted else self._refused_in_a_row + 1
         self.at_once = max(self.at_once, made.admitted)
-        # Whoever comes much later is admitted for other reasons.
+        # A much later call may be admitted for other reasons.
         is_soon = promised_s is not None and made.at_s < promised_s + _SOON_S
         if promised_s is not None and made.at_s >= promised_s - 1e-6 and (is_soon or not made.admitted):
             self.found.note_promise(kept=made.admitted > 0)
@@ -120,8 +122,8 @@ class Rounds:
         return made
 
     def event(self, made: Round, *, is_last: bool = True) -> Event:
-        """Returns what the round tells of a quota. Refusals before the burst's end (`is_last` False) were for calls in
-        flight."""
+        """Returns what the round says of a quota, as an event. Refusals before the burst's end (`is_last` False) don't
+        count: they were for calls in flight."""
         ended_s = max(made.ended_s or made.at_s, made.refused_done_s or made.at_s)
         refused = 1.0 if made.refused and is_last and not self.is_for_flight(made) else None
         return Event(
@@ -138,7 +140,8 @@ class Rounds:
         )
 
     def is_for_flight(self, made: Round) -> bool:
-        """Where refusals name a time, one that names none, of several calls at once, was for those in flight."""
+        """Returns whether the refusal was for the number of calls in flight: it names no wait though others did, and
+        several calls were sent at once."""
         return made.asked > 1 and made.told_s is None and any(each.told_s is not None for each in self.all)
 
     def wait(self, until_s: float) -> Steps:
@@ -148,7 +151,8 @@ class Rounds:
 
 
 def _each(seen: list[TimedAnswer]) -> float:
-    """Refusals take no time but their way: how far they come apart is what each call takes."""
+    """Returns the seconds that each call of a round takes to be sent. Refusals take no time beyond their way back, so
+    the time over which they arrive shows it."""
     refused = [one for one in seen if one.is_refused]
     if len(refused) < _TELLING:
         return _EACH_S
@@ -181,7 +185,8 @@ def _round_of(count: int, seen: list[TimedAnswer], doubt_s: float, each_s: float
 
 
 def _ended(admitted: list[TimedAnswer], refused: list[TimedAnswer], doubt_s: float, each_s: float) -> float | None:
-    """Calls are decided in the order of their sending, or nearly; how long one was worked on, nobody knows."""
+    """Returns by when the admitted calls were decided; None if there are none. Calls are decided nearly in the order of
+    sending, but how long the provider then worked on one is unknown."""
     if not admitted:
         return None
     done_s = max(one.done_s for one in admitted)
@@ -191,5 +196,6 @@ def _ended(admitted: list[TimedAnswer], refused: list[TimedAnswer], doubt_s: flo
 
 
 def _at_the_earliest(one: TimedAnswer, at_s: float, doubt_s: float) -> float:
-    """A refusal is quick: what passed before it was its way, and that of those before it."""
+    """Returns the earliest time at which the refusal can have been decided: a refusal is quick, so the time before it
+    arrived is its way back and that of the calls before it."""
     return max(one.sent_s, one.done_s - doubt_s - _WAY_SHARE * (one.done_s - at_s))

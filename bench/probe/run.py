@@ -1,7 +1,7 @@
 """Runs a probe: sends what its steps ask for, under hard caps on calls and cost that are reserved before each call.
 
-Owns the caps, the pauses that the provider asks for, and the end. How a call is sent, the clock and sleep are passed
-in; what to send is decided elsewhere.
+Owns the caps, the pauses that the provider asks for, and the end. The clock, sleep and the sending of a call are passed
+in; other modules decide what to send.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ FAILURES_MAX = 5
 # A provider that asks for more than some minutes' pause is not waited for.
 WAIT_MAX_S = 200.0
 REST_S = 62.0
-# So many rounds in a row that admit nothing, whatever was waited between them, and it is not for a quota of a minute.
+# After this many rounds in a row that admit nothing, despite the waits, the cause is no quota a minute.
 REFUSED_MAX = 12
 _MINUTE_S = 60.0
 
 
 class Costs(Protocol):
-    """What a call can cost at the most, in dollars."""
+    """Where the most that a call can cost is looked up, in dollars."""
 
     def worst_cost(self, model: str, tokens: int) -> float: ...
 
 
 class Outside(Costs, Protocol):
-    """The provider, and time. `ask` never raises for what the provider does: that is an answer."""
+    """The provider and the clock. `ask` never raises for what the provider does: that is an answer."""
 
     async def ask(self, model: str, tokens: int) -> Answer: ...
 
@@ -46,8 +46,8 @@ class Outside(Costs, Protocol):
 
 
 class Watcher(Protocol):
-    """Is told what goes on, as it does. `unsent`: calls that were not sent any more since one before was refused.
-    `is_at_end`: all is found, and what was used comes back."""
+    """An observer of a probe. `unsent`: calls of a round that were not sent because an earlier one was refused;
+    `is_at_end`: the wait lets used quota come back after everything is found."""
 
     def begins(self, model: str) -> None: ...
 
@@ -57,7 +57,7 @@ class Watcher(Protocol):
 
 
 class _Nobody:
-    """Watches nothing."""
+    """A watcher that does nothing."""
 
     def begins(self, model: str) -> None: ...
 
@@ -67,8 +67,8 @@ class _Nobody:
 
 
 class Bounds(Struct, frozen=True):
-    """What a probe may use: all its calls and dollars, whatever they bring, and for each model how many calls in
-    flight, how many requests and tokens a minute and how many tokens a call it may try."""
+    """The caps of a probe: calls and dollars in all, and for each model the calls in flight, the requests and tokens a
+    minute and the tokens of one call that it may try."""
 
     max_calls: int
     max_cost: float
@@ -86,7 +86,7 @@ class Bounds(Struct, frozen=True):
 
 
 class ProbeForecast(Struct, frozen=True):
-    """What a probe will use at the most, told before it starts."""
+    """The most calls and dollars that a probe will use."""
 
     calls: int
     cost: float
@@ -97,22 +97,22 @@ class ProbeForecast(Struct, frozen=True):
 
 
 def forecast(models: Iterable[str], outside: Costs, bounds: Bounds) -> ProbeForecast:
-    """The most that can be used. Sends nothing."""
+    """Returns the most calls and dollars that a probe of these models can use. Sends nothing."""
     dearest = max((outside.worst_cost(model, bounds.tokens_a_call) for model in models), default=0.0)
     return ProbeForecast(bounds.max_calls, min(bounds.max_cost, bounds.max_calls * dearest))
 
 
 class _ModelEnd(Exception):
-    """Nothing more can be sent for this model."""
+    """Ends the probe of one model; its text is the reason."""
 
 
 class _PartEnd(Exception):
-    """The rest of this part is not to be tried."""
+    """Ends one part of a model's probe (requests or tokens): the next round would pass the cap of tokens."""
 
 
 class Probe:
-    """Several models, one after the other, under one pair of caps. `calls`, `cost` and what `probed` gives are true at
-    any instant. `at_once`: the most calls of each model that were admitted together."""
+    """A probe of several models, one after the other, under one cap of calls and one of cost. `calls`, `cost` and
+    `probed` are right at any instant. `at_once`: the most calls of each model that were admitted together."""
 
     def __init__(self, outside: Outside, bounds: Bounds, watcher: Watcher | None = None) -> None:
         self._outside = outside
@@ -154,7 +154,7 @@ class Probe:
         return self.probed()
 
     def _tokens(self, found: FoundQuota, calls: int, requests: RequestProbe) -> TokenProbe:
-        # Three minutes' worth of calls is what a probe may cost where a minute has a number.
+        # A probe may use three minutes' worth of calls where the limit a minute is known.
         left = None if found.rpm is None else int(3 * found.rpm) - 1 - calls
         return TokenProbe(
             found,
@@ -198,8 +198,8 @@ class Probe:
         await self._outside.sleep(seconds)
 
     async def _send(self, model: str, step: Ask) -> list[TimedAnswer]:
-        """The calls of one step, one right after the other; but none any more once one of them was refused, or no
-        other will fare better."""
+        """Sends the calls of one step one right after the other and returns their answers; stops at the first refusal,
+        or when no further call can succeed."""
         if sum(step.sizes) > max(self._bounds.tokens, len(step.sizes)):
             raise _PartEnd
         worst = [self._outside.worst_cost(model, size) for size in step.sizes]
@@ -209,7 +209,7 @@ class Probe:
         try:
             async with asyncio.TaskGroup() as group:
                 for size, most in zip(step.sizes, worst, strict=True):
-                    # What came back meanwhile is looked at before the next one goes.
+                    # Answers that arrived meanwhile are handled before the next call goes.
                     await self._outside.sleep(0.0)
                     if self._is_round_over:
                         break
@@ -236,11 +236,11 @@ class Probe:
 
     async def _one(self, model: str, size: int, worst: float) -> TimedAnswer:
         self.calls += 1
-        # All calls of the step fit when it began; what others gave back meanwhile has to be drawn again.
+        # All calls of the step fitted when it began; what others released meanwhile has to be reserved again.
         self.purse.fits(worst)
         self.purse.reserve(worst)
         sent_s = self._latest_s = self._outside.now()
-        # What was sent and brought no word of its price counts at its worst.
+        # A call without a reported price counts at its worst cost.
         spent = unsure = worst
         try:
             answer = await self._outside.ask(model, size)
@@ -254,7 +254,8 @@ class Probe:
         return TimedAnswer(size, sent_s, self._outside.now(), answer)
 
     def _judge(self, model: str, seen: list[TimedAnswer]) -> None:
-        """What a round tells beside its numbers: the end, a pause, or that tokens are not counted."""
+        """Draws what a round shows beside its numbers: the end of the probe, a pause, or that the model reports no
+        usage."""
         for one in seen:
             if one.answer.is_fatal or self._failures >= FAILURES_MAX:
                 raise _ModelEnd(f"{model}: {one.answer.detail}")
@@ -270,8 +271,8 @@ class Probe:
             raise _ModelEnd(f"{model}: {self._refused} times in a row it admitted nothing{said}: probe again later")
 
     async def _rest(self) -> None:
-        """Until no minute holds any of the probe's calls and every bucket is full again: so that whoever keeps to what
-        was found can use all of it from now on, and meets no refusal."""
+        """Waits until no minute holds any of the probe's calls and every bucket is full again, so that the quota found
+        can be used in full from then on."""
         seconds = self._latest_s + REST_S - self._outside.now()
         if seconds > 0 and any(found.rpm or found.tpm for found in self._lanes.values()):
             self._watcher.waits("", seconds, is_at_end=True)
@@ -279,7 +280,7 @@ class Probe:
 
 
 def _note(found: FoundQuota, seen: list[TimedAnswer]) -> None:
-    """What the headers say of a minute."""
+    """Notes the limits a minute that headers report."""
     for one in seen:
         for limit in one.answer.limits:
             if limit.limit is not None and limit.window_s == _MINUTE_S:

@@ -1,6 +1,7 @@
-"""The specification of a probe, from options and configuration: its settings, its caps, the ways to its models.
+"""The specification of a probe, built from options and configuration: its settings, its caps, how its models are
+reached.
 
-Owns what is refused, and what is said before anything is sent. Sends nothing.
+Owns which options are refused, and what is announced before anything is sent. Sends nothing.
 """
 
 from __future__ import annotations
@@ -28,22 +29,22 @@ from .run import Bounds, forecast
 
 
 class ProbeSpec(Struct, frozen=True, kw_only=True):
-    """What is probed, by which ways, and how far."""
+    """Which models are probed, how they are reached, and within which caps."""
 
     models: tuple[str, ...]
-    """Probed one after the other."""
+    """The models, probed one after the other."""
     settings: Settings
-    """Those of an engine that measures: nothing is sent again, and no lane holds a call back."""
+    """The settings of an engine that measures: no retry, and no lane holds a call back."""
     bounds: Bounds
     """The most that the probe may use."""
     costs: Costs
     """What a call of each model can cost at the most."""
     ways: Mapping[str, Way]
-    """Where each model is reached, and with which key."""
+    """Where each model is reached, and with which API key."""
 
 
 def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) -> ProbeSpec:
-    """Raises UsageError or ConfigurationError on what can't be done as it was asked."""
+    """Returns the checked specification. Raises UsageError or ConfigurationError on options that a probe can't follow."""
     if sending.mode not in (None, "live"):
         raise UsageError(f"probe: expected --mode live, got {sending.mode}: a probe sends every call and keeps none")
     wrong = next((model for model in models if is_search(model) or is_page(model)), None)
@@ -73,7 +74,7 @@ def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) ->
 
 
 def _settings(models: tuple[str, ...], sending: SendingOptions, configuration: Configuration) -> Settings:
-    """Lanes that hold nothing back, each with the first of its keys."""
+    """Returns settings whose lanes hold no call back, each with the first of its API keys."""
     plain = SendingOptions(base_url=sending.base_url, cache=sending.cache, mode="live")
     settings = settings_for(models, plain, configuration)
     in_flight = IN_FLIGHT if sending.concurrency is None else sending.concurrency
@@ -94,7 +95,8 @@ def _way_to(model: str, settings: Settings, configuration: Configuration) -> Way
 
 
 def announced(spec: ProbeSpec) -> Iterator[str]:
-    """What the probe may use at the most, and for each model with which key and how much a call of it can cost."""
+    """Yields the lines printed before a probe: the most calls and dollars, the usual minutes, and for each model its
+    address, API key and the most that a call can cost."""
     unpriced = [model for model in spec.models if spec.costs.price(model) is None]
     expected = forecast(spec.models, spec.costs, spec.bounds)
     if len(unpriced) < len(spec.models):
@@ -118,5 +120,5 @@ def _said_of(model: str, spec: ProbeSpec) -> Iterator[str]:
 
 
 def carried(config: str | None) -> Mapping[str, Any]:
-    """What the configuration file holds, as it stands there."""
+    """Returns the configuration file's content as it is written; empty without a file."""
     return {} if config is None else Document(Path(config)).values

@@ -1,4 +1,4 @@
-"""What a probe does and what it sees: the words between the one that decides and the one that sends.
+"""The steps of a probe and their answers: the values that pass between the code that decides and the code that sends.
 
 Values only: knows no clock, no provider and no quota.
 """
@@ -14,24 +14,25 @@ from ...engine.limits import Limit
 
 Verdict = Literal["admitted", "refused", "failed"]
 Window = Literal["fixed", "sliding", "bucket"]
-# The least that a call can ask for.
+# The smallest size of a call, in tokens of prompt.
 SMALL = 1
 
 
 class Ask(Struct, frozen=True):
-    """Send these calls at once; each number is how many tokens of prompt a call is to have."""
+    """Calls to send at once; each size is the tokens of one call's prompt."""
 
     sizes: tuple[int, ...]
 
 
 class Wait(Struct, frozen=True):
-    """Send nothing until this reading of the clock."""
+    """A pause: nothing is sent until this reading of the clock."""
 
     until_s: float
 
 
 class Answer(Struct, frozen=True):
-    """What came of one call. `tokens`: as the provider counted them; `fatal`: no other call will fare better."""
+    """The answer to one call. `tokens`: used, as the provider counted them (0: not reported); `cost`: dollars;
+    `is_fatal`: no other call can succeed."""
 
     verdict: Verdict
     tokens: int = 0
@@ -43,7 +44,7 @@ class Answer(Struct, frozen=True):
 
 
 class TimedAnswer(Struct, frozen=True):
-    """An answer, and when its call was sent and answered."""
+    """An answer, the call's prompt size in tokens, and when the call was sent and answered."""
 
     size: int
     sent_s: float
@@ -64,5 +65,5 @@ Steps = Generator[Step, list[TimedAnswer], None]
 
 
 def told_wait_s(seen: list[TimedAnswer]) -> float | None:
-    """The longest wait that refusals ask for; None: they ask for none."""
+    """Returns the longest Retry-After of the answers in seconds; None if there is none."""
     return max((one.answer.retry_after_s for one in seen if one.answer.retry_after_s is not None), default=None)

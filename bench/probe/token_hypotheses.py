@@ -1,4 +1,4 @@
-"""The limits of tokens that are still possible, and the calls that tell most about them.
+"""The limits of tokens that are still possible, and the calls that give most information on them.
 
 Owns their prior: round numbers, usual tokens to a request, headers and waits. None of these makes a limit impossible,
 and none keeps one possible. Knows no clock and no provider.
@@ -31,23 +31,23 @@ _COMMON_SHARES = (1.0, 0.5, 0.25, 0.1)
 _NONE_WEIGHTS = {None: 0.4, False: 1.5, True: 0.05}
 # This share of the weight is spread evenly over the limits, so that an unlikely one is tried too.
 _EVEN = 0.3
-# A bucket that fills fast and holds little looks like one that fills slowly and holds much until it is empty: limits
-# up to this many times the largest of a window are kept for it.
+# Until it is empty a bucket that fills fast and holds little looks like one that fills slowly and holds much: limits up
+# to this many times the largest of a window are kept for it.
 _BEYOND = 30.0
 # Limits within 1% of each other need not be told apart.
 _APART = 0.01
 # Published limits lie around 500 tokens a request, two thirds within a factor of exp(1.3); a tenth anywhere.
 _USUAL, _USUAL_SPREAD, _UNUSUAL = 500.0, 1.3, 0.1
-# An answer takes about this long: until then a drain is under way.
+# An answer takes about this long; a drain is under way until then.
 _LATER_S = 0.5
-# A choice that tells this many bits is taken at once; a drain only if what it assumes is likely, and if the calls after
-# it tell half as much again for each call.
+# A choice that gives this many bits is taken at once; a drain only if its assumption is likely, and if the calls after
+# it give half as much again for each call.
 _TELLING, _LIKELY, _BETTER = 0.4, 0.5, 1.5
 
 
 class TokenHypotheses(Hypotheses):
-    """Limits from `least` to `most` tokens a minute, or none, under each of these kinds of window; fixed ones begin
-    within `phases`."""
+    """The possible limits: from `least` to `most` tokens a minute, or none, under each of these kinds of window; a
+    fixed window begins within `phases`, spans of seconds in the clock's minute."""
 
     def __init__(self, kinds: Iterable[Window], least: float, most: float, late_s: float, phases: Spans = ANY) -> None:
         self.late_s = late_s
@@ -57,7 +57,8 @@ class TokenHypotheses(Hypotheses):
         super().__init__(self._first(kind) for kind in kinds)
 
     def _first(self, kind: Window) -> Boxes:
-        # A bucket that holds little of much looks like one that holds much of little: until it fills.
+        # Until it refills, a bucket with a high rate and a small capacity looks like one with a low rate and a large
+        # capacity.
         top = self.most * (_BEYOND if kind == "bucket" else 1)
         edges = np.geomspace(self.least, top, max(2, math.ceil(math.log(top / self.least) / _FIRST)))
         low, high = edges, np.append(edges[1:], NO_LIMIT)
@@ -86,7 +87,7 @@ class TokenHypotheses(Hypotheses):
         self._weigh()
 
     def _weigh(self) -> None:
-        """Nothing that is possible is left quite without weight, lest nobody tries it."""
+        """Mixes in an even weight over all limits, so that each possible one is tested."""
         likely = normalized([self._weight_of(each) for each in self.boxes])
         # How likely it is that there is a limit that matters.
         self.limited = sum(float(one[each.low < self.most].sum()) for one, each in zip(likely, self.boxes, strict=True))
@@ -94,7 +95,8 @@ class TokenHypotheses(Hypotheses):
         self.weights = [(1 - _EVEN) * one + _EVEN * other for one, other in zip(likely, even, strict=True)]
 
     def _weight_of(self, boxes: Boxes) -> Numbers:
-        """Of all numbers half, of round ones half; of those that something speaks for, more."""
+        """Returns the prior weight of each box: half spread over all numbers, half over round ones, more where a guess
+        supports one."""
         guesses = self._guesses
         is_none = boxes.high >= NO_LIMIT
         high = np.where(is_none, boxes.low * 1.001, boxes.high)
@@ -128,8 +130,8 @@ class TokenHypotheses(Hypotheses):
     # What to send
 
     def choose(self, means: Means) -> RoundChoice:
-        """Returns what tells most by itself, or what uses up what is surely there, if that lets the calls after it
-        tell more."""
+        """Returns the round that gives the most information by itself, or a drain (using up what is surely left) if the
+        calls after it then give more."""
         chosen = best(self, means)
         if chosen is not None and chosen.bits > _TELLING:
             return chosen
@@ -149,7 +151,8 @@ class TokenHypotheses(Hypotheses):
         return drain
 
     def _draining(self, means: Means) -> RoundChoice:
-        """Returns what is there in any case, or in most, or as much as can be sent at once."""
+        """Returns a round that uses up what every hypothesis has left, or what most of them have, within what may be
+        sent at once."""
         lower = [each.levels(means.ready(1))[0] for each in self.boxes]
         likely = max(quantiles(level, weight, (0.5,))[0] for level, weight in zip(lower, self.weights, strict=True))
         largest = min(means.amount_most, means.at_once * means.largest)
@@ -162,7 +165,7 @@ class TokenHypotheses(Hypotheses):
 
 
 class _DrainOutcome:
-    """The hypotheses after a drain that was admitted, and how likely that is."""
+    """The hypotheses after a drain that was admitted, and the probability of that."""
 
     def __init__(self, hypotheses: TokenHypotheses, drain: RoundChoice) -> None:
         self._boxes = [copy(each) for each in hypotheses.boxes]
@@ -178,8 +181,8 @@ class _DrainOutcome:
 
 
 def cells_of(boxes: list[Boxes], weights: list[Numbers]) -> list[Cells]:
-    """Returns cells of limits, the likeliest limit in the middle of its own: to tell it from its like is worth
-    nothing."""
+    """Returns the cell number of each box: limits within 1% of each other share one. The likeliest limit lies in the
+    middle of its cell, since to tell it from its neighbours is worth nothing."""
     lows = [np.log(each.low) for each in boxes]
     middle = np.concatenate(lows)[np.concatenate(weights).argmax()]
     cells = [np.floor((low - middle) / _APART + 0.5).astype(np.intp) for low in lows]
@@ -188,7 +191,7 @@ def cells_of(boxes: list[Boxes], weights: list[Numbers]) -> list[Cells]:
 
 
 def _spread(boxes: list[Boxes]) -> list[Numbers]:
-    """Each limit as much as any other, in however many boxes it stands; none is not one."""
+    """Returns weights under which each limit counts alike, however many boxes hold it; "no limit" gets 0."""
     places = [np.floor(np.log(each.low) / _APART).astype(np.intp) for each in boxes]
     first = min((int(place.min()) for place in places if len(place)), default=0)
     counts = np.bincount(np.concatenate([place - first for place in places])) if places else np.zeros(1)
@@ -196,7 +199,7 @@ def _spread(boxes: list[Boxes]) -> list[Numbers]:
 
 
 def _usual(a_request: Numbers) -> Numbers:
-    """Returns how usual this number of tokens a request is among providers' quotas."""
+    """Returns how usual each number of tokens a request is among providers' quotas (0.1 to 1.1)."""
     off = np.log(a_request / _USUAL) / _USUAL_SPREAD
     return np.asarray(_UNUSUAL + np.exp(-0.5 * off * off), dtype=np.float64)
 
@@ -207,7 +210,7 @@ def _overlap(low: Numbers, high: Numbers, guess: Guess) -> Numbers:
 
 
 def _round_share(low: Numbers, high: Numbers, least: float, most: float) -> Numbers:
-    """Returns the share of all round numbers, the rounder the more, that lies in each box."""
+    """Returns for each box the share of all round numbers that lies in it; rounder numbers count more."""
     tens = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
     numbers = [(mantissa * 10.0**ten, weight) for ten in tens for mantissa, weight in _MANTISSAS.items()]
     numbers = [(number, weight) for number, weight in numbers if least <= number <= most] or [(least, 1)]

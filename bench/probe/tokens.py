@@ -1,7 +1,7 @@
-"""Finds how many tokens a minute a provider admits, by few large calls after those that found its requests.
+"""Finds how many tokens a minute a provider admits, with few large calls after those that found its requests.
 
-A state machine as a generator: it sends what tells most about the limit, until all limits that agree with what was
-seen are within 3% of each other, and takes the lowest. Knows no clock, no provider and no budget.
+A generator that yields steps and receives answers, until all limits that agree with them are within 4% of each other;
+then it takes the lowest. Knows no clock, no provider and no budget.
 """
 
 from __future__ import annotations
@@ -21,35 +21,36 @@ from .token_hypotheses import TokenHypotheses
 
 # A minute and its doubt: what requests used has come back, under each kind of window.
 _REST_S = 61.5
-# What a limit can be: no less than requests used of it; more tokens a request than this are no limit in practice.
+# The range of limits: at least this share of what requests used; more tokens a request than this are no limit in
+# practice.
 _LEAST_SHARE, _WORTH_A_REQUEST, _WORTH = 0.8, 6_000, 500_000
-# Of what a call used, a little is output, which a limit on input alone does not count.
+# A call's usage includes a little output, which a limit on input alone does not count.
 _SURE, _TWICE = 0.9985, 1.9
-# Ends a probe that never comes to know a limit.
+# The most rounds of a probe that never finds a limit.
 _ROUNDS_MAX = 400
-# There is no limit that matters when this much of the probability is left for one.
+# No limit counts as met once the probability of one that matters is below this.
 _UNLIKELY = 0.02
-# Calls of fewer tokens than this tell what is counted beside the prompt: of larger ones the estimate errs by more.
+# Smaller calls show which tokens are counted beside the prompt: for larger ones the estimate errs by more.
 _SMALLISH = 200
 # After a refusal that names no wait; how many calls may be left where no limit of requests was met.
 _PAUSE_S, _UNBOUNDED = 1.0, 100_000
-# A call that is answered later was worked on, not decided, so late.
+# A call answered later than this was worked on; its decision was not that late.
 _LATE_MAX_S = 0.25
 # Calls larger than any that was answered go alone first: a context may be smaller.
 _UNTRIED, _UNTRIED_TIMES = 4_000, 1.5
-# So many rounds that fail, each half as large as the one before: it is not for the size.
+# After this many failed rounds, each of half the size of the one before, size is not the cause.
 _FAILED_MAX = 4
-# So many refusals in a row that tell nothing are enough.
+# This many refusals in a row without information are enough.
 _IDLE_MAX = 6
-# Bits that a second and all calls that are left must bring: where fewer calls than this are left, time is cheaper.
+# The bits that a second, and all calls that are left, must give; below this many calls left, time is cheaper.
 _A_SECOND, _ALL_CALLS, _MANY_CALLS = 0.002, 6.0, 20
 
 
 class TokenProbe:
-    """One model's tokens. `calls_left`: how many more its three minutes hold; `now_s`: the clock as requests left it;
-    `at_once`: how many were once admitted together; `beside`: how many tokens a call had at the most beside those that
-    were asked for; `before`: the calls that found the requests; `tokens_most`: how many may be tried a
-    minute."""
+    """The part of a probe that finds one model's quota of tokens. `calls_left`: calls that may still be sent (None: any
+    number); `now_s`: the clock after the requests' part; `at_once`: the most calls admitted together; `beside`: the
+    most tokens that a call used beyond its size; `before`: the answers of the requests' part; `tokens_most`: the
+    most tokens a minute to try."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class TokenProbe:
 
     @property
     def _are_requests_known(self) -> bool:
-        """Else a refusal might be for the number of calls, or for those in flight."""
+        """Whether a refusal can only be for tokens; else it may be for the number of calls, or for those in flight."""
         ceiling = self.found.concurrency or math.inf
         few = [group for group in together(self._before) if len(group) <= ceiling]
         return self.found.rpm is not None or not any(one.is_refused for group in few for one in group)
@@ -136,7 +137,7 @@ class TokenProbe:
             self.found.window = self._hypotheses.kinds[0]
 
     def _confirm(self) -> Generator[Step, list[TimedAnswer], None]:
-        """Whether as much is admitted again a minute later: a window may be longer."""
+        """Checks that the same amount is admitted again a minute later, since a window may be longer than a minute."""
         low = self._hypotheses.low
         used = sum(one.answer.tokens for seen in self._rounds for one in seen if one.is_admitted)
         amount = 0.985 * low
@@ -178,7 +179,7 @@ class TokenProbe:
         return chosen
 
     def _try(self, choice: RoundChoice) -> Generator[Step, list[TimedAnswer], bool]:
-        """Send and learn; True: nothing more can be learned."""
+        """Sends the chosen calls and learns from the answers; returns True if nothing more can be learned."""
         if self._within_a_minute() + choice.calls * choice.a_call > max(self._tokens_most, choice.a_call):
             choice = choice._replace(at_s=max(choice.at_s, self._now + _REST_S))
         if choice.at_s > self._now:
@@ -193,14 +194,15 @@ class TokenProbe:
             return self._note_failure(choice)
         self._failed = 0
         if any(one.is_admitted and not one.answer.tokens for one in answered):
-            # Nobody says what a call used.
+            # The provider doesn't report what a call used.
             self._hypotheses.boxes = []
             return True
         self._note(answered)
         return len(self._told_nothing) >= _IDLE_MAX
 
     def _note_failure(self, choice: RoundChoice) -> bool:
-        """It may be larger than a call can be."""
+        """Halves the size of calls if the failed one was the largest so far; returns True after four failed rounds in a
+        row."""
         self._failed += 1
         if self._size_of(choice.a_call) > self._largest:
             self._a_call = max(SMALL, self._size_of(choice.a_call) // 2)
@@ -243,12 +245,13 @@ class TokenProbe:
         return max(SMALL, min(int(self._a_call), round((tokens - self._beside) / self._ratio)))
 
     def _is_measured_anew(self, seen: list[TimedAnswer]) -> bool:
-        """Whether what refused calls would have used, or how late calls are decided, is known better than before."""
+        """Returns whether the tokens of a refused call, or how late calls are decided, are now known better than
+        before."""
         late_s = min(self._late_s, *(_late(one) for one in seen))
         counted = [one for each in self._rounds for one in each if one.is_admitted]
         beside = max([self._beside, *(one.answer.tokens - one.size for one in counted if one.size < _SMALLISH)])
         large = max((one for one in counted if one.size >= _SMALLISH), key=lambda one: one.size, default=None)
-        # Rather more than less: of a call that was refused nobody says what it would have used.
+        # Estimated high rather than low: for a refused call the provider reports no usage.
         ratio = self._ratio if large is None else max(0.1, (large.answer.tokens - self._beside_least) / large.size)
         is_new = late_s < 0.8 * self._late_s or beside > self._beside or abs(ratio / self._ratio - 1) > 0.001
         if is_new:
@@ -282,5 +285,6 @@ class TokenProbe:
 
 
 def _late(one: TimedAnswer) -> float:
-    """So late a call may be decided after it was sent: it may wait a little more than the quickest."""
+    """Returns the seconds after sending by which a call was decided at the latest: one and a half times its duration,
+    and a little more."""
     return 1.5 * (one.done_s - one.sent_s) + 0.01
