@@ -77,7 +77,7 @@ class Levels(NamedTuple):
     cell: Cells
 
     def sampled(self) -> Levels:
-        """Returns the same levels, or a sample of `_BOXES` of them in proportion to their weight where there are more."""
+        """Returns the same levels, or a sample of `_BOXES` of them in proportion to their weight if there are more."""
         if len(self.weight) <= _BOXES:
             return self
         sums = np.cumsum(self.weight)

@@ -159,7 +159,7 @@ class RequestHypotheses(Hypotheses):
         return {each.kind: float(one.sum()) for each, one in zip(self.boxes, self.weights, strict=True)}
 
     def note_sent(self, calls: int) -> None:
-        """Records that a chosen round of this many calls was sent, and whether it ruled out at least 3% of the boxes."""
+        """Records that a chosen round of this many calls was sent, and whether it ruled out 3% or more of the boxes."""
         possible = sum(len(each) for each in self.boxes)
         self._in_vain = [*self._in_vain, calls] if possible > 0.97 * self._possible else []
         self._possible = possible

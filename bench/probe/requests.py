@@ -226,7 +226,7 @@ class RequestProbe:
         known.learn(rounds.event((yield from rounds.ask(count)))._replace(refused=None))
 
     def _conclude(self, known: RequestHypotheses) -> None:
-        """Writes what is known into `found`: of a bucket the least possible limit and capacity, of a window its limit."""
+        """Writes what is known into `found`: a bucket's least possible limit and capacity, or a window's limit."""
         found = self.found
         if known.is_void or known.kind[1] < _SURE:
             return

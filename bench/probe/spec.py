@@ -44,7 +44,8 @@ class ProbeSpec(Struct, frozen=True, kw_only=True):
 
 
 def spec_of(models: tuple[str, ...], sending: SendingOptions, max_calls: int) -> ProbeSpec:
-    """Returns the checked specification. Raises UsageError or ConfigurationError on options that a probe can't follow."""
+    """Returns the checked specification. Raises UsageError or ConfigurationError if a probe can't follow the
+    options."""
     if sending.mode not in (None, "live"):
         raise UsageError(f"probe: expected --mode live, got {sending.mode}: a probe sends every call and keeps none")
     wrong = next((model for model in models if is_search(model) or is_page(model)), None)
