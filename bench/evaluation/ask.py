@@ -22,17 +22,17 @@ SEARCH_COUNT = 20
 
 
 class CallFailed(Exception):
-    """A call failed for good. Where a benchmark lets it pass, the step that the call belongs to is a failure and later
-    steps are held; where it catches it, the item goes on."""
+    """Raised for a call that failed for good. If the benchmark doesn't catch it, the call's step is a failure and later
+    steps of the item are not asked."""
 
     def __init__(self, call: Call, role: Role, step: int, failure: Failure) -> None:
         super().__init__(f"{call.model}: {failure.detail}")
         self.call = call
         """The call that failed."""
         self.role = role
-        """What it was for: `subject`, `judge`, `search` or `page`."""
+        """The call's role: `subject`, `judge`, `search` or `page`."""
         self.step = step
-        """The step of the item that it belongs to."""
+        """The step of the item that the call belongs to, from 1."""
         self.failure = failure
         """What happened, and what to do."""
 
@@ -50,7 +50,7 @@ class Ask:
         self.options = options
         """The options of the run."""
         self.step = 0
-        """The step that is due: the next record that the item yields is its record."""
+        """The step that is due, from 1: the next record that the item yields is its record."""
         self._outside = outside
         self._title = title
         self._item = item
@@ -71,7 +71,7 @@ class Ask:
         """
         at = self.step if step is None else step
         self._check(call, role, at)
-        # Whoever awaits the reply may be cancelled: the call has been paid for, and its answer is kept.
+        # The awaiting code may be cancelled, but the call is paid for: its answer is kept.
         task = asyncio.create_task(self._send(call, role, at))
         self._under_way.add(task)
         task.add_done_callback(self._over)
@@ -79,7 +79,7 @@ class Ask:
 
     @property
     def unrecorded(self) -> float:
-        """Dollars of calls whose step has no journal line."""
+        """The dollars of calls whose step has no journal line yet."""
         return sum(spent.cost or 0.0 for spent in self._open.values())
 
     def has_line(self, step: int) -> bool:
@@ -129,7 +129,8 @@ class Ask:
 
     def _over(self, task: asyncio.Task[Reply]) -> None:
         self._under_way.discard(task)
-        # Whoever waits for it gets what it raised; a benchmark that no longer waits needs no message of the loop's.
+        # The exception reaches the code that awaits the task; if the benchmark awaits it no longer, the loop must not
+        # report it.
         if not task.cancelled():
             task.exception()
 
@@ -170,7 +171,7 @@ class Ask:
         return Reply(page.text, finish_reason=page.status, citations=(source,))
 
     def _spent(self, step: int) -> StepSpent:
-        # Of a step that has its line already this opens another: such a call's cost stays unrecorded.
+        # For a step that has its line already this opens new totals: such a call's cost stays unrecorded.
         return self._open.setdefault(step, StepSpent())
 
 

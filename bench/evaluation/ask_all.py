@@ -1,6 +1,6 @@
-"""Asks a model questions in order to build a data set: opens the engine, shows progress, ends at a signal.
+"""Asks a model questions to build a data set: opens the engine, sends in order, shows progress, ends at a signal.
 
-The caller says what is asked and which answers are accepted.
+The caller decides what is asked and which answers are accepted.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class QuestionBatch(Protocol):
 
 
 def ask_all(questions: QuestionBatch, settings: Settings, name: str, watch: Watch = unwatched) -> int | None:
-    """Asks all questions. Returns the number of the signal that ended it, or None. `name` identifies the command, so
-    that a killed one finds its budget again."""
+    """Asks all questions and returns the number of the signal that ended it (None: no signal). `name` identifies the
+    command, so that after a kill it continues with the same budget."""
     return asyncio.run(_ask(questions, structs.replace(settings, budget_name=name), watch))
 
 

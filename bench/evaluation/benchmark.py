@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """The parameters of a run that was requested."""
+    """The request for a run: its folder, options, and how to send it."""
 
     out: Path
     """The run's folder."""
@@ -40,7 +40,7 @@ class Order(Struct, frozen=True, kw_only=True):
     configuration: Configuration
     """Lanes, providers and prices."""
     needs_keys: bool = True
-    """Whether it is to be sent: a plan alone needs no API key."""
+    """Whether the run will be sent; a plan alone needs no API key."""
 
 
 class LoadPrompts(Struct, frozen=True):
@@ -49,30 +49,31 @@ class LoadPrompts(Struct, frozen=True):
     prompts: Sequence[str | tuple[Message, ...]]
     """The prompts: texts, or conversations in texts."""
     text: str
-    """What they are, in words."""
+    """A description of the prompts."""
 
 
 class Benchmark:
     """The base class of every benchmark, those that come with this program included."""
 
     name: ClassVar[str]
-    """The word for it on the command line; its key in scores.json."""
+    """Its name on the command line, and its key in scores.json."""
     title: ClassVar[str]
     """Its name in a sentence."""
     Options: ClassVar[type[Struct]]
-    """What decides prompts and answers: flags, run-file keys, help and the manifest's options come from it."""
+    """The options that decide prompts and answers: flags, run-file keys, help and the manifest's options are made from
+    them."""
     Readings: ClassVar[type[Struct]]
-    """How records are read; no prompt and no answer depends on it."""
+    """The options that decide how records are read; no prompt and no answer depends on them."""
     Record: ClassVar[type[Struct]]
-    """A line of records.jsonl."""
+    """The type of a line of records.jsonl."""
     prompts: ClassVar[str] = ""
-    """The prompts that `load --dataset` takes from its data sets, in words. Empty: it has none for load tests."""
+    """A description of the prompts that `load --dataset` takes from its data sets. Empty: it offers none."""
     data: ClassVar[DataCommand | None] = None
-    """How `data` followed by its name builds, imports and checks data sets. None: it does not offer it."""
+    """The command `data NAME`, which builds, imports and checks data sets. None: it has none."""
     categories: ClassVar[tuple[str, ...]] = ()
-    """The record's fields with few different texts: an exported table has them as categories."""
+    """The record's fields that have few different texts: an exported table stores them as categories."""
     reads_counts: ClassVar[bool] = False
-    """Whether `score --counts` reads tables that were published of it."""
+    """Whether `score --counts` reads published tables of this benchmark."""
 
     def __repr__(self) -> str:
         return f"<Benchmark {self.name}>"
@@ -82,8 +83,8 @@ class Benchmark:
         raise self._lacks("run")
 
     def explain_other_run(self, folder: Path, dataset: Mapping[str, Any], error: WrongSpecification) -> str:
-        """Explains why this command can't continue in a folder that holds another run. `dataset` describes this
-        command's data as its manifest would."""
+        """Returns the message that says why this command can't continue in a folder that holds another run. `dataset`
+        describes this command's data as its manifest would."""
         return str(error)
 
     def owns(self, fields: Mapping[str, Any]) -> bool:
@@ -91,31 +92,33 @@ class Benchmark:
         return False
 
     def score(self, folder: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Scores a folder's records with the given readings; writes scores.json if these are the run's own readings."""
+        """Scores a folder's records with the given readings and returns the contents of scores.json; writes that file
+        if these are the run's own readings."""
         raise self._lacks("score")
 
     def score_table(self, source: str, scores: Mapping[str, Any]) -> str:
-        """Formats scores as a table for people, under the name of their source."""
+        """Returns scores as a table for people, with the name of their source above."""
         raise self._lacks("score")
 
     def check_counts_readings(self, given: Mapping[str, Any]) -> None:
         """Raises UsageError if a given reading needs more than a table of counts contains."""
 
     def score_counts(self, path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Computes scores from a published table of counts."""
+        """Returns scores, in the form of scores.json, computed from a published table of counts."""
         raise self._lacks("score --counts")
 
     def manner(self, source: Path, scores: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, str]:
-        """Describes, in words, how a source's records were made; sources that differ in it are not compared. `given`:
-        the readings used for scoring."""
+        """Returns how a source's records were made, as names with texts; sources that differ in one are not compared.
+        `given`: the readings used for scoring."""
         return {}
 
     def forecast(self, prepared: PreparedRun, *, looks_into_cache: bool, pilot: Any = None) -> dict[str, Any]:
-        """Returns the calls, tokens, cost and time that a run is expected to take, as plain values."""
+        """Returns the calls, tokens, dollars and minutes that a run is expected to take, as plain values. `pilot`: the
+        outcome of a pilot, whose estimates are added."""
         raise self._lacks("plan")
 
     def forecast_text(self, found: Mapping[str, Any]) -> str:
-        """Formats a forecast for people."""
+        """Returns a forecast as lines for people."""
         raise self._lacks("plan")
 
     def pilot_calls(self, prepared: PreparedRun, size: int) -> Mapping[Pair, Sequence[Call]]:
@@ -128,7 +131,7 @@ class Benchmark:
         return None
 
     def read_run(self, path: Path, manifest: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Any:
-        """Reads a folder's records for `report`. Without a manifest, there must be records."""
+        """Returns a folder's records in the form that `report` takes. Without a manifest, there must be records."""
         raise self._lacks("report")
 
     def run_remarks(self, run: Any) -> Sequence[str]:
@@ -141,7 +144,7 @@ class Benchmark:
         raise self._lacks("report")
 
     def prove(self, folder: Path, manifest: dict[str, Any]) -> Any:
-        """Checks manifest and journals: nothing missing, duplicated or changed."""
+        """Checks a run's manifest and journals and returns the proof: what is missing, duplicated or changed."""
         raise self._lacks("verify")
 
     def load_prompts(self, dataset: Path | None) -> LoadPrompts:

@@ -41,7 +41,7 @@ class CallBenchmark(Protocol):
 
 
 class _ItemTag(NamedTuple):
-    """The tag on a call: its item and its pair."""
+    """The item and pair of a call, kept in its `tag`."""
 
     item: Item
     pair: Pair

@@ -1,4 +1,4 @@
-"""How many calls may be in flight under a cost limit, since each reserves its worst cost before it is sent."""
+"""Computes how many calls may be in flight under a cost limit, since each reserves its worst cost before it is sent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .preparation import PreparedRun
 
 
 def in_flight_under_limit(prepared: PreparedRun) -> list[dict[str, Any]]:
-    """Returns, for each lane with a price, the dollars of its dearest call and how many such calls the limit allows at
-    once. Empty without a limit."""
+    """Returns a row for each lane with a price: the dollars that its dearest call can cost, and how many such calls the
+    limit allows at once. Empty without a limit."""
     settings = prepared.settings
     if settings.max_cost is None:
         return []

@@ -22,11 +22,11 @@ class DataReport(Struct, frozen=True, kw_only=True):
     exit_code: int
     """The exit code of the process."""
     text: Callable[[int | None], str]
-    """The result as a person reads it, for a terminal of so many columns; None: lines of any length."""
+    """Returns the result for a person, wrapped at this many columns (None: not wrapped)."""
     fields: Mapping[str, Any]
     """The same for programs, as one JSON object."""
     error: str = ""
-    """The one line of a wrong usage that only the data showed. Empty: there is none."""
+    """The error message, one line, of a wrong usage that only the data revealed. Empty: none."""
 
 
 class DataCommand(Struct, frozen=True):
@@ -37,4 +37,4 @@ class DataCommand(Struct, frozen=True):
     add_arguments: Callable[[argparse.ArgumentParser], None]
     """Adds the command's own options."""
     run: Callable[[argparse.Namespace, Watch], DataReport]
-    """Carries it out. Raises UsageError where the options can't go together; prints nothing."""
+    """Runs the command. Raises UsageError if options contradict each other; prints nothing."""

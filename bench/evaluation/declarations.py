@@ -55,8 +55,8 @@ def find(name: str) -> Declaration | None:
 
 
 def of_word(word: str) -> tuple[Declaration, dict[str, Any]] | None:
-    """Returns the benchmark that a command-line word names (or stands for, as FILE.py does) and the options that follow
-    from the word."""
+    """Returns the benchmark that a command-line word names, or stands for as FILE.py does, and the options that follow
+    from the word; None if it names no benchmark."""
     if (named := find(word)) is not None:
         return named, {}
     for name in BUILT_IN:

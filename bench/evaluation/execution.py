@@ -53,7 +53,9 @@ _PACKAGES = ("aiohttp", "aiolimiter", "httptools", "lmdb", "msgspec", "numpy", "
 
 
 class RunResult(Struct, kw_only=True):
-    """The contents of a run's folder after execution, and why it is incomplete, if it is."""
+    """The contents of a run's folder after execution, and what ended it early. `already`: items done before it began;
+    `seconds`: its duration; `maybe_billed_pending`: attempts for unanswered calls that may have been billed;
+    `in_flight_at_kills`: the most calls that were in flight when the run was killed."""
 
     prepared: PreparedRun
     counted: RunCounts
@@ -73,7 +75,7 @@ class RunResult(Struct, kw_only=True):
 
     @property
     def cost(self) -> float:
-        """Dollars in the run's records."""
+        """The dollars in the run's records and failures."""
         return sum(self.counted.of(pair).cost or 0.0 for pair in self.pairs())
 
     @property
@@ -97,15 +99,15 @@ class RunResult(Struct, kw_only=True):
             return refusal.SIGNAL + self.signal
         if self.fault is not None:
             return refusal.LOCAL_FAULT
-        # A redirect stopped its lane, however many calls it met in flight.
+        # A redirect stops its lane, so that the run can be resumed, however many calls were in flight.
         if self.pending or any("redirect" in self.counted.of(pair).failed for pair in self.pairs()):
             return refusal.RESUMABLE
         return refusal.WITH_FAILURES if self.failed or self.counted.unmeasured else refusal.DONE
 
 
 class _SendResult(Struct):
-    """How sending ended. `maybe_billed`: attempts of calls that are still pending and in no record. `lost_keys`: API
-    keys that stopped while others took over their calls; a person should fix them."""
+    """How sending ended. `maybe_billed`: attempts of calls that are still pending and have no record. `lost_keys`: API
+    keys that stopped while others took over their calls; a person should repair them."""
 
     stops: Sequence[Stop] = ()
     signal: int | None = None
@@ -116,7 +118,8 @@ class _SendResult(Struct):
 
 
 class ExecutionOptions(Struct, frozen=True, kw_only=True):
-    """Options of executing a run that don't change its answers."""
+    """Options of executing a run that don't change its answers. `retry`: failed items are sent again; `set_aside`:
+    damaged journal lines are moved to another file and asked again."""
 
     retry: bool = False
     set_aside: bool = False
@@ -124,8 +127,8 @@ class ExecutionOptions(Struct, frozen=True, kw_only=True):
 
 
 def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
-    """Executes a run. Raises LocalFault or WrongSpecification where the folder can't be used, and BenchmarkDefect once
-    the folder is closed."""
+    """Executes a run and returns what its folder holds then. Raises LocalFault or WrongSpecification if the folder
+    can't be used, and BenchmarkDefect once the folder is closed."""
     began = time.monotonic()
     with _opened(prepared, manner) as folder:
         done = prepared.work.read_done(folder)
@@ -148,7 +151,7 @@ def execute(prepared: PreparedRun, manner: ExecutionOptions) -> RunResult:
                 try:
                     sent = runner.run(_send(folder, prepared, done, manner))
                 except LocalFault:
-                    # No engine could be opened, so nothing was in flight: what breaks while sending is told in `sent`.
+                    # No engine could be opened, so nothing was in flight; faults while sending are in `sent`.
                     with suppress(OSError):
                         folder.write_manifest(ended=_now())
                     raise
@@ -198,7 +201,7 @@ async def _send(folder: RunFolder, prepared: PreparedRun, done: FinishedItems, m
                     sent.defect = defect
 
         sent.signal = await until_interrupted(engine, send())
-        # The last outcomes may have met a fault that no call after them could tell.
+        # The last outcomes may have met a fault that no later call could report.
         sent.fault = engine.close_sink() or sent.fault
         sent.maybe_billed = engine.scheduler.maybe_billed_pending
         lanes = [route.lane for route in engine.scheduler.routes.values()]
@@ -223,7 +226,7 @@ def budget_of(prepared: PreparedRun, unsure: Unsure, cost: float) -> BudgetPlace
 
 
 def at_most_in(folder: Path, worst_call: Callable[[], float]) -> float:
-    """Returns the most that a folder's calls can have cost; 0 for a folder that holds no run yet."""
+    """Returns the most dollars that a folder's calls can have cost; 0 for a folder that holds no run yet."""
     if not (folder / MANIFEST).exists():
         return 0.0
     cost = cost_of(folder)
@@ -232,10 +235,10 @@ def at_most_in(folder: Path, worst_call: Callable[[], float]) -> float:
 
 def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *, is_complete: bool) -> None:
     manifest, snapshot = folder.manifest, prepared.settings.snapshot
-    # What an export has noted stays true for as long as nothing is added to it.
+    # The digest that an export noted holds as long as nothing is added.
     exported = manifest.get("snapshot") if is_complete else None
     lanes = [prepared.settings.whole_lane_of(model) for model in prepared.work.lanes]
-    # A process that was killed wrote no end: whatever it had in flight may have been billed.
+    # A killed process has noted no end: the calls that it had in flight may have been billed.
     was_killed = manifest.get("started") is not None and manifest.get("ended") is None
     folder.write_manifest(
         maybe_billed_pending=manifest.get("maybe_billed_pending", 0),
@@ -254,7 +257,7 @@ def _begin_manifest(folder: RunFolder, prepared: PreparedRun, unsure: Unsure, *,
 
 
 def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, already: int, began: float) -> RunResult:
-    """Counts what is on disk, scores it, and closes the manifest."""
+    """Counts what is on disk, scores it, closes the manifest, and returns the result."""
     folder.records.flush()
     folder.failures.flush()
     counted = prepared.work.count(folder)
@@ -287,7 +290,7 @@ def _conclude(folder: RunFolder, prepared: PreparedRun, sent: _SendResult, alrea
 
 
 def cost_of(folder: Path) -> float:
-    """Returns the cost in a folder's journals; 0 for a folder that holds no run yet."""
+    """Returns the dollars in a folder's journals; 0 for a folder that holds no run yet."""
     decode = msgspec.json.Decoder(_CostLine).decode
     cost = 0.0
     for path in (folder / RECORDS, folder / FAILURES):
@@ -299,7 +302,7 @@ def cost_of(folder: Path) -> float:
 
 
 def cost_of_retried(folder: Path) -> float:
-    """Returns the cost of failures that were set aside by `retry`: no line of the present journals includes it."""
+    """Returns the dollars of failures that `retry` set aside: they are in no line of the present journals."""
     decode, kept = msgspec.json.Decoder(_CostLine).decode, set(read_lines(folder / FAILURES))
     cost = 0.0
     for aside in sorted(folder.glob("failures-*.jsonl")):

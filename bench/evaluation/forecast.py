@@ -1,6 +1,7 @@
 """Forecasts a run's calls, tokens, cost and time for each lane, with or without a pilot.
 
-A token is four characters; an answer has between one token and its limit. Sends and writes nothing.
+Assumes that a token is four characters and that an answer has between one token and its limit. Sends and writes
+nothing.
 """
 
 from __future__ import annotations
@@ -29,26 +30,27 @@ from .preparation import PreparedRun
 _COLUMNS = ("lane", "calls", "cached", "input tokens", "output tokens", "cost", "time under its quota")
 
 Missing = Mapping[Pair, tuple[Remainder, int | None]]
-"""What each pair is to be sent, and how many calls the cache answers; None: nobody looked."""
+"""For each pair the calls left to send, and how many calls the cache answers (None: the cache was not searched)."""
 
 
 class LaneCalls(Struct):
     """The calls, prompts and answers that one lane is expected to carry: a lower and an upper value of each."""
 
     calls: list[int]
-    """How many calls."""
+    """The number of calls."""
     chars: list[int] | None
-    """Characters of all prompts; None: they are made of answers, so nobody knows."""
+    """Characters of all prompts; None: not known, since prompts contain answers."""
     output: list[int | None]
     """Tokens of all answers; None: not known."""
     cached: int | None = None
-    """How many more the cache answers; None: nobody looked."""
+    """The number of further calls that the cache answers; None: the cache was not searched."""
 
 
 def look_up(
     pairs: Iterable[Pair], calls_of: Callable[[Pair], Iterable[Call]], settings: Settings, *, looks_into_cache: bool
 ) -> Missing:
-    """Counts each pair's calls that the cache does not answer, and their characters."""
+    """Returns for each pair the calls that the cache does not answer, with their characters, and how many it
+    answers."""
     cache = None
     if looks_into_cache and settings.mode != "live":
         try:
@@ -74,8 +76,8 @@ def look_up(
 
 
 def lanes_under_test(prepared: PreparedRun, missing: Missing, limit: int | None) -> dict[str, LaneCalls]:
-    """Returns the expected calls of the lanes of the models under test. `limit`: the most tokens of an answer; None:
-    not sent."""
+    """Returns the expected calls of the lanes of the models under test. `limit`: the most tokens of an answer (None: no
+    `max_tokens` is sent)."""
     lanes = {}
     for model in dict.fromkeys(pair.model for pair in missing):
         own = [found for pair, found in missing.items() if pair.model == model]
@@ -113,15 +115,15 @@ def forecast_of(
 
 
 def longest_answer(settings: Settings, model: str, limit: int | None) -> int | None:
-    """Returns the tokens of an answer that upper figures assume; None if nothing is known of how long the model
-    thinks."""
+    """Returns the tokens of an answer that upper figures assume; None if it is not known how long the model thinks."""
     if limit is not None:
         return limit
     return settings.output_max(model) if settings.facts_of(model).thinks else OUTPUT_FIRST
 
 
 def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Remainder:
-    """Subtracts the pilot's answers from a pair's calls, unless a look into the cache has done so."""
+    """Returns a pair's calls without those that the pilot answered; the cache search, if there was one, has left them
+    out already."""
     left, cached = found
     if cached is not None:
         return left
@@ -132,7 +134,7 @@ def _left(found: tuple[Remainder, int | None], pilot: Pilot, pair: Pair) -> Rema
 def _row_of(settings: Settings, model: str, sent: LaneCalls) -> dict[str, Any]:
     lane, price = settings.whole_lane_of(model), settings.price_table().get(model)
     tokens = None if sent.chars is None else [round(chars * TOKENS_PER_CHAR) for chars in sent.chars]
-    # Where tokens are not known, requests alone are held against the quota.
+    # Without known tokens only the requests are compared with the quota.
     is_known = tokens is None or None not in sent.output
     return {
         "lane": model,
@@ -168,7 +170,7 @@ def _minutes(
 
 
 def tell(found: Mapping[str, Any]) -> str:
-    """Formats a forecast for people."""
+    """Returns a forecast as lines for people."""
     rows = [_COLUMNS, *(_cells(row) for row in found["lanes"])]
     lines = [
         table(rows),

@@ -14,23 +14,23 @@ class Item(Struct, frozen=True):
     """One unit of a benchmark, which every model under test is asked in one step or several."""
 
     id: str
-    """Names the item in journals and reports: the same whenever the run is made again, and no other item's."""
+    """The item's name in journals and reports: unique, and the same each time the run is prepared."""
     data: Any = None
-    """What the benchmark makes the item's calls and records of. The framework does not look at it."""
+    """The data from which the benchmark makes calls and records. The framework does not look at it."""
     steps: int = 1
     """How many journal lines the item has."""
     group: str = ""
     """The part of the benchmark that the item belongs to, for scores by group."""
     of: str = ""
-    """The id that the item's records have as `item`, where it is one of several repeats; empty: its own."""
+    """For one of several repeats, the id that its records have as `item`; empty: its own id."""
 
     def line_ids(self) -> list[str]:
-        """The ids of the item's journal lines, in the order of its steps."""
+        """Returns the ids of the item's journal lines, in the order of its steps."""
         return line_ids(self.id, self.steps)
 
 
 def line_ids(item: str, steps: int) -> list[str]:
-    """The ids of an item's lines: its own, or `item/1` to `item/steps` where it has several."""
+    """Returns the ids of an item's lines: its own, or `item/1` to `item/steps` if it has several steps."""
     return [item] if steps == 1 else [f"{item}/{step}" for step in range(1, steps + 1)]
 
 

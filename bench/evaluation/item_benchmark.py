@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 class ItemBenchmark(Benchmark):
-    """Base class of one's own benchmarks. Items are asked with `call` and `record`, one call each, or with `run`,
-    several."""
+    """The base class for one's own benchmarks. Items of one call are asked with `call` and `record`, items of several
+    calls with `run`."""
 
     unit: ClassVar[str] = "item"
-    """What a line of the journal is called in counts."""
+    """The noun for a journal line in counts."""
     columns: ClassVar[tuple[str, ...]] = ("score", "95% interval")
     """The columns of the table of scores."""
     Record: ClassVar[type[BaseRecord]] = BaseRecord
@@ -62,8 +62,8 @@ class ItemBenchmark(Benchmark):
         return self.Record()
 
     def run(self, item: Item, ask: Ask, done: Mapping[int, BaseRecord]) -> AsyncIterator[BaseRecord]:
-        """Yields the records of an item of several calls, one for each step. `done` holds the records that an earlier
-        part of the run has written."""
+        """Yields the records of an item of several calls, one for each step. `done` holds the records that were already
+        written, by step from 1."""
         raise NotImplementedError(f"{self.title}: run() is missing")
 
     def others(self, options: Any) -> Sequence[str] | Mapping[str, int | None]:
@@ -85,7 +85,7 @@ class ItemBenchmark(Benchmark):
         raise NotImplementedError(f"{self.title}: score_records() is missing")
 
     def cells(self, entry: Mapping[str, Any]) -> tuple[str, ...]:
-        """Returns a model's cells for `columns`."""
+        """Returns the texts of a model's row under `columns`."""
         score = entry.get("score")
         return ("-" if score is None else f"{score:.3f}", interval_cell(entry, 3) if entry else "-")
 
@@ -185,8 +185,8 @@ class ItemBenchmark(Benchmark):
         return page_contents(subject, runs, flags)
 
     def command_of(self, manifest: Mapping[str, Any]) -> str:
-        """Returns the command that runs the same benchmark again with the same prompts and answers; empty if the
-        manifest does not tell."""
+        """Returns the command that runs the same benchmark again with the same prompts; empty if the manifest has too
+        little."""
         options = manifest.get("options") or {}
         kept, sending = options.get(self.name) or {}, options.get("sending") or {}
         if "model" not in kept:
@@ -227,7 +227,7 @@ class ItemBenchmark(Benchmark):
                 title=self.title,
                 kind=self.Record,
                 pairs=[Pair(m, t) for m in specification["models"] for t in specification["temperatures"]],
-                # Those of other data say nothing about this run's lines.
+                # Items of other data can't be compared with this run's lines.
                 items=items if data == specification.get("data") else None,
                 data=data,
                 check=check,

@@ -59,9 +59,9 @@ class ItemSpent(Struct):
     """What one item used, over all pairs."""
 
     lanes: dict[str, LaneSpent] = field(default_factory=dict)
-    """By lane; pages are one."""
+    """What the item used on each lane; all pages together are one lane."""
     runs: dict[Pair, UnderWay] = field(default_factory=dict)
-    """How the item went with each pair."""
+    """The item's state with each pair."""
 
     def is_whole(self, pairs: Sequence[Pair]) -> bool:
         """Returns whether the item ran completely with each of these pairs and no step failed."""
@@ -69,22 +69,22 @@ class ItemSpent(Struct):
 
 
 class ItemPilot(Struct, kw_only=True):
-    """The items of a pilot and what they used. Incomplete items were stopped or failed."""
+    """The items of a pilot and what they used. An incomplete item was stopped or failed."""
 
     chosen: ItemsOfPilot
-    """What was to be run."""
+    """The run that was reduced to these items."""
     items: dict[str, ItemSpent] = field(default_factory=dict)
-    """What each item took, by its id."""
+    """What each item used, by its id."""
     stops: Sequence[Stop] = ()
-    """What left items pending."""
+    """The stops that left items pending."""
     signal: int | None = None
-    """The signal that ended it before its end."""
+    """The number of the signal that ended the pilot early; None: no signal did."""
     sent: int = 0
     """How many calls were sent."""
     from_cache: int = 0
     """How many calls the cache answered."""
     paid: float | None = None
-    """The dollars that the calls sent cost; None: none has a price."""
+    """The dollars paid for the calls that were sent; None: none has a price."""
     unmeasured: set[str] = field(default_factory=set)
     """Lanes with an answer whose tokens the provider did not report."""
     lines: int = 0
@@ -120,7 +120,7 @@ class _PilotEngine(Engine):
     """An engine that records which item each call was made for."""
 
     def __init__(self, run: PreparedRun, pilot: ItemPilot) -> None:
-        # The run itself will find these answers in the cache, and tell its sink of them then.
+        # The run will find these answers in the cache, and passes them to its sink then.
         super().__init__(settings=structs.replace(run.settings, sink=None))
         self._pilot = pilot
         self._prices: Prices = run.settings.price_table()
@@ -142,7 +142,7 @@ class _PilotEngine(Engine):
         item = pilot.items.setdefault(under_way.item, ItemSpent())
         item.runs[under_way.pair] = under_way
         if outcome.key in self._known:
-            return  # of what several ask, one takes all
+            return  # a call that several items make counts once
         self._known.add(outcome.key)
         lane = outcome.call.model
         spent = item.lanes.setdefault(lane, LaneSpent())
@@ -160,7 +160,8 @@ class _PilotEngine(Engine):
 
 
 async def send_items(chosen: ItemsOfPilot, watch: Watch) -> ItemPilot:
-    """Runs the items of a pilot. Raises LocalFault or BenchmarkDefect once nothing is in flight."""
+    """Runs the items of a pilot and returns what they used. Raises LocalFault or BenchmarkDefect once nothing is in
+    flight."""
     pilot, run = ItemPilot(chosen=chosen), chosen.run
     remark(_announced(chosen))
     with (

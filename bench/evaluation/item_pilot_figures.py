@@ -74,7 +74,7 @@ def figures(pilot: ItemPilot, settings: Settings) -> dict[str, Any]:
 
 
 def _totals(whole: Sequence[ItemSpent], lanes: Sequence[str], left: int) -> Totals:
-    """Returns resampled totals of every amount of every lane together, so that their sums have intervals too."""
+    """Returns resampled totals of every amount of every lane, drawn together, so that their sums have intervals too."""
     none = LaneSpent()
     rows = [[float(getattr(item.lanes.get(lane, none), what)) for lane in lanes for what in _AMOUNTS] for item in whole]
     amounts = np.array(rows, dtype=np.float64).reshape(-1, len(lanes) * len(_AMOUNTS))
@@ -142,7 +142,7 @@ def _share(count: int, of: int) -> dict[str, Any]:
 
 
 def tell(found: Mapping[str, Any]) -> str:
-    """Formats a pilot's estimates as lines."""
+    """Returns a pilot's estimates as lines for people."""
     noun, paid = found["noun"], "" if found["spent"] is None else f"; it cost {dollars(found['spent'])}"
     lines = [
         f"pilot: {found['items']:,} of {found['of']:,} {noun}s, {found['sent']:,} calls sent, {found['from_cache']:,} "

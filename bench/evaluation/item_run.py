@@ -1,7 +1,6 @@
 """Runs one item of a benchmark that yields records from `run`, and writes their lines.
 
-Writes complete lines, in the order of the steps and no more than the item has. Errors of the benchmark's code become
-BenchmarkDefect here.
+Writes complete lines only, in the order of the steps. Errors of the benchmark's code become BenchmarkDefect here.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Items(Struct, frozen=True):
 
 
 class ItemRun:
-    """Runs one item with one pair. `lines` are the journal lines of the steps that are done."""
+    """One item that runs with one pair. `lines` are the journal lines of the steps that are done."""
 
     def __init__(self, items: Items, item: Item, pair: Pair, lines: list[bytes]) -> None:
         self._items = items
@@ -83,7 +82,7 @@ class ItemRun:
             await self._ask.finish(cancel=True)
             raise
         finally:
-            # On a stop too what is in flight is finished; and what it costs belongs to the line of a failure.
+            # Calls in flight are finished also after a stop; their cost belongs to the failure's line.
             await self._ask.finish()
             if self._failed is not None:
                 self._fail(self._failed)
@@ -96,7 +95,7 @@ class ItemRun:
         except Exception as raised:
             error = self._error_of(raised)
             if isinstance(error, CallFailed):
-                # A stop leaves earlier steps pending: they are asked first when the run goes on, and this one then.
+                # A stop leaves earlier steps pending: they are asked first when the run continues, then this one.
                 self._ask.check_ended(error.step)
                 if self._ask.has_line(error.step):
                     raise self._defect(
@@ -115,7 +114,7 @@ class ItemRun:
         made = self._items.benchmark.run(self._item, self._ask, self._done)
         async with aclosing(cast(AsyncGenerator[BaseRecord, None], made)) as records:
             async for record in records:
-                # Where the benchmark has caught a stop, the step has nothing to show all the same.
+                # Even if the benchmark caught the stop, the step has no result.
                 self._ask.check_ended(self._ask.step)
                 self._write(record)
                 self._ask.step = next(missing, 0)
@@ -148,8 +147,8 @@ class ItemRun:
         return BenchmarkDefect(f"{self._items.benchmark.title}, item {self._item.id!r}: {what}")
 
     def _error_of(self, raised: Exception) -> _Known:
-        """Converts an exception of the item's code into one of the framework's errors. From a group, takes the gravest:
-        a defect, a fault of this machine, a stop, then the failure of the first step."""
+        """Returns an exception of the item's code as one of the framework's errors. Of a group it is the gravest: a
+        defect, a fault of this machine, a stop, then the failure of the first step."""
         return min((self._known(each) for each in _leaves(raised)), key=_weight)
 
     def _known(self, error: Exception) -> _Known:

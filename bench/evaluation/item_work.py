@@ -75,13 +75,13 @@ class ItemWork(Struct, frozen=True):
     options: Any
     """Its options."""
     readings: Any
-    """How the run's own scores are read."""
+    """The readings of the run's own scores."""
     asked_pairs: tuple[Pair, ...]
     """The models at their temperatures."""
     steps: Mapping[str, int]
-    """How many lines each item has, by its id."""
+    """The number of each item's journal lines, by its id."""
     specification: dict[str, Any]
-    """What decides prompts and answers."""
+    """The values that decide prompts and answers, as the manifest holds them."""
     settings: Settings
     """How calls are sent."""
 
@@ -118,8 +118,8 @@ class ItemWork(Struct, frozen=True):
             yield item.id, self.of.call(item, self.options, pair)
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
-        """Returns the dollars of each lane's dearest call: one with the longest prompt, or one that fills the model's
-        window where prompts contain answers."""
+        """Returns the dollars of each lane's dearest call: the one with the longest prompt, or one that fills the
+        model's window where prompts contain answers. Lanes without a price are left out."""
         prices, windows = settings.price_table(), bundled_windows()
         limits = limits_of(self.of, self.options)
         worst: dict[str, float] = {}
@@ -269,7 +269,7 @@ def digest_of(items: Iterable[Item]) -> str:
 
 
 def _type_of(value: object) -> str:
-    # Its repr may name an address in memory, which is another one in the next process.
+    # A repr may contain an address in memory, which differs in the next process.
     return type(value).__qualname__
 
 
@@ -304,8 +304,8 @@ _OF_ANSWERS = "prompts are made of answers, so nobody knows their tokens before:
 
 
 def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pilot | None = None) -> dict[str, Any]:
-    """Returns a run's forecast as plain values. Where an item takes several calls, it assumes one call of the model
-    under test a step, and one of every other model for each of these."""
+    """Returns a run's forecast as plain values. For items of several calls it assumes, for each step, one call of the
+    model under test and one of every other model."""
     work = work_of(prepared)
     missing: Missing = {}
     if work.of.has_calls:

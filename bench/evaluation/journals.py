@@ -27,13 +27,15 @@ _Line = TypeVar("_Line")
 
 
 class RecordError(ValueError):
-    """A line is not a record of its benchmark: which line, what was expected, what it holds."""
+    """Raised for a line that is no record of its benchmark; the message names the line, what was expected and what it
+    holds."""
 
     exit_code = WRONG_USAGE
 
 
 def decoded(lines: Iterable[str | bytes], kind: type[_Line], source: str) -> Iterator[_Line]:
-    """Decodes every line that is not blank. Raises RecordError with the number of the first line of another kind."""
+    """Yields every line that is not blank, decoded. Raises RecordError with the number, from 1, of the first line of
+    another kind."""
     decode = msgspec.json.Decoder(kind).decode
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -45,8 +47,8 @@ def decoded(lines: Iterable[str | bytes], kind: type[_Line], source: str) -> Ite
 
 
 def each_once(records: Iterable[Any], source: str) -> Iterator[Any]:
-    """Yields the records. Raises RecordError if a model has an id twice, which would count twice. Records of other
-    programs may have no ids."""
+    """Yields the records. Raises RecordError if one model has an id twice. Records without an id, as other programs
+    write them, are not compared."""
     seen: set[tuple[str, str, float | None]] = set()
     for record in records:
         key = (record.id, record.model, record.temperature)
@@ -57,8 +59,8 @@ def each_once(records: Iterable[Any], source: str) -> Iterator[Any]:
 
 
 def encode(record: Struct) -> bytes:
-    """Encodes a record as a journal line without its newline. Lone surrogates, as file names may contain, are replaced:
-    a paid answer must not be lost to one."""
+    """Returns a record as a journal line without its newline. Lone surrogates, as file names may contain, are replaced,
+    so that no paid answer is lost to one."""
     try:
         return msgspec.json.encode(record)
     except UnicodeEncodeError:
@@ -95,8 +97,8 @@ class DoneLine(Struct, frozen=True):
 
 
 def read_done(folder: RunFolder, kind: type[DoneLine] = DoneLine) -> FinishedItems:
-    """Reads which items are done, and checks every line. Raises DamagedJournal, or RecordError for a line that is no
-    record."""
+    """Returns which items are done and what they cost, and checks every line. Raises DamagedJournal, or RecordError for
+    a line that is no record."""
     ids: dict[Pair, set[str]] = {}
     answered: set[str] = set()
     cut: Counter[str] = Counter()
@@ -130,7 +132,7 @@ class StepLine(Struct, frozen=True, kw_only=True):
 
 
 class OpenItems:
-    """The unfinished items of a run, with the lines of their done steps. `steps`: how many steps each item has, by
+    """The unfinished items of a run, with the lines of their done steps. `steps`: each item's number of steps, by its
     id."""
 
     def __init__(
@@ -152,7 +154,8 @@ class OpenItems:
         self._places = {key: at for key, at in places.items() if len(at) < steps.get(key[1], 0)}
 
     def lines_of(self, pair: Pair, item: str, ids: Sequence[str]) -> list[bytes] | None:
-        """Reads the lines of an item's done steps. None: the item is finished, or a step failed and was not retried."""
+        """Returns the lines of an item's done steps, empty if it has none; None if the item is finished, or if a step
+        failed and is not retried."""
         done = self._done.of(pair)
         ended = sum(each in done for each in ids)
         if ended == len(ids):

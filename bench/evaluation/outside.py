@@ -1,4 +1,4 @@
-"""What an item of several calls needs from the engine: ask, search, read. Also counts what a turn's calls cost.
+"""Defines what an item of several calls needs from the engine (ask, search, read), and counts what a turn's calls cost.
 
 Protocols only, so that conversations run over any implementation.
 """
@@ -164,7 +164,7 @@ class CallCosts:
 
     def add_page(self, keys: Sequence[str], *, is_cached: bool) -> None:
         self._add(keys, None)
-        # One that was refused before anything was asked has no call.
+        # A page refused before any request has no call.
         self._pages_cached += is_cached and bool(keys)
 
     def add_unrecorded(self, other: CallCosts) -> None:

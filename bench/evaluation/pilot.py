@@ -1,7 +1,7 @@
 """The pilot of a run: a few of its calls, sent exactly as the run will send them.
 
-Chooses the calls, announces them, and says how it ended. Answers stay in the cache, so the run pays for nothing twice.
-Writes no folder; pilot_figures computes the estimates.
+Chooses the calls, announces them, and reports how it ended. Answers stay in the cache, so the run pays for nothing
+twice. Writes no folder; pilot_figures computes the estimates.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def check(runs: Sequence[PreparedRun]) -> None:
 
 
 def send_pilots(runs: Sequence[PreparedRun], size: int, watch: Watch = unwatched) -> list[Pilot | ItemPilot]:
-    """Sends the pilot of each run in turn, until one is interrupted. --max-cost covers all of them and what the runs'
-    folders have cost."""
+    """Sends the pilot of each run in turn, until one is interrupted, and returns them. --max-cost covers all pilots
+    together with the earlier cost of the runs' folders."""
     budget = _budget_of(runs)
     pilots: list[Pilot | ItemPilot] = []
     for run in runs:
@@ -71,7 +71,7 @@ def send_pilots(runs: Sequence[PreparedRun], size: int, watch: Watch = unwatched
         if pilots[-1].signal is not None:
             break
     if budget is not None:
-        # Only a pilot that was killed leaves it, to the next one.
+        # A killed pilot leaves this file for the next one.
         budget.path.unlink(missing_ok=True)
     return pilots
 
@@ -102,7 +102,7 @@ def _budget_of(runs: Sequence[PreparedRun]) -> BudgetPlace | None:
 
 async def _send(run: PreparedRun, chosen: Chosen, watch: Watch) -> Pilot:
     pilot = Pilot(chosen=chosen, outcomes={pair: [] for pair in chosen})
-    # The run itself will find these answers in the cache, and tell its sink of them then.
+    # The run will find these answers in the cache, and passes them to its sink then.
     async with Engine(settings=structs.replace(run.settings, sink=None)) as engine:
         remark(_announced(engine, chosen))
 

@@ -33,7 +33,7 @@ MEANING = (
 
 
 class Remainder(Struct, frozen=True):
-    """What one pair is still to be sent: the number of prompts and their characters."""
+    """The prompts that one pair is still to be sent, and their characters."""
 
     prompts: int
     chars: int
@@ -193,7 +193,7 @@ def _told(found: Estimate, more: float = 0.0) -> dict[str, Any]:
 
 
 def tell(model: str, found: Mapping[str, Any]) -> str:
-    """Formats one model's estimates as lines."""
+    """Returns one model's estimates as lines for people."""
     lines = [_headline(model, found)]
     if found["pending"]:
         why = "" if found["stop"] is None else f": {' '.join(found['stop']['detail'].split())}"

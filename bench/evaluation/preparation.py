@@ -115,7 +115,7 @@ def check_sinks(settings: Settings) -> None:
 
 
 def kept(sending: SendingOptions) -> dict[str, Any]:
-    """Returns the sending options as a manifest keeps them."""
+    """Returns the sending options as a manifest stores them, with absolute paths."""
     found = sending.as_dict()
     for name in ("config", "cache", "snapshot"):
         if found[name] is not None:

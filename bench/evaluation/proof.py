@@ -1,7 +1,7 @@
-"""Verifies a run: manifest, journals, data and scores against each other.
+"""Verifies a run: compares manifest, journals, data and scores.
 
-Every line is intact, expected and unique; none follows a failed step; the rest is pending; counts, costs and scores
-equal those computed again. Reports, repairs nothing. The benchmark checks its own fields.
+Every line must be intact, expected and unique, and none may follow a failed step; missing lines are pending; counts,
+costs and scores must equal those computed again. Reports, repairs nothing. The benchmark checks its own fields.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .record import Record
 
 
 class Roll:
-    """The journal lines that a run must have and those that it has. `steps` gives each item's number of steps, `ids`
-    its line ids; `noun` is the word for a line in messages."""
+    """A checklist of the journal lines that a run must have. `steps` gives each item's number of steps, `ids` its line
+    ids; `noun` is the word for a line in messages."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Roll:
         self._failed: dict[tuple[Pair, str], int] = {}
 
     def add(self, here: str, pair: Pair, item: str, line: str, *, is_failure: bool) -> bool:
-        """Records a line of an item. Returns whether it is expected and not a duplicate."""
+        """Records a line and returns whether it is expected and new; if not, adds a finding to the proof."""
         steps = self._steps.get(pair)
         if steps is None:
             self._proof.add(f"{here}: {pair} is not in this run")
@@ -58,7 +58,7 @@ class Roll:
         return True
 
     def close(self) -> None:
-        """Reports lines that follow a failure, and counts what is missing: held by a failure, or pending."""
+        """Reports lines that follow a failure, and counts the missing lines: held by a failure, or pending."""
         missing = sum(steps_in(steps) - len(self._seen[pair]) for pair, steps in self._steps.items())
         for (pair, item), step in self._failed.items():
             ids = self._ids(item, self._steps[pair][item])
@@ -74,25 +74,26 @@ class Provable(Struct, frozen=True, kw_only=True):
     """What verification needs from the benchmark."""
 
     name: str
-    """The part of scores.json that is the benchmark's."""
+    """The benchmark's key in scores.json."""
     title: str
     """The benchmark's name in messages."""
     kind: type[Record]
-    """What a record is."""
+    """The type of a record."""
     pairs: Iterable[Pair]
     """The pairs of the run."""
     items: Mapping[str, Item] | None
-    """The items of the run by their ids; None: the benchmark's code is not at hand, so nobody knows them."""
+    """The items of the run by their ids; None: not known, since the benchmark's code is not available."""
     data: str | None
     """The digest of its data now; None: the data can't be reached."""
     check: Callable[[Record, Item | None], str | None]
-    """What is wrong with a record of an item, by the benchmark's own rules; the item is None where nobody knows it."""
+    """Returns what is wrong with a record by the benchmark's own rules (None: nothing); the item is None if not known.
+    """
     scores: Callable[[], dict[str, Any]]
-    """Computes scores.json anew."""
+    """Computes and returns the contents of scores.json."""
 
 
 def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
-    """Verifies everything and returns the findings."""
+    """Verifies a run and returns the findings."""
     proof = proof_of(manifest, of.data)
     items = of.items or {}
     steps = {item.id: item.steps for item in items.values()}
@@ -120,7 +121,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], of: Provable) -> Proof:
 
 
 def compare_costs(manifest: Mapping[str, Any], costs: Mapping[Pair, float], proof: Proof) -> None:
-    """Compares each pair's cost in the manifest with the sum of its lines."""
+    """Adds a finding for each pair whose cost in the manifest is not the sum of its lines."""
     if manifest.get("ended") is None:
         return
     for row in manifest.get("counts") or ():

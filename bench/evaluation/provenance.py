@@ -1,4 +1,4 @@
-"""The rows of a report that say how a run was made, as far as every manifest has them."""
+"""The rows of a report that say how a run was made, as far as the manifests of all benchmarks hold them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NO_MANIFEST = "Records with no manifest, as other programs write them: how they 
 
 
 def times_and_versions(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields name and value of each such row: times, specification, snapshot, versions."""
+    """Yields the name and the text of each such row: times, specification, snapshot, versions."""
     yield "Started", str(manifest.get("started") or "not noted")
     yield "Ended", str(manifest.get("ended") or "not yet")
     yield "Specification", str(manifest.get("specification_hash") or "no hash noted")

@@ -48,19 +48,19 @@ class Record(Struct, frozen=True, kw_only=True):
     cost: float | None = None
     """The dollars that all calls of the step cost; None: none of them has a price."""
     cost_judge: float | None = None
-    """The part of the cost that judges have."""
+    """The dollars of the judges' calls, included in `cost`."""
     cost_search: float | None = None
-    """The part of the cost that searches have."""
+    """The dollars of the searches, included in `cost`."""
     cached: bool = False
     """Whether no call of the step was sent to the model under test: all its answers are from the cache."""
     from_cache: FromCache | None = None
-    """What of the step came from the cache."""
+    """The parts of the step that the cache answered; None: none."""
     attempts: int = 0
     """How often the step's calls were sent, repeats included."""
     maybe_billed: int = 0
     """The attempts without a whole answer that may have been billed all the same."""
     latency_ms: float | None = None
-    """How long the model's last answer of the step took; None: it is from the cache."""
+    """The milliseconds of the model's last call in the step; None: its answer is from the cache."""
     role: str | UnsetType = UNSET
     """In a failure: the role of the call that failed."""
     error: str | UnsetType = UNSET

@@ -25,7 +25,7 @@ def record_lines(path: Path, within: int | None = None) -> Iterator[bytes]:
             place += len(line)
             if not line.endswith(b"\n"):
                 try:
-                    # Not by orjson, which takes no half character: a whole line may hold such as an escape.
+                    # Not by orjson, which refuses lone surrogates: a whole line may hold such an escape.
                     json.loads(line)
                 except (ValueError, RecursionError):
                     remark(f"{path} line {number} is torn, as a kill leaves it: left out")

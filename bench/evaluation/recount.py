@@ -21,14 +21,14 @@ _NONE = Usage(0, 0)
 
 
 class JudgeTotals(Struct):
-    """Tokens and cost of judging a pair's answers."""
+    """Tokens and dollars of judging a pair's answers."""
 
     input_tokens: int = 0
     """Of calls that were sent."""
     output_tokens: int = 0
     """Of calls that were sent."""
     cost: float | None = None
-    """In dollars; None as long as no line has a price for it."""
+    """Dollars; None: no line has a price."""
 
 
 class CountLine(Struct, frozen=True, kw_only=True):
@@ -63,11 +63,11 @@ class StepTotals(Struct):
     pairs: dict[Pair, PairCounts] = field(default_factory=dict)
     """How the steps of each pair ended."""
     judging: dict[Pair, JudgeTotals] = field(default_factory=dict)
-    """What judging the answers of each pair took."""
+    """Tokens and dollars of judging each pair's answers."""
     searches: dict[Pair, float] = field(default_factory=dict)
     """The dollars of each pair's searches."""
     roles: dict[Pair, dict[str, int]] = field(default_factory=dict)
-    """How many failures of each pair came from a call with each role."""
+    """How many failures each pair has, by the role of the failed call."""
 
     def of(self, pair: Pair) -> PairCounts:
         """Returns the counts of one pair."""
@@ -91,7 +91,7 @@ class StepTotals(Struct):
         if line.cost_search is not None:
             self.searches[pair] = self.searches.get(pair, 0.0) + line.cost_search
         judging.cost = known_sum(judging.cost, line.cost_judge)
-        # Other programs' lines say no more than that they are cached.
+        # Other programs' lines say only that they are cached.
         stored = line.from_cache or (FromCache(line.usage, line.usage_judge) if line.cached else FromCache())
         for counts, usage, unsent in (
             (ended, line.usage, stored.usage),
@@ -113,9 +113,8 @@ def recount(
     steps: Mapping[Pair, Mapping[str, int]] | None = None,
     kind: type[CountLine] = CountLine,
 ) -> _Counted:
-    """Adds the lines of journals, given with their names for messages, to the counts and returns these. `steps`: each
-    item's number of steps, by which a failure holds back later ones; None: one step each. Raises RecordError for a line
-    of another kind."""
+    """Adds the lines of journals, given by name, to the counts and returns these. `steps`: each item's number of steps,
+    since a failure holds back the later ones (None: one step each). Raises RecordError for a line of another kind."""
     lines_of: dict[tuple[Pair, str], int] = {}
     failed: set[tuple[Pair, str]] = set()
     for name, lines in journals.items():

@@ -36,7 +36,7 @@ def benchmarks() -> list[Benchmark]:
 
 
 def rank_of(benchmark: Benchmark) -> tuple[int, str]:
-    """Returns a sort key: built-in benchmarks in their order, then others by name."""
+    """Returns a sort key: built-in benchmarks come first, in their fixed order, then others by name."""
     name = benchmark.name
     return (BUILT_IN.index(name) if name in BUILT_IN else len(BUILT_IN)), name
 
@@ -56,7 +56,7 @@ def benchmark_of(folder: Path) -> Benchmark:
     try:
         with path.open("rb") as file:
             first = next((line for line in file if line.strip()), b"{}")
-        # Not by msgspec, which takes no half character; other programs write such as an escape.
+        # Not by msgspec, which refuses lone surrogates: other programs write such escapes.
         fields = json.loads(first)
     except OSError as error:
         raise UsageError(f"{path}: expected a readable file, got: {error.strerror}") from error
@@ -64,7 +64,7 @@ def benchmark_of(folder: Path) -> Benchmark:
         fields = None
     every = benchmarks()
     owner = next((each for each in every if isinstance(fields, dict) and each.owns(fields)), None)
-    return owner or every[0]  # whose reader says what is wrong with the line
+    return owner or every[0]  # its reader reports what is wrong with the line
 
 
 def check_readings(benchmark: Benchmark, folder: Path, given: Iterable[str], known: Known, verb: str) -> None:
@@ -84,8 +84,8 @@ def prepare(order: Order) -> PreparedRun:
 
 
 def options_of(manifest: Mapping[str, Any]) -> tuple[RunOptions, SendingOptions]:
-    """Returns the run's options and its sending options from a manifest. Raises KeyError or TypeError if it is not
-    ours."""
+    """Returns the run's options and its sending options from a manifest. Raises KeyError or TypeError if another
+    program wrote it."""
     kept = dict(manifest["options"]["sending"])
     if kept.get("allow_host") is not None:
         kept["allow_host"] = tuple(kept["allow_host"])

@@ -1,7 +1,7 @@
 """Writes a report's files from run folders: report.html, tables/*.csv, figures/*.svg and *.png.
 
-Chooses the folder, protects files that are not ours, and fixes the order of writing. Heavy imports stand in functions:
-a run prints its scores first.
+Chooses the folder, protects files of other programs, and fixes the order of writing. Heavy imports stand in functions,
+since a run prints its scores first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BenchmarkFolder(Struct, frozen=True):
     manifest: Mapping[str, Any] | None
     benchmark: Benchmark
     records: Any
-    """What the benchmark made of them."""
+    """The result of the benchmark's `read_run`."""
 
 
 class WrittenReport(Struct, frozen=True):
@@ -64,7 +64,7 @@ class WrittenReport(Struct, frozen=True):
     remarks: tuple[str, ...]
     unmeasured: tuple[str, ...]
     not_compared: tuple[str, ...] = ()
-    """Of each benchmark whose runs were not made alike, in what they differ."""
+    """For each benchmark whose runs differ in how they were made, a sentence that says in what."""
 
 
 def distinct(folders: Sequence[str]) -> list[Path]:
@@ -94,7 +94,7 @@ def place_of(folders: Sequence[Path], out: str | None) -> Path:
 
 
 def read(path: Path, given: Mapping[str, Any] = MappingProxyType({})) -> BenchmarkFolder:
-    """Reads one folder. A manifest is optional, but must be whole if there is one."""
+    """Reads one folder's records. A manifest is optional, but must be whole if there is one."""
     manifest = read_manifest(path) if (path / MANIFEST).exists() else None
     benchmark = benchmark_of(path)
     return BenchmarkFolder(path, manifest, benchmark, benchmark.read_run(path, manifest, benchmark.own_readings(given)))
@@ -145,7 +145,7 @@ def unless_unwritable(out: Path) -> Iterator[None]:
 
 
 def check_is_our_page(path: Path) -> None:
-    """Raises UsageError if the file exists and is not one of our report pages."""
+    """Raises UsageError if the file exists and is not one of our report pages, LocalFault if it can't be read."""
     try:
         with path.open("rb") as file:
             is_ours = _OURS in file.read(_HEAD)

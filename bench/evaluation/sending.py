@@ -1,4 +1,4 @@
-"""Sends a run of items, by one call each or by steps."""
+"""Sends the items of a run, whether of one call each or of several steps."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class SendPlan(Struct, frozen=True):
 
 
 def at_once_of(lanes: Iterable[Lane]) -> int:
-    """Returns how many items at once keep the lanes of the models under test busy, if each has one call in flight most
-    of the time."""
+    """Returns how many items at once keep the lanes of the models under test busy, if each item has one call in flight
+    most of the time."""
     return max(AT_ONCE, min(AT_ONCE_MAX, sum(lane.concurrency for lane in lanes)))
 
 

@@ -34,7 +34,7 @@ class RunnableItem(Protocol):
 
     @property
     def unrecorded(self) -> float:
-        """Dollars of its calls that are in no line because the run stopped."""
+        """The dollars of its calls that are in no line because the run stopped."""
         ...
 
     async def run(self) -> None:
@@ -51,7 +51,7 @@ class UnderWay(Struct):
     item: str
     """The item's id."""
     has_ended: bool = False
-    """Whether it ran to its end, no stop in its way."""
+    """Whether it ran to its end without a stop."""
     has_failed: bool = False
     """Whether a step of it failed."""
 
@@ -61,7 +61,7 @@ class UnderWay(Struct):
 
 
 UNDER_WAY: ContextVar[UnderWay | None] = ContextVar("the item under way", default=None)
-"""The item that a task works for, itself or by tasks that it has started."""
+"""The item that the current task works for; tasks that it starts inherit the value."""
 
 
 class RunHalter(Protocol):
@@ -109,7 +109,7 @@ class StepSweep:
                     if not self._waiting:
                         break
                     group.create_task(self._work(), name=f"item worker {number}")
-                    # Stored answers need no wait: all items begun at once would hold up the loop.
+                    # Cached answers never wait: to begin all items at once would block the loop.
                     await asyncio.sleep(0)
         finally:
             self._note_unrecorded()
@@ -149,7 +149,7 @@ class StepSweep:
         return None
 
     def _halt(self, error: LocalFault | BenchmarkDefect) -> None:
-        # All pairs write to the same folder: what is in flight is finished, and nothing more is sent.
+        # All pairs write to the same folder: calls in flight are finished, and nothing more is sent.
         if not self._errors:
             self._engine.halt("local_fault" if isinstance(error, LocalFault) else "interrupted", str(error))
         self._errors.append(error)
@@ -161,8 +161,8 @@ class StepSweep:
                 self._halt(LocalFault(stop.detail))
                 continue
             self._stops[stop.lane, stop.reason] = stop
-            # A stop of the model under test leaves the others to go on. Any other (a judge's, a search's) is
-            # everybody's; a model that is both is met again by the next pair.
+            # A stop of the model under test ends its own pairs only. Any other stop (a judge's, a search's) ends all
+            # pairs; a model that is both is met again by the next pair.
             if stop.lane == pair.model:
                 for other in [other for other in self._waiting if other.model == pair.model]:
                     del self._waiting[other]

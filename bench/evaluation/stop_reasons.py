@@ -35,7 +35,7 @@ def reasons_of(failed: Failed) -> Iterator[str]:
 
 
 def why(fault: LocalFault | None, stops: Sequence[Stop], number: int | None) -> str:
-    """Returns why work is pending. `number`: of the signal that ended the run."""
+    """Returns why work is pending. `number`: the signal that ended the run (None: no signal did)."""
     if fault is not None:
         return str(fault)
     if stops:
@@ -44,7 +44,8 @@ def why(fault: LocalFault | None, stops: Sequence[Stop], number: int | None) -> 
 
 
 def remarks_of(what: str, lost_keys: LostKeys, unsure: int, in_flight_at_kills: int) -> Iterator[str]:
-    """Yields remarks on API keys and money. `what`: a run or a batch; `unsure`: attempts that may have been billed."""
+    """Yields remarks on API keys and money. `what` is "run" or "batch"; `unsure`: attempts that may have been
+    billed."""
     for key, stop in lost_keys:
         yield f"{key} was left out of {stop.lane} ({stop.reason}): {stop.detail}"
     if unsure:
@@ -57,8 +58,8 @@ def remarks_of(what: str, lost_keys: LostKeys, unsure: int, in_flight_at_kills: 
 
 
 def meaning_of(code: int, number: int | None, *, has_failures: bool = True) -> Iterator[str]:
-    """Yields the meaning of an exit code, if it needs one. `has_failures`: whether calls failed; if none did, 3 means
-    that something was not measured."""
+    """Yields a line with the meaning of an exit code, none for 0. `has_failures`: whether calls failed; if not, code 3
+    means that something was not measured."""
     if code:
         said = _MEANINGS[code] if number is None else f"interrupted by {signal.Signals(number).name}"
         if code == refusal.WITH_FAILURES and not has_failures:

@@ -1,4 +1,4 @@
-"""Finds the calls behind a run's line: rebuilt where it is one call, else by the cache keys in its records.
+"""Finds the calls behind a run's line: rebuilt if it is one call, else by the cache keys in its records.
 
 Decides which lines an id means. Opens no cache.
 """
@@ -20,7 +20,7 @@ from .record_lines import record_lines
 
 
 class RunLine(Struct, frozen=True, kw_only=True):
-    """A run's line that a person asks about, written or not."""
+    """A line of a run that a person asks about, whether it is written yet or not."""
 
     folder: Path
     """The run's folder."""
@@ -29,7 +29,7 @@ class RunLine(Struct, frozen=True, kw_only=True):
     options: Any
     """The benchmark's options of the run."""
     id: str
-    """The line's id, or that of an item with several lines."""
+    """The id of a line, or of an item with several lines."""
     model: str | None = None
     """The model under test that was named; None: the run's only one."""
     temperature: float | None = None
@@ -47,7 +47,7 @@ class StoredCall(Struct, frozen=True):
     call: Call
     """The call."""
     remarks: tuple[str, ...] = ()
-    """What a reader must know of it."""
+    """Sentences that a reader of the call must know."""
 
 
 class KeyedLine(Struct, frozen=True):

@@ -44,7 +44,7 @@ async def send_calls(
         except Stopped as error:
             stops.update({(stop.lane, stop.reason): stop for stop in error.stops})
         except LocalFault as fault:
-            # All pairs write to the same place: the others finish what is in flight and send nothing more.
+            # All pairs write to the same place: the others finish their calls in flight and send nothing more.
             runner.halt("local_fault", str(fault))
             faults.append(fault)
 

@@ -18,8 +18,8 @@ class ItemProgress(Protocol):
 
 
 Watch = Callable[[Engine, int, int, str], AbstractContextManager[ItemProgress]]
-"""Made with the engine, the number of items, how many of them are done already, and what one is called where it is no
-call; entered when the first call is about to go out."""
+"""Opens the progress display of a run, entered when the first call is about to be sent. Its arguments: the engine, the
+number of items, how many are done already, and the noun for an item (empty: an item is one call)."""
 
 
 class _Unseen:

@@ -15,7 +15,7 @@ from ...wiring import Engine, Settings
 
 
 class RunCounts(Struct, frozen=True):
-    """The contents of a run's journals: how each pair's items ended, and the scores. `remarks` are a benchmark's own
+    """What a run's journals hold: how each pair's items ended, and the scores. `remarks` are a benchmark's own
     sentences, `details` the same for programs.
 
     `unmeasured` has a sentence with the reason for each thing that could not be measured, such as a model without

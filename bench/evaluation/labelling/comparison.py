@@ -21,8 +21,8 @@ class LabelAgreement(Struct, frozen=True):
 
 
 def compare(sample: Sequence[SampleEntry], given: Sequence[str | None]) -> dict[str, LabelAgreement]:
-    """Compares the given labels (None: not labelled) with each reading that covers every labelled answer. In the
-    tables, rows are the person's labels."""
+    """Compares the given labels (None: not labelled) with each reading that covers every labelled answer, and returns
+    the agreements by the reading's name. In their tables, rows are the person's labels."""
     labelled = [(sampled, label) for sampled, label in zip(sample, given, strict=True) if label is not None]
     labels = [sampled.label for sampled, _ in labelled] or [sampled.label for sampled in sample]
     readings = list(dict.fromkeys(name for label in labels for name in label.readings))

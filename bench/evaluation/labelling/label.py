@@ -1,4 +1,4 @@
-"""What people are asked about a record: its text, the choices, and our own readings of it.
+"""The question that people are asked about a record: its text, the choices, and our own readings of it.
 
 Checks what a benchmark supplies. Knows no file and no screen.
 """
@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 OWN_KEYS = "SUMQ"
-"""What a person types for other things than a choice: skip, undo, more, quit."""
+"""The letters that a person types to skip, undo, see more, or quit."""
 COLUMNS_BEFORE = ("model", "temperature", "id")
 COLUMNS_AFTER = ("question", "text", "label")
 
@@ -24,7 +24,7 @@ class LabelChoice(Struct, frozen=True):
     letter: str
     """What the person types: one letter or digit. S, U, M and Q are taken."""
     name: str = ""
-    """The label as it stands in files and tables; empty: the letter."""
+    """The label in files and tables; empty: the letter."""
     words: str = ""
     """What the label means."""
 
@@ -41,15 +41,15 @@ class Label(Struct, frozen=True, kw_only=True):
     text: str
     """The answer, which is to be labelled."""
     choices: Sequence[LabelChoice]
-    """The labels that can be given, in the order in which tables have them."""
+    """The labels that can be given, in the order of the tables."""
     readings: Mapping[str, str] = MappingProxyType({})
-    """What each of our readings makes of the answer, by its name: the name of a choice. It is not shown."""
+    """The choice, by name, that each of our own readings of the answer makes. People don't see it."""
     question: str = ""
     """The question to which the text is the answer."""
     about: Mapping[str, str] = MappingProxyType({})
     """What is shown above the question: each name is a column in the file of labels."""
     ask: str = ""
-    """The question to the person, with what each letter means; empty: it is made of the choices."""
+    """The question to the person, with the meaning of each letter; empty: made from the choices."""
 
     def __post_init__(self) -> None:
         said = [word for choice in self.choices for word in {choice.letter.casefold(), choice.name.casefold()}]
@@ -61,16 +61,17 @@ class Label(Struct, frozen=True, kw_only=True):
 
 
 class Labeller(Struct, frozen=True):
-    """Makes the labels of one run."""
+    """The maker of one run's labels."""
 
     record: type[Struct]
     """A line of records.jsonl, with at least `id`, `model`, `temperature`, `status` and `text`."""
     label: Callable[[Any], Label | None]
-    """What people are asked about a record; None: nothing."""
+    """Returns what people are asked about a record; None: nothing."""
 
 
 def choices_of(labels: Iterable[Label]) -> list[LabelChoice]:
-    """Returns the choices of all labels, one for each letter; without a meaning where it differs between labels."""
+    """Returns the choices of all labels, one for each letter; if labels give a letter different meanings, it has none
+    here."""
     found: dict[str, LabelChoice] = {}
     for choice in (choice for label in labels for choice in label.choices):
         known = found.setdefault(choice.letter, choice)
@@ -80,14 +81,14 @@ def choices_of(labels: Iterable[Label]) -> list[LabelChoice]:
 
 
 def listed(choices: Iterable[LabelChoice]) -> str:
-    """Lists choices for an error message: A, O (other)."""
+    """Returns the choices as an error message lists them: `A, O (other)`."""
     return ", ".join(
         choice.letter if choice.name == choice.letter else f"{choice.letter} ({choice.name})" for choice in choices
     )
 
 
 def explained(choices: Sequence[LabelChoice]) -> str:
-    """Lists choices with their meanings: A, B or O (another position)."""
+    """Returns the choices with their meanings: `A, B or O (another position)`."""
     told = [f"{choice.letter} ({words})" if (words := _words(choice)) else choice.letter for choice in choices]
     return " or ".join(filter(None, (", ".join(told[:-1]), told[-1])))
 

@@ -23,13 +23,13 @@ _NEEDED = ("model", "temperature", "id", "label")
 _DELIMITERS = ",;\t"
 # What begins a formula, in spreadsheets of any language.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-# A cell of Excel holds 32,767 UTF-16 units, two for some signs; what is longer runs over into other rows.
+# A cell of Excel holds 32,767 UTF-16 units, up to two for a character; longer texts spill into other rows.
 CELL_MAX = 16_000
 
 
 @dataclass
 class _LabelRow:
-    """A row, with its line in the file and its number in a spreadsheet."""
+    """A row with its first line in the file and its row number in a spreadsheet, both from 1."""
 
     cells: list[str]
     line: int
@@ -114,7 +114,7 @@ class LabelSheet:
 
 
 class LabelFile:
-    """The labels in a file, by row. `labels` gives each row's allowed choices."""
+    """The labels in a file, by row from 0 (the header not counted). `labels` gives each row's allowed choices."""
 
     def __init__(self, sheet: LabelSheet, labels: Sequence[Label]) -> None:
         self.path = sheet.path
@@ -133,7 +133,7 @@ class LabelFile:
 
     @property
     def given(self) -> list[str | None]:
-        """Each row's chosen name; None: not labelled."""
+        """The name of each row's label; None: not labelled."""
         return [*self._given]
 
     def label(self, at: int) -> str | None:
@@ -159,7 +159,7 @@ class LabelFile:
 
 
 def begin(path: Path, sample: Sequence[SampleEntry]) -> LabelFile:
-    """Writes a new file without labels."""
+    """Writes a new file without labels and returns it. Raises FileExistsError if the file exists."""
     if path.exists():
         raise FileExistsError(path)
     about = list(dict.fromkeys(name for _, label in sample for name in label.about))
@@ -175,7 +175,7 @@ def begin(path: Path, sample: Sequence[SampleEntry]) -> LabelFile:
 
 
 def read(path: Path) -> LabelSheet:
-    """Reads a file that our dialogue, a person or a spreadsheet saved. Errors name the line."""
+    """Reads a file that our dialogue, a person or a spreadsheet saved. Raises UsageError, which names the line."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -198,7 +198,8 @@ def read(path: Path) -> LabelSheet:
 
 
 def inert_cell(text: str) -> str:
-    """Returns the text without anything that a spreadsheet would compute or a terminal obey, cut to a cell's length."""
+    """Returns the text without anything that a spreadsheet would compute or a terminal obey, cut to `CELL_MAX`
+    characters."""
     lines = "\n".join(inert(line.expandtabs(4)) for line in text.splitlines())
     if len(lines) > CELL_MAX:
         lines = f"{lines[:CELL_MAX]}\n[{len(lines) - CELL_MAX:,} more characters: see records.jsonl]"
@@ -206,18 +207,18 @@ def inert_cell(text: str) -> str:
 
 
 def _decoded(data: bytes) -> str | None:
-    """Decodes bytes in the encodings that spreadsheets save; None if they are no text."""
+    """Returns the text of bytes in one of the encodings that spreadsheets save; None if they are no text."""
     try:
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             return data.decode("utf-16")
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        # Western Windows: only texts can be garbled by this where it is wrong, and they are not read back.
+        # The encoding of Western Windows. If it is wrong, only texts are garbled, and these are not read back.
         return None if b"\0" in data else data.decode("cp1252", "replace")
 
 
 def _header_of(path: Path, text: str) -> tuple[list[str], str]:
-    """Returns the columns, and the delimiter with which the required ones are found."""
+    """Returns the columns, and the delimiter under which all required ones are found."""
     for delimiter in _DELIMITERS:
         header = next(_rows(path, text.partition("\n")[0], delimiter), _LabelRow([], 1, 1)).cells
         names = [name.strip().casefold() for name in header]
@@ -248,7 +249,7 @@ def _rows(path: Path, text: str, delimiter: str) -> Iterator[_LabelRow]:
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Returns the file's identity, time and size, which change whenever the file does."""
+    """Returns the file's inode, modification time and size, which change with its content; None if there is no file."""
     try:
         state = path.stat()
     except OSError:

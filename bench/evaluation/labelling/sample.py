@@ -82,7 +82,7 @@ class AnswerFile:
         return f"<AnswerFile {self._path} of {self._title}>"
 
     def draw(self, size: int, seed: int) -> list[SampleEntry]:
-        """Draws a sample of this size from the answers that the benchmark gives a label, or all of these if there are
+        """Returns a sample of this size from the answers that the benchmark gives a label; all of these if there are
         fewer."""
         return self._sampled(draw(self._read(), size, seed, lambda answer: self._label(answer) is not None))
 
@@ -114,8 +114,8 @@ def key_of(answer: AnswerRecord) -> Key:
 
 
 def answers_of(path: Path, kind: type[Struct]) -> Iterator[Any]:
-    """Yields every answer with a text, checking lines that have a checksum. Skips a last line that a kill cut. Raises
-    DamagedJournal, or RecordError for a line that is no record."""
+    """Yields every record with a text, in the file's order. Skips a last line that a kill cut. Raises DamagedJournal
+    for a line whose checksum is wrong, RecordError for one that is no record."""
     decode = msgspec.json.Decoder(kind).decode
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -141,14 +141,15 @@ def answers_of(path: Path, kind: type[Struct]) -> Iterator[Any]:
 def draw(
     answers: Iterable[_Answer], size: int, seed: int = 0, is_labelled: Callable[[_Answer], bool] = lambda answer: True
 ) -> list[_Answer]:
-    """Draws `size` answers, or all if there are fewer, in one pass that keeps at most `size` of each pair.
+    """Returns a sample of `size` answers, or all if there are fewer, in one pass that keeps at most `size` of each
+    pair.
 
-    Pairs take turns, so the sample and each beginning of it are even over pairs. `is_labelled` says whether an answer
-    may be drawn; it is called for few answers.
+    Pairs take turns, so the sample and each beginning of it are even over pairs. `is_labelled` returns whether an
+    answer may be drawn; it is called for few answers.
     """
     if size < 1:
         raise ValueError(f"size ({size}) must be >= 1")
-    # Of each pair the lowest ranks. heapq keeps the lowest first, and what must go is the highest: so ranks stand there
+    # The lowest ranks of each pair are kept. heapq drops the lowest entry but the highest rank must go, so ranks are
     # negated. The line's number keeps answers from being compared.
     kept: dict[Pair, list[tuple[int, int, _Answer]]] = {}
     for number, answer in enumerate(answers):
@@ -170,7 +171,7 @@ def draw(
 
 
 def find(answers: Iterable[_Answer], keys: Sequence[Key]) -> dict[Key, _Answer]:
-    """Returns the answers with these keys."""
+    """Returns the answers with these keys; keys without an answer are left out."""
     wanted = set(keys)
     found = [answer for answer in answers if key_of(answer) in wanted]
     _check_keys_differ(key_of(answer) for answer in found)

@@ -1,6 +1,6 @@
-"""Prompts and answers to read on a page: of the items where models differ most, then of others as far as there is room.
+"""Prompts and answers to read on a page: first the items where models differ most, then others while there is room.
 
-Everything that a model or a data set says is escaped. It needs no script: an item opens by itself.
+All texts of models and data sets are escaped. No script is needed: each item is an HTML `details` element.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ....report.escaping import in_html
 from ..record import Record
 from .runs import ReadRun, records_of
 
-# Characters of all texts together, of one text, and items.
+# The most characters of all texts together and of one text, and the most items.
 _CHARS, _LONGEST, _ITEMS = 1_500_000, 6_000, 300
-# Of a prompt in the title of its item, and of a field that stands on a line with others.
+# The most characters of a prompt in the title of its item, and of a field that shares a line with others.
 _TITLE, _BRIEF = 80, 80
-# What the framework fills in is told in tables; an item's own fields are shown.
+# The framework's own fields stand in tables; here an item's other fields are shown.
 _COMMON = frozenset(Record.__struct_fields__)
 
 
 def answers_html(runs: Sequence[ReadRun], names: Mapping[Path, str], kind: type[Record]) -> str:
-    """Returns a folded box for each item, with the prompt and every model's answers."""
+    """Returns the HTML of a folded box for each item, with the prompt and every model's answers."""
     items = _in_order(runs)
     if not items:
         return '<p class="empty">There is no answer to look into.</p>'
@@ -43,7 +43,7 @@ def answers_html(runs: Sequence[ReadRun], names: Mapping[Path, str], kind: type[
 
 
 def asked_of(runs: Sequence[ReadRun], item: str, kind: type[Record]) -> str | None:
-    """Returns the beginning of an item's prompt; None where no record has one."""
+    """Returns the first 80 characters of an item's prompt; None if no record has one."""
     for run in runs:
         for record in records_of(run, item, kind):
             if prompt := " ".join(_prompt(record).split()):
@@ -62,7 +62,7 @@ def _in_order(runs: Sequence[ReadRun]) -> list[str]:
 
 
 def _item(item: str, runs: Sequence[ReadRun], names: Mapping[Path, str], kind: type[Record]) -> str:
-    """Returns the box of an item: its prompt, then each different answer once, with the trials that gave it."""
+    """Returns the HTML of one item: its prompt, then each different answer once, with the trials that gave it."""
     said: dict[_ShownReply, list[int]] = {}
     for run in runs:
         for record in records_of(run, item, kind):

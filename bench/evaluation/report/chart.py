@@ -1,4 +1,4 @@
-"""The figure of the general part: the score of each model with its interval. Its numbers are its table's."""
+"""The figure of the general part: the score of each model with its interval. It draws the numbers of its table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STEP = 26
 
 
 def scores_figure(table: Table, name: str, title: str) -> Figure:
-    """A point and a line for each model that has a score."""
+    """Returns the figure: a point and an interval for each model that has a score; an empty one if none has."""
     found = [row for row in table.records() if isinstance(row["score"], int | float)]
     words = FigureText(
         f"{name}-figure-scores",

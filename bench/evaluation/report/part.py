@@ -1,6 +1,6 @@
 """The general part of a page: scores with intervals, groups, comparisons, failures, cost, and the answers behind them.
 
-Owns the order of these sections and their words. What a score is, the benchmark says.
+Owns the order of these sections and their words. The benchmark decides what a score is.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Subject(Struct, frozen=True, kw_only=True):
     """The benchmark that a general report describes."""
 
     name: str
-    """Its name, with which identities and files begin."""
+    """Its name, the beginning of HTML ids and file names."""
     title: str
     """Its name in a sentence."""
     unit: str
-    """The noun for a line."""
+    """The noun for a journal line."""
     columns: tuple[str, ...]
     """The columns of the table of scores."""
     cells: Callable[[Mapping[str, Any]], tuple[str, ...]]
-    """A model's cells under these."""
+    """Returns the texts of a model's row under these columns."""
     kind: type[Record]
     """The type of its records."""
     command: Callable[[Mapping[str, Any]], str]
-    """The command that asks the same again, from a manifest; empty where nobody knows it."""
+    """Returns, from a manifest, the command that repeats the run; empty if the manifest has too little."""
 
 
 def page_contents(subject: Subject, runs: Sequence[ReadRun], flags: Sequence[str]) -> PageContents:
@@ -123,7 +123,7 @@ def _remarks(run: ReadRun) -> Iterator[str]:
 
 
 def _tables(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> list[Table]:
-    """The scores first; then those of the others that have a row."""
+    """Returns the table of scores, then those of the other tables that have rows."""
     found = [_scores(subject, runs, names)]
     others = (
         _named_scores(subject, runs, names),
@@ -143,7 +143,7 @@ def _entries(runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Iterator[tupl
 
 
 def _drawn(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    """The numbers of the figure."""
+    """Returns the table of the figure's numbers."""
     rows: list[tuple[Cell, ...]] = []
     for model, entry in _entries(runs, names):
         low, high = entry.get("ci95") or (None, None)
@@ -170,12 +170,12 @@ def _scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str])
 
 
 def _named_scores(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    """Those of answers that have several scores."""
+    """Returns the table of scores by name, for benchmarks that give an answer several scores."""
     rows: list[tuple[Cell, ...]] = []
     for model, entry in _entries(runs, names):
         named = entry.get("scores")
         for name, figure in named.items() if isinstance(named, Mapping) else ():
-            # The entry is the benchmark's own: other things may have this name.
+            # The benchmark owns the entry: it may use this name for something else.
             if isinstance(figure, Mapping) and "ci95" in figure:
                 rows.append((name, model, figure.get("mean"), interval_cell(figure, 3), figure.get("items")))
     columns = (
@@ -228,7 +228,7 @@ def _comparisons(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, 
 
 
 def _differing(subject: Subject, runs: Sequence[ReadRun], names: Mapping[Any, str]) -> Table:
-    """Where models differ most."""
+    """Returns the table of the items where models differ most."""
     every = [(run, pair) for run in runs for pair in run.pairs]
     rows: list[tuple[Cell, ...]] = []
     for item in dict.fromkeys(item for run in runs for item in run.figures):

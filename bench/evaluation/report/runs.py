@@ -1,4 +1,5 @@
-"""A run's records as the general part of a report takes them: counts, the score of every item, and where its lines lie.
+"""A run's records as the general part of a report takes them: counts, the score of every item, and where its lines
+begin.
 
 Keeps no text: the lines of the few items that are shown are read again.
 """
@@ -24,12 +25,12 @@ from ..recount import StepTotals, recount
 
 
 class Mean(Struct):
-    """A sum and how many are in it."""
+    """The sum and the number of scores; `value` is their mean."""
 
     total: float = 0.0
     """The sum of the scores."""
     count: int = 0
-    """How many there are."""
+    """The number of scores."""
 
     def add(self, score: float) -> None:
         self.total += score
@@ -41,40 +42,40 @@ class Mean(Struct):
 
 
 class ReadRun(Struct, kw_only=True):
-    """The records of one folder: counts, item scores, and where its lines begin."""
+    """The records of one folder: counts, item scores, and the byte at which each line begins."""
 
     path: Path
     """The run's folder."""
     manifest: Mapping[str, Any] | None
     """The run's manifest; None where another program wrote the records."""
     counted: StepTotals
-    """How the lines of each pair ended, what they cost."""
+    """How the lines of each pair ended, and what they cost."""
     figures: dict[str, dict[Pair, Mean]] = field(default_factory=dict)
-    """The scores of each item by pair, where records have a field `score`."""
+    """The scores of each item by pair, if records have a field `score`."""
     groups: dict[str, str] = field(default_factory=dict)
     """The group of each item that has one."""
     places: dict[str, array[int]] = field(default_factory=dict)
-    """Where the lines of each item begin in the file of records."""
+    """The bytes at which the lines of each item begin in the file of records."""
     scores: Mapping[str, Any] = field(default_factory=dict)
     """The benchmark's part of scores.json."""
 
     @property
     def pairs(self) -> list[Pair]:
-        """Everybody who was asked, in the order of the run."""
+        """The pairs of the run, in the order of its specification, then others that have lines."""
         specification = (self.manifest or {}).get("specification") or {}
         asked = [Pair(m, t) for m in specification.get("models", ()) for t in specification.get("temperatures", ())]
         return list(dict.fromkeys([*asked, *self.counted.pairs]))
 
     @property
     def lines(self) -> int | None:
-        """How many lines each pair should have; None: nobody knows."""
+        """The number of lines that each pair should have; None: not known."""
         specification = (self.manifest or {}).get("specification") or {}
         lines = specification.get("lines")
         return lines if isinstance(lines, int) else None
 
 
 def read_run(path: Path, manifest: Mapping[str, Any] | None, kind: type[Record]) -> ReadRun:
-    """One folder. Raises UsageError where it has no records, RecordError where a line is none."""
+    """Reads one folder. Raises UsageError if it has no records, RecordError if a line is none."""
     records = path / RECORDS
     run = ReadRun(path=path, manifest=manifest, counted=StepTotals())
     try:
@@ -92,7 +93,7 @@ def read_run(path: Path, manifest: Mapping[str, Any] | None, kind: type[Record])
 
 
 def _noted(lines: Iterable[bytes], run: ReadRun, kind: type[Record], name: str) -> Iterator[bytes]:
-    """The lines, each noted on its way."""
+    """Yields the lines, and notes scores, groups and places of each on the way."""
     decode = msgspec.json.Decoder(kind).decode
     begin = 0
     for number, line in enumerate(lines, 1):
@@ -112,7 +113,7 @@ def _noted(lines: Iterable[bytes], run: ReadRun, kind: type[Record], name: str) 
 
 
 def records_of(run: ReadRun, item: str, kind: type[Record]) -> list[Any]:
-    """The records of one item, read again."""
+    """Returns the records of one item, read again from the file."""
     found = []
     with (run.path / RECORDS).open("rb") as file:
         for place in run.places.get(item, ()):
