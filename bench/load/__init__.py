@@ -1,1 +1,1 @@
-"""Load tests that tell the truth about time: from options to calls, figures and a page."""
+"""Load tests: calls at a rate, with latencies counted from when each was due; from options to figures and a page."""

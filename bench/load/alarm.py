@@ -1,4 +1,4 @@
-"""Sleeps until a call is due, accurate to a tenth of a millisecond; an event loop's own timers have whole milliseconds.
+"""Sleeps until a call is due, accurate to a tenth of a millisecond; an event loop's own timers are accurate to one.
 
 The loop sleeps meanwhile and is woken by a kernel timer where the system has one, else by a thread that sleeps. Under
 another clock, such as virtual time, the loop's own timers are used. Knows no call.
@@ -26,8 +26,8 @@ _CLOCK_MONOTONIC = 1
 
 
 class Alarm(ABC):
-    """Lets one task at a time wait for a number of seconds. `ring` ends the wait at once and is called from the loop. A
-    wait may end slightly early, so the waiting task checks the clock again."""
+    """A timer that lets one task at a time wait for a number of seconds. `ring` ends the wait at once and is called
+    from the loop. A wait may end slightly early, so the waiting task checks the clock again."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -54,7 +54,7 @@ class Alarm(ABC):
 
 
 class LoopAlarm(Alarm):
-    """Waits with the loop's own timers, in real or virtual time."""
+    """An alarm that waits with the loop's own timers, in real or virtual time."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -76,8 +76,8 @@ class _TimerSpec(ctypes.Structure):
 
 
 class FineAlarm(Alarm):
-    """Waits by the system's clock. A sleeping processor takes time to wake, so the timer is set earlier by the delay
-    lately seen: the first quartile of all delays. The remainder after an early wake is not slept."""
+    """An alarm that waits by the system's clock. A sleeping processor takes time to wake, so the timer is set earlier
+    by the first quartile of the recent delays; a wait shorter than that is not slept."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class FineAlarm(Alarm):
 
 
 class KernelAlarm(FineAlarm):
-    """Waits with Linux's timerfd, a file that becomes readable when the time is up."""
+    """An alarm that waits with Linux's timerfd, a file that becomes readable when the time is up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class KernelAlarm(FineAlarm):
 
 
 class ThreadAlarm(FineAlarm):
-    """Waits with a thread that sleeps and then wakes the loop; works on any system."""
+    """An alarm that waits with a thread, which sleeps and then wakes the loop; works on any system."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """When calls are due: lazy streams of seconds since the start, drawn from a random source that is passed in.
 
-Each open process has unit rate and is mapped through the inverse of the expected number of arrivals, so ramps and steps
-are exact. A closed loop has no times, only a number in flight. Knows no clock and no server.
+Each open process is drawn at a rate of 1 and mapped through the inverse of the expected number of arrivals, so that
+ramps and steps are exact. A closed loop has no times, only a number in flight. Knows no clock and no server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ RAMP_PARTS = 10
 
 
 class Stretch(Struct, frozen=True):
-    """`seconds` at `rate` calls a second, which changes linearly to `rate_end` (None: the rate is constant)."""
+    """A period of `seconds` at `rate` calls a second, which changes linearly to `rate_end` (None: the rate is
+    constant)."""
 
     seconds: float
     rate: float
@@ -46,7 +47,7 @@ class Stretch(Struct, frozen=True):
 
     @property
     def expected(self) -> float:
-        """Returns the expected number of arrivals in the whole stretch."""
+        """The expected number of arrivals in the whole stretch."""
         return self.seconds * (self.rate + self.last_rate) / 2
 
     def cut(self, parts: int) -> tuple[Stretch, ...]:
@@ -56,8 +57,8 @@ class Stretch(Struct, frozen=True):
         return tuple(Stretch(self.seconds / parts, low, high) for low, high in pairwise(ends))
 
     def when(self, arrivals: float) -> float:
-        """Returns the seconds into the stretch at which `arrivals` are expected: the root of `rate t + slope t² / 2 =
-        arrivals`."""
+        """Returns the seconds into the stretch by which `arrivals` calls are expected: the root of `rate t + slope t² /
+        2 = arrivals`."""
         slope = 0.0 if self.rate == self.last_rate else (self.last_rate - self.rate) / self.seconds
         if slope == 0:
             return arrivals / self.rate
@@ -67,7 +68,7 @@ class Stretch(Struct, frozen=True):
 
 
 class OpenLoop(Struct, frozen=True):
-    """Calls that are due whatever the server does. `process` is `constant` (even gaps), `poisson`, or `gamma`, whose
+    """Arrivals that don't depend on the server. `process` is `constant` (even gaps), `poisson`, or `gamma`, whose
     variance is `burstiness` times that of a Poisson process (above 1: bursts)."""
 
     stretches: tuple[Stretch, ...]
@@ -115,7 +116,7 @@ class OpenLoop(Struct, frozen=True):
             yield at
 
     def step_of(self, at: float) -> int:
-        """Returns the number of the stretch that contains the time `at`."""
+        """Returns the number, from 0, of the stretch that contains the time `at`."""
         ends = list(accumulate(each.seconds for each in self.stretches))
         return min(bisect_right(ends, at), len(ends) - 1)
 
@@ -157,7 +158,7 @@ class Replay(Struct, frozen=True):
 
 class ClosedLoop(Struct, frozen=True):
     """A fixed number of calls in flight: each is due when the previous one has ended. It slows down with the server, so
-    its latencies say nothing about what a given rate would have met."""
+    its latencies don't show what calls at a given rate would meet."""
 
     in_flight: int
 
@@ -170,12 +171,13 @@ Arrivals = OpenLoop | Replay | ClosedLoop
 
 
 def at_rate(rate: float, process: Process = "poisson", burstiness: float = 1.0) -> OpenLoop:
-    """Returns one constant rate without an end."""
+    """Returns endless arrivals at one constant rate, in calls a second."""
     return OpenLoop((Stretch(math.inf, rate),), process, burstiness)
 
 
 def asked_between(arrivals: Arrivals, low_s: float, high_s: float) -> float | None:
-    """Returns the expected calls between two times; None in a closed loop or a trace, which ask for no rate."""
+    """Returns the expected calls between two times in seconds; None for a closed loop or a trace, which have no
+    rate."""
     if not isinstance(arrivals, OpenLoop):
         return None
     calls = begins = 0.0
@@ -189,7 +191,7 @@ def asked_between(arrivals: Arrivals, low_s: float, high_s: float) -> float | No
 
 
 def rate_at(arrivals: Arrivals, at_s: float) -> float | None:
-    """Returns the calls a second that are asked for at that moment."""
+    """Returns the planned calls a second at a moment; None for a closed loop or a trace."""
     asked = asked_between(arrivals, at_s, at_s + 0.001)
     return None if asked is None else asked / 0.001
 
@@ -203,7 +205,7 @@ def in_parts(arrivals: Arrivals) -> Arrivals:
 
 
 def spans(arrivals: Arrivals, ended_s: float) -> list[tuple[float, float]]:
-    """When each of the steps begins and ends, by number, of a test that ended then."""
+    """Returns the seconds at which each step begins and ends, in order, in a test that ended at `ended_s`."""
     if not isinstance(arrivals, OpenLoop):
         return [(0.0, ended_s)]
     ends = list(accumulate(each.seconds for each in arrivals.stretches))

@@ -20,15 +20,15 @@ Reason = Literal["duration", "calls", "cost", "arrivals", "prompts", "stopped", 
 
 
 class LoadEnd(Struct, frozen=True):
-    """Why a test ended; `detail` explains reasons other than the test's own limits."""
+    """Why a test ended; `detail` explains reasons other than the test's own limits (empty: nothing to explain)."""
 
     reason: Reason
     detail: str = ""
 
 
 class Budget:
-    """Grants calls until a limit is reached; `over` is set when nothing more may begin. `purse` is shared by several
-    tests; None: an own one with the cost limit."""
+    """The limits on calls and cost; `over` is set when no more call may begin. `purse` is shared by several tests
+    (None: a new one with the cost limit)."""
 
     def __init__(
         self, limits: Limits, models: Iterable[str], prices: Mapping[str, Price | None], purse: CostBudget | None = None
@@ -72,7 +72,7 @@ class Budget:
         self.end("error", str(error))
 
     def take(self, call: Call) -> float | None:
-        """Reserves and returns the most that a call can cost; None: it may not begin, and the test ends."""
+        """Reserves and returns the most dollars that a call can cost; None: it may not begin, and the test ends."""
         if self._calls is not None and self.begun >= self._calls:
             self.end("calls")
             return None
@@ -92,17 +92,17 @@ class Budget:
         return worst
 
     def settle(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> float:
-        """Returns the known cost of a call and releases its reservation. `outcome` None: nobody knows the result, so a
+        """Releases a call's reservation and returns its cost in dollars. `outcome` None: the result is not known, so a
         call that was sent counts at its whole reservation."""
         spent, unsure = self._cost(call, reserved, outcome, was_sent=was_sent)
         self.purse.settle(reserved, spent, unsure=unsure)
         return spent
 
     def _cost(self, call: Call, reserved: float, outcome: Outcome | None, *, was_sent: bool) -> tuple[float, float]:
-        """Returns the cost of a call, and the part of it that may not have been billed."""
+        """Returns the dollars of a call, and the part of them that may not have been billed."""
         if outcome is None:
             return (reserved, reserved) if was_sent else (0.0, 0.0)
-        # Each repeated attempt that may have been billed may have cost the most possible.
+        # Every earlier attempt that may have been billed counts at the reservation.
         unsure = reserved * outcome.maybe_billed
         if outcome.reply is None:
             return unsure, unsure

@@ -34,7 +34,8 @@ from .timing import CallTimes
 
 
 class LoadOutcome(Struct, frozen=True, kw_only=True):
-    """The result of a load test. `fault` is a fault of our own machine; the figures are valid all the same."""
+    """The result of a load test. `signal`: the number of the signal that ended it; `fault`: a fault of our own machine,
+    after which the figures are valid all the same."""
 
     load: LoadFigures
     signal: int | None = None
@@ -42,8 +43,7 @@ class LoadOutcome(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """Returns the exit code. Bad figures and the test's own cost limit are no failure; a test without an answer
-        is."""
+        """The exit code. Bad figures and the test's own cost limit are no failure; a test without an answer is."""
         if self.signal is not None:
             return refusal.SIGNAL + self.signal
         if self.fault is not None or self.load.ending == "fault":
@@ -54,7 +54,8 @@ class LoadOutcome(Struct, frozen=True, kw_only=True):
 
 
 def carry_out(spec: LoadSpec, display: DisplayWitness) -> LoadOutcome:
-    """Sends, measures and writes. Raises UsageError or LocalFault where nothing can be sent at all."""
+    """Sends the calls, measures, writes the files and returns the result. Raises UsageError or LocalFault if nothing
+    can be sent at all."""
     prices = prices_of(spec)
     check_unused(spec.out)
     with LoadFolder(spec.out) as folder:
@@ -76,7 +77,7 @@ def carry_out(spec: LoadSpec, display: DisplayWitness) -> LoadOutcome:
 
 
 def prices_of(spec: LoadSpec) -> Mapping[str, Price | None]:
-    """Returns each model's price. Raises UsageError where a limit on cost can't be kept."""
+    """Returns each model's price, None if it has none. Raises UsageError if a limit on cost can't be kept."""
     table, limit = spec.settings.price_table(), spec.plan.limits.max_cost
     prices = {model: table.get(model) for model in spec.models}
     for model, price in prices.items():
@@ -89,7 +90,7 @@ def prices_of(spec: LoadSpec) -> Mapping[str, Price | None]:
 
 
 class _Scribe:
-    """Writes down each call as it ends."""
+    """A witness that writes the line of each call as it ends."""
 
     def __init__(self, folder: LoadFolder) -> None:
         self._folder = folder
@@ -109,7 +110,7 @@ class _Scribe:
 async def _sent(
     spec: LoadSpec, prices: Mapping[str, Price | None], folder: LoadFolder, display: DisplayWitness
 ) -> tuple[LoadSession, int | None]:
-    """Runs the test; returns its session and the number of the signal that ended it, if any."""
+    """Runs the test and returns its session and the number of the signal that ended it (None: no signal did)."""
     # The session begins no call that may exceed the limit; the engine enforces it for each attempt, and over a kill.
     limit = spec.plan.limits.max_cost
     settings = structs.replace(spec.settings, max_cost=limit, budget=BudgetPlace(spec.out / BUDGET))

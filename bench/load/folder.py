@@ -67,8 +67,8 @@ def _money_of(folder: Path) -> str:
 
 
 class LoadFolder:
-    """A folder open for one test. Raises LocalFault if it can't be written and UsageError if it was used before.
-    `on_fault` is called once, in another thread, when writing fails."""
+    """The folder of one test, locked while it is open. Raises LocalFault if it can't be written and UsageError if it
+    was used before. `on_fault` is called once, in another thread, when writing fails."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -31,7 +31,7 @@ _SURE = 5.0
 
 
 class LoadForecast(Struct, frozen=True):
-    """What a test will send and cost, all models together. None: unknown.
+    """What a test will send and cost, all models together, with costs in dollars. None: unknown.
 
     `calls` are expected and `calls_most` is their upper bound; the server decides both in a closed loop. `cost` assumes
     answers of the allowed length; `cost_most` is the bound, cap included. `each` and `each_most` are those of one call.
@@ -49,7 +49,7 @@ class LoadForecast(Struct, frozen=True):
 
 
 class _SampledCalls(Struct, frozen=True):
-    """Costs in dollars of one model's first `count` calls: `each` if answered in full, and of the worst case the
+    """The costs in dollars of one model's first `count` calls: `each` if answered in full, and of the worst case the
     maximum, the mean and the standard deviation."""
 
     count: int
@@ -59,15 +59,15 @@ class _SampledCalls(Struct, frozen=True):
     most_deviation: float
 
     def at_most(self, calls: int) -> float:
-        """Returns the most that `calls` calls cost, except with negligible probability; many calls are not all as dear
-        as the dearest."""
+        """Returns the most dollars that `calls` calls cost, except with negligible probability: not all of many calls
+        cost as much as the dearest."""
         spread = self.most_deviation * (math.sqrt(calls) + calls / math.sqrt(max(1, self.count)))
         return min(calls * self.most, calls * self.most_mean + _SURE * spread + self.most)
 
 
 def forecast_of(spec: LoadSpec) -> LoadForecast:
-    """Returns the forecast. Raises UsageError for what no call could do: a parameter that its model never takes, or a
-    prompt that exceeds a minute's quota."""
+    """Returns the forecast. Raises UsageError if no call could be sent: its model never accepts a parameter, or the
+    prompt exceeds a minute's quota."""
     sampled = {model: _sampled(model, spec) for model in spec.models}
     unpriced = tuple(model for model, own in sampled.items() if own is None)
     known = [own for own in sampled.values() if own is not None]
@@ -77,7 +77,7 @@ def forecast_of(spec: LoadSpec) -> LoadForecast:
         each = sum(own.each for own in known) / len(known)
         each_most = max(own.most for own in known)
         cost = None if calls is None else calls * each
-        # All models share a limit on calls, so the dearest may use it up.
+        # All models share a limit on calls, so the dearest model may use it up.
         cost_most = None if most is None else max(own.at_most(most) for own in known)
     cap = spec.plan.limits.max_cost
     is_capped = cap is not None and (cost_most is None or cap < cost_most)
@@ -116,7 +116,7 @@ def _sampled(model: str, spec: LoadSpec) -> _SampledCalls | None:
 
 
 def _calls(spec: LoadSpec) -> tuple[float | None, int | None]:
-    """Returns the calls of all models: expected, and at most."""
+    """Returns the calls of all models, expected and at most; None: not limited."""
     models, plan = len(spec.models), spec.plan
     if spec.goal is not None and spec.search is not None:
         return None, models * _calls_of_search(spec.goal, spec.search, plan.warm_up_s)
@@ -157,7 +157,7 @@ def _calls_of_search(goal: Goal, search: Search, warm_up_s: float) -> int:
 
 
 def _seconds(spec: LoadSpec) -> float | None:
-    """Returns how long calls are begun, not counting an early end by the cost cap."""
+    """Returns the seconds in which calls are begun, without an early end by the cost cap; None: not known."""
     if spec.goal is not None:
         return None
     ends, given, arrivals = spec.plan.ends_s, spec.plan.limits.calls, spec.plan.arrivals

@@ -32,7 +32,8 @@ _SHOWN = 1.5
 
 
 class Goal(Struct, frozen=True):
-    """`percent` of the answers take at most `most_s`, and at most `errors_most` of the calls (a share) fail."""
+    """A goal of a search: `percent` of the answers take at most `most_s` seconds, and at most `errors_most` (a share)
+    of the calls fail."""
 
     of: Of
     percent: float
@@ -49,8 +50,8 @@ class Goal(Struct, frozen=True):
 
     @property
     def calls_least(self) -> int:
-        """Returns how many calls can show that the goal is kept: enough for both ends of the percentile's interval, and
-        to bound the errors if none occurs."""
+        """The number of calls that can show that the goal is kept: enough for both ends of the percentile's interval,
+        and to bound the errors if none occurs."""
         tail = math.log(ALPHA / 2) / math.log(self.percent / 100)
         return math.ceil(_AMPLE * max(tail, math.log(ALPHA) / math.log1p(-self.errors_most)))
 
@@ -66,7 +67,7 @@ class Goal(Struct, frozen=True):
                 return meter.gap
 
     def standing(self, meter: LoadMeter) -> Standing:
-        """Returns whether the calls measured so far keep or miss the goal; `open`: they don't decide it."""
+        """Returns whether the calls measured so far keep or miss the goal; `open`: they are too few to decide."""
         errors_low, errors_high = share_interval(meter.errors, meter.calls)
         found = self.histogram(meter).percentile(self.percent)
         if errors_low > self.errors_most:
@@ -81,7 +82,8 @@ class Goal(Struct, frozen=True):
 
 
 def parse_goal(text: str) -> Goal:
-    """Parses a goal such as `p99 first token <= 2 s and errors <= 0.1%`; the errors may be left out."""
+    """Returns the goal written as `p99 first token <= 2 s and errors <= 0.1%`; the errors may be left out. Raises
+    ValueError for any other text."""
     term, _, rest = text.strip().partition(" and ")
     found, errors = _TERM.fullmatch(term.strip()), _ERRORS.fullmatch(rest.strip())
     if found is None or (rest and errors is None):
@@ -93,8 +95,8 @@ def parse_goal(text: str) -> Goal:
 
 
 class TriedRate(Struct, frozen=True):
-    """A rate that was tried, with its measurements. `standing` is open if even the largest number of calls did not
-    decide."""
+    """A rate that was tried, in calls a second, with its measurements. `standing` is `open` if even the largest number
+    of calls did not decide."""
 
     rate: float
     meter: LoadMeter
@@ -103,8 +105,8 @@ class TriedRate(Struct, frozen=True):
 
 
 class Search(Struct, frozen=True):
-    """From `low` to `high` calls a second, until the kept and the missed rate differ by at most `precision`. An
-    undecided step is repeated up to `repeats_max` times, each time with twice the calls."""
+    """The range of a search: from `low` to `high` calls a second, until the kept and the missed rate differ by at most
+    `precision`. An undecided step is repeated up to `repeats_max` times, each time with twice the calls."""
 
     low: float
     high: float
@@ -150,8 +152,8 @@ class SearchCutShort(Exception):
 
 
 async def highest_rate(goal: Goal, search: Search, run: Run) -> SearchResult:
-    """Returns the highest rate that keeps the goal. Undecided counts as missed: a rate is named only if its calls show
-    it."""
+    """Searches and returns the highest rate that keeps the goal. An undecided rate counts as missed, so that a rate is
+    named only if its calls show it."""
     steps: list[TriedRate] = []
     kept: float | None = None
     missed: float | None = None

@@ -1,4 +1,4 @@
-"""Times in a histogram of fixed size, and their percentiles with intervals.
+"""Histograms of times, of fixed size, and their percentiles with intervals.
 
 The buckets are HdrHistogram's: three digits from a microsecond to an hour. Intervals are those of order statistics,
 which hold for any distribution; with too few calls an end is missing. Knows no call.
@@ -19,8 +19,8 @@ ALPHA = 0.05
 
 
 class Histogram:
-    """Counts times in seconds with `digits` significant digits. Times above an hour are recorded as an hour and counted
-    in `beyond`."""
+    """A histogram of times in seconds with `digits` significant digits. Times above an hour are recorded as an hour and
+    counted in `beyond`."""
 
     def __init__(self, digits: int = 3) -> None:
         self._digits = digits
@@ -96,8 +96,8 @@ class Histogram:
 
 
 def interval_ranks(count: int, share: float, alpha: float = ALPHA) -> tuple[int, int]:
-    """Returns the ranks, from 1, of the two order statistics between which the quantile lies with probability 1 -
-    alpha. Rank 0 or count + 1 means that the sample is too small for that end."""
+    """Returns the ranks, from 1, of the two order statistics between which the quantile at `share` lies with
+    probability 1 - `alpha`. Rank 0 or count + 1: the sample is too small for that end."""
     # The binomial law within ten standard deviations of its mean, so that millions of calls take no longer.
     spread = 10 * math.sqrt(count * share * (1 - share)) + 10
     first, last = max(0, int(count * share - spread)), min(count, int(count * share + spread))
@@ -112,7 +112,7 @@ def interval_ranks(count: int, share: float, alpha: float = ALPHA) -> tuple[int,
 
 def share_interval(hits: int, count: int) -> tuple[float, float]:
     """Returns the 95% interval of a share of which `hits` in `count` were seen: Wilson's, with the exact end for none
-    or all."""
+    or all; 0 to 1 if `count` is 0."""
     if not count:
         return 0.0, 1.0
     z, seen = 1.959963984540054, hits / count

@@ -1,7 +1,6 @@
-"""All that was measured of one model in a test: one run, or the many runs of a search on one axis of time.
+"""All measurements of one model in a test: one run, or the many runs of a search on one axis of time.
 
-Joins runs; judges nothing and writes nothing. Of finished steps only the figures of their rate are kept, so memory is
-bounded.
+Joins runs; judges nothing and writes nothing. Keeps only the figures of each rate, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ class Window(Struct, frozen=True):
 
 
 class MeasuredStep(Struct):
-    """Calls at one rate (None: no rate was asked). `seconds` is the measured time, with repeats."""
+    """The calls at one rate, in calls a second (None: the plan has no rate). `seconds` is the measured time, with
+    repeats; `standing` is whether the goal was kept (None: there is no goal)."""
 
     rate: float | None
     begins_s: float
@@ -45,7 +45,8 @@ class MeasuredStep(Struct):
 
 
 class RunVerdict(Struct, frozen=True):
-    """Whether the client was the bottleneck in one run of `seconds` seconds; `rate` is that of a search's step."""
+    """Whether the client was the bottleneck in one run of `seconds` seconds; `rate` is the rate of a search's step
+    (None: no search)."""
 
     verdict: ClientVerdict
     rate: float | None
@@ -53,7 +54,8 @@ class RunVerdict(Struct, frozen=True):
 
 
 class ModelMeasurement:
-    """Everything measured of one model in a test."""
+    """The measurements of one model over all runs of a test: the totals, the measured windows, the steps with a rate,
+    the verdicts on the client, and a search's result."""
 
     def __init__(self, promise: Promise | None) -> None:
         self.measured = ModelRun(LoadMeter(promise))
@@ -70,13 +72,13 @@ class ModelMeasurement:
         return sum(window.seconds for window in self.windows)
 
     def take_only(self, own: ModelRun, window: Window, verdict: ClientVerdict) -> None:
-        """Takes the only run of a test."""
+        """Sets the measurements of a test that has one run."""
         self.measured = own
         self.windows.append(window)
         self.judged.append(RunVerdict(verdict, None, window.seconds))
 
     def take(self, own: ModelRun, window: Window, verdict: ClientVerdict, rate: float | None = None) -> None:
-        """Adds one finished run. `rate` is that of a search's step."""
+        """Adds one finished run. `rate` is the rate of a search's step."""
         self.windows.append(window)
         self.judged.append(RunVerdict(verdict, rate, window.seconds))
         whole = self.measured

@@ -21,7 +21,8 @@ _SUMS = (
 
 
 class Promise(Struct, frozen=True):
-    """Times that a good answer keeps; None: not promised. Goodput counts the answers that keep all of them."""
+    """The times, in seconds, that a good answer keeps; None: not promised. Goodput counts the answers that keep all of
+    them."""
 
     first_token_s: float | None = None
     latency_s: float | None = None
@@ -52,7 +53,7 @@ class Promise(Struct, frozen=True):
 
 
 class PartMeter:
-    """Measures the calls due in one slice of time or in one step of the rate."""
+    """The measurements of the calls due in one slice of time or in one step of the rate."""
 
     def __init__(self, begins_s: float, digits: int = 2) -> None:
         self.begins_s = begins_s
@@ -82,9 +83,10 @@ class PartMeter:
 
 
 class LoadMeter:
-    """Latency, first token and goodput count from when a call was due, `service` from when it was sent. `undelayed` is
-    latency without the delay of our own loop. Times are those of answers; unanswered calls are counted by kind.
-    `begins_s` is where this meter begins on a time axis shared by several tests."""
+    """The measurements of one model. Latency, first token and goodput count from when a call was due, `service` from
+    when it was sent; `undelayed` is latency without the delay of our own loop. Times are those of answers;
+    unanswered calls are counted by kind. `begins_s` is where this meter begins on a time axis shared by several
+    tests."""
 
     def __init__(self, promise: Promise | None = None, slice_s: float = 1.0, begins_s: float = 0.0) -> None:
         if not slice_s > 0:
@@ -187,7 +189,7 @@ class LoadMeter:
         return part
 
     def _widen(self) -> None:
-        """Merges each two neighbouring slices into one."""
+        """Merges every two neighbouring slices into one."""
         narrow, self.slices = self.slices, {}
         self.slice_s *= 2
         for number, part in sorted(narrow.items()):

@@ -1,4 +1,4 @@
-"""Which options of `millstream load` go together: a conflict is reported with both options.
+"""Checks which options of `millstream load` go together: an error names both options that conflict.
 
 Light and pure: looks at the given options only, and opens and builds nothing.
 """

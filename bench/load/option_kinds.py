@@ -23,7 +23,7 @@ _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
 
 @dataclass(frozen=True)
 class Ramp:
-    """Two different rates, one of which may be 0."""
+    """The kind of value of `--ramp`: two different rates, one of which may be 0."""
 
     expected: str = "FROM:TO, two different numbers of calls a second, 0 to 1,000,000, as in 1:50"
 
@@ -37,7 +37,7 @@ class Ramp:
 
 @dataclass(frozen=True)
 class Rates:
-    """Several rates in order."""
+    """The kind of value of `--steps`: several rates in order."""
 
     expected: str = f"R,R,…, at least 2 and at most {STEPS_MAX:,} numbers of calls a second, as in 5,10,20"
 
@@ -50,7 +50,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Lengths:
-    """The text of a length distribution, which `prompt_sources` parses."""
+    """The kind of value of `--prompt-tokens`: the text of a length distribution, which `prompt_sources` parses."""
 
     expected: str = (
         "N, LOW-HIGH, lognormal:MEDIAN,P99 (tokens, 8 to 10,000,000, the first the smaller), or trace for those that "
@@ -69,7 +69,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class MaxTokens:
-    """One number for all answers, or `trace` for each call's own."""
+    """The kind of value of `--max-tokens`: one number for all answers, or `trace` for each call's own."""
 
     expected: str = f"{MAX_TOKENS.expected}, or trace for those that --replay tells"
 
@@ -79,7 +79,7 @@ class MaxTokens:
 
 @dataclass(frozen=True)
 class Time:
-    """A duration of 0 or more."""
+    """The kind of value of a duration of 0 or more; it is read as seconds."""
 
     what: str
 
@@ -93,7 +93,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Percentage:
-    """A share, given in percent."""
+    """The kind of value of a percentage, 0.1% to 50%; it is read as a share (0.001 to 0.5)."""
 
     expected: str = "a percentage from 0.1% to 50%, as in 5%"
 

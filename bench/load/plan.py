@@ -37,8 +37,8 @@ class Limits(Struct, frozen=True):
 
 
 class LoadPlan(Struct, frozen=True):
-    """One test. Calls due in the first `warm_up_s` and the last `cool_down_s` seconds are sent and paid for, but
-    excluded from all figures. Every model has these arrivals, each from its own random source."""
+    """The plan of one test. Calls due in the first `warm_up_s` and the last `cool_down_s` seconds are sent and paid
+    for, but excluded from all figures. Every model has these arrivals, each from its own random source."""
 
     arrivals: Arrivals
     limits: Limits
@@ -68,7 +68,8 @@ class LoadPlan(Struct, frozen=True):
 
     @property
     def ends_s(self) -> float | None:
-        """Returns when the test ends by time: after its duration, or with its arrivals if those end earlier."""
+        """The second at which no more call begins: after the test's duration, or earlier with its arrivals; None: other
+        limits end the test."""
         own = (
             None
             if isinstance(self.arrivals, ClosedLoop) or math.isinf(self.arrivals.seconds)
@@ -78,11 +79,11 @@ class LoadPlan(Struct, frozen=True):
         return given if own is None else own if given is None else min(own, given)
 
     def counts(self, due: float) -> bool:
-        """Returns whether a call due at that time is measured. A trace's last stamp is due at its very end."""
+        """Returns whether a call due at that second is measured. A trace's last stamp is due at its very end."""
         return due >= self.warm_up_s and (not self.cool_down_s or due < (self.ends_s or 0.0) - self.cool_down_s)
 
     def measured_s(self, ended_s: float) -> float:
-        """Returns the length of the measured part of a test that ended then."""
+        """Returns the seconds of the measured part of a test that ended at `ended_s`."""
         until = ended_s if self.ends_s is None else min(ended_s, self.ends_s - self.cool_down_s)
         return max(0.0, until - self.warm_up_s)
 

@@ -34,7 +34,8 @@ def read_prompts(path: Path) -> list[Prompt]:
 
 
 def _list_in(text: str) -> list[Any] | None:
-    """Returns the JSON list that the text is; None if it is none, since a plain prompt may begin with a bracket too."""
+    """Returns the text as a JSON list; None if it is no such list, since a plain prompt may begin with a bracket
+    too."""
     if not text.lstrip().startswith("["):
         return None
     try:

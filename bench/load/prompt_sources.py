@@ -31,7 +31,7 @@ Prompts = Callable[[Random, Random], Iterator[Prompt]]
 
 
 class PromptSource(Struct, frozen=True):
-    """A source of prompts. `told` describes it to the user; empty: nothing worth mentioning."""
+    """A source of prompts. `told` describes it to the user (empty: nothing worth mentioning)."""
 
     prompts: Prompts
     told: str = ""

@@ -41,7 +41,7 @@ class SendCall(Protocol):
 
 
 class Observer(Protocol):
-    """Is notified of each call as it begins and ends; must be quick and must not raise. `opened` comes first and passes
+    """An observer of each call as it begins and ends; must be quick and must not raise. `opened` comes first and passes
     the live measurements. `cost` is in dollars; `counts`: the meter counts the call too."""
 
     def opened(self, models: Mapping[str, ModelRun]) -> None: ...
@@ -52,9 +52,9 @@ class Observer(Protocol):
 
 
 class ModelRun(Struct):
-    """One model's measurements in one run. `begun` counts all calls, the meter the measured ones. `held` calls were due
-    while no slot was free, the longest for `hold_max_s`. Calls that were due but never begun: `unsent_held` for lack of
-    a slot, `unsent_late` because our own loop was late."""
+    """One model's measurements in one run. `begun` counts all calls, the meter the measured ones; `spent` is in
+    dollars. `held` calls were due while no slot was free, the longest for `hold_max_s`. Calls that were due but
+    never begun: `unsent_held` for lack of a slot, `unsent_late` because our own loop was late."""
 
     meter: LoadMeter
     begun: int = 0
@@ -67,8 +67,8 @@ class ModelRun(Struct):
 
 
 class LoadResult(Struct, frozen=True):
-    """The result of one run. `ended_s` is when the last call could begin, without the drain; `seconds` is the measured
-    part."""
+    """The result of one run. `ended_s` is the second until which calls could begin, without the drain; `seconds` is the
+    length of the measured part."""
 
     models: Mapping[str, ModelRun]
     verdicts: Mapping[str, ClientVerdict]
@@ -89,9 +89,9 @@ async def run_load(
     observer: Observer | None = None,
     begins_s: float = 0.0,
 ) -> LoadResult:
-    """Runs one test. `calls` has an iterator of sufficient calls for each model. Raises what `ask` raised, except
-    Stopped and LocalFault, which only end the test. `budget` may be passed in to end the test from outside; `begins_s`
-    is passed to the meters."""
+    """Runs one test and returns its result. `calls` has for each model an iterator of enough calls. Raises what `ask`
+    raised, except Stopped and LocalFault, which only end the test. `budget` may be passed in to end the test from
+    outside; `begins_s` is passed to the meters."""
     if not calls:
         raise ValueError("a load test needs a model: 0 came, at least 1 is wanted")
     if budget is None:
@@ -152,7 +152,7 @@ def _reason_of(stopped: Stopped) -> Reason:
 
 
 class _ModelLoop:
-    """Sends the calls of one model."""
+    """The loop that sends the calls of one model."""
 
     def __init__(
         self,
@@ -232,11 +232,11 @@ class _ModelLoop:
                 return
 
     async def _until(self, due: float) -> None:
-        """Waits until a call is due. Yields to the loop at least once, so that late calls don't keep answers from being
-        read."""
+        """Waits until the second `due`. Yields to the loop at least once, so that late calls don't keep answers from
+        being read."""
         await asyncio.sleep(0)
         if self._ready is None:
-            # Made ahead, so that making a text does not delay its call.
+            # Built ahead, so that building a text does not delay its call.
             self._ready = next(self._calls, None)
         while (left := due - self._clock()) > EARLY_S and not self._budget.over.is_set():
             await self.alarm.wait(left)

@@ -35,7 +35,8 @@ _STEP_ENDS: tuple[Reason, ...] = ("calls", "duration")
 
 
 class Witness(Protocol):
-    """Is notified of each call as it begins and ends, and of each run as it begins, at `begins_s`."""
+    """An observer of a whole test: of each run as it begins, at second `begins_s`, and of each call as it begins and
+    ends."""
 
     def run_opened(self, plan: LoadPlan, models: Mapping[str, ModelRun], begins_s: float) -> None: ...
 
@@ -55,8 +56,8 @@ class DisplayWitness(Witness, Protocol):
 
 
 class LoadSession:
-    """Runs a test; call `run` once. `wholes` has each model's measurements at any time, `purse` the cost of all of
-    them."""
+    """A load test under way; call `run` once. `wholes` has each model's measurements at any time, `purse` the cost of
+    all of them."""
 
     def __init__(
         self,
@@ -144,8 +145,8 @@ class LoadSession:
     async def _one(
         self, plan: LoadPlan, models: tuple[str, ...], number: int, step: int | None
     ) -> tuple[LoadResult, float]:
-        """Returns a run's result and when it began. `number` selects its calls; `step` is given if the whole run is one
-        step."""
+        """Returns a run's result and the second at which it began. `number` selects its calls; `step` is given if the
+        whole run is one step. Raises SearchCutShort if the test has ended."""
         if self.ending is not None:
             raise SearchCutShort
         budget = Budget(plan.limits, models, self._prices, self.purse)
@@ -198,7 +199,7 @@ class LoadSession:
             step.standing = known.standing
 
     def _step_plan(self, rate: float, calls: int, number: int) -> LoadPlan:
-        """Returns the plan of one step of a search: its calls, preceded by those of the warm-up."""
+        """Returns the plan of one step of a search: its calls, after those of the warm-up."""
         spec = self.spec
         warm_up_s = spec.plan.warm_up_s
         limits = structs.replace(
@@ -215,7 +216,7 @@ class LoadSession:
 
 
 class _Relay:
-    """Forwards the events of one run to all witnesses."""
+    """An observer of one run that forwards its events to all witnesses."""
 
     def __init__(self, witnesses: tuple[Witness, ...], plan: LoadPlan, begins_s: float, step: int | None) -> None:
         self._witnesses = witnesses
@@ -238,7 +239,7 @@ class _Relay:
 
 
 class _PartWatches:
-    """Watches the client separately in each step of a run, since only some of the steps may overload it."""
+    """A watch on the client in each step of a run, since only some of the steps may overload it."""
 
     def __init__(self, plan: LoadPlan, since: Clock, cpu: Callable[[], float]) -> None:
         self._spans = spans(plan.arrivals, math.inf)
@@ -285,7 +286,7 @@ def _note_step(
     *,
     is_repeat: bool,
 ) -> None:
-    """Records the measurements of a rate, merged with those of its repeats."""
+    """Adds the measurements of a step to the model's; a repeat is merged with the step before."""
     counted = Counted(window.begins_s, digits=3)
     for part in meter.steps.values():
         counted.merge(part)

@@ -18,12 +18,13 @@ from .goal import Goal, Search
 from .plan import LoadPlan
 
 CallSource = Callable[[str, int], Iterator[Call]]
-"""Yields enough calls for a model and a step of the search. Lengths and order depend on the seed, the model and the
-step alone; beginnings and trial numbers are new every time."""
+"""Yields enough calls for a model and a step of the search, numbered from 0. Lengths and order depend on the seed, the
+model and the step alone; first words and trial numbers are new every time."""
 
 
 class LoadSpec(Struct, frozen=True, kw_only=True):
-    """One run of all models at once or, with a goal, a search for each model's highest rate that keeps it."""
+    """The specification of one run of all models at once or, with a goal, of a search for each model's highest rate
+    that keeps it."""
 
     models: tuple[str, ...]
     """The models, each of which has a lane of its own."""
@@ -32,7 +33,7 @@ class LoadSpec(Struct, frozen=True, kw_only=True):
     plan: LoadPlan
     """The plan of the run or, with a goal, of each step except for its arrivals and number of calls."""
     calls: CallSource
-    """Makes the calls."""
+    """Yields the calls."""
     out: Path
     """The folder of the test."""
     process: Process = "poisson"
@@ -40,7 +41,7 @@ class LoadSpec(Struct, frozen=True, kw_only=True):
     burstiness: float = 1.0
     """Burstiness of gamma arrivals; 1 is Poisson."""
     goal: Goal | None = None
-    """The goal that the highest rate must keep."""
+    """The goal that the highest rate must keep; None: no search."""
     goal_text: str = ""
     """The goal as it was written."""
     search: Search | None = None

@@ -39,7 +39,7 @@ _EXAMPLE = "first token <= 1 s, latency <= 10 s, token <= 50 ms"
 
 
 class CheckedSpec(Struct, frozen=True):
-    """A specification with `notes`, which the user should read before the test begins."""
+    """A specification, and the notes that the user should read before the test begins."""
 
     spec: LoadSpec
     notes: tuple[str, ...]
@@ -159,7 +159,8 @@ def _sought(options: argparse.Namespace) -> _Goal | None:
 
 
 def parse_promise(text: str) -> Promise:
-    """Parses a promise such as `first token <= 1 s, latency <= 10 s, token <= 50 ms`; each part may be left out."""
+    """Returns the promise written as `first token <= 1 s, latency <= 10 s, token <= 50 ms`; each part may be left out.
+    Raises UsageError for any other text."""
     found: dict[str, float] = {}
     for term in re.split(r",| and ", text):
         match = _TERM.fullmatch(" ".join(term.split()))
@@ -238,7 +239,7 @@ def _plan(
 
 
 def _duration_s(options: argparse.Namespace, arrivals: Arrivals) -> float | None:
-    """Returns the given duration; a minute where no option ends the test."""
+    """Returns the given duration in seconds; a minute if no option ends the test; None if another one does."""
     given: float | None = options.duration
     if given is not None or options.goal is not None or options.calls is not None:
         return given
@@ -270,7 +271,7 @@ def _process(options: argparse.Namespace) -> tuple[Process, float]:
 
 
 def _said(options: argparse.Namespace, models: tuple[str, ...], plan: LoadPlan) -> dict[str, Any]:
-    """Returns the options by name, with the defaults that were used."""
+    """Returns the options by name for `load.json`, with the defaults that were used."""
     names = {"lowest": "from", "highest": "to", "model": "models"}
     hidden = ("plan", "json", "no_progress", "no_report", "out")
     found = {

@@ -33,7 +33,7 @@ _ENDINGS = {
 
 
 def tell(load: LoadFigures, folder: Path | None = None) -> str:
-    """Returns the summary. `folder` is where the files are."""
+    """Returns the summary as lines for a terminal. `folder` is where the files are (None: not mentioned)."""
     blocks = [list(_client(load))]
     for model, own in load.models.items():
         blocks.append([printable(model), *(f"  {line}".rstrip() for line in _model(load, own))])
@@ -108,7 +108,8 @@ def _counted(own: ModelFigures) -> str:
 
 
 def _times(own: ModelFigures) -> Iterator[str]:
-    """Yields a table with a row for each time in a suitable unit, with intervals beneath the figures."""
+    """Yields the lines of a table with a row for each kind of time in a suitable unit, intervals beneath the
+    figures."""
     rows = [["", *(f"p{percent:g}" for percent in SHOWN)]]
     for name, times in (
         ("latency", own.latency),

@@ -1,7 +1,7 @@
 """One call's times: when it was due, begun and sent, when its first and last piece arrived, and when it ended.
 
-Is called by the engine as its `hear`, with a clock that is passed in. Latency counts from when the call was due, so it
-includes time that a stalled server makes calls wait. Keeps no totals.
+The engine calls the stopwatch as its `hear`; the clock is passed in. Latency counts from when the call was due, so it
+includes the wait that a stalled server causes. Keeps no totals.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class CallTimes(Struct, frozen=True):
 
     @property
     def service_s(self) -> float | None:
-        """Returns the time from the first attempt's sending to the end: latency as a client measures it that ignores
-        its own queue."""
+        """The seconds from the first attempt's sending to the end: latency as a client measures it that ignores its own
+        queue. None: never sent."""
         return None if self.sent is None else self.ended - self.sent
 
     @property
@@ -64,32 +64,34 @@ class CallTimes(Struct, frozen=True):
 
     @property
     def token_s(self) -> float | None:
-        """Returns the time for each token after the first. Uses the provider's token count, since a piece may hold
-        several."""
+        """The seconds for each token after the first, by the provider's token count, since a piece may hold several;
+        None: not known."""
         if self.first is None or self.last is None or self.output_tokens < 2:
             return None
         return (self.last - self.first) / (self.output_tokens - 1)
 
     @property
     def piece_s(self) -> float | None:
-        """Returns the time for each piece after the first: an upper bound of the time for a token."""
+        """The seconds for each piece after the first: an upper bound of the time for a token. None: not streamed."""
         if self.first is None or self.last is None:
             return None
         return (self.last - self.first) / max(1, len(self.gaps))
 
     @property
     def own_delay_s(self) -> float:
-        """Returns how late our own loop began the call."""
+        """The seconds by which our own loop began the call too late."""
         return self.begun - max(self.due, self.free)
 
     @property
     def held_s(self) -> float:
-        """Returns how long the engine held the call before its first attempt: quota, slots or pauses of its lane."""
+        """The seconds for which the engine held the call before its first attempt: quota, slots or pauses of its
+        lane."""
         return 0.0 if self.sent is None else self.sent - self.begun
 
 
 class Stopwatch:
-    """Records the times of one call; is itself the engine's `hear`. The clock's zero is the start of the test."""
+    """A recorder of the times of one call, passed to the engine as `hear`. The clock's zero is the start of the
+    test."""
 
     __slots__ = ("_attempt", "_attempts", "_clock", "_first", "_gaps", "_last", "begun", "due", "free", "sent")
 

@@ -43,8 +43,8 @@ class _TraceLine(NamedTuple):
 
 
 def rows_of(path: Path) -> Iterator[tuple[Where, Row]]:
-    """Yields each row and its line. Columns of a file without a header are called `column 1` …, and a single one has no
-    name."""
+    """Yields each row with its line. The columns of a CSV file without a header are named `column 1` and so on; a
+    single one has an empty name."""
     lines = _lines(path)
     first = next(lines, None)
     if first is None:
@@ -70,7 +70,7 @@ def is_number(value: object) -> bool:
 
 
 def number_of(value: object) -> float:
-    """Returns the number that a value is or spells; NaN if none."""
+    """Returns the number that a value is or spells; NaN if it is none."""
     return float(str(value)) if is_number(value) else math.nan
 
 
@@ -79,8 +79,8 @@ def is_time(value: object) -> bool:
 
 
 def date_of(value: object) -> datetime | None:
-    """Returns the date that a text spells; None if none. Without a zone UTC is assumed, which does not change
-    differences."""
+    """Returns the date that an ISO text spells; None if it is none. Without a zone UTC is assumed, which does not
+    change differences."""
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:

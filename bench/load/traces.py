@@ -1,4 +1,4 @@
-"""A trace's time stamps in seconds, and the tokens of its calls where it has them.
+"""Reads a trace's time stamps in seconds, and the tokens of its calls where it has them.
 
 Owns which column is the time, its unit, and which columns hold tokens; knows the column names of public traces. Knows
 nothing of what is sent.
@@ -30,17 +30,17 @@ _INPUTS = ("contexttokens", "requesttokens", "inputtokens", "prompttokens", "inp
 _OUTPUTS = ("generatedtokens", "responsetokens", "outputtokens", "completiontokens", "outputlength")
 _UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "ns": 1e-9}
 _UNIT_NAMES = {1.0: "seconds", 1e-3: "milliseconds", 1e-6: "microseconds", 1e-9: "nanoseconds"}
-# Present times counted from 1970 are below the first bound in seconds, below the next in milliseconds, and so on.
+# Today's times since 1970 are below the first bound in seconds, below the next in milliseconds, and so on.
 _EPOCHS = ((1e11, 1.0), (1e14, 1e-3), (1e17, 1e-6), (math.inf, 1e-9))
 _EPOCH_LEAST = 1e8
-# A call in a quarter of an hour is no load, so such gaps are milliseconds.
+# Stamps this far apart are milliseconds: one call in a quarter of an hour is no load.
 _SLOWEST_S = 1_000.0
 _TOKENS_MAX = 10_000_000
 
 
 class TraceExcerpt(Struct, frozen=True):
-    """The part of a trace to read: its first seconds and first calls (None: all), and whether with tokens. A trace of
-    more than `most` calls is an error."""
+    """The part of a trace to read: its first `seconds` and first `calls` (None: all), and whether with tokens. A trace
+    of more than `most` calls is an error."""
 
     seconds: float | None = None
     calls: int | None = None
@@ -110,7 +110,7 @@ def _told(count: int, columns: _TraceColumns) -> str:
 
 
 def _taken(arrivals: Iterator[_Arrival], path: Path, part: TraceExcerpt) -> tuple[list[_Arrival], float | None]:
-    """Returns the arrivals of the excerpt, and its length in seconds if it is cut by time."""
+    """Returns the arrivals of the excerpt, and its length in seconds if it is cut by time, else None."""
     taken: list[_Arrival] = []
     for number, each in enumerate(arrivals):
         if part.calls is not None and number >= part.calls:
@@ -192,7 +192,8 @@ def _guessed_unit(row: Row, stamps: list[float]) -> float:
 
 
 def _time_column(row: Row, where: Where) -> tuple[str, float | None]:
-    """Returns the column named like a time, else the first that holds one; and the unit in its name."""
+    """Returns the column that is named like a time, else the first that holds one, and the seconds in the unit that its
+    name states (None: it states none)."""
     for wanted in _TIMES:
         for name in row:
             plain = _plain(name)

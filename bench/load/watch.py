@@ -1,4 +1,5 @@
-"""Whether the client itself was the bottleneck: its loop's lag, its share of a core, and the effect of late calls.
+"""Judges whether the client itself was the bottleneck: its loop's lag, its share of a core, and the effect of late
+calls.
 
 Samples while a test runs and judges at its end. Time spent waiting for the server, a lane or a free slot is not the
 client's fault and is not counted.
@@ -42,8 +43,8 @@ class ClientVerdict(Struct, frozen=True):
 
 
 class ClientWatch:
-    """Samples the loop's lag and the use of the processor from `begin` to `end`. `clock` and `cpu` return seconds
-    passed and seconds of processor time used; `alarm` wakes it for a sample, None: the loop's own timers."""
+    """A sampler of the loop's lag and the use of the processor from `begin` to `end`. `clock` and `cpu` return seconds
+    passed and seconds of processor time used; `alarm` wakes it for a sample (None: the loop's own timers do)."""
 
     def __init__(
         self, clock: Clock, cpu: Callable[[], float] = time.process_time, alarm: FineAlarm | None = None
@@ -101,8 +102,8 @@ class ClientWatch:
             self.cpu_peak = max(self.cpu_peak, self.cpu_mean)
 
     def verdict(self, latency: Histogram, undelayed: Histogram, *, due: int, begun: int) -> ClientVerdict:
-        """Returns the verdict. `undelayed` is latency without our own loop's delay. `due` counts the calls that had a
-        free slot, `begun` those of them that began. Latencies that we changed by more than 2% + 1 ms are not the
+        """Returns the verdict. `undelayed` is latency without our own loop's delay; `due` is the number of calls that
+        had a free slot, `begun` of those that began. Latencies that we changed by more than 2% + 1 ms are not the
         server's."""
         reasons = []
         if self.cpu_peak > CPU_MOST:
@@ -118,8 +119,8 @@ class ClientWatch:
         return ClientVerdict(0.0 if lag is None else lag.value_s, self.cpu_peak, self.cpu_mean, tuple(reasons))
 
     def _own_part(self, percent: float, latency: Histogram, undelayed: Histogram) -> str:
-        """Describes the part of a percentile that is our own delay, if it is too large; else empty. A late start and a
-        late read may meet in one call, so the two are added."""
+        """Returns a sentence on the part of a percentile that is our own delay, if it is too large; else an empty text.
+        A late start and a late read may meet in one call, so the two are added."""
         whole, rest, lag = (each.percentile(percent) for each in (latency, undelayed, self.lag))
         if rest is None or whole is None:
             # Without an answer there is no latency to be wrong.
@@ -134,5 +135,5 @@ class ClientWatch:
 
 
 def allowed_error_s(latency_s: float) -> float:
-    """Returns the allowed error of a latency: 2% and a millisecond."""
+    """Returns the allowed error of a latency in seconds: 2% and a millisecond."""
     return ERROR_SHARE * latency_s + ERROR_S

@@ -1,1 +1,1 @@
-"""Calls of a wanted size, no two alike: what load tests and probes send."""
+"""The calls of load tests and probes: texts of a wanted size, no two alike."""

@@ -23,7 +23,7 @@ def _check_tokens(name: str, tokens: float) -> None:
 
 
 class FixedLength(Struct, frozen=True):
-    """Every prompt has `tokens` tokens."""
+    """The same length for every prompt: `tokens` tokens."""
 
     tokens: int
 
@@ -35,7 +35,7 @@ class FixedLength(Struct, frozen=True):
 
 
 class UniformLength(Struct, frozen=True):
-    """A whole number from `low` to `high` tokens, both included."""
+    """A length drawn evenly from `low` to `high` tokens, both included."""
 
     low: int
     high: int
@@ -51,7 +51,8 @@ class UniformLength(Struct, frozen=True):
 
 
 class LognormalLength(Struct, frozen=True):
-    """Half of the prompts have at most `median` tokens, 99 of 100 at most `p99`; none has more than `most`."""
+    """A length drawn from a lognormal distribution: half of the prompts have at most `median` tokens, 99 of 100 at most
+    `p99`, none more than `most`."""
 
     median: float
     p99: float

@@ -1,6 +1,6 @@
 """The calls of load tests and probes: texts of a given length that differ from their first word on.
 
-So neither our cache nor a provider's prefix cache answers them. Tokens are converted to characters by the engine's own
+Neither our cache nor a provider's prefix cache can answer them. Tokens are converted to characters by the engine's own
 estimate. Knows no file, no data set, no arrivals and no running engine.
 """
 
@@ -66,7 +66,7 @@ def of_lengths(tokens: Iterable[int], random: Random, heads: Random | None = Non
 @cache
 def _filler() -> str:
     """Returns the text that all prompts are cut from; they differ in their beginning and in where the cut starts.
-    Cached, so that no call is late by making it."""
+    Cached, so that no call is delayed by building it."""
     return " ".join(Random(0).choices(_WORDS.split(), k=_FILLER_CHARS // 4)) + " "
 
 
@@ -80,7 +80,8 @@ def from_texts(texts: Iterable[Prompt], random: Random, heads: Random | None = N
 
 
 def in_any_order(texts: Iterable[Prompt], random: Random) -> Iterator[Prompt]:
-    """Yields the given prompts unchanged in random order, endlessly; caches may answer them."""
+    """Returns the given prompts unchanged in random order, endlessly; caches may answer them. Raises ValueError for
+    none."""
     known = list(texts)
     if not known:
         raise ValueError("a load test needs prompts: 0 came, at least 1 is wanted")
@@ -110,7 +111,7 @@ def calls(
     model: str, prompts: Iterable[Prompt], wanted: CallParameters, random: Random, answers: Iterable[int] | None = None
 ) -> Iterator[Call]:
     """Yields a call for each prompt, with a unique trial number. `answers` gives each answer's own token limit instead
-    of one for all."""
+    of one for all (None)."""
     first = random.randrange(TRIAL_MAX // _TRIALS_A_TEST) * _TRIALS_A_TEST
     most = repeat(wanted.max_tokens) if answers is None else answers
     for number, prompt, max_tokens in zip(count(first), prompts, most, strict=False):

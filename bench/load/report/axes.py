@@ -28,7 +28,7 @@ def only(layer: str) -> Any:
 
 
 class SecondsAxis(Struct, frozen=True):
-    """An axis of times, shared by all fields drawn along it."""
+    """A chart's axis of times, shared by all fields drawn along it."""
 
     title: str
     scale: Any

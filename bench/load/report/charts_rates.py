@@ -36,7 +36,8 @@ def goal_in(text: str) -> Goal | None:
 
 
 def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
-    """Draws one model: three percentiles of its latency, and of its first token if answers were streamed."""
+    """Returns the figure of one model: percentiles of its latency, and of its first token if answers were streamed.
+    `number` makes its name unique."""
     goal = None if series.of.goal is None else goal_in(series.of.goal.goal)
     parts = stepped(series)
     words = FigureText(
@@ -57,7 +58,7 @@ def by_rate_figure(table: Table, series: LoadSeries, number: int) -> Figure:
 
 
 def overlaid_by_rate_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
-    """Draws the median and the 99th percentile of several tests or models."""
+    """Returns the figure of several tests or models: the median and the 99th percentile of each."""
     words = FigureText(
         "load-by-rate",
         "Percentiles by rate",
@@ -125,7 +126,7 @@ def _panel(rows: Sequence[Row], panel: str, x: alt.X) -> Any:
 
 
 def _points(base: Any, y: SecondsAxis, hue: alt.Color, size: int) -> tuple[Any, Any]:
-    """Draws points; hollow where the client was the bottleneck."""
+    """Returns the chart layers of the points; they are hollow where the client was the bottleneck."""
     hollow = base.transform_filter("datum.bound").mark_point(filled=True, size=size // 3, opacity=1)
     return (
         base.mark_point(filled=True, size=size, opacity=1).encode(y=y.y(), color=hue),
@@ -134,7 +135,7 @@ def _points(base: Any, y: SecondsAxis, hue: alt.Color, size: int) -> tuple[Any, 
 
 
 def _tried(panel: str, x: alt.X, y: alt.Y) -> Any:
-    """Draws the goal's percentile at each rate, by whether the goal was kept there."""
+    """Returns the chart layer of the goal's percentile at each rate, with a shape for whether the goal was kept."""
     shapes = alt.Scale(domain=list(_STANDINGS.values()), range=["circle", "cross", "diamond"])
     hues = alt.Scale(domain=list(_STANDINGS.values()), range=[colour("line-3"), colour("con"), colour("quiet")])
     legend = alt.Legend(orient="bottom", symbolFillColor="transparent", symbolStrokeWidth=2, symbolSize=90)

@@ -1,8 +1,8 @@
-"""Charts of all percentiles by nines: latency from when calls were due, service time from when they were sent, and
+"""Charts of all percentiles by nines: latency from when calls were due, service time from when they were sent,
 streaming.
 
-Where the two latencies differ, calls had to wait before they were sent: a client that waits for an answer before its
-next call does not see that. The tables own the numbers.
+Where latency and service time differ, calls waited before they were sent: a client that waits for an answer before its
+next call doesn't see that wait. The tables own the numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = dict[str, Cell]
 
 
 def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
-    """Draws latency and service time: one series in two colours, or each series in its own."""
+    """Returns the figure of latency and service time: one series in two colours, or each series in its own."""
     several = "" if len(every) == 1 else " Whole lines count from when calls were due, dashed ones from their sending."
     words = FigureText(
         "load-spectrum",
@@ -69,7 +69,7 @@ def spectrum_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
 
 
 def streaming_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
-    """Draws first token, time per token and gaps, in a panel each."""
+    """Returns the figure of first token, time per token and gaps, in a panel each."""
     words = FigureText(
         "load-streaming",
         "First token, time per token, gaps between tokens",

@@ -25,7 +25,7 @@ Row = dict[str, Cell]
 
 
 def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
-    """Draws one model. `number` makes the figure's name unique among the models."""
+    """Returns the figure of one model. `number` makes its name unique among the models."""
     left_out = series.load.warm_up_s + series.load.cool_down_s
     shaded = " Shaded: what was sent in warm-up and cool-down, and left out." if left_out else ""
     words = FigureText(
@@ -52,7 +52,7 @@ def over_time_figure(table: Table, series: LoadSeries, number: int) -> Figure:
 
 
 def overlaid_over_time_figure(table: Table, every: Sequence[LoadSeries]) -> Figure:
-    """Draws several tests, each from its own start."""
+    """Returns the figure of several tests, each from its own start."""
     words = FigureText(
         "load-over-time",
         "Latency and errors over time",

@@ -28,8 +28,8 @@ Unit = Literal["s", "share", "1/s"]
 
 
 class Difference(Struct, frozen=True):
-    """A figure of `series` compared with the same figure of `first`. `times` is their ratio, for figures with
-    intervals."""
+    """A figure of `series` compared with the same figure of `first`: their values, the difference (`apart`), and their
+    ratio (`times`; None for figures without intervals)."""
 
     series: LoadSeries
     first: LoadSeries
@@ -158,7 +158,8 @@ def shown_differences(found: Sequence[Difference]) -> Table:
 
 
 def verdict(each: Difference) -> str:
-    """Returns "more" or "less" if neither chance nor the width of a histogram's buckets explains the difference."""
+    """Returns "more" or "less" if neither chance nor the width of a histogram's buckets explains the difference; else
+    "may be the same", or "not told" if an interval has no end."""
     low, high = each.apart.low, each.apart.high
     if low is None or high is None:
         return "more" if (low or 0.0) > 0 else "less" if (high or 0.0) < 0 else "not told"

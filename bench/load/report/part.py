@@ -31,14 +31,14 @@ _SUMMED = (50.0, 90.0, 99.0, 99.9)
 
 
 class LoadPage(Struct, frozen=True):
-    """A page, and the tables written to files beside it."""
+    """The HTML of a page, and the tables written to files beside it."""
 
     page: bytes
     tables: tuple[Table, ...]
 
 
 def drawn(tests: Sequence[LoadTest], command: str = "") -> LoadPage:
-    """Returns the page and tables of load tests; deterministic."""
+    """Returns the page and tables of load tests; the same tests always give the same bytes."""
     every = series_of(tests)
     found = differences(every)
     made = {table.name: table for table in _tables(every, found, list(unlike(tests)))}
@@ -269,7 +269,7 @@ def _told_times(every: Sequence[LoadSeries]) -> str:
 
 
 def _differences(found: Sequence[Difference]) -> Iterator[str]:
-    """Yields a table for each compared pair."""
+    """Yields the HTML of a table for each compared pair."""
     places = dict.fromkeys((each.series.place, each.first.place) for each in found)
     for number, pair in enumerate(places):
         own = [each for each in found if (each.series.place, each.first.place) == pair]

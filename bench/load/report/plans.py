@@ -37,7 +37,7 @@ class PlanDifference(Struct, frozen=True):
 
 
 def plan_differences(test: LoadTest, first: LoadTest) -> list[PlanDifference]:
-    """Returns each option that differs; none if the two had one plan and both completed it."""
+    """Returns each option that differs between two tests; empty if they had one plan and both completed it."""
     own, other = _plan(test.load), _plan(first.load)
     found = [
         PlanDifference(test.name, first.name, name, _shown(own.get(name)), _shown(other.get(name)))
@@ -57,7 +57,7 @@ def unlike(tests: Sequence[LoadTest]) -> Iterator[PlanDifference]:
 
 
 def plan_told(load: LoadFigures) -> str:
-    """Describes a plan in a few words."""
+    """Returns a description of a plan in a few words."""
     test = load.test
     lasts = f" for {said(test['duration'])} s" if "duration" in test else ""
     if "goal" in test:
@@ -75,7 +75,7 @@ def plan_told(load: LoadFigures) -> str:
 
 
 def not_compared(tests: Sequence[LoadTest]) -> str:
-    """Returns a sentence on why tests are not compared; empty if all had one plan."""
+    """Returns a sentence that says why tests are not compared; empty if all had one plan."""
     found = list(unlike(tests))
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""Sentences on a page of load tests: what was asked, the results, warnings, and what the page omits.
+"""Sentences on a page of load tests: what was planned, the results, warnings, and what the page omits.
 
 Pure: from the structs of `load.json` to plain texts without markup.
 """
@@ -37,7 +37,7 @@ _WAITED = 0.1
 
 
 def asked(load: LoadFigures) -> str:
-    """Describes in one line what was asked of each model."""
+    """Returns one line on what the plan asked of each model."""
     test = load.test
     goal = next((model.goal for model in load.models.values() if model.goal is not None), None)
     own = next(iter(load.models.values()))
@@ -62,7 +62,7 @@ def asked(load: LoadFigures) -> str:
 
 
 def _unmet(test: Mapping[str, Any]) -> str:
-    """Describes the asked rate where no call was measured, from the options."""
+    """Returns the planned rate in words, from the options, if no call was measured."""
     if "steps" in test:
         return f"{said(test['steps'])} calls a second, one after the other"
     if "ramp" in test:
@@ -71,7 +71,7 @@ def _unmet(test: Mapping[str, Any]) -> str:
 
 
 def came(series: LoadSeries) -> str:
-    """Describes one model's results in sentences."""
+    """Returns one model's results in sentences."""
     of = series.of
     if not of.calls:
         return "No call was measured."
@@ -95,7 +95,7 @@ def came(series: LoadSeries) -> str:
 
 
 def found(series: LoadSeries) -> Iterator[str]:
-    """Yields a sentence on the goal and one on the knee."""
+    """Yields a sentence on the goal and one on the knee; none without answers."""
     goal, knee = series.of.goal, series.of.knee
     if not series.of.answered:
         return

@@ -16,14 +16,14 @@ from ....report.table import Cell, Column
 
 
 class LoadTest(Struct, frozen=True):
-    """A load test, named by as much of its folder's path as distinguishes it."""
+    """A load test's figures, with the end of its folder's path that distinguishes it as its name."""
 
     name: str
     load: LoadFigures
 
 
 class LoadSeries(Struct, frozen=True):
-    """One model of one test. `label` is for charts, `name` for sentences; `place` selects the colour."""
+    """One model of one test. `label` is for charts, `name` for sentences; `place`, from 0, selects the colour."""
 
     test: str
     model: str
@@ -35,7 +35,7 @@ class LoadSeries(Struct, frozen=True):
 
 
 class Timing(Struct, frozen=True):
-    """A kind of time: its field in ModelFigures, its title, and its definition."""
+    """A kind of time that is measured: its field in ModelFigures, its title, and its definition."""
 
     field: str
     title: str

@@ -168,7 +168,7 @@ def errors_over_time_table(every: Sequence[LoadSeries]) -> Table:
 
 
 def kinds_of(part: LoadPart) -> Iterator[tuple[str, int]]:
-    """Yields the errors of a part by kind; those of unknown kind as `errors`."""
+    """Yields kind and number of a part's errors; those of unknown kind as `errors`."""
     yield from part.kinds.items()
     if (left := part.errors - sum(part.kinds.values())) > 0:
         yield "errors", left

@@ -26,7 +26,7 @@ _LARGEST = 64 << 20
 
 
 class LoadReport(Struct, frozen=True):
-    """The files of a report, and the tests in it."""
+    """The files of a written report, and the tests in it."""
 
     page: Path
     size: int
@@ -77,7 +77,8 @@ def write_page(folders: Sequence[Path], out: Path) -> Path:
 
 
 def write(folders: Sequence[Path], out: Path) -> LoadReport:
-    """Raises UsageError for a folder without a readable load test, LocalFault where the report can't be written."""
+    """Writes the report and returns its files. Raises UsageError for a folder without a readable load test, LocalFault
+    if the report can't be written."""
     from .part import drawn
     from .plans import not_compared
     from .series import LoadTest
