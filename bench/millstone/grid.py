@@ -93,6 +93,12 @@ class _Cell(NamedTuple):
         pros, cons = sizes(self.config.shape, self.issue.count("pro"), self.issue.count("con"))
         return self.sheet.ceiling(self.template, self.config.wrapping, pros, cons)
 
+    def has_one_length(self) -> bool:
+        """Returns whether all prompts of the cell are equally long: each side shows all of its arguments, or none."""
+        pros, cons = self.issue.count("pro"), self.issue.count("con")
+        shown_pros, shown_cons = sizes(self.config.shape, pros, cons)
+        return shown_pros in (0, pros) and shown_cons in (0, cons)
+
 
 class Grid:
     """The prompts of one protocol over one data set, ordered by issue, template, configuration and trial."""
@@ -264,7 +270,12 @@ def default_max_tokens(model: str, thinks: bool | None = None) -> int | None:
 
 def total_chars(grid: Grid) -> int:
     """Returns the number of characters of all prompts together."""
-    return sum(length_of(parts) for cell in grid._cells() for _, _, parts in grid._trials(cell))
+    total = 0
+    for cell in grid._cells():
+        # Draws take a second for a whole sweep: one stands for all where they only change the order.
+        lengths = (length_of(parts) for _, _, parts in grid._trials(cell))
+        total += next(lengths) * grid.trials if cell.has_one_length() else sum(lengths)
+    return total
 
 
 def largest_prompt(grid: Grid) -> tuple[int, str]:
