@@ -1,7 +1,7 @@
-"""The items of a task and their records: every row as often as it has trials, asked, scored and judged.
+"""The items of a task and their records: every row once for each trial, asked, scored and judged.
 
-Owns the order of items and how an answer becomes a record. A task without a judge has one call an item; one with judges
-asks them once the answer is there. Knows no file.
+Owns the order of items and how an answer becomes a record. Without judges an item is one call; judges are asked once
+the answer is there. Knows no file.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class QuestionTrial(Struct, frozen=True):
     question: TaskQuestion
     """The question."""
     number: int
-    """Which repeat it is, from 0."""
+    """The number of the trial, from 0."""
 
 
 def items_of(questions: Sequence[TaskQuestion], trials: int) -> Iterator[Item]:
-    """Yields every question's first trial, then every question's second, and so on: a run that stops early has asked
-    all of them."""
+    """Yields an item for every question's first trial, then for every question's second, and so on, so that a run that
+    stops early has asked all questions."""
     for number in range(trials):
         for question in questions:
             row = question.row
@@ -46,15 +46,14 @@ def items_of(questions: Sequence[TaskQuestion], trials: int) -> Iterator[Item]:
 
 
 class AskedTask(TaskRecords):
-    """One task as a benchmark: its items, and how their answers become records. Without judges an item is one call;
-    with judges it is several."""
+    """One task as a benchmark: its items, and how their answers become records."""
 
     def __init__(self, task: Task, questions: Sequence[TaskQuestion]) -> None:
         self.task = task
         self.questions = questions
         self.scorers = task.scorers()
         self.judges = judges_of(self.scorers)
-        # Of the instance: every task has its own.
+        # Set on the instance: every task has its own name.
         self.name = self.title = task.name or "task"  # type: ignore[misc]
 
     @property
@@ -94,7 +93,8 @@ def judges_of(scorers: Mapping[str, AnyScorer]) -> tuple[str, ...]:
 
 
 def scores_of(scorers: Mapping[str, AnyScorer], reply: Reply, question: TaskQuestion) -> dict[str, Score]:
-    """Returns each scorer's score of a reply, by name. A judge's score is left open, since the judge must be asked."""
+    """Returns each scorer's score of a reply, by name. A judge's score has no value yet, since the judge must be
+    asked."""
     silence = silence_of(reply)
     found = {}
     for name, scorer in scorers.items():
@@ -125,7 +125,8 @@ def record_of(
 
 
 async def _judged(name: str, judge: Judge, question: TaskQuestion, reply: Reply, ask: Ask) -> tuple[JudgeCall, Score]:
-    """Asks one judge about a reply, a second time if its reply has no grade. Returns the judge's call and the score."""
+    """Asks one judge about a reply, a second time if its reply has no grade, and returns the judge's call and the
+    score."""
     call = judge.call(question.asked, _told(reply), question.row)
     judged = await ask(call, role="judge")
     grade, is_repaired = judge.read(judged), False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TaskBenchmark(TaskRecords):
-    """Runs any task; the run's options or its manifest say which."""
+    """The benchmark that runs any task; the run's options or its manifest name the task."""
 
     name = "task"
     title = TITLE

@@ -1,6 +1,6 @@
-"""Where the rows of a task come from: CSV, JSON lines, a JSON list, Parquet, a folder of Hugging Face, or an iterable.
+"""Reads the rows of a task: from CSV, JSON lines, a JSON list, Parquet, a folder of Hugging Face, or an iterable.
 
-Owns the shapes of files and the place of a row in them. What a row may hold: rows. The layout of folders: hugging_face.
+Owns the formats of files and where in them a row stands. `rows` checks the rows; `hugging_face` knows the folders.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LFS = b"version https://git-lfs.github.com/spec/"
 
 
 def entries_of_iterable(rows: Iterable[Any]) -> Iterator[RowEntry]:
-    """Yields the rows of an iterable of mappings."""
+    """Yields the rows of an iterable of mappings, numbered from 1."""
     if isinstance(rows, Mapping | bytes) or not isinstance(rows, Iterable):
         raise TaskError(f"data: expected a path, or an iterable of mappings, got {shown(rows)}")
     for number, content in enumerate(rows, 1):
@@ -35,13 +35,13 @@ def entries_of_iterable(rows: Iterable[Any]) -> Iterator[RowEntry]:
 
 
 def suffix_of(path: Path) -> str:
-    """Returns the file suffix that decides the format, without that of a compression."""
+    """Returns the lower-case file suffix that decides the format; a `.gz` after it is left out."""
     name = path.name.lower().removesuffix(_PACKED)
     return Path(name).suffix
 
 
 def entries_of_file(path: Path) -> Iterator[RowEntry]:
-    """Yields the rows of one file, read by its suffix."""
+    """Yields the rows of one file, read by its suffix. Raises TaskError for an unknown suffix or an unreadable file."""
     suffix = suffix_of(path)
     if suffix in (".parquet", ".arrow"):
         yield from _entries_of_table(path, suffix)
@@ -96,11 +96,11 @@ def _entries_of_json(text: str, path: Path) -> Iterator[RowEntry]:
 
 
 def _entries_of_csv(text: str, path: Path, delimiter: str | None) -> Iterator[RowEntry]:
-    """Yields the rows of a CSV file whose first line names the columns. If that line has no comma, semicolons separate
-    the cells, as where a comma is the decimal sign."""
+    """Yields the rows of a CSV file whose first line names the columns. If that line has semicolons and no comma,
+    semicolons separate the cells, as where a comma is the decimal sign."""
     first = text.partition("\n")[0]
     delimiter = delimiter or (";" if ";" in first and "," not in first else ",")
-    # The limit is the interpreter's, of every reader: it is widened and never narrowed.
+    # The limit holds for all readers of the interpreter: it is raised and never lowered.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header: list[str] | None = None

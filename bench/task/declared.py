@@ -1,6 +1,6 @@
 """Tasks and scorers declared as data: the tables of a TOML file, and the descriptions that a manifest keeps.
 
-Owns which keys a table may have. A function can't be declared so: it needs the task's own file.
+Owns which keys a table may have. A function can't be declared this way: it needs the task's own file.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _SCORERS: Mapping[str, tuple[Callable[..., AnyScorer], frozenset[str]]] = {
     "numeric": (numeric, frozenset({"expected", "tolerance", "relative", "percent", "decimal", "which"})),
     "judge": (judge, frozenset({"model", "rubric", "grades", "scale", "temperature", "max_tokens"})),
 }
-# What a description says beside a scorer's options.
+# The keys of a description that are no options of the scorer.
 _NOTED = frozenset({"scorer", "prompt_sha256"})
 _NOT_IN_FILES = frozenset({"tools", "score"})
 _FIELDS = frozenset(field.name for field in structs.fields(Task)) - _NOT_IN_FILES
 
 
 def task_from(table: Mapping[str, Any], where: str) -> Task:
-    """Makes a task from a `[task]` table. `score` is a scorer's name with `expected` beside it, a scorer's table, or a
-    table of such tables by name."""
+    """Returns the task of a `[task]` table. `score` is a scorer's name with `expected` beside it, a scorer's table, or
+    a table of such tables by name. `where` begins error messages."""
     given = dict(table)
     for name in ("data", "prompt", "score"):
         if name not in given:
@@ -51,12 +51,13 @@ def task_from(table: Mapping[str, Any], where: str) -> Task:
 
 
 def scorers_from(described: Mapping[str, Mapping[str, Any]]) -> dict[str, AnyScorer]:
-    """Makes the scorers that a manifest describes. Raises TaskError if one is a function."""
+    """Returns the scorers that a manifest describes. Raises TaskError if one is a function."""
     return {name: scorer_from(each, f"score {name}") for name, each in described.items()}
 
 
 def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
-    """Makes a scorer from its table: `scorer` is its name, the other keys are its options."""
+    """Returns the scorer of a table: `scorer` is its name, the other keys are its options. Raises TaskError for a
+    function."""
     name = table.get("scorer")
     if name == "function":
         raise TaskError(f"{where}: {table.get('name', 'it')} is a function: it is in the task's own file")
@@ -76,7 +77,7 @@ def scorer_from(table: Mapping[str, Any], where: str) -> AnyScorer:
     try:
         return make(**options)
     except TypeError as error:
-        # Of the options only a missing one is left: what there is has been checked.
+        # Known options only are passed, so one must be missing.
         raise TaskError(f"{where}: {name}: {error}".replace(f"{name}() ", "")) from error
 
 

@@ -1,7 +1,7 @@
 """Files that declare tasks: a program in Python, or a table in TOML.
 
-Owns how such a file is read and which of its tasks is meant. A file of Python is executed here and nowhere else, and
-only where a person names it.
+Owns how such a file is read and which of its tasks is meant. Only here a Python file is executed, and only if a person
+names it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class LoadedTask(Struct, frozen=True):
 
 
 def load_task(path: Path, name: str | None = None) -> LoadedTask:
-    """Loads the only task of a file, or the one with this name. Raises TaskError."""
+    """Loads and returns the only task of a file, or the one with this name. Raises TaskError if the file has no such
+    task or can't be read."""
     path = path.absolute()
     if path.suffix not in (".py", ".toml"):
         raise TaskError(f"{path}: expected the file of a task, which ends with .py or .toml")
@@ -92,7 +93,7 @@ def _executed(source: bytes, path: Path) -> ModuleType:
     name = f"_millstream_task_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     module = ModuleType(name)
     module.__file__ = str(path)
-    # Functions find their module there, as those who look for their source expect.
+    # Functions, and tools that look up their source, find the module there.
     sys.modules[name] = module
     with _imports_from(path.parent):
         token = _LOADING.set(path)

@@ -1,6 +1,6 @@
 """Forecasts a task's run.
 
-Judges read answers that are not known yet: it assumes one call about each answer, or two where a grade is missing.
+Judges read answers that are not known yet: the forecast assumes one call for each answer, or two if a grade is missing.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def task_work(prepared: PreparedRun) -> TaskWork:
 
 
 def _add_judges(work: TaskWork, lanes: dict[str, LaneCalls]) -> None:
-    """Adds the judges' calls: at least one for each different answer (there may be one for each row), at most two for
-    every answer."""
+    """Adds the judges' calls to the lanes: at least one for each row, since equal answers are judged once, at most two
+    for every answer."""
     if not work.asked.judges:
         return
     answers = work.items * len(work.asked_pairs)

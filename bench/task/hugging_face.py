@@ -1,6 +1,6 @@
-"""A data set's folder in the layout of Hugging Face: cloned from its hub, or saved by its library.
+"""Reads the rows of a data set's folder in the layout of Hugging Face: cloned from its hub, or saved by its library.
 
-Owns which files belong to which subset and split. Nothing is fetched, and no name leads out of the folder.
+Owns which files belong to which subset and split. Fetches nothing, and reads nothing outside the folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .rows import RowEntry, TaskError, shown
 
 _README, _SAVED, _STATE = "README.md", "dataset_dict.json", "state.json"
 _NOT_DATA = frozenset({"dataset_info.json", "dataset_infos.json", _STATE, _SAVED, "config.json", "package.json"})
-# What the names of files call the three usual splits.
+# The words in file names that stand for the three usual splits.
 _SPLITS: Mapping[str, tuple[str, ...]] = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "dev", "val"),
@@ -39,8 +39,8 @@ class DatasetSplit(Struct, frozen=True):
 
 
 def entries_of_folder(folder: Path, subset: str | None = None, split: str | None = None) -> Iterator[RowEntry]:
-    """Yields the rows of one split of one subset. A name may be left out where there is only one, or where a subset is
-    named `default`; otherwise, or for an unknown name, raises TaskError."""
+    """Yields the rows of one split of one subset. A name may be left out if there is only one, or for the subset
+    `default`; otherwise, or for an unknown name, raises TaskError."""
     parts = _parts_of(folder)
     if not parts:
         raise TaskError(f"{folder}: expected a folder with {', '.join(SUFFIXES)} files, got one without any")
@@ -92,7 +92,7 @@ def _of_json(path: Path, name: str) -> list[Any]:
 
 
 def _configs_of(folder: Path) -> list[dict[str, Any]]:
-    """Returns the subsets that the README's front matter declares with their files."""
+    """Returns the subsets that the README's front matter declares with files; empty if it declares none."""
     path = folder / _README
     if not path.is_file():
         return []
@@ -141,8 +141,8 @@ def _matching(base: Path, patterns: Any) -> tuple[Path, ...]:
 
 
 def _guessed_parts(folder: Path) -> list[DatasetSplit]:
-    """Returns the splits of a folder without a declaration: a file belongs to the split that its name, or its folder's
-    name, begins with."""
+    """Returns the splits of a folder without a declaration: a file belongs to the split that is a word of its name,
+    else of its folder's name."""
     files = sorted(path for path in folder.rglob("*") if _is_data(path, folder))
     return [DatasetSplit(_ONE_SUBSET, split, found) for split, found in _by_split(folder, files).items()]
 

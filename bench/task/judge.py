@@ -1,4 +1,4 @@
-"""A model as a scorer: it reads question, answer and a rubric, and gives a grade.
+"""A scorer that asks a model: the judge reads question, answer and a rubric, and replies with a grade.
 
 Owns the judge's prompt and what counts as a grade in its reply. Sends nothing: the task sends the calls.
 """
@@ -61,7 +61,7 @@ class Judge(Struct, frozen=True):
         return self.scale or (min(self.grades.values()), max(self.grades.values()))
 
     def check(self, row: TaskRow) -> None:
-        """Raise TaskError where the row lacks a column of the rubric."""
+        """Raises TaskError if the row lacks a column of the rubric."""
         self.rubric.fill(row)
 
     def call(self, question: str, answer: str, row: TaskRow) -> Call:
@@ -78,13 +78,14 @@ class Judge(Struct, frozen=True):
         return Call(self.model, text, temperature=self.temperature, max_tokens=self.max_tokens)
 
     def repair(self, call: Call, text: str, problem: str) -> Call:
-        """Returns the call that asks again after a reply without a grade."""
+        """Returns the call that asks again after a reply without a grade; `problem` says what was wrong with it."""
         turns = (*call.messages(), Message("assistant", text[:_REPLY_MAX].strip() or "(nothing)"))
         asked = (*turns, Message("user", _REPAIR.format(problem=problem)))
         return Call(self.model, asked, temperature=self.temperature, max_tokens=self.max_tokens)
 
     def read(self, reply: Reply) -> Grade:
-        """Reads the grade from a judge's reply: the first JSON object with a valid one."""
+        """Returns the grade in a judge's reply: that of the first JSON object with a valid one. Without any, its score
+        has no value but a problem."""
         if reply.refused:
             return Grade(Score(None, problem="the judge refused to grade"), "")
         problem = "it holds no JSON object"
@@ -142,7 +143,7 @@ def judge(
     temperature: float | None = 0.0,
     max_tokens: int | None = None,
 ) -> Judge:
-    """Let a model grade the answers by a rubric.
+    """Returns a scorer that lets a model grade the answers by a rubric.
 
     model: the judge, as "openai/gpt-4o"; the same for all models under test.
     rubric: what is a good answer: a template with the row's columns, as "The right answer is {capital}. …". The judge
@@ -169,7 +170,7 @@ def judge(
         )
     values = {name.strip(): float(value) for name, value in found.items()}
     try:
-        # The checks of a call: its model's name, its temperature, its tokens.
+        # The call checks the model's name, the temperature and the tokens.
         Call(model, rubric, temperature=temperature, max_tokens=max_tokens)
     except (TypeError, ValueError) as error:
         raise TaskError(f"judge: {error}") from error

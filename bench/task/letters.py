@@ -1,6 +1,6 @@
-"""The letter that an answer to a multiple-choice question chooses.
+"""Finds the letter that an answer to a multiple-choice question chooses.
 
-Owns what counts as a choice. It is strict: an answer that leaves a doubt has no letter. Pure functions of texts.
+Owns what counts as a choice. It is strict: an ambiguous answer has no letter. Pure functions of texts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _OPEN, _CLOSE = r"[*_`\"'(\[{$]*", r"[*_`\"')\]}$]*"
 
 
 def letter_in(text: str, letters: str, options: tuple[str, ...] = ()) -> str | None:
-    """The chosen one of `letters` (in upper case), or None where the answer names none, or several.
+    """Returns the chosen one of `letters` (in upper case), or None if the answer names none, or several.
 
     In this order: the whole answer is a letter ("b", "(B)", "**B.**"), or the text of one of `options`; the last
     `\\boxed{B}`; the last statement of an answer ("answer: B", "the correct answer is (B)", "I choose option B"); a
@@ -50,7 +50,7 @@ def _boxed(text: str, letters: str) -> str | None:
 
 
 def _stated(text: str, letters: str) -> str | None:
-    """Returns the letter of the last statement; an empty text if it names several."""
+    """Returns the letter of the last statement; an empty text if that names several; None if there is no statement."""
     statement = re.compile(
         rf"\b(?:(?i:answer|(?:correct|right|best)\s+(?:option|choice))\s*{_CLOSE}\s*"
         rf"(?:(?i:is|would\s+be|should\s+be|must\s+be)\b\s*:?|[:=])|(?i:i\s+(?:choose|pick|select|go\s+with))\b)\s*{_OPEN}\s*(?i:{_BEFORE}){_OPEN}([{letters}])(?![\w'’])"

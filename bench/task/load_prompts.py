@@ -1,4 +1,4 @@
-"""The prompts of a task, as a load test sends them."""
+"""Provides the questions of a task as prompts of a load test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ ROWS_MOST = 5_000
 
 
 def load_prompts(file: Path | None) -> LoadPrompts:
-    """Returns the questions of the task in a file, or of rows spread over its data. Executes the file."""
+    """Returns the questions of the task in a file: all, or `ROWS_MOST` spread over its data. Executes the file. Raises
+    UsageError without a file."""
     if file is None:
         raise UsageError("--dataset: expected the file that declares the task, as capitals.py, got its kind alone")
     loaded = load_task(*split_name(str(file)))

@@ -1,7 +1,7 @@
-"""The number that an answer gives, exactly.
+"""Finds the number that an answer gives, exactly.
 
-Owns how thousands separators, percent signs, units, powers and fractions are read. It is strict: an answer that leaves
-a doubt has no number. Pure functions of texts.
+Owns how thousands separators, percent signs, units, powers and fractions are read. It is strict: an ambiguous answer
+has no number. Pure functions of texts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _DIGITS_MAX, _POWER_MAX, _TERM_CHARS = 400, 300, 8
 _WORDS = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _MAGNITUDES = r"(?:k|K|M|bn|mn|B|mio|Mio|Mrd)"
 _PARTS = r"dozens?|(?:ten|hundred|thousand|million|billion|trillion)ths?"
-# The number behind is no number of its own, and m behind an amount of money are millions.
+# A number after these is no number of its own; an m after an amount of money stands for millions.
 _TERM_BEFORE = re.compile(r"(?:√|sqrt|\\[dt]?frac)[\s{(]*$")
 _MILLIONS_AFTER = re.compile(r"\s?m(?![A-Za-z])")
 _WIDE = str.maketrans("０１２３４５６７８９．，－＋％−–", "0123456789.,-+%--")
-# A sign belongs to a number where no word and no other number stands right before it.
+# A sign belongs to a number if no word and no other number stands right before it.
 _TOKEN = re.compile(
     rf"(?<![\w.,])(?<![A-Za-z]-)(?P<sign>(?<![\w)\]][-+])[-+]\s?(?=[$€£¥]?[0-9.]))?(?:[$€£¥]\s?)?(?P<sign2>(?<=[$€£¥])[-+])?"
     r"(?P<body>(?:[0-9]|\.[0-9])[0-9.,'’_\u00a0\u2009\u202f]*)"
@@ -47,7 +47,7 @@ class NumberRead(NamedTuple):
 
 
 def number_in(text: str, decimal: Decimal = ".", which: Which = "answer") -> NumberRead | None:
-    """The number of an answer; None where there is none, or where it leaves a doubt.
+    """Returns the number of an answer; None if there is none, or if it is ambiguous.
 
     `which`: "answer": the one that the answer states last (`\\boxed{42}`, `#### 42`, "the answer is 42", "answer: 42");
     without a statement the only one of the last line, else the only one of all. "first" and "last": that one of the
@@ -109,7 +109,7 @@ def _number(match: re.Match[str], decimal: Decimal) -> NumberRead | None:
 
 
 def _is_part(match: re.Match[str]) -> bool:
-    """Returns whether the digits are only part of the number: under a root, in a fraction, or followed by millions."""
+    """Returns whether the digits are only a part of a number: under a root, in a fraction, or an amount in millions."""
     if _TERM_BEFORE.search(match.string, max(0, match.start() - _TERM_CHARS), match.start()):
         return True
     is_money = any(sign in match[0] for sign in "$€£¥")
@@ -117,8 +117,9 @@ def _is_part(match: re.Match[str]) -> bool:
 
 
 def _plain(text: str, decimal: Decimal) -> Fraction | None:
-    """Parses digits with thousands separators and a decimal sign. Groups have three digits and one kind of separator: a
-    comma (a full stop where the comma is the decimal sign), an apostrophe, an underscore or a thin space."""
+    """Returns the value of digits with thousands separators and a decimal sign; None if they are no well-formed number.
+    Groups have three digits and one kind of separator: a comma (a full stop where the comma is the decimal sign), an
+    apostrophe, an underscore or a thin space."""
     thousands = "," if decimal == "." else "."
     whole, sign, rest = text.partition(decimal)
     if len(text) > _DIGITS_MAX or (sign and not re.fullmatch("[0-9]+", rest)):

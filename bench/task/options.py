@@ -1,4 +1,4 @@
-"""The options of a task's run beside what its file declares, and how its records are read.
+"""The options of a task's run beside what its file declares, and those of how its records are read.
 
 Light to import, since `--help` needs it.
 """
@@ -84,7 +84,7 @@ def options_of_word(word: str, *, has_run: bool = False) -> dict[str, Any] | Non
 
 
 def split_name(text: str) -> tuple[Path, str | None]:
-    """The path and the name in `FILE.py:NAME`."""
+    """Returns the path and the name in `FILE.py:NAME`; None for the name if there is none."""
     path, colon, name = text.rpartition(":")
     if colon and path.endswith((".py", ".toml")):
         return Path(path).expanduser(), name

@@ -1,7 +1,7 @@
 """The prompt of each row: system prompt, few shots and question, as the input of a call.
 
-Owns how a template or a function becomes messages. Everything is made before anything is sent, so that a mistake costs
-nothing. Knows no model and no scorer.
+Owns how a template or a function becomes messages. All prompts are built before anything is sent, so that a mistake
+costs nothing. Knows no model and no scorer.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def _alone(question: Input) -> str:
 def prompts(
     ask: str | PromptFunction, system: str | None = None, shots: Shots = (), shot_answer: str | None = None
 ) -> Prompts:
-    """Checks a task's prompt and returns it parsed. `shots` are pairs of texts, or rows whose answer is written as
-    `shot_answer` says."""
+    """Returns a task's prompt, checked and parsed. `shots` are pairs of texts, or rows whose answer is filled into the
+    template `shot_answer`."""
     asked: Template | PromptFunction
     if isinstance(ask, str):
         asked = template(ask, "prompt")

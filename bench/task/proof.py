@@ -1,7 +1,7 @@
-"""The proof of a task's run, from manifest and journals alone: the task's own program is not run.
+"""Proves a task's run from manifest and journals alone: the task's own program is not run.
 
-Owns what a task's record must say: the question that the manifest lists, and the score that the recorded answer has by
-its scorers, as far as these are no functions.
+Owns the rules for a task's record: it has the question that the manifest lists, and the score that its answer gets from
+the task's scorers, unless one of these is a function.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .task import AnyScorer
 
 
 def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
-    """Verifies a run's folder and returns the findings."""
+    """Verifies a run's folder and returns the proof with its findings."""
     specified, listed = manifest["specification"], manifest["dataset"]["items"]
     items = {
         name: Item(name, digest, group=group or "", of=item)
@@ -62,7 +62,7 @@ def prove_folder(folder: Path, manifest: dict[str, Any]) -> Proof:
             kind=Record,
             pairs=[Pair(model, t) for model in specified["models"] for t in specified["temperatures"]],
             items=items,
-            # The data themselves are not needed: every record is held against the questions that the manifest lists.
+            # The data themselves are not needed: every record is compared with the questions that the manifest lists.
             data=specified["data"] if items_digest(listed_digests) == specified["questions"] else "",
             check=check,
             scores=scores,

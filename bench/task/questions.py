@@ -1,6 +1,7 @@
-"""The questions of a task: each row with the input that asks it, made and checked before anything is sent.
+"""The questions of a task: each row with its prompt, built and checked before anything is sent.
 
-Owns the sample numbers of questions, their digests, and what of a task decides prompts and answers. Sends nothing.
+Owns the sample numbers of questions, their digests, and which parts of a task decide prompts and answers. Sends
+nothing.
 """
 
 from __future__ import annotations
@@ -53,24 +54,25 @@ class TaskQuestion(Struct, frozen=True):
         return trial * self.copies + self.rank
 
     def call(self, task: Task, model: str, temperature: float | None, trial: int) -> Call:
-        """The call of one trial."""
+        """Returns the call of one trial, numbered from 0."""
         return Call(model, self.input, temperature=temperature, trial=self.sample(trial), **task.parameters())
 
     def prompt_json(self) -> PromptJson:
-        """The prompt as a record holds it."""
+        """Returns the prompt as a record holds it: a text, or messages with role and content."""
         if isinstance(self.input, str):
             return self.input
         return [{"role": message.role, "content": _content_json(message)} for message in self.input]
 
     def digest(self) -> str:
-        """The SHA-256 that the question's records must have."""
+        """Returns the SHA-256 of row and prompt, which the question's records must have too."""
         return item_digest(self.row.id, self.row.group, self.row.as_json(), self.prompt_json())
 
 
 def questions_of(task: Task, base: Path) -> tuple[TaskQuestion, ...]:
-    """Read and check a whole task. Relative paths of its data are taken from `base`.
+    """Reads and checks a whole task and returns its questions in the order of the rows. Relative paths of its data are
+    taken from `base`.
 
-    Raises DatasetError (TaskError is one) where a row cannot be asked or scored.
+    Raises DatasetError (TaskError is one) if a row can't be asked or scored.
     """
     rows = rows_of(_entries(task, base), task.group)
     prompts, scorers = task.prompts(), task.scorers()
@@ -89,7 +91,7 @@ def questions_of(task: Task, base: Path) -> tuple[TaskQuestion, ...]:
 
 
 def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, Any]:
-    """Returns what decides a task's prompts, answers and scores, for the manifest."""
+    """Returns the values that decide a task's prompts, answers and scores, for the manifest."""
     asked = list(questions)
     digests = {question.row.id: question.digest() for question in asked}
     shown = {"text": task.prompt} if isinstance(task.prompt, str) else {"function": source_of(task.prompt)["name"]}
@@ -105,7 +107,7 @@ def specification(task: Task, questions: Iterable[TaskQuestion]) -> dict[str, An
 
 
 def items_digest(digests: Mapping[str, str]) -> str:
-    """The SHA-256 of the digests of all items, in order of their ids."""
+    """Returns the SHA-256 of the digests of all items, in order of their ids."""
     return hashlib.sha256(_canonical(sorted(digests.items()))).hexdigest()
 
 
@@ -115,7 +117,7 @@ def item_digest(item: str, group: str | None, row: Mapping[str, Any], prompt: Pr
 
 
 def json_of(value: Any) -> Any:
-    """Returns a value in the form that JSON holds."""
+    """Returns a value as plain JSON values."""
     return json.loads(msgspec.json.encode(value))
 
 

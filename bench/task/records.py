@@ -1,7 +1,7 @@
-"""The records of a task: one line of JSON for each answer, with what was asked and how it was scored.
+"""The records of a task: one line of JSON for each answer, with its prompt and its scores.
 
-Owns a task's own fields in `records.jsonl`. A line says all that a reader needs: nothing of the task's own program is
-run to show or to check it.
+Owns a task's own fields in `records.jsonl`. A record alone is enough to show and to check it; the task's own program is
+not needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .scorers import Score
 
 
 class JudgeCall(Struct, frozen=True, kw_only=True):
-    """One judge's call about an answer, and its grade."""
+    """The call of one judge about an answer, and its grade."""
 
     scorer: str
     """The scorer's name in the task."""
@@ -38,7 +38,7 @@ class JudgeCall(Struct, frozen=True, kw_only=True):
 
 
 class ToolRequest(Struct, frozen=True):
-    """A tool call of the model."""
+    """A tool call that the model asked for."""
 
     id: str
     """The id of the request, as the model gave it."""
@@ -49,14 +49,14 @@ class ToolRequest(Struct, frozen=True):
 
 
 class Record(BaseRecord, frozen=True, kw_only=True):
-    """One answer, or one final failure."""
+    """The record of one answer, or of one final failure."""
 
     trial: int = 0
-    """Which repeat of the row it is, from 0."""
+    """The number of the trial, from 0."""
     row: dict[str, Any] = field(default_factory=dict)
     """The columns of the row."""
     prompt: str | list[dict[str, Any]] = ""
-    """What was sent: a text, or messages with role and content."""
+    """The prompt: a text, or messages with role and content."""
     tool_calls: tuple[ToolRequest, ...] | UnsetType = UNSET
     """The tools that the model asked for."""
     logprobs: tuple[TokenLogprob, ...] | UnsetType = UNSET
@@ -64,13 +64,13 @@ class Record(BaseRecord, frozen=True, kw_only=True):
     score: float | None = None
     """The main score; None where the answer has none."""
     scores: dict[str, float | None] | UnsetType = UNSET
-    """Every score by its name, where there are several."""
+    """Every score by its name, if there are several."""
     read: str | None = None
-    """What the scorer read in the answer, as the letter of a choice."""
+    """What the scorer read in the answer, such as the letter of a choice; None: nothing in particular."""
     problem: str | None = None
-    """Why there is no score."""
+    """Why there is no score; None if there is one."""
     judge: tuple[JudgeCall, ...] | UnsetType = UNSET
-    """What the judges made of the answer."""
+    """The judges' calls about the answer."""
 
     @property
     def is_empty(self) -> bool:
@@ -78,7 +78,7 @@ class Record(BaseRecord, frozen=True, kw_only=True):
         return not (self.text or "").strip() and not self.tool_calls
 
     def reply(self) -> Reply:
-        """The answer in the form that scorers take."""
+        """Returns the answer in the form that scorers take."""
         calls = tuple(ToolCall(each.id, each.name, each.arguments) for each in self.tool_calls or ())
         text = self.text or ""
         return Reply(
@@ -91,7 +91,7 @@ class Record(BaseRecord, frozen=True, kw_only=True):
         )
 
     def as_row(self) -> TaskRow:
-        """The row in the form that scorers take."""
+        """Returns the row in the form that scorers take."""
         return TaskRow(self.item, self.row, f"record {self.id}", self.group or None)
 
 

@@ -1,6 +1,6 @@
-"""The records of a task as columns of scores, for each model and temperature.
+"""Reads the records of a task into columns of scores, for each model and temperature.
 
-Owns what counts as an answer, as an empty one and as one without a score. Keeps no text.
+Owns which answers count as empty and which as without a score. Keeps no text.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class _PairColumns:
 def model_answers(
     records: Iterable[Record], pairs: Sequence[Pair] = (), trials: int | None = None
 ) -> list[ModelAnswers]:
-    """Returns the answers of every pair. `pairs`: those that were asked, in order; one without answers has no columns.
-    `trials`: how often each item was to be asked; None: as often as the one asked most."""
+    """Returns the answers of every pair. `pairs`: the pairs of the run, in order; one without answers has empty
+    columns. `trials`: the planned trials of each item (None: as many as the item with the most has)."""
     columns: dict[Pair, _PairColumns] = {pair: _PairColumns() for pair in pairs}
     for record in records:
         columns.setdefault(record.pair, _PairColumns()).add(record)

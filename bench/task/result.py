@@ -20,18 +20,18 @@ from .records import Record
 
 
 class ScoreFigure(Struct, frozen=True):
-    """A mean over items, and its 95% interval."""
+    """A mean score over items, and its 95% interval."""
 
     mean: float | None
-    """The mean of the items' figures; None where there is no score."""
+    """The mean of the items' scores; None: there is no score."""
     low: float | None = None
-    """The lower end of the interval; None where no interval is honest."""
+    """The lower end of the interval; None: there is none, and `note` says why."""
     high: float | None = None
-    """The upper end; None where no interval is honest."""
+    """The upper end of the interval; None: there is none."""
     items: int = 0
-    """How many items have a figure."""
+    """The number of items with a score."""
     note: str | None = None
-    """None for an interval to be taken as it stands; else that it is approximate, or why there is none."""
+    """Why the interval is approximate or missing; None: it is neither."""
 
     def __str__(self) -> str:
         if self.mean is None:
@@ -41,7 +41,7 @@ class ScoreFigure(Struct, frozen=True):
 
 
 class ModelResult(Struct, frozen=True):
-    """The scores of one model, at one temperature where it was asked at several."""
+    """The scores of one model, at one temperature if it was asked at several."""
 
     score: ScoreFigure
     """The main score."""
@@ -50,15 +50,15 @@ class ModelResult(Struct, frozen=True):
     groups: Mapping[str, ScoreFigure]
     """The main score by group."""
     answers: int
-    """How many answers it gave."""
+    """The number of answers."""
     without_score: int
-    """How many of them are empty or cannot be read."""
+    """The number of answers that are empty or can't be read."""
     remarks: tuple[str, ...] = ()
-    """What to know before its scores."""
+    """Sentences to read before its scores."""
 
 
 class PairResult(Struct, frozen=True):
-    """Two models compared over the items that both have a score for."""
+    """The comparison of two models over the items that both have a score for."""
 
     a: str
     """The first model."""
@@ -85,19 +85,19 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     models: Mapping[str, ModelResult]
     """The result of each model."""
     pairs: tuple[PairResult, ...]
-    """Every two models that can be compared."""
+    """The comparisons of every two models that have common items."""
     cost: float | None
-    """The dollars that the run cost; None where no price is known."""
+    """The dollars that the run cost; None: no price is known."""
     failures: int
-    """How many questions have no answer for good."""
+    """The number of questions that failed for good."""
     pending: int
-    """How many questions are not asked yet: the same call goes on with them."""
+    """The number of questions that are not asked yet; the same call continues with them."""
     unmeasured: tuple[str, ...] = ()
-    """A sentence for each model of which nothing was measured."""
+    """A sentence for each model that has no score."""
     stops: tuple[str, ...] = ()
-    """Why questions are pending."""
+    """Why questions are pending; empty: none is, or the run was interrupted."""
     report: Path | None = None
-    """The report's page; None where none was written."""
+    """The report's page; None: none was written."""
 
     @property
     def is_whole(self) -> bool:

@@ -12,12 +12,12 @@ from .records import Record
 from .score_document import bounds_of
 
 CHOICES = (LabelChoice("Y", "right", "right"), LabelChoice("N", "wrong", "wrong"))
-# From here on a trial counts as passed where the majority of trials decides.
+# From this score on a trial counts as passed, as it does for the majority of trials.
 _RIGHT_FROM = 0.5
 
 
 def label_of(record: Record) -> Label | None:
-    """Returns the question about a record; None if its score is missing or is not a share of being right."""
+    """Returns the question to people about a record; None if its score is missing or not from 0 to 1."""
     if record.score is None or not 0 <= record.score <= 1:
         return None
     row = "; ".join(f"{name}: {_text(value)}" for name, value in record.row.items())
@@ -32,7 +32,7 @@ def label_of(record: Record) -> Label | None:
 
 
 def check_is_share(manifest: Mapping[str, Any] | None) -> None:
-    """Raises UsageError if a run's main score is not on a scale from wrong to right, such as a judge's grades from 1 to
+    """Raises UsageError if a run's main scores don't go from 0 (wrong) to 1 (right), such as a judge's grades from 1 to
     5."""
     bounds = None if manifest is None else bounds_of(manifest["specification"]["score"])
     if bounds is not None and bounds != (0, 1):

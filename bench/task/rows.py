@@ -28,7 +28,8 @@ _WHOLE_MAX = 1 << 63
 
 
 class TaskError(DatasetError):
-    """A task can't be run as declared: which part, what was expected, what it has, what to do."""
+    """Raised for a task that can't be run as declared; the message names the part, what was expected, what it has, and
+    what to do."""
 
 
 class RowEntry(NamedTuple):
@@ -53,7 +54,7 @@ class TaskRow(Struct, frozen=True):
     group: str | None = None
 
     def value(self, column: str) -> Any:
-        """The value of a column. Raises TaskError where the row has no such column."""
+        """Returns the value of a column. Raises TaskError if the row has no such column."""
         if column not in self.data:
             raise TaskError(f"{self.where}: no column {shown(column)}: it has {', '.join(map(str, self.data))}")
         return self.data[column]
@@ -63,12 +64,12 @@ class TaskRow(Struct, frozen=True):
         return copy.deepcopy(dict(self.data))
 
     def as_json(self) -> dict[str, Any]:
-        """The columns as a record holds them."""
+        """Returns the columns as a record holds them."""
         return {name: json_value(value, f"{self.where}: column {name}") for name, value in self.data.items()}
 
 
 def rows_of(entries: Iterable[RowEntry], group: str | None = None) -> tuple[TaskRow, ...]:
-    """The rows in their order.
+    """Returns the checked rows in their order.
 
     The id of a row is its column `id`; where the data has no such column, a hash of the row's content, with `-2`, `-3`
     and so on for later rows of the same content. `group` names the column that groups the rows; None: the column
@@ -99,7 +100,7 @@ def rows_of(entries: Iterable[RowEntry], group: str | None = None) -> tuple[Task
 
 
 def digest_of(rows: Iterable[TaskRow]) -> str:
-    """The SHA-256 of the rows' ids, groups and contents, in their order."""
+    """Returns the SHA-256 of the rows' ids, groups and contents, in their order."""
     found = hashlib.sha256()
     for row in rows:
         found.update(_canonical([row.id, row.group, row.as_json()]) + b"\n")
@@ -107,7 +108,8 @@ def digest_of(rows: Iterable[TaskRow]) -> str:
 
 
 def json_value(value: Any, where: str) -> Any:
-    """Converts a value for JSON. Dates become ISO 8601, bytes their length and hash."""
+    """Returns a value in a form that JSON can hold: dates as ISO 8601, bytes as their length and hash, NaN as null.
+    Raises TaskError for other types."""
     match value:
         case None | bool():
             return value
@@ -140,7 +142,7 @@ def is_missing(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Formats a value for messages: shortened, a text in quotes."""
+    """Returns a value as messages show it: its `repr`, cut at 60 characters."""
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
 

@@ -1,6 +1,6 @@
 """A task's part of `scores.json`, computed from records and from what the manifest keeps of the task.
 
-Owns which readings and bounds scores are computed under, and a model's cells in tables. Runs nothing of the task's own.
+Owns which readings and bounds apply to the scores, and a model's cells in tables. Runs none of the task's own code.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_MANIFEST: Mapping[str, Any] = {
     "temperatures": (),
     "score": {"score": {}},
 }
-"""What is known of the task of records that another program wrote."""
+"""The specification assumed for records that another program wrote."""
 
 
 def own_readings(readings: Readings, task: Task) -> Readings:
@@ -60,7 +60,8 @@ def scores_in(records: Iterable[Record], specified: Mapping[str, Any], readings:
 
 
 def bounds_of(described: Mapping[str, Mapping[str, Any]]) -> tuple[float, float] | None:
-    """Returns the least and the largest main score from a manifest; None if not known."""
+    """Returns the least and the largest possible main score, by a manifest's description of scorers; None if not known,
+    as for a function."""
     main = next(iter(described.items()))
     try:
         scorer: AnyScorer = next(iter(scorers_from(dict([main])).values()))
@@ -70,7 +71,7 @@ def bounds_of(described: Mapping[str, Mapping[str, Any]]) -> tuple[float, float]
 
 
 def _compared(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yields a sentence for each two models."""
+    """Yields a sentence for each comparison of two models."""
     for pair in pairs:
         low, high = pair["ci95"]
         interval = "" if low is None else f" (95% interval {low:+.3f} to {high:+.3f})"
@@ -81,7 +82,7 @@ def _compared(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns a model's cells for COLUMNS."""
+    """Returns the texts of a model's row under COLUMNS."""
     mean = entry.get("mean")
     return (
         "-" if mean is None else f"{mean:.3f}",

@@ -1,6 +1,6 @@
-"""A task's scores as `score` shows them, from a folder's records.
+"""Scores a folder's records for `score`, and formats a task's scores.
 
-Owns when scores.json is written, and how records are scored by another task's scorers. A task is executed only where
+Owns when scores.json is written, and how records are scored by another task's scorers. A task is executed only if
 `--task` names its file.
 """
 
@@ -33,7 +33,8 @@ from .task import AnyScorer
 
 
 def score_folder(folder: Path, readings: Readings) -> dict[str, Any]:
-    """Scores a folder's records. Writes scores.json if the readings are the run's own."""
+    """Scores a folder's records and returns the contents of scores.json; writes that file if the readings are the run's
+    own."""
     path = folder / RECORDS
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
     specified, own = NO_MANIFEST, Readings()
@@ -99,7 +100,7 @@ def rescored(
 
 
 def told(source: str, scores: Mapping[str, Any]) -> str:
-    """Formats scores for people."""
+    """Returns scores as tables and sentences for people."""
     (name, found), *_ = scores.items()
     rows: list[tuple[str, ...]] = [("model", *COLUMNS)]
     rows += [(model, *score_cells(entry)) for model, entry in found["models"].items()]
@@ -115,7 +116,8 @@ def told(source: str, scores: Mapping[str, Any]) -> str:
 
 
 def manner_of(folder: Path) -> dict[str, str]:
-    """Describes how a folder's records were made; folders with other prompts, data or scorers are not compared."""
+    """Returns how a folder's records were made, as names with texts; folders with other prompts, data or scorers are
+    not compared. Empty without a manifest."""
     if not (folder / MANIFEST).exists():
         return {}
     specified = read_manifest(folder)["specification"]

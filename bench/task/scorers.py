@@ -35,7 +35,7 @@ _PLACES: Mapping[str, Callable[[str, str], bool]] = {
     "anywhere": is_anywhere,
 }
 _READ_MAX = 200
-# Squares of larger scores, and their sums, have no room in a float.
+# Squares of larger scores, or their sums, overflow a float.
 _LARGEST = 1e150
 
 
@@ -58,17 +58,17 @@ class Score(Struct, frozen=True):
 
 
 class Scorer(Struct, frozen=True):
-    """A rule that scores answers. `within`: the least and the largest score; None: not known."""
+    """A rule that scores answers. `within`: the least and the largest possible score (None: not known)."""
 
     within: ClassVar[Bounds | None] = (0.0, 1.0)
 
     @abstractmethod
     def check(self, row: TaskRow) -> None:
-        """Raises TaskError if the row lacks what scoring its answers needs."""
+        """Raises TaskError if the row lacks a column that scoring needs."""
 
     @abstractmethod
     def score(self, reply: Reply, row: TaskRow) -> Score:
-        """Scores an answer that is not empty."""
+        """Returns the score of an answer that is not empty."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Scorer(Struct, frozen=True):
 
 
 class Match(Scorer, frozen=True):
-    """Compares the answer with one or several expected texts: see `match`."""
+    """The scorer that compares the answer with one or several expected texts: see `match`."""
 
     expected: tuple[Template, ...]
     at: Place = "all"
@@ -104,7 +104,7 @@ class Match(Scorer, frozen=True):
 
 
 class Regex(Scorer, frozen=True):
-    """Looks for a pattern in the answer: see `regex`."""
+    """The scorer that looks for a pattern in the answer: see `regex`."""
 
     pattern: str
     flags: int = 0
@@ -136,7 +136,7 @@ class Regex(Scorer, frozen=True):
 
 
 class Choice(Scorer, frozen=True):
-    """Reads the letter of a multiple-choice answer: see `choice`."""
+    """The scorer that reads the letter of a multiple-choice answer: see `choice`."""
 
     expected: Template
     letters: str = "ABCD"
@@ -185,7 +185,7 @@ class Choice(Scorer, frozen=True):
 
 
 class Numeric(Scorer, frozen=True):
-    """Reads a number in the answer and compares it with the expected one: see `numeric`."""
+    """The scorer that compares the number in the answer with the expected one: see `numeric`."""
 
     expected: Template
     tolerance: float = 0.0
@@ -217,7 +217,7 @@ class Numeric(Scorer, frozen=True):
     def _wanted(self, row: TaskRow) -> NumberRead:
         (value, *more) = self.expected.alternatives(row)
         text = value if isinstance(value, str) else repr(value)
-        # A number of Python has a full stop, whatever the texts have.
+        # A number of Python has a full stop, whatever decimal sign the texts have.
         decimal = self.decimal if isinstance(value, str) else "."
         found = None if more or isinstance(value, bool) else number_in(text, decimal)
         if found is None:
@@ -253,7 +253,7 @@ class Function(Scorer, frozen=True):
 
 
 def match(*expected: str, at: Place = "all", exact: bool = False) -> Match:
-    """Score 1 where the answer is one of the expected texts, else 0.
+    """Returns a scorer that gives 1 where the answer is one of the expected texts, else 0.
 
     expected: templates, as "{capital}". One that is a single column holding a list allows each value of the list.
     at: where the expected text must stand: "all": it is the whole answer; "start" and "end": the answer begins or ends
@@ -272,7 +272,7 @@ def match(*expected: str, at: Place = "all", exact: bool = False) -> Match:
 
 
 def regex(pattern: str, expected: str | None = None, flags: int = 0) -> Regex:
-    """Look for a pattern of Python's `re` in the answer; the last place where it matches counts.
+    """Returns a scorer that looks for a pattern of Python's `re` in the answer; the last match counts.
 
     Without `expected`, the score is 1 where the pattern matches and 0 where it does not. With `expected` (a template),
     the text of the pattern's first group, or of the whole match where it has none, is compared as `match` does; an
@@ -286,7 +286,7 @@ def regex(pattern: str, expected: str | None = None, flags: int = 0) -> Regex:
 
 
 def choice(expected: str, letters: str = "ABCD", options: str | None = None) -> Choice:
-    """Score 1 where the answer chooses the right letter, 0 where it chooses another.
+    """Returns a scorer that gives 1 where the answer chooses the right letter, 0 where it chooses another.
 
     expected: a template of the right letter. A column that holds a whole number (not a text) is a place, from 0.
     letters: the letters of the options.
@@ -311,7 +311,7 @@ def numeric(
     decimal: Decimal = ".",
     which: Which = "answer",
 ) -> Numeric:
-    """Score 1 where the answer gives the expected number, 0 where it gives another.
+    """Returns a scorer that gives 1 where the answer gives the expected number, 0 where it gives another.
 
     expected: a template of the right number.
     tolerance: how far the answer may be away; relative: the same as a share of the expected number; the larger counts.
@@ -341,7 +341,8 @@ def numeric(
 
 
 def _score_of(value: Any) -> Score:
-    """Converts a number, True or False, of Python or numpy, into a score."""
+    """Returns the score for a function's result: a finite number, True or False, of Python or numpy; a score without
+    value for anything else."""
     plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
     if plain is None:
         return Score(None, problem="the score function gave None")

@@ -1,7 +1,7 @@
 """Fingerprints of a task's functions, by which a run notices that one was changed.
 
-A fingerprint covers the function's source and that of the functions and constants of its module that it names, not
-comments and layout of other parts.
+A fingerprint covers the function's source and the functions and constants of its module that it uses, but no other part
+of the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONSTANTS = (str, int, float, bytes, bool, type(None), tuple, list, dict, set, 
 
 
 def source_of(function: Callable[..., Any]) -> dict[str, str]:
-    """Returns a function's name and fingerprint."""
+    """Returns a function's name (`name`) and fingerprint (`sha256`)."""
     found = hashlib.sha256()
     for text in _texts(function, set()):
         found.update(text.encode("utf-8", "surrogatepass") + b"\0")

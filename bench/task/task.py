@@ -140,13 +140,13 @@ class Task(Struct, frozen=True, kw_only=True):
         return found
 
     def temperatures(self) -> tuple[float, ...]:
-        """Returns the temperatures to ask at; empty: none is sent."""
+        """Returns the temperatures to ask at; empty: calls set none."""
         if self.temperature is None:
             return ()
         return tuple(self.temperature) if isinstance(self.temperature, Sequence) else (self.temperature,)
 
     def parameters(self) -> dict[str, Any]:
-        """Returns the call parameters that are set."""
+        """Returns the call parameters that the task sets, by name."""
         return {name: getattr(self, name) for name in _PARAMETERS if getattr(self, name) is not None}
 
 

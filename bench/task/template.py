@@ -18,7 +18,7 @@ _MARKS = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 class ColumnSlot(NamedTuple):
-    """A place in a template that a column's value fills."""
+    """A place in a template that is filled with a column's value."""
 
     name: str
 
@@ -40,7 +40,8 @@ class Template(Struct, frozen=True):
         return "".join(piece if isinstance(piece, str) else self._text(row, piece.name) for piece in self.pieces)
 
     def alternatives(self, row: TaskRow) -> tuple[Any, ...]:
-        """The values that the template allows: those of a list where it is one column that holds a list, else one."""
+        """Returns the values that the template allows: the elements of the list if the template is one column that
+        holds a list, else one value."""
         if len(self.pieces) == 1 and isinstance(self.pieces[0], ColumnSlot):
             value = self._value(row, self.pieces[0].name)
             if isinstance(value, list | tuple):
@@ -76,7 +77,8 @@ class Template(Struct, frozen=True):
 
 
 def template(text: str, name: str) -> Template:
-    """Parse a template. Raises TaskError for a brace without its partner."""
+    """Returns a text parsed as a template; `name` is its name in error messages. Raises TaskError for a brace without
+    its partner."""
     pieces: list[str | ColumnSlot] = []
     end = 0
     for match in _MARKS.finditer(text):
@@ -103,13 +105,13 @@ def _no_value(template: str, row: TaskRow, column: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Converts numpy arrays and numbers to lists and numbers of Python."""
+    """Returns numpy arrays and numbers as lists and numbers of Python, other values as they are."""
     plain = getattr(value, "tolist", None)
     return plain() if callable(plain) else value
 
 
 def _options(values: list[Any] | tuple[Any, ...], where: str) -> str:
-    """Formats a list as answer options, one a line, with letters."""
+    """Returns a list as answer options, one on each line, with letters from A."""
     if len(values) > len(LETTERS):
         raise TaskError(f"{where}: expected at most {len(LETTERS)} options, got {len(values)}")
     for value in values:

@@ -1,4 +1,4 @@
-"""Texts that are equal to a reader: one form for all ways to write the same answer.
+"""Brings texts into one form, so that all ways to write the same answer are equal.
 
 Owns what `match` treats as equal. Pure functions of texts.
 """
@@ -13,7 +13,7 @@ _ONE_SIGN = str.maketrans(
     {**dict.fromkeys("‐‑‒–—−", "-"), **dict.fromkeys("‘’‚‛´`ʼ", "'"), **dict.fromkeys("“”„‟«»", '"')}
 )
 _MARKDOWN, _QUOTES = "*_", "\"'"
-# A full stop, a sign or a currency may begin a number: they are kept at the beginning, and so is % at the end.
+# A full stop, a sign or a currency may begin a number, so they are kept at the beginning, and so is % at the end.
 _BEFORE = _MARKDOWN + _QUOTES + "([{¿¡「『《〈（【 "
 _AFTER = _MARKDOWN + _QUOTES + ")]}.,;:!?…。、，！？；：」』》〉）】 "
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -25,7 +25,7 @@ _UNSPACED = re.compile(
 
 
 def normalised(text: str) -> str:
-    """The form in which two answers are compared.
+    """Returns the form in which two answers are compared.
 
     Equal are: upper and lower case; any run of whitespace and one space; forms that Unicode calls compatible (NFKC:
     full-width letters, ligatures, composed and decomposed accents); kinds of quotation marks and of dashes; texts with
@@ -40,22 +40,22 @@ def normalised(text: str) -> str:
 
 
 def is_equal(wanted: str, text: str) -> bool:
-    """Whether two normalised texts are the same."""
+    """Returns whether two normalised texts are the same."""
     return wanted == text
 
 
 def is_at_start(wanted: str, text: str) -> bool:
-    """Whether a normalised text begins with the wanted one as whole words."""
+    """Returns whether a normalised text begins with the wanted one as whole words."""
     return text.startswith(wanted) and _is_whole(wanted, text, 0)
 
 
 def is_at_end(wanted: str, text: str) -> bool:
-    """Whether a normalised text ends with the wanted one as whole words."""
+    """Returns whether a normalised text ends with the wanted one as whole words."""
     return text.endswith(wanted) and _is_whole(wanted, text, len(text) - len(wanted))
 
 
 def is_anywhere(wanted: str, text: str) -> bool:
-    """Whether the wanted text stands in a normalised one as whole words."""
+    """Returns whether a normalised text contains the wanted one as whole words."""
     at = text.find(wanted)
     while at >= 0 and not _is_whole(wanted, text, at):
         at = text.find(wanted, at + 1)
@@ -63,8 +63,9 @@ def is_anywhere(wanted: str, text: str) -> bool:
 
 
 def _is_whole(wanted: str, text: str, at: int) -> bool:
-    """Whether what stands there is no part of a longer word or number: 3 does not stand in 13, 3.5, 1,300 or -3."""
-    # No pattern is made of the wanted text: compiling one for each row costs more than all the rest of a run.
+    """Returns whether the wanted text at this place is no part of a longer word or number: 3 is not in 13, 3.5, 1,300
+    or -3."""
+    # No regular expression is made of the wanted text: to compile one for each row costs more than the rest of a run.
     before, after = text[max(0, at - 2) : at], text[at + len(wanted) : at + len(wanted) + 2]
     if before and _is_in_word(before[-1]) and not _UNSPACED.match(wanted[0]):
         return False

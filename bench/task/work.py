@@ -1,7 +1,7 @@
 """A task's run: prepared from its options, sent, and counted from its journals.
 
-Owns the checks before anything is sent, and what a manifest keeps, so that a folder is scored, proven and reported on
-without the task's own program.
+Owns the checks before anything is sent, and what a manifest keeps of a task, so that a folder is scored, proven and
+reported on without the task's own program.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _CHARS_A_TOKEN = 4
 
 
 class TaskSource(Struct, frozen=True):
-    """A task, and where it was declared."""
+    """A task, with the place where it was declared."""
 
     task: Task
     """The task, with its name."""
     base: Path
     """The folder that relative paths of its data are taken from."""
     origin: Mapping[str, Any]
-    """What a manifest keeps of where it was declared."""
+    """The manifest's note on where the task was declared."""
 
 
 class TaskWork(ItemWork, frozen=True):
-    """The items of a task's run, and who is asked."""
+    """The run of a task's items with its models, ready to be sent."""
 
     @property
     def benchmark(self) -> str:
@@ -73,7 +73,8 @@ class TaskWork(ItemWork, frozen=True):
 
 
 def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
-    """Check one run to the end; `source` None: the options name the file of the task. Nothing is written."""
+    """Checks a run completely and returns it ready to begin. `source` None: the options name the file of the task.
+    Writes nothing."""
     run: Options = order.run.options
     source = source_of(run, order.sending.config) if source is None else source
     task, questions = chosen(source, run)
@@ -113,7 +114,8 @@ def prepare(order: Order, source: TaskSource | None = None) -> PreparedRun:
 
 
 def source_of(run: Options, config: str | None) -> TaskSource:
-    """The task of the file that the options name, or else of the table `[task]` in the configuration's file."""
+    """Returns the task of the file that the options name, or else of the table `[task]` in the configuration's file.
+    Raises UsageError if neither declares one."""
     file = run.file or config
     if file is None or (run.file is None and options_of_word(file, has_run=True) is None):
         raise UsageError(
@@ -125,14 +127,15 @@ def source_of(run: Options, config: str | None) -> TaskSource:
 
 
 def chosen(source: TaskSource, run: Options) -> tuple[Task, tuple[TaskQuestion, ...]]:
-    """The task as the options have it, and the questions that they ask of it."""
+    """Returns the task with the changes that the options make, and the questions that they select."""
     changes = {name: value for name in ("trials", "max_tokens") if (value := getattr(run, name)) is not None}
     task = structs.replace(source.task, **changes)
     return task, questions_of(task, source.base)[: run.limit]
 
 
 def longest_judgements(asked: AskedTask, longest: TaskQuestion) -> Iterator[Call]:
-    """A call to each judge about an answer as long as can be told."""
+    """Yields for each judge its call about the longest possible answer: `max_tokens`, or a usual maximum if there is
+    none."""
     answer = "x" * (_CHARS_A_TOKEN * (asked.task.max_tokens or OUTPUT_FIRST))
     for scorer in asked.scorers.values():
         if isinstance(scorer, Judge):
@@ -140,7 +143,8 @@ def longest_judgements(asked: AskedTask, longest: TaskQuestion) -> Iterator[Call
 
 
 def _limits(asked: AskedTask, models: Sequence[str]) -> dict[str, int | None]:
-    """What bounds the answers of each lane. Where a model is asked and judges, the wider bound."""
+    """Returns the `max_tokens` of each lane's calls (None: not limited); the larger one for a model that both answers
+    and judges."""
     limits: dict[str, int | None] = dict.fromkeys(models, asked.task.max_tokens)
     for scorer in asked.scorers.values():
         if isinstance(scorer, Judge):
@@ -150,7 +154,7 @@ def _limits(asked: AskedTask, models: Sequence[str]) -> dict[str, int | None]:
 
 
 def _check_what_models_take(asked: AskedTask, pairs: Sequence[Pair], settings: Settings) -> None:
-    """Raise UsageError for a parameter that is known to be refused: it would fail every call."""
+    """Raises UsageError if a model is known to refuse a parameter, since every call would fail."""
     first = asked.questions[0]
     calls = [first.call(asked.task, pair.model, pair.temperature, 0) for pair in pairs]
     for call in (*calls, *longest_judgements(asked, first)):
