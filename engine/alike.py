@@ -1,4 +1,4 @@
-"""When what two failures say is the same: but for what is another in every answer, such as a request's id."""
+"""Compares the messages of two failures without what differs in every answer, such as a request's id."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def without_ids(said: str) -> str:
 
 
 def gist_of(said: str) -> str:
-    """The same without amounts either, for whom it does not matter how large each was."""
+    """Returns the message without ids and amounts, so that failures which differ only in these count as the same."""
     return _AMOUNT.sub("", without_ids(said))

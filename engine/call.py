@@ -1,4 +1,4 @@
-"""Calls, replies, failures and outcomes: the nouns that every room shares.
+"""Calls, replies, failures and outcomes: the values that all parts of the project share.
 
 A call is immutable and carries only what was set. A failure is never a text: an outcome holds either a reply or a
 failure. Nothing here sends, stores or waits.
@@ -78,7 +78,7 @@ class Message(Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What is said in it."""
+        """The text of the message, without tools, images and native parts."""
         return words_of(self.content)
 
 
@@ -111,7 +111,7 @@ class Call(Struct, frozen=True):
     tag: Any = None
     """Any value of the caller's; it comes back on the outcome and is neither sent nor stored."""
     reasoning_effort: str | None = None
-    """The provider's own word for how long the model thinks: none, minimal, low, medium, high."""
+    """How long the model thinks, in the provider's own word: none, minimal, low, medium, high."""
     json_schema: Mapping[str, Any] | None = None
     """The JSON schema that the answer must follow."""
     logprobs: int | None = None
@@ -132,7 +132,7 @@ class Call(Struct, frozen=True):
             raise ValueError(f"model {self.model!r} must be text that UTF-8 can hold")
         if self.input.__class__ is not str:
             self._check_input()
-        # What a whole grid sets is looked at closely only where it is odd: there are 100,000 of these.
+        # Checked closely only where a value looks odd, since there may be 100,000 calls.
         if self.trial.__class__ is not int or not 0 <= self.trial <= TRIAL_MAX:
             _check_whole("trial", self.trial, 0)
             if self.trial > TRIAL_MAX:
@@ -163,7 +163,7 @@ class Call(Struct, frozen=True):
             raise wrong_type("stream", self.stream, "True or False")
 
     def _check_input(self) -> None:
-        """A list of messages is kept as a tuple, so that nobody changes the call."""
+        """Checks the prompt or messages. A list is kept as a tuple, so that nobody changes the call."""
         given: Any = self.input
         if isinstance(given, list):
             given = tuple(given)
@@ -200,18 +200,18 @@ class Call(Struct, frozen=True):
 
     @property
     def lane(self) -> str:
-        """The queue that the call waits in: its model's, or for a page, its host's."""
+        """The name of the lane that the call waits in: its model, or `web/` and the host of a page."""
         if self.model != WEB:
             return self.model
         return f"{WEB}/{host_of(self.input) if isinstance(self.input, str) else ''}"
 
     def messages(self) -> Iterable[Message]:
-        """The conversation to send: a bare prompt is one user message."""
+        """Returns the messages to send; a bare prompt is one user message."""
         return (Message("user", self.input),) if isinstance(self.input, str) else self.input
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """Tokens of a call as the provider counted them. In files the last two fields stand only where they are above 0."""
+    """Tokens of a call as the provider counted them. Files have the last two fields only if they are above 0."""
 
     input: int
     """Tokens of the prompt."""
@@ -235,7 +235,7 @@ _Amount = TypeVar("_Amount", float, Usage)
 
 
 def known_sum(known: _Amount | None, more: _Amount | None) -> _Amount | None:
-    """Of what is known: None as long as nothing is."""
+    """Returns the sum of the amounts that are known; None if neither is."""
     if known is None or more is None:
         return more if known is None else known
     return known + more
@@ -275,8 +275,8 @@ class Hit(Struct, frozen=True):
 
 
 class Fetched(Struct, frozen=True):
-    """One hop to a page, as it came: `body` holds the wire's bytes, still under `encoding` (Content-Encoding, empty for
-    none). `location` is where a redirect leads."""
+    """One HTTP response on the way to a page, unchanged. `body` holds the bytes as received, still compressed by
+    `encoding` (Content-Encoding, empty for none). `location` is where a redirect leads, else None."""
 
     status: int
     content_type: str
@@ -291,7 +291,7 @@ class Reply(Struct, frozen=True):
     text: str
     """The answer's text."""
     usage: Usage | None = None
-    """Its tokens; None: the provider did not say."""
+    """Its tokens; None: the provider did not report them."""
     finish_reason: str | None = None
     """`stop`, `length`, `tool_calls` or `content_filter` where the provider means one of these, else its own word."""
     refused: bool = False
@@ -309,7 +309,7 @@ class Reply(Struct, frozen=True):
     fetched: Fetched | None = None
     """The HTTP response, for a page."""
     parts: tuple[Part, ...] = ()
-    """Everything the model said, in its order, where that is more than the text: tool calls, thoughts."""
+    """Everything that the model wrote, in its order, where that is more than the text: tool calls, thoughts."""
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -323,7 +323,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def is_cut_empty(self) -> bool:
-        """Cut off before the first word: the model thought for longer, or there was no room for one."""
+        """Whether the limit of tokens cut the answer off before its first word, as when the model thinks too long."""
         return not self.text.strip() and self.truncated and not self.tool_calls and self.logprobs is None
 
 
@@ -352,13 +352,13 @@ class Outcome(Struct, frozen=True):
     cached: bool = False
     """Whether the reply was read from the cache, so that nothing was sent."""
     attempts: int = 0
-    """How many attempts were counted against the limit of attempts."""
+    """How many attempts were sent; 0 for an outcome from the cache and for one that was never sent."""
     maybe_billed: int = 0
     """How many attempts failed although the provider may have billed them."""
     cost: float | None = None
-    """Dollars; None: the model has no price."""
+    """Dollars; 0.0 from the cache; None: not known, as for a failure or a model without a price."""
     latency_ms: float | None = None
-    """Milliseconds from send to last byte of the last attempt; None for a reply from the cache, but for a page's."""
+    """Milliseconds from send to last byte of the last attempt; None for a reply from the cache, unless it is a page."""
 
     @property
     def status(self) -> str:

@@ -1,6 +1,6 @@
-"""What becomes of a call before anything is sent: stored, not to be sent, or pending.
+"""Decides what happens to a call before anything is sent: it is answered from the store, fails unsent, or is pending.
 
-Owns that decision and its messages: cache, mode, the lane's quota, a budget without a bound. Sends nothing.
+Owns that decision and its messages: cache, mode, the lane's quota, a cost without a bound. Sends nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class CallEncoding(Struct, frozen=True):
-    """A call in its provider's words, and the key of all its samples but for their number."""
+    """A call encoded for its provider, with the part of the cache key that all its trials share."""
 
     route: Route
     request: Request
@@ -33,7 +33,7 @@ class CallEncoding(Struct, frozen=True):
 
 
 class CallLookup:
-    """Looks calls up under one mode; `policy` says what may be taken from what is stored."""
+    """Looks calls up in the store under one mode; `policy` decides which stored entries may be used."""
 
     def __init__(self, routes: Routes, policy: CachePolicy, events: Events, mode: Mode) -> None:
         self._routes = routes
@@ -42,18 +42,19 @@ class CallLookup:
         self._mode = mode
 
     def encoded(self, call: Call) -> CallEncoding:
-        """What all samples of a call have in common. Raises EncodeError. A lane that had stopped is opened anew where
-        it is time."""
+        """Returns the encoding that all trials of a call share. Raises EncodeError. A stopped lane may be opened anew
+        by this."""
         route = self._routes.of(call.lane)
         request = route.endpoint.encode(call)
         return CallEncoding(route, request, question_of(request))
 
     def look_up(self, call: Call, encoded: CallEncoding | None = None) -> Outcome | PendingCall:
-        """What needs no sending: a stored answer, or a call that can't be sent. `encoded`: made of it just now."""
+        """Returns the outcome if nothing has to be sent (a stored answer, or a call that can't be sent), else the
+        pending call. `encoded`: the call's encoding, made immediately before; None: it is made here."""
         if encoded is not None:
             route, request, key = encoded.route, encoded.request, sample_of(encoded.question, call.trial)
         else:
-            # A lane that lasts has its model's name: the shortest way for what is asked most.
+            # A model's lane has the model's name: the shortest path, for the commonest calls.
             route = self._routes.lasting.get(call.model) or self._routes.of(call.lane)
             try:
                 request = route.endpoint.encode(call)
@@ -63,7 +64,7 @@ class CallLookup:
         return self.find(call, route, request, key)
 
     def find(self, call: Call, route: Route, request: Request, key: bytes) -> Outcome | PendingCall:
-        """The same of a call that is encoded already."""
+        """Returns the same as `look_up` for a call that is encoded already; `key` is its cache key."""
         entry = self._policy.retrieval(key) if route.is_retrieval else self._policy.answer(key)
         if isinstance(entry, StoredAnswer):
             reply = route.endpoint.decode(entry.response)
@@ -71,7 +72,8 @@ class CallLookup:
                 self._events.tell("cached", call.model)
                 route.lane.note_answer(reply)
                 cost = None if route.price is None else 0.0
-                # What a page may cost is reckoned over its hops, and must come out the same when they are repeated.
+                # The time spent on a page is added up over its redirects, and must be the same when they are read from
+                # the cache.
                 took_ms = entry.response.latency_ms if route.is_page else None
                 return Outcome(call, reply=reply, key=key.hex(), cached=True, cost=cost, latency_ms=took_ms)
         elif entry is not None:

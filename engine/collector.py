@@ -1,7 +1,7 @@
-"""Python's cyclic garbage collector, calmed for as long as a program of our own runs calls.
+"""Makes Python's cyclic garbage collector run seldom while a program of our own runs calls.
 
-Outcomes hold no cycles and die by reference count, so looking for some is a tenth of a run for nothing. An
-embedding program's collector is its own business: nothing in the engine calls this by itself.
+Outcomes hold no cycles and are freed by reference count, so that searching for cycles costs a tenth of a run for
+nothing. A program that embeds the engine keeps its own settings: nothing in the engine calls this.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Of ten times as many a look takes up to 70 ms, for which the loop stands still; of these no run is measurably slower.
+# With ten times as many young objects a collection takes up to 70 ms, during which the loop stands still; with this
+# number no run is measurably slower.
 YOUNG_MAX = 5_000
 
 
 @contextmanager
 def calm_collector() -> Iterator[None]:
-    """Leave alone what is loaded by now, and look at the rest seldom."""
+    """Exempts all objects that exist now from garbage collection, and makes collections rarer, until the block ends."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(YOUNG_MAX, *before[1:])

@@ -1,5 +1,5 @@
-"""What a turn or an answer may hold beside plain text: images, calls of tools and their results, and what only one wire
-protocol has words for.
+"""What a turn or an answer may hold beside plain text: images, calls of tools and their results, and parts that only
+one wire protocol has.
 
 Values alone, checked when made. How each protocol writes and reads them: providers. Most calls and answers are plain
 text and need none of this.
@@ -14,7 +14,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-# An image weighs as much as so many characters, whatever its bytes: some 1,500 tokens.
+# An image counts as this many characters, whatever its size in bytes: about 1,500 tokens.
 IMAGE_CHARS = 6_000
 _SAID_MAX = 60
 
@@ -42,7 +42,7 @@ class Image(Struct, frozen=True):
     url: str
     """Its address, or its bytes as `data:image/png;base64,…`."""
     detail: str | None = None
-    """OpenAI's word for how closely the model looks: `low`, `high` or `auto`."""
+    """How closely the model looks, in OpenAI's words: `low`, `high` or `auto`."""
 
     def __post_init__(self) -> None:
         _check_texts("an image", (("url", self.url), ("detail", self.detail or "")))
@@ -99,7 +99,7 @@ class Native(Struct, frozen=True):
     protocol: str
     """`openai`, `openai-responses`, `anthropic`, `gemini` or `bedrock`."""
     value: Mapping[str, Any]
-    """The JSON object, in that protocol's words."""
+    """The JSON object, in that protocol's form."""
     on: Part | Tool | None = None
     """The part or tool that is marked; None: this is a part itself."""
 
@@ -134,7 +134,8 @@ _PARTS = (str, Image, ToolCall, ToolResult, Native)
 
 
 def checked_content(given: Any) -> Content:
-    """A message's content; a list is kept as a tuple, so that nobody changes the call."""
+    """Returns a message's content, a list as a tuple so that nobody changes the call. Raises TypeError for a wrong
+    part."""
     if isinstance(given, str):
         return given
     wanted = "text, or a tuple of texts, images, tool calls, tool results and native parts"
@@ -147,14 +148,14 @@ def checked_content(given: Any) -> Content:
 
 
 def unmarked(part: Part | Tool) -> Part | Tool:
-    """What stands under all marks."""
+    """Returns the part or tool itself, without the marks (`Native.on`) around it."""
     while isinstance(part, Native) and part.on is not None:
         part = part.on
     return part
 
 
 def texts_in(content: Content) -> Iterable[str]:
-    """Every text that a model reads in it, arguments and results included."""
+    """Yields every text in the content that a model reads, arguments and results of tools included."""
     if isinstance(content, str):
         yield content
         return
@@ -182,14 +183,14 @@ def images_in(content: Content) -> int:
 
 
 def words_of(content: Content) -> str:
-    """What is said in it, without tools, images and what only one protocol can say."""
+    """Returns the plain text of the content, without tools, images and native parts."""
     if isinstance(content, str):
         return content
     return "".join(part for part in map(unmarked, content) if isinstance(part, str))
 
 
 def texts_of_tools(tools: Iterable[Tool | Native]) -> Iterable[str]:
-    """What a model reads of its tools."""
+    """Yields every text that a model reads of its tools: names, descriptions and JSON schemas."""
     for tool in map(unmarked, tools):
         if isinstance(tool, Native):
             yield orjson.dumps(tool.value, default=str).decode()

@@ -1,7 +1,7 @@
-"""What the engine is given to reach the outside: three functions and the values that pass between them.
+"""The interface through which the engine reaches the outside: `encode`, `send`, `decode`, and the values they exchange.
 
-`encode` turns a call into a request, `send` carries it, `decode` reads the answer. The engine knows
-nothing of HTTP or of any provider; an implementation of `Endpoint` knows nothing of lanes or caches.
+`encode` turns a call into a request, `send` transmits it, `decode` reads the answer. The engine knows nothing of HTTP
+or of any provider; an implementation of `Endpoint` knows nothing of lanes or caches.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ stop      the account or the address is unusable: nothing more is sent on this l
 Quota = Literal["keep", "refund", "settle"]
 
 Hear = Callable[[str | None], None]
-"""Told what is said while an answer is streamed: pieces of its text in their order, and None where an attempt begins,
-which makes void what the one before it said. Only the outcome tells whether an answer was whole. Must not raise."""
+"""A listener to a streamed answer. It receives the pieces of the text in their order, and None where an attempt begins,
+which makes all earlier pieces void. Only the outcome says whether an answer was whole. Must not raise."""
 
 
 class Request(Struct, frozen=True):
-    """A call in the provider's words."""
+    """A call encoded in its provider's wire protocol."""
 
     url: str
     """The address it is sent to."""
     identity: str
-    """The endpoint in the cache key: whatever of address and headers may change the answer."""
+    """The endpoint's part of the cache key: everything in address and headers that may change the answer."""
     body: bytes
     """The canonical JSON that the cache key is made of."""
     wire: bytes
-    """The bytes that are sent: `body`, with the fields of streaming where it streams."""
+    """The bytes that are sent: `body`, with the extra fields of a streamed call."""
     prompt: bytes
     """The JSON of the prompt alone; `cache why` compares it."""
     params: bytes
@@ -56,7 +56,7 @@ class Request(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True, array_like=True):
-    """The bytes of an HTTP response, and the few headers that matter."""
+    """The bytes of an HTTP response, its times, and the few headers that matter."""
 
     status: int
     """The HTTP status."""
@@ -102,7 +102,7 @@ class Fault(Struct, frozen=True):
 
 
 class SendError(Exception):
-    """The transport could not bring a whole response."""
+    """Raised by a transport that received no whole response; `fault` says why."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.detail)
@@ -110,12 +110,12 @@ class SendError(Exception):
 
 
 class EncodeError(Exception):
-    """The call can't be put into the provider's words: nothing was sent."""
+    """Raised for a call that the provider's wire protocol can't express; nothing was sent."""
 
 
 class Endpoint(Protocol):
-    """One address that speaks one wire protocol with one key. `limits`: what an answer's headers tell of the provider's
-    quotas."""
+    """One address with one wire protocol and one API key. `limits` returns what a response's headers report of the
+    provider's quotas; empty: nothing."""
 
     @property
     def base_url(self) -> str: ...

@@ -1,7 +1,7 @@
-"""One stream of small facts, from which progress, dashboard and metrics are all fed.
+"""One stream of events, from which progress, dashboard and metrics are fed.
 
-The engine says what happened; it keeps no totals and formats nothing. With no subscriber a fact costs
-one truth test.
+The engine says what happened; it keeps no totals and formats nothing. Without a subscriber an event costs one truth
+test.
 """
 
 from __future__ import annotations
@@ -35,19 +35,20 @@ class Event(Struct, frozen=True):
     lane: str
     """The lane it happened on."""
     value: float = 0.0
-    """Seconds for `waited`, dollars for `spent`, milliseconds for `answered`."""
+    """Seconds for `waited` and `throttled` (the pause), dollars for `spent`, milliseconds for `answered`, calls per
+    second for `cut`; else 0.0."""
     detail: str = ""
     """The reason, or the kind of failure; `unsure` for money that may not have been billed."""
 
 
 class Events:
-    """Where facts are told and heard. Listeners run at once and must not block."""
+    """The publisher of events. Listeners are called at once, within `tell`, and must not block."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[Event], None]] = []
 
     def subscribe(self, listener: Callable[[Event], None]) -> Callable[[], None]:
-        """Start listening; call what is returned to stop."""
+        """Adds a listener, and returns a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

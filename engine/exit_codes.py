@@ -1,4 +1,4 @@
-"""What the program ends with. An error that a person can cause bears its code as `exit_code`; others are defects."""
+"""The program's exit codes. An error that a user can cause has its code in `exit_code`; any other error is a defect."""
 
 DONE = 0
 WRONG_USAGE = 2

@@ -1,4 +1,4 @@
-"""What ends a run from our own side: a folder, a store or a disk that can't be used, a lane that stopped.
+"""Errors of our own side that end a run: a folder, a store or a disk that can't be used, a lane that stopped.
 
 Distinct from a failure (the provider's, one call's): these stop sending, lose nothing, and say what to do.
 """
@@ -29,22 +29,22 @@ class Stop(Struct, frozen=True):
 
 
 class LocalFault(Exception):
-    """Our own machine can't do its part: a folder, store or disk can't be used, a library is missing, a helper process
-    does not start. One line: what, where, what to do."""
+    """Raised when our own machine can't do its part: a folder, store or disk can't be used, a library is missing, a
+    helper process does not start. The message is one line: what, where, what to do."""
 
     exit_code = LOCAL_FAULT
 
 
 class RunHeld(LocalFault):
-    """Another process writes this run."""
+    """Raised when another process is writing this run."""
 
 
 class DamagedJournal(LocalFault):
-    """A line in the middle of a journal is not what was written."""
+    """Raised for a whole line of a journal that is not what was written."""
 
 
 class Stopped(Exception):
-    """Raised at the end of a run that could not send everything: what is missing stays pending."""
+    """Raised at the end of a run that could not send everything: calls that were not sent stay pending."""
 
     def __init__(self, stops: Sequence[Stop]) -> None:
         super().__init__("; ".join(stop.detail for stop in stops))

@@ -1,8 +1,8 @@
-"""One lazy iterator, shared by the workers of all lanes.
+"""One lazy iterator of calls, shared by the workers of all lanes.
 
-A worker takes the next call of its own lane. Calls of other lanes that it comes upon wait in a bounded
-look-ahead; when that is full the worker waits instead of reading on, so a million calls need no memory. Lanes that are
-many and pass, as those of hosts, share one bound and one reader; their workers leave instead of waiting.
+A worker takes the next call of its own lane. Calls of other lanes that it reads wait in a bounded look-ahead; when that
+is full the worker waits instead of reading on, so a million calls need no memory. Short-lived lanes (web hosts) share
+one bound and one reader; their workers leave instead of waiting.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, It
 from .call import Call
 
 LOOK_AHEAD = 256
-# Calls of lanes that pass, ahead and in work together: each of them may be of another lane.
+# Calls of short-lived lanes, read ahead and in work together: each may be of another lane.
 PASSING_MAX = 1024
-# Stands among the lanes whose look-ahead is full for all that pass.
+# Stands for all short-lived lanes among the lanes whose look-ahead is full.
 _PASSING = "\0"
 # An endless iterator of a dead lane's calls must come to an end too.
 PASSED_OVER_MAX = 1_000_000
 
 
 class Intake:
-    """`lane_of` names a call's lane; `begin_lane` is told of each lane when its first call is seen. Of a lane that
-    `is_passing` it is told at each call: a worker leaves with the last one at hand, and has to be replaced."""
+    """The shared reader of a run's calls. `lane_of` names a call's lane; `begin_lane` is called with each lane when its
+    first call is read. For a short-lived lane (`is_passing`) it is called at every call, since its workers leave
+    when no call is at hand."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Intake:
         self._changed = asyncio.Event()
 
     def close(self) -> None:
-        """Hand out nothing more."""
+        """Ends the intake: no more calls are handed out, those read ahead included."""
         self._is_exhausted = True
         self._ahead = {lane: deque() for lane in self._ahead}
         self._full.clear()
@@ -61,14 +62,14 @@ class Intake:
         self._stir()
 
     def drop(self, lane: str) -> None:
-        """The lane has stopped: its calls are passed over, so that they never block another lane's."""
+        """Skips all calls of a lane that has stopped, so that they never block another lane's."""
         self._dropped.add(lane)
         self._full.discard(lane)
         self._ahead[lane].clear()
         self._stir()
 
     async def begin(self) -> None:
-        """Look at the first call, so that its lane's workers start."""
+        """Reads the first call, so that its lane's workers start."""
         call = await self._read()
         if call is not None:
             self._keep(self._lane_of(call), call)
@@ -76,7 +77,7 @@ class Intake:
             self._is_exhausted = True
 
     def take_kept(self, lane: str) -> Call | None:
-        """The lane's next call of those that were read ahead."""
+        """Returns the lane's next call among those read ahead; None if there is none."""
         ahead = self._ahead[lane]
         if not ahead:
             return None
@@ -87,7 +88,7 @@ class Intake:
         return call
 
     def take_now(self, lane: str) -> Call | None:
-        """The lane's next call if it is at hand; never awaits, so no call is taken twice."""
+        """Returns the lane's next call if it is at hand, else None; never awaits, so no call is taken twice."""
         if self._ahead[lane]:
             return self.take_kept(lane)
         if self._iterator is None or self._is_exhausted or self._full:
@@ -103,7 +104,7 @@ class Intake:
         return None
 
     async def take(self, lane: str) -> Call | None:
-        """The lane's next call; None when there are no more."""
+        """Waits for the lane's next call and returns it; None when there are no more."""
         while True:
             call = self.take_now(lane)
             if call is not None:
@@ -117,7 +118,7 @@ class Intake:
                 await self._read_one(lane)
 
     async def read_on(self) -> None:
-        """Read to the end for lanes that pass, whose workers don't: as far ahead as there is room."""
+        """Reads calls ahead to the end, as far as there is room; for short-lived lanes, whose workers don't read."""
         while not self._is_exhausted:
             if self._full:
                 self._changed.clear()
@@ -133,19 +134,20 @@ class Intake:
                 await self._read_one(None)
 
     def end_passing(self) -> None:
-        """A call of a lane that passes is done: another may be read."""
+        """Notes that a call of a short-lived lane is finished, so that another may be read."""
         self._passing -= 1
         if self._passing == PASSING_MAX - 1:
             self._full.discard(_PASSING)
             self._stir()
 
     def leave(self, lane: str) -> None:
-        """The last worker of a lane that passes has left."""
+        """Forgets a short-lived lane that its last worker has left, unless it has calls."""
         if not self._ahead[lane]:
             del self._ahead[lane]
 
     async def pass_over(self) -> None:
-        """Where every lane seen so far has stopped, read on to the first call of another, so that its workers start."""
+        """Reads on to the first call of a new lane, so that its workers start; only if every lane seen so far has
+        stopped."""
         async with self._reading:
             for passed in range(PASSED_OVER_MAX):
                 if self._is_exhausted or not self._ahead.keys() <= self._dropped:
@@ -160,7 +162,7 @@ class Intake:
 
     async def _read_one(self, lane: str | None) -> None:
         async with self._reading:
-            # Whoever read before may have brought this lane's call, or filled another's look-ahead.
+            # The worker that read before may have read this lane's call, or filled another's look-ahead.
             if self._is_exhausted or self._full or (lane is not None and self._ahead[lane]):
                 return
             call = await self._read()
@@ -178,7 +180,7 @@ class Intake:
         try:
             return await anext(self._async_iterator, None)
         except asyncio.CancelledError:
-            # `close` wakes who waits for a call that may never come; any other cancellation passes.
+            # `close` cancels the read of a call that may never arrive; any other cancellation passes.
             if not self._is_exhausted or reader is None or reader.uncancel() > 0:
                 raise
             return None
@@ -186,7 +188,7 @@ class Intake:
             self._reader = None
 
     def _keep(self, lane: str, call: Call) -> bool:
-        """Put a call by for its lane; whether that lane's look-ahead is now full."""
+        """Adds a call to its lane's look-ahead; returns whether that is now full."""
         is_passing = self._is_passing(lane)
         if lane not in self._ahead:
             self._ahead[lane] = deque()

@@ -1,7 +1,7 @@
-"""The key of a call: what makes two calls the same question.
+"""The cache key of a call: what makes two calls the same question.
 
-SHA-256 of (key version, endpoint identity, canonical body, sample number). Credentials, streaming and
-parameters that were not set are not in it.
+SHA-256 of (key version, endpoint identity, canonical body, trial number). API keys, streaming and parameters that were
+not set are not in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PREFIX = b"millstream key %d\0" % KEY_VERSION
 
 
 def question_of(request: Request) -> HASH:
-    """The key of every sample of a question, but for its number."""
+    """Returns the unfinished hash that the cache keys of all trials share; `sample_of` adds the trial number."""
     # NUL can stand neither in a URL nor in JSON, so no two field lists run together into the same bytes.
     return sha256(b"%b%b\0%b\0" % (_PREFIX, request.identity.encode(), request.body))
 

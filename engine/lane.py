@@ -1,4 +1,4 @@
-"""A lane as it is declared: the quota of one provider, model and key.
+"""A lane as it is declared: the quota of one model with each API key.
 
 Only what a person writes down, checked when made. How calls are admitted: lanes/key_gate.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 CONCURRENCY_DEFAULT = 128
-# A declared amount beyond it is a slip of the finger.
+# A larger declared amount counts as a typing error.
 AMOUNT_MAX = 1_000_000_000_000
 
 

@@ -1,7 +1,7 @@
-"""What a provider allows, as values: a lane's quota, the limits that its answers tell, and what follows from these.
+"""What a provider allows, as values: a lane's quota, the limits that answers report, and what follows from these.
 
-Pure arithmetic: reads no header, no clock and no file. How headers are read: providers/limits. Who obeys:
-lanes/key_gate.
+Pure arithmetic: reads no header, no clock and no file. How headers are read: providers/limits. Where quotas are kept
+to: lanes/key_gate.
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ Amount = Literal["requests", "tokens", "input", "output"]
 
 MINUTE_S = 60.0
 DAY_S = 86_400.0
-# A bucket that fills evenly is whole again a full window after it was empty; a window with an edge, sooner.
+# An empty bucket that refills evenly is full after a whole window; a window with fixed edges, sooner.
 _FULL_WINDOW = 0.98
-# How much later than its neighbour a request may arrive, and how much early the ledger lets one go, where a limit holds
-# for less than a minute.
+# For a limit on less than a minute: how late a request may arrive, and how early the ledger may let the next one go.
 _SHORT_LATE_S = 0.15
-# Longer than the last second of a window may be told.
+# Longer than an answer can report the last second of a window.
 _SURE_AFTER_S = 5.0
 _NO_LIMIT = float("inf")
-# What one limit loses while calls wait for another comes at once when these let go. So much of it makes up for most of
-# what requests and tokens lose to each other; a provider that holds less at once is told by its refusals.
+# Sending time that one limit loses while calls wait for another is made up all at once. Ten seconds cover most of what
+# requests and tokens lose to each other; a provider that admits less at once shows it by its refusals.
 MADE_UP_S = 10.0
 
 
@@ -42,8 +41,8 @@ class Tokens(Struct, frozen=True):
 
 
 class Limit(Struct, frozen=True):
-    """One limit as an answer told it: `limit` of an amount in `window_s` seconds. `remaining` is what was left of it,
-    `reset_s` in how many seconds it is whole again. None: not told."""
+    """One limit as an answer reported it: `limit` requests or tokens (`of`) in `window_s` seconds. `remaining`: how
+    much was left of it; `reset_s`: in how many seconds all of it is free again. None: not reported."""
 
     of: Amount
     window_s: float
@@ -53,7 +52,7 @@ class Limit(Struct, frozen=True):
 
     @property
     def wait_s(self) -> float:
-        """Seconds until there is something of it again: 0.0 while some is left, or where nobody says."""
+        """The seconds until something of the limit is free again; 0.0 while some is left, or if not reported."""
         if self.remaining is None or self.remaining >= 1 or self.reset_s is None:
             return 0.0
         if self.limit is not None and self.reset_s >= _FULL_WINDOW * self.window_s:
@@ -63,15 +62,16 @@ class Limit(Struct, frozen=True):
 
 
 class Doubts:
-    """Keeps a minute that was learned against answers that tell its number for another time, until they have said so,
-    and nothing else, for a while. Where headers name no window it is guessed from when they say it ends, and one answer
-    can mislead: the last second of a minute looks like a limit for a second."""
+    """A filter for limits whose window was guessed, since the headers name none: the last second of a minute looks like
+    a limit for a second. A limit known to be for a minute stays so until only other windows have been reported for
+    its number for a few seconds."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[Amount, float | None], float] = {}
 
     def settle(self, told: tuple[Limit, ...], known: tuple[Limit, ...], now: float) -> tuple[Limit, ...]:
-        """What to believe of what an answer told."""
+        """Returns the reported limits, with the window of a doubted one set back to a minute. `known`: the limits
+        believed so far; `now`: seconds of any steady clock."""
         minutes = {(limit.of, limit.limit) for limit in known if limit.window_s == MINUTE_S}
         if not minutes:
             return told
@@ -89,7 +89,8 @@ class Doubts:
 
 
 class Lack(NamedTuple):
-    """An amount of which a call needs more than any minute holds: its option, its words, and both numbers."""
+    """An amount of which a call needs more than one minute's quota: its option's name, its words for messages, both
+    numbers."""
 
     name: str
     what: str
@@ -98,9 +99,9 @@ class Lack(NamedTuple):
 
 
 class Quota(Struct, frozen=True):
-    """The most that any sliding minute may hold, and the least time between two requests where a limit holds for less
-    than a minute. None: no limit. `made_up_s`: so much of what a limit lost, while calls waited for another, may go at
-    once."""
+    """The most requests and tokens that any sliding minute may hold, and the least seconds between two requests where a
+    limit holds for less than a minute. None: no limit. `made_up_s`: how many seconds of lost sending time may be
+    made up at once, lost to one limit while calls waited for another."""
 
     rpm: float | None = None
     tpm: float | None = None
@@ -111,11 +112,12 @@ class Quota(Struct, frozen=True):
 
     @property
     def least_tokens(self) -> float:
-        """So many tokens any minute can hold, however they are divided."""
+        """The tokens that every minute can hold, however they are divided into input and output; infinite without a
+        limit."""
         return min(_NO_LIMIT if amount is None else amount for amount in (self.tpm, self.itpm, self.otpm))
 
     def lowered_by(self, other: Quota) -> Quota:
-        """The smaller of both, amount by amount."""
+        """Returns the stricter of both quotas, amount by amount."""
         return Quota(
             _smaller(self.rpm, other.rpm),
             _smaller(self.tpm, other.tpm),
@@ -126,7 +128,7 @@ class Quota(Struct, frozen=True):
         )
 
     def lacks(self, tokens: Tokens) -> Lack | None:
-        """The first amount of which no minute holds enough."""
+        """Returns the first amount of which the call needs more than one minute's quota; None if it fits."""
         for name, what, needed, most in (
             ("tpm", "tokens", tokens.total, self.tpm),
             ("itpm", "input tokens", tokens.input, self.itpm),
@@ -137,7 +139,7 @@ class Quota(Struct, frozen=True):
         return None
 
     def cut_to_fit(self, tokens: Tokens) -> Tokens:
-        """What may be reserved at most: a call that needs more than a minute holds would wait for ever."""
+        """Returns the tokens to reserve: at most one minute's quota, since a larger call would wait for ever."""
         if self.lacks(tokens) is None:
             return tokens
         tpm, itpm, otpm = (_NO_LIMIT if amount is None else amount for amount in (self.tpm, self.itpm, self.otpm))
@@ -158,7 +160,8 @@ def declared_quota(lane: Lane) -> Quota:
 
 
 def quota_of(limits: Iterable[Limit]) -> Quota:
-    """The pace that follows from limits: those for a day or a month set none, since they may be used up at once."""
+    """Returns the quota per minute that follows from limits. Those for more than a minute are left out, since they may
+    be used up at once."""
     quota = Quota()
     for limit in limits:
         if limit.limit is None or limit.limit < 1 or limit.window_s > MINUTE_S:

@@ -1,12 +1,12 @@
-"""What an ImportError means for a person: which library is missing, and what to do. Imports nothing itself, since any
-library may be the one."""
+"""Says which library is missing, and what to do, for an ImportError. Imports nothing itself, since any library may be
+the missing one."""
 
 from __future__ import annotations
 
 
 def missing_module(error: BaseException) -> str:
-    """The module that an ImportError is about, by its first name, also where a library raised an error of its own in
-    its place; "" where none is missing."""
+    """Returns the top-level name of the module that an ImportError is about, also if a library raised an error of its
+    own in its place; "" if none is missing."""
     at: BaseException | None = error
     while at is not None:
         if isinstance(at, ModuleNotFoundError) and at.name:
@@ -16,7 +16,7 @@ def missing_module(error: BaseException) -> str:
 
 
 def missing_told(error: ImportError) -> str:
-    """What is missing or broken, and what to do about it, in a line."""
+    """Returns one line: what is missing or broken, and what to do about it."""
     name = missing_module(error)
     if name:
         return f"{name} is missing: pip install {name}, or install Millstream anew"

@@ -1,4 +1,4 @@
-"""No core dumps of a process of ours: keys and answers would stand in the file.
+"""Forbids core dumps of our own processes, since the file would contain API keys and answers.
 
 Called by the command line for itself, and by every worker process for itself. The process of a program that uses the
 library is never changed.

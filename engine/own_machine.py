@@ -1,6 +1,6 @@
-"""What our own machine has run out of, told apart from what the outside did.
+"""Recognises errors that our own machine caused, such as a lack of memory or file descriptors.
 
-Pure. A fault that is our own says nothing about a provider, a page or a call, and is never recorded as theirs.
+Pure. Such a fault says nothing about a provider, a page or a call, and is never recorded as theirs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def what_ran_out(error: BaseException) -> str:
         # The resolver does not say that it could open no file.
         return "" if can_open_a_socket() else "file descriptors"
     if isinstance(error, OSError):
-        # Several errors come as one that has their numbers in its text alone.
+        # Several errors may arrive as one that has their numbers only in its text.
         numbers = [error.errno, *map(int, _NUMBER.findall(str(error)))] if error.errno is None else [error.errno]
         return next((_RUN_OUT[number] for number in numbers if number in _RUN_OUT), "")
     if isinstance(error, RuntimeError) and _NO_THREAD in str(error):
@@ -54,15 +54,15 @@ def can_open_a_socket() -> bool:
 
 
 class OwnFault(NamedTuple):
-    """A fault of ours as an attempt's end: nothing was sent, it counts as no attempt, and the call waits. `is_lasting`:
-    nothing more can be sent until somebody mends it."""
+    """A fault of our own machine as an attempt's end: nothing was sent, it counts as no attempt, and the call waits.
+    `is_lasting`: nothing more can be sent until somebody repairs it."""
 
     fault: Fault
     is_lasting: bool
 
 
 def own_fault_of(error: BaseException) -> OwnFault | None:
-    """None: it is not our own machine's."""
+    """Returns the fault of our own machine that an error means; None if our machine did not cause it."""
     if lasting := _lasting(error):
         return OwnFault(waiting(lasting), is_lasting=True)
     if what := what_ran_out(error):
@@ -76,15 +76,16 @@ def out_of(what: str, error: BaseException) -> Fault:
 
 
 def own_stop(latest: Fault | None, stop: Stop) -> Stop | None:
-    """Why everything stops, where a host's lane has stopped since our own machine had run out of something for too
-    long: the host did nothing."""
+    """Returns the stop of everything, if a host's lane stopped only because our own machine was out of something for
+    too long; None if the host is the cause."""
     if latest is None or latest.action != "wait":
         return None
     return Stop(stop.lane, "local_fault", f"{latest.detail}: make room for it, then start again")
 
 
 def waiting(detail: str) -> Fault:
-    """For what may come back: nothing was sent, and it counts as no attempt."""
+    """Returns the fault for something that may be available again: nothing was sent, it counts as no attempt, and the
+    call is repeated after WAIT_S seconds."""
     return Fault("connect", detail, "wait", quota="refund", retry_after_s=WAIT_S)
 
 

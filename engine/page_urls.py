@@ -17,8 +17,8 @@ _ADDRESS_IN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^\s\"'<>`]+")
 
 
 def normalised_url(url: str) -> str:
-    """One spelling for one page: scheme and host in lower case, no default port, no fragment, no `utm_` parameters, no
-    slash at the path's end. What is no http or https address, a document's name say, is only stripped."""
+    """Returns one spelling for all addresses of a page: scheme and host in lower case, no default port, no fragment, no
+    `utm_` parameters, no slash at the path's end. Anything but an http or https address is only stripped."""
     url = url.strip()
     parts = _split(url)
     if parts is None:
@@ -29,9 +29,9 @@ def normalised_url(url: str) -> str:
 
 
 def shown_address(url: str) -> str:
-    """An address as messages, tables and files may show it: user and password, the values of the query and of the
-    path's own parameters (`;name=value`) and the fragment are struck. A password may hold any character, so all before
-    the last @ counts as user and password."""
+    """Returns an address as messages, tables and files may show it: user and password, the values of the query and of
+    the path's own parameters (`;name=value`) and the fragment become ***. A password may hold any character, so
+    everything before the last @ counts as user and password. Any other text becomes NO_ADDRESS."""
     scheme, separator, rest = url.strip().partition("://")
     if not separator or not rest or not scheme.isalnum():
         return NO_ADDRESS
@@ -46,7 +46,7 @@ def shown_address(url: str) -> str:
 
 
 def with_shown_addresses(text: str) -> str:
-    """A text in which every address stands as `shown_address` gives it."""
+    """Returns the text with every address replaced by what `shown_address` makes of it."""
     return _ADDRESS_IN_TEXT.sub(lambda found: shown_address(found[0]), text) if "://" in text else text
 
 
@@ -56,13 +56,14 @@ def _without_value(parameter: str) -> str:
 
 
 def hostname_of(url: str) -> str:
-    """The host in lower case, without a port; empty where there is none."""
+    """Returns the host in lower case, without a port; empty if the text is no http or https address."""
     parts = _split(url.strip())
     return "" if parts is None else parts.hostname or ""
 
 
 def host_of(url: str) -> str:
-    """The host in lower case, with its port unless that is the scheme's own; empty where there is none."""
+    """Returns the host in lower case, with its port unless that is the scheme's own; empty if the text is no http or
+    https address."""
     parts = _split(url.strip())
     return "" if parts is None else _host(parts)
 

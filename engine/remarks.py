@@ -1,4 +1,4 @@
-"""Remarks: what a person should know beside a result. They are logged; only an interface prints them."""
+"""Remarks: warnings that a person should read beside a result. They are logged; only an interface prints them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether a failed attempt is followed by another, and when: one fault, seen with its lane and what was tried before.
+"""Decides whether a failed attempt is repeated, and when, by its fault, its lane and the attempts before it.
 
-Decides by what the fault and the tries say. Sends nothing and records nothing.
+Sends nothing and records nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ def may_repeat(fault: Fault, permit: Permit, lane: LaneQueue, tries: Tries) -> b
 
 
 def is_left_pending(fault: Fault, lane: LaneQueue) -> bool:
-    """What stops a lane leaves the call pending; a redirect alone is recorded as the call's own end."""
+    """Whether a call stays pending, since its fault stops the lane. A redirect stops it too, but is recorded as the
+    failure."""
     if fault.action == "confirm":
         return lane.stopped is not None
     return fault.action == "stop" and fault.kind != "redirect"
 
 
 async def wait_to_repeat(lane: LaneQueue, permit: Permit, fault: Fault, tries: Tries, random: Random) -> None:
-    """Sleep without a slot. Pauses of the whole lane and its breaker are the lane's to wait for."""
+    """Sleeps before a repeat, without holding a slot. Pauses of the whole lane and its breaker are waited for in the
+    lane."""
     if fault.action != "retry" and not (fault.action == "throttle" and fault.retry_after_s is None):
         return
     if fault.action == "throttle" and lane.has_another(tries.refused_by):

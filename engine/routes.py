@@ -1,4 +1,4 @@
-"""The ways out by lane: each model's for as long as the engine lives, each host's for as long as it is of use.
+"""The routes to the outside by lane: a model's for as long as the engine lives, a web host's for as long as it is used.
 
 Builds a route on first use and forgets hosts that nobody uses, so that a run over any number needs no more memory.
 Sends nothing.
@@ -23,10 +23,10 @@ from .lanes.lane_queue import LaneQueue
 from .limits import Limit, Tokens
 
 HOSTS_KEPT = 1000
-# A host that was given up is tried again after so long: a run may last for days.
+# A host that was given up is tried again after this many seconds: a run may last for days.
 FORGIVEN_S = 300.0
 _LOOKED_AT = 16
-# What a provider or a key may have got over meanwhile.
+# Reasons that may have passed since: these lanes may be opened anew.
 _REOPENED: tuple[StopReason, ...] = ("dead_key", "empty_account", "redirect", "patience")
 _HOST = f"{WEB}/"
 
@@ -36,9 +36,9 @@ def is_host(lane: str) -> bool:
 
 
 class Route(Struct):
-    """Everything one lane needs: where it goes (an endpoint for each of the lane's keys), under which quota, at what
-    price. `policy` None: the scheduler's. `is_retrieval`: a search or a page, whose failures are kept and whose answers
-    grow old; `is_page`: a host's, which may be given up without the run; `is_kept` False: no answer is stored."""
+    """Everything that one lane needs: an endpoint for each of its API keys, its queue, its price (None: unknown).
+    `policy` None: the scheduler's. `is_retrieval`: a search or a page, whose failures are stored and whose answers
+    expire; `is_page`: a web host's, which may be given up without the run; `is_kept` False: no answer is stored."""
 
     endpoints: tuple[Endpoint, ...]
     lane: LaneQueue
@@ -53,20 +53,20 @@ class Route(Struct):
     latest_fault: Fault | None = None
 
     def worst_cost(self, call: Call) -> float | None:
-        """The most that one attempt can cost; None: there is no price, or no bound."""
+        """Returns the most that one attempt can cost, in dollars; None if there is no price, or no bound."""
         return None if self.price is None else worst_cost(call, self.price, self.estimate)
 
     def is_unbounded(self, call: Call) -> bool:
-        """There is a price, and nothing says how much of it a call can cost."""
+        """Whether there is a price, but no bound of what the call can cost."""
         return self.price is not None and self.worst_cost(call) is None
 
     @property
     def endpoint(self) -> Endpoint:
-        """For what no key matters to."""
+        """The first endpoint, for uses in which the API key does not matter."""
         return self.endpoints[0]
 
     def settle(self, permit: Permit, call: Call, reply: Reply) -> None:
-        """What a reply took, in the place of what was set aside for it."""
+        """Replaces what was reserved for an attempt by what its reply used, and records the success."""
         usage = reply.usage
         tokens = permit.tokens if usage is None else Tokens(usage.input, usage.output)
         if usage is not None:
@@ -76,8 +76,8 @@ class Route(Struct):
 
 
 class Routes:
-    """`build` makes the route of a lane. `lasting` are those that are not forgotten while they work; `reopened_s` as in
-    RetryPolicy."""
+    """All routes; `build` makes one from a lane's name. `lasting` are those of models and searches, `hosts` those of
+    web hosts, which are forgotten when idle; `reopened_s` as in RetryPolicy."""
 
     def __init__(self, build: Callable[[str], Route], reopened_s: float | None = None) -> None:
         self.lasting: dict[str, Route] = {}
@@ -109,7 +109,7 @@ class Routes:
             route.lane.stop(reason, detail)
 
     def resume(self) -> None:
-        """What halted everything is over: each lane is opened anew when it is asked for."""
+        """Ends a halt: each lane is opened anew when it is next used."""
         self.halted = None
         for lane, route in tuple(self.lasting.items()):
             if route.lane.stopped is not None and not route.under_way:
@@ -118,7 +118,7 @@ class Routes:
 
     @staticmethod
     def note_stop(route: Route) -> None:
-        """A lane has stopped: told by the first call that it ended."""
+        """Records the time at which a lane stopped, unless an earlier call has recorded it."""
         if route.stopped_at is None:
             route.stopped_at = asyncio.get_running_loop().time()
 
@@ -149,7 +149,7 @@ class Routes:
         return route
 
     def reopens_in_s(self, lane: str) -> float | None:
-        """How long until a lane that stopped may be opened anew; None where it won't be."""
+        """Returns the seconds until a stopped lane may be opened anew; None if it hasn't stopped or won't be."""
         route = self.lasting.get(lane)
         if route is None or route.lane.stopped is None or route.lane.stopped.reason not in _REOPENED:
             return None
@@ -168,7 +168,7 @@ class Routes:
         return now - route.stopped_at >= FORGIVEN_S
 
     def _forget_idle(self, now: float) -> None:
-        """Those used longest ago, but for the ones in use and those that are in trouble."""
+        """Forgets the hosts beyond HOSTS_KEPT that were unused for longest, except those in use or in trouble."""
         for _ in range(_LOOKED_AT):
             if len(self.hosts) <= HOSTS_KEPT:
                 break
@@ -181,7 +181,7 @@ class Routes:
             self._resting.popitem(last=False)
 
     def _forget(self, lane: str, now: float) -> None:
-        """Its last call may have gone a moment ago, so its pause is kept for as long as it lasts."""
+        """Forgets a host. Its last call may have been sent just now, so its spacing is remembered until it is over."""
         route = self.hosts.pop(lane)
         self._resting[lane] = now + route.lane.keys[0].quota.spacing_s
         route.lane.close()

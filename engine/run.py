@@ -1,7 +1,7 @@
-"""One run over many calls: workers, not tasks.
+"""One run over many calls, carried out by a fixed number of workers.
 
-A lane has as many workers as it may have calls in flight; all draw from one lazy iterator and put what
-they finish into a bounded outlet. Owns their lives; how one call is answered is the scheduler's.
+A lane has as many workers as it may have calls in flight; all draw from one lazy iterator and put what they finish into
+a bounded outlet. Owns their lives; how one call is answered is the scheduler's.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ OUTLET_SIZE = 256
 async def run_calls(
     scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None = None
 ) -> AsyncGenerator[Outcome, None]:
-    """Outcomes as they finish, each written to the sink before it is seen. Raises Stopped at the end where a
-    lane stopped and calls are left."""
+    """Yields outcomes as they finish, each after it was written to the sink. Raises Stopped at the end if a lane
+    stopped and calls are left, LocalFault if our own machine failed."""
     if scheduler.halted is not None:
         if scheduler.halted[0] == "local_fault":
             raise LocalFault(scheduler.halted[1])
@@ -43,7 +43,7 @@ async def run_calls(
 
 
 class CallRun:
-    """The life of one run."""
+    """One run over many calls: its workers, their iterator and the outlet of finished outcomes."""
 
     def __init__(self, scheduler: Scheduler, calls: Iterable[Call] | AsyncIterable[Call], sink: Sink | None) -> None:
         self._scheduler = scheduler
@@ -69,12 +69,12 @@ class CallRun:
                 self._sink.flush()
                 if self._sink.fault is not None:
                     self._scheduler.halt("local_fault", str(self._sink.fault))
-            # No more than were flushed: others may come in while the consumer looks at these.
+            # Only those that were flushed: others may be added while the consumer handles these.
             for _ in range(len(self._outlet)):
                 yield self._outlet.popleft()
             self._pass_on()
             if self._error is not None:
-                self._intake.close()  # what is in flight has been paid for: it is finished before the error is told
+                self._intake.close()  # calls in flight have been paid for: they are finished before the error is raised
             if self._outlet:
                 continue
             if not self._workers:
@@ -92,21 +92,21 @@ class CallRun:
             raise Stopped(list(self._stops.values()))
 
     async def abandon(self) -> None:
-        """The engine is closed under it: whoever still waits for outcomes is told so."""
+        """Ends the run because the engine is being closed; the consumer of its outcomes gets a RuntimeError."""
         if self._error is None:
             self._error = RuntimeError("the engine was closed during a run: what had been answered is in the cache")
         self._intake.close()
         await self.end()
 
     async def end(self) -> None:
-        """Cancel what still works, and wait until it has let go of its slots."""
+        """Cancels the workers that are left, and waits until they have freed their slots."""
         for worker in self._workers:
             worker.cancel()
         if self._workers:
             await asyncio.gather(*self._workers, return_exceptions=True)
 
     def _begin_lane(self, lane: str) -> None:
-        """All of a lane's workers; for a host, one more, if it may have one."""
+        """Starts all workers of a lane; for a web host one more, up to its concurrency."""
         count = self._scheduler.route_of(lane).lane.concurrency
         begun = 0
         if is_host(lane):
@@ -128,7 +128,8 @@ class CallRun:
         worker.add_done_callback(self._worker_done)
 
     def _leave(self, lane: str) -> None:
-        """Nothing may be awaited since the intake had no call: one that comes now needs another worker."""
+        """Removes a worker that found no call. Nothing may be awaited since: a call that is read later needs another
+        worker."""
         if is_host(lane):
             self._at_hosts[lane] -= 1
             if not self._at_hosts[lane]:
@@ -192,8 +193,8 @@ class CallRun:
                 raise
 
     def _pass_on(self) -> None:
-        """Wake one worker that waits for room. Whoever was woken goes on until the outlet is full again, or passes on
-        before it waits for anything else: so cached calls go through few hands, and no worker is forgotten."""
+        """Wakes one worker that waits for room. It goes on until the outlet is full again, or wakes the next before it
+        waits for anything else: so cached calls need few workers, and none is forgotten."""
         while self._room and len(self._outlet) < OUTLET_SIZE:
             room = self._room.popleft()
             if not room.done():

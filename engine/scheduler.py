@@ -1,4 +1,4 @@
-"""The one way a call goes out: cache, then lane, then transport, then cache and journal.
+"""The one way in which a call is sent: cache, then lane, then transport, then cache and journal.
 
 Owns the order of these steps and the retries. It is given endpoints and lanes; it knows no provider and no benchmark.
 Who waits for which call that is under way: shared_calls. Workers, iterator and results of a whole run: run.
@@ -36,22 +36,22 @@ from .store.cache_policy import CachePolicy
 if TYPE_CHECKING:
     pass
 
-# Stops that are nothing of the host's: what was not sent stays pending.
+# Stops that the host did not cause: calls that were not sent stay pending.
 _OUR_OWN: tuple[StopReason, ...] = ("budget", "interrupted", "local_fault")
-# A waiter that is told before an answer is stored asks the next thing within so long.
+# A waiter that gets its answer before it is stored sends its next call within this time.
 _STORED_AFTER_S = 0.002
-# What the encoder raises of an entry that has no bytes, such as half a character in a header.
+# What the encoder raises for an entry that can't become bytes, such as half a character in a header.
 _NOT_ENCODED = (ValueError, TypeError, OverflowError, MsgspecError)
 
 
 class Endable(Protocol):
-    """A run, as far as it matters here."""
+    """A run, as far as the scheduler has to end it."""
 
     async def abandon(self) -> None: ...
 
 
 class Scheduler:
-    """Runs calls. `route` builds what a model string needs, once each."""
+    """Brings calls to their outcomes. `route` makes the route of a lane from its name, when it is first used."""
 
     def __init__(
         self,
@@ -98,18 +98,19 @@ class Scheduler:
         return len(self._shared)
 
     def resume(self) -> None:
-        """What halted everything is over."""
+        """Ends a halt: each lane is opened anew when it is next used."""
         self.ways.resume()
 
     def reopens_in_s(self, lane: str) -> float | None:
-        """How long until a lane that stopped may be opened anew; None where it won't be."""
+        """Returns the seconds until a stopped lane may be opened anew; None if it hasn't stopped or won't be."""
         return self.ways.reopens_in_s(lane)
 
     def route_of(self, lane: str) -> Route:
         return self.ways.of(lane)
 
     async def end(self) -> None:
-        """Ends runs that somebody left in the middle or waits for, and calls: the engine is about to be closed."""
+        """Ends all runs, with an error for those that still wait for outcomes, and all calls: the engine is about to be
+        closed."""
         self._is_closed = True
         for run in tuple(self.runs):
             await run.abandon()
@@ -119,8 +120,9 @@ class Scheduler:
         self.ways.close()
 
     async def ask(self, call: Call, sink: Sink | None = None, hear: Hear | None = None) -> Outcome:
-        """One call to its end. Raises Stopped where its lane sends nothing more. `hear` is told of a call that is sent
-        and streamed; of one that is stored or under way already it hears nothing."""
+        """Returns the outcome of one call. Raises Stopped if its lane sends nothing more. `hear` receives the streamed
+        text of a call that is sent; nothing for one that is stored, or that was begun by a caller without a
+        listener."""
         found = self.look_up(call)
         if isinstance(found, Outcome):
             self._write(found, sink)
@@ -131,18 +133,18 @@ class Scheduler:
             raise Stopped([error.stop]) from error
 
     def halt(self, reason: StopReason, detail: str) -> None:
-        """Send nothing more on any lane; what is in flight is finished."""
+        """Stops sending on all lanes; calls in flight are finished."""
         self.ways.halt(reason, detail)
         for listener in tuple(self.on_halt):
             listener()
 
     def begin(self, waiter: CallWaiter) -> None:
-        """Has a call sent for a waiter, or joins it to the identical call that is under way."""
+        """Sends a call for a waiter, or joins it to the identical call that is under way."""
         self._shared.join(waiter)
 
     async def fetch(self, pending: PendingCall, sink: Sink | None, hear: Hear | None = None) -> Outcome:
-        """Sends a call, unless an identical one is under way: then that one's outcome serves both. A caller that is
-        cancelled goes on when slot and connection of a call that it alone waited for are free."""
+        """Sends a call, or joins an identical one that is under way, and returns the outcome. If the only caller is
+        cancelled, it goes on when slot and connection are free."""
         waiter = CallWaiter(pending, hear=hear, sink=sink)
         self._shared.join(waiter)
         try:
@@ -160,7 +162,8 @@ class Scheduler:
         return outcome
 
     async def _carry(self, shared: SharedCall) -> Outcome | None:
-        """Brings a shared call to its outcome: first its payer admits it, then it is sent."""
+        """Returns the outcome of a shared call: first its payer admits it, then it is sent. None: its waiters now wait
+        for another call."""
         pending, payer = shared.pending, shared.pending.payer
         if payer is None:
             return await self._send(shared)
@@ -201,14 +204,14 @@ class Scheduler:
             raise
 
     def _worst_cost(self, pending: PendingCall) -> float:
-        """The most that an attempt can cost, where a limit has to bear it."""
+        """Returns the most that an attempt can cost, in dollars; 0.0 if no limit has to bear it."""
         route, payer = pending.route, pending.payer
         if route.lane.purse.limit is None and (payer is None or not payer.reckons_worst):
             return 0.0
         return route.worst_cost(pending.call) or 0.0
 
     async def _given_up(self, shared: SharedCall, stop: Stop, tries: Tries) -> Outcome:
-        """The outcome of a page whose host has stopped: that ends its pages, and nothing else."""
+        """Returns the outcome of a page whose host's lane has stopped: this page fails, the run goes on."""
         pending = shared.pending
         fault = pending.route.latest_fault
         failure = Failure("connect", stop.detail)
@@ -235,7 +238,7 @@ class Scheduler:
                 try:
                     result, response = await self._attempt(route, permit, request)
                 except BaseException:
-                    tries.maybe_billed += 1  # cancelled on its way: the provider may finish it all the same
+                    tries.maybe_billed += 1  # cancelled in flight: the provider may finish it all the same
                     raise
                 if response is not None and isinstance(result, Reply):
                     tries.attempts += 1
@@ -264,7 +267,7 @@ class Scheduler:
             await wait_to_repeat(lane, permit, result, tries, self._random)
 
     async def _tell_early(self, shared: SharedCall, outcome: Outcome) -> None:
-        """Passes an answer to the waiters that don't wait for the store, and lets them go first."""
+        """Passes an answer to the waiters that don't wait for the store, and lets them run before it is stored."""
         payer, lane = shared.pending.payer, shared.pending.route.lane
         if payer is not None:
             payer.note_answer(outcome)
@@ -280,7 +283,8 @@ class Scheduler:
             await asyncio.sleep(0)
 
     async def _attempt(self, route: Route, permit: Permit, request: Request) -> tuple[Reply | Fault, Response | None]:
-        """One try, whatever happens to it."""
+        """Makes one attempt and returns its result, with the response (None: none was received). Any error becomes a
+        fault."""
         endpoint = route.endpoints[permit.lane.number]
         self._out += 1
         try:
@@ -308,23 +312,24 @@ class Scheduler:
             self._out -= 1
 
     async def _store(self, shared: SharedCall, response: Response, outcome: Outcome) -> None:
-        """Into the cache, then into the journal: the line follows its commit, so that one write serves many."""
+        """Stores an answer, then writes its journal line: the line follows the commit, so one write serves many."""
         pending, first = shared.pending, shared.first
         if not pending.route.is_kept:
             self._write_first(shared, outcome)
             return
         if response.headers and not pending.route.is_page:
-            # What they tell is of this moment; a page's tell what it is.
+            # These headers are about quotas at this moment; a page's describe the page.
             response = structs.replace(response, headers={})
         try:
-            # With nothing else out there is nothing to wait for: a narrow lane pays no pause for each answer.
+            # With no other call in flight there is nothing to wait for: a lane of one call at a time has no pause after
+            # each.
             is_last = self._out == 0
             url = pending.request.url if pending.route.is_page else ""
             trial, sink = pending.call.trial, None if first is None else first.sink
             line = shared.line = None if sink is None else SinkLine(sink, outcome)
             stored = self.cache.put(pending.key, pending.request, trial, response, is_last=is_last, url=url, line=line)
         except _NOT_ENCODED:
-            # The answer reaches its caller, and whoever wants it next asks again.
+            # The answer reaches its caller but is not stored: the next identical call is sent again.
             self._write_first(shared, outcome)
             return
         try:

@@ -1,4 +1,4 @@
-"""The engine's single flight: identical calls that are under way at the same time are sent once, for all who wait.
+"""Identical calls that are under way at the same time are sent once, for all who wait (single flight).
 
 A shared call runs in a task of its own, so it belongs to none of its waiters: each of them may leave, and the call goes
 on for the others. When the last one leaves, the call is cancelled, unless its outcome is known already and is only
@@ -23,7 +23,8 @@ from .sink import Sink, SinkLine
 
 
 class PendingCall(Struct):
-    """A call that the cache does not hold, ready to be sent. `payer`: whose budget pays for it, beside the engine's."""
+    """A call that the cache does not hold, ready to be sent. `key` is its cache key, `tokens` what is reserved for it;
+    `payer`: the budget that pays for it beside the engine's, None: there is none."""
 
     call: Call
     route: Route
@@ -34,8 +35,8 @@ class PendingCall(Struct):
 
 
 class CallWaiter:
-    """One who waits for a shared call, until `leave`. `is_joining`: the call was under way before. `sink` takes the
-    outcome of a call that this waiter began."""
+    """One caller that waits for a shared call, until `leave`. `is_joining`: the call was under way before. `sink` takes
+    the outcome of a call that this waiter began."""
 
     __slots__ = ("_future", "_on_end", "call", "hear", "is_early", "is_joining", "pending", "sink")
 
@@ -48,7 +49,7 @@ class CallWaiter:
         on_end: Callable[[], None] | None = None,
         is_early: bool = False,
     ) -> None:
-        """`on_end` is called at the instant when the outcome or an error is there, and must not raise. `is_early`: the
+        """`on_end` is called at the instant when the outcome or an error is known, and must not raise. `is_early`: the
         outcome is passed on before it is stored."""
         self.pending = pending
         self.hear = hear
@@ -61,14 +62,15 @@ class CallWaiter:
 
     @property
     def known(self) -> Outcome | None:
-        """The outcome, if it is there by now: as a shared one where another waiter began the call."""
+        """The outcome, as this caller's own; None if it is not known yet, or the call ended with an error."""
         future = self._future
         if not future.done() or future.cancelled() or future.exception() is not None:
             return None
         return self._own(future.result())
 
     async def outcome(self) -> Outcome:
-        """Waits for the outcome, and leaves. Raises what the call raised; CancelledError where the engine ended it."""
+        """Waits for the outcome, leaves the call and returns it. Raises the call's error; CancelledError if the engine
+        ended it."""
         try:
             return self._own(await self._future)
         finally:
@@ -97,15 +99,15 @@ class CallWaiter:
             self._future.exception()  # a waiter that leaves in the same instant never looks at it
 
     async def wait_until_free(self) -> None:
-        """Waits until slot and connection of a call are free that ended when this waiter left."""
+        """Waits until slot and connection are free, if the call was cancelled because this waiter left."""
         if self.call is not None and self.call.is_abandoned and not self.call.task.done():
             await asyncio.wait([self.call.task])
 
 
 class SharedCall:
-    """One call that is being sent. `is_heard`: its first waiter listens to the text as it comes. `outcome` is known
-    before it is stored. `line`: what the sink of the first waiter gets with the commit. `is_open`: anybody's identical
-    calls join it, and its route is in use."""
+    """One call that is being sent for all who wait for it. `is_heard`: its first waiter listens to the streamed text.
+    `outcome` is known before it is stored. `line`: what the first waiter's sink receives with the commit. `is_open`:
+    identical calls of any payer join it, and its route is in use."""
 
     __slots__ = (
         "_listeners",
@@ -141,7 +143,7 @@ class SharedCall:
 
     @property
     def first(self) -> CallWaiter | None:
-        """The waiter that began the call, if it still waits."""
+        """The waiter that began the call; None if it has left."""
         first = next(iter(self._waiters), None)
         return None if first is None or first.is_joining else first
 
@@ -154,10 +156,10 @@ class SharedCall:
         if waiter.hear is not None:
             self._listeners.append(waiter.hear)
             if self._pieces:
-                waiter.hear("".join(self._pieces))  # what was said before it joined
+                waiter.hear("".join(self._pieces))  # the text that was streamed before it joined
 
     def remove(self, waiter: CallWaiter) -> None:
-        """Ends the call if nobody else waits for it and its outcome is not known."""
+        """Removes a waiter. Cancels the call if nobody else waits for it and its outcome is not known."""
         if waiter not in self._waiters:
             return
         if self.line is not None and waiter is self.first:
@@ -168,7 +170,7 @@ class SharedCall:
             self.task.cancel()
 
     def release(self, waiter: CallWaiter) -> None:
-        """Takes a waiter out of the call, which goes on even if it was the last."""
+        """Removes a waiter; the call goes on even if it was the last."""
         del self._waiters[waiter]
         if waiter.hear is not None:
             self._listeners.remove(waiter.hear)
@@ -183,8 +185,8 @@ class SharedCall:
             listener(piece)
 
     def note_outcome(self, outcome: Outcome) -> bool:
-        """Takes the outcome before it is stored, and passes it to the waiters that don't wait for the store: whether
-        there was one. From now on the call goes on to its end, whoever leaves."""
+        """Takes the outcome before it is stored, and passes it to the waiters that don't wait for the store. Returns
+        whether there was one. From now on the call goes on to its end, even if all leave."""
         self.outcome = outcome
         early = [waiter for waiter in self._waiters if waiter.is_early]
         for waiter in early:
@@ -192,14 +194,14 @@ class SharedCall:
         return bool(early)
 
     def fail_first(self, error: Exception) -> None:
-        """The sink of the first waiter failed, which is nobody else's error."""
+        """Raises an error of the first waiter's sink to that waiter alone."""
         if (first := self.first) is not None:
             first.fail(error)
 
 
 class SharedCalls:
-    """All shared calls of an engine. `send` makes the coroutine that brings one to its outcome; None: all its waiters
-    have gone over to another call. `repr` tells how many are under way."""
+    """All shared calls of an engine. `send` makes the coroutine that returns a call's outcome, or None if all its
+    waiters have gone over to another call."""
 
     def __init__(self, send: Callable[[SharedCall], Coroutine[Any, Any, Outcome | None]]) -> None:
         self._send = send
@@ -214,7 +216,7 @@ class SharedCalls:
         return len(self._under_way)
 
     def join(self, waiter: CallWaiter) -> None:
-        """Has a waiter wait for its call: for the identical one under way, else for one that begins now."""
+        """Adds a waiter to the identical call that is under way, else begins its call."""
         # No await between the look and the beginning: nobody else begins the same call.
         pending = waiter.pending
         key: Hashable = pending.key
@@ -234,8 +236,8 @@ class SharedCalls:
         call.task.add_done_callback(lambda _: self._end(call))
 
     def open_to_all(self, call: SharedCall) -> bool:
-        """A call's payer has admitted it: from now on anybody's identical calls join it. False: another payer's call is
-        under way already, and all waiters have gone over to that one."""
+        """Lets identical calls of any payer join a call that its payer has admitted. Returns False if another payer's
+        call is under way already; then all waiters have gone over to that one."""
         key = call.pending.key
         other = self._under_way.get(key)
         if other is None:
@@ -255,7 +257,7 @@ class SharedCalls:
         call.pending.route.under_way += 1
 
     async def close(self) -> None:
-        """Ends what is under way, but for what is only being stored, and waits until all has ended."""
+        """Cancels the calls under way, except those that are only being stored, and waits until all have ended."""
         calls = set(self._under_way.values())
         for call in calls:
             if call.outcome is None:
@@ -263,7 +265,7 @@ class SharedCalls:
         await asyncio.gather(*(call.task for call in calls), return_exceptions=True)
 
     def _end(self, call: SharedCall) -> None:
-        """A call's task has ended, be it before its first step."""
+        """Passes the end of a call's task to its waiters; the task may have ended before its first step."""
         for key in (call.key, call.pending.key):
             if self._under_way.get(key) is call:
                 del self._under_way[key]

@@ -1,4 +1,4 @@
-"""Where outcomes go before anyone sees them: what the engine asks of a journal, a database, a list."""
+"""The interface of what receives each outcome before anyone sees it: a journal, a database, a list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Sink(Protocol):
 
     @property
     def fault(self) -> LocalFault | None:
-        """Why the sink can take no more; sending stops and the run ends with it. None: it can."""
+        """Why the sink can take no more; None: it can. With a fault, sending stops and the run raises it."""
         ...
 
     def write(self, outcome: Outcome) -> None:
@@ -28,7 +28,7 @@ class Sink(Protocol):
 
 
 class SinkLine(Struct, eq=False):
-    """An outcome on its way to a sink. `sink` None: its caller has left, so no line is written."""
+    """An outcome on its way to a sink. `sink` None: its caller has left, so that nothing is written."""
 
     sink: Sink | None
     outcome: Outcome

@@ -1,8 +1,8 @@
-"""The file of a hard limit on money: an upper bound of all that was ever spent or reserved under it.
+"""The file of a hard limit on money: an upper bound of everything that was spent or reserved under it.
 
 The bound (`granted`) is raised in blocks before a call that needs one is sent, and lowered when less was spent. A write
 to the page cache outlives `kill -9`, so what a killed process had in flight stays in the bound. Several processes may
-share a budget: then each change is made under a lock. Amounts on disk are whole billionths of a dollar.
+share a budget: each change is then made under a lock. Amounts on disk are whole billionths of a dollar.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST = 10**18
 
 
 class Amounts(Struct, frozen=True):
-    """Dollars: `granted` is the most that may have been spent, `spent` what surely was."""
+    """Two amounts in dollars: `granted` is the most that may have been spent, `spent` what was certainly spent."""
 
     granted: float = 0.0
     spent: float = 0.0
@@ -38,9 +38,10 @@ NOTHING = Amounts()
 
 
 class BudgetPlace(Struct, frozen=True):
-    """Where a budget that is carried on lies. `before`: what counts while there is no file. `beside`: the files of
-    other folders under the same limit, each with the dollars that count while it does not exist. `lock`: a folder that
-    is locked for each change, where several processes share a limit; None: the file is one process's alone."""
+    """Where a budget's file lies, and what else counts against its limit. `before`: the amounts that count while the
+    file doesn't exist. `beside`: the budget files of other folders under the same limit, each with the dollars that
+    count while it doesn't exist. `lock`: a folder that is locked during each change by processes that share the
+    limit; None: one process alone uses the file."""
 
     path: Path
     before: Amounts = Amounts()
@@ -49,7 +50,8 @@ class BudgetPlace(Struct, frozen=True):
 
 
 class Leftover(Struct, frozen=True):
-    """What a killed process left: when it wrote last, and what it may have spent."""
+    """A budget file that a killed process left: `written` is the UTC time of its last write, `granted` the most that
+    may have been spent, in dollars."""
 
     path: Path
     written: str
@@ -74,20 +76,21 @@ _SIZE = len(_State(0, 0, "2000-01-01T00:00:00Z").line())
 
 
 def amounts_in(path: Path) -> Amounts | None:
-    """What a budget's file says; None where there is none. Raises LocalFault where it is damaged."""
+    """Returns the amounts in a budget's file; None if there is no file. Raises LocalFault if it is damaged."""
     state = _state_in(path)
     return None if state is None else state.amounts
 
 
 def left_in(path: Path) -> Leftover | None:
-    """What the process that wrote a file last may have spent, as far as it did not say that it was spent."""
+    """Returns what may have been spent under a budget's file and when it was last written; None if there is no file.
+    Raises LocalFault if it is damaged."""
     state = _state_in(path)
     return None if state is None else Leftover(path, state.written, state.granted / _NANO)
 
 
 class BudgetFile:
-    """One process's hold on a budget. The file is made when the first block is drawn. `ends`: it is removed at a clean
-    end."""
+    """One process's open budget file, which is created when the first block is drawn. `ends`: the file is removed at a
+    clean end."""
 
     def __init__(self, place: BudgetPlace, limit: float, *, ends: bool = False) -> None:
         self.path = place.path
@@ -121,7 +124,7 @@ class BudgetFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file that is open is the one that lies there: its owner may have removed it meanwhile."""
+        """Whether the open file is still the one at `path`; its owner may have removed it."""
         if self._fd is None:
             return False
         try:
@@ -131,13 +134,13 @@ class BudgetFile:
 
     @property
     def own(self) -> Amounts:
-        """What this file alone says."""
+        """The amounts in this file alone."""
         with self._locked():
             return self._state.amounts
 
     @property
     def all(self) -> Amounts:
-        """What counts against the limit, other folders' budgets included."""
+        """The amounts that count against the limit: this file's and those of other folders."""
         with self._locked():
             elsewhere = [self._elsewhere(path, known) for path, known in self._beside.items()]
             granted = self._state.granted + sum(state.granted for state in elsewhere)
@@ -145,8 +148,9 @@ class BudgetFile:
             return Amounts(granted / _NANO, spent / _NANO)
 
     def draw(self, least: float, block: float) -> float:
-        """Raise the bound by a block, or by what the limit has left if that is `least`: the dollars; 0.0 where the
-        limit can't bear `least`. Raises LocalFault where it can't be written: then nothing may be sent."""
+        """Raises the bound by `block` dollars (`least`, if that is more), or by what the limit has left. Returns the
+        dollars added; 0.0 if less than `least` is left. Raises LocalFault if the file can't be written: then nothing
+        may be sent."""
         with self._locked():
             room = _nano_down(self.limit) - self._state.granted
             if room >= 0:
@@ -159,8 +163,8 @@ class BudgetFile:
             return amount / _NANO
 
     def settle(self, unused: float, spent: float) -> float:
-        """Lower the bound by what is not needed (raise it where `unused` is negative: a call was dearer than it could
-        be), and count what was surely spent. The dollars that it was lowered by."""
+        """Lowers the bound by `unused` dollars (raises it if negative: a call cost more than its worst case) and adds
+        `spent` to what was certainly spent. Returns the dollars by which the bound was lowered."""
         with self._locked():
             lowered = _nano_down(unused)
             granted = max(0, self._state.granted - lowered)
@@ -168,7 +172,7 @@ class BudgetFile:
             return lowered / _NANO
 
     def close(self, *, is_finished: bool) -> None:
-        """`is_finished`: nobody has to count this budget any more, if it is one that ends."""
+        """Closes the file. One that `ends` is removed if `is_finished`: nobody has to count its amounts any more."""
         if self._fd is not None and self.ends and is_finished:
             with suppress(OSError):
                 self.path.unlink()
@@ -188,7 +192,7 @@ class BudgetFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """What stands in the file, and nobody else to change it."""
+        """Locks a shared file against other processes during the block and first reads its state."""
         if self._lock_folder is None:
             with self._as_fault():
                 yield
@@ -234,7 +238,7 @@ class BudgetFile:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process counts in this file alone."""
+    """Whether a living process has the file open for itself alone."""
     fd = _opened(path)
     if fd is None:
         return False
@@ -260,7 +264,8 @@ def _opened(path: Path) -> int | None:
 
 
 def _made(path: Path, state: _State) -> int:
-    """Whole and locked from its first instant on: a kill leaves either no file or one that can be read."""
+    """Creates the file, whole and locked from the first instant, and returns its descriptor: a kill leaves either no
+    file or a readable one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -1,7 +1,7 @@
-"""How many tokens a call will take, before the provider says so.
+"""Estimates how many tokens a call will take, before the provider reports it.
 
-Characters, weighed by their script, times a ratio that the reported usage corrects; output by the 95th percentile of
-what the lane has answered so far. No tokenizer, no download.
+Input: characters, weighted by their script, times a ratio that the reported usage corrects. Output: the 95th percentile
+of the lane's latest answers. Needs no tokenizer and no download.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from ..content import IMAGE_CHARS, images_in, texts_in, texts_of_tools
 from ..limits import Tokens
 
 TOKENS_PER_CHAR = 0.25
-# The upper bytes, in UTF-16, of all other characters than those that take about a token each: the scripts of Asia east
-# of Arabic, and pictographs. Second halves of a pair are others, so that a pair counts once.
+# The upper bytes, in UTF-16, of characters of which a token has several: all but the scripts of Asia east of Arabic,
+# and pictographs. The second half of a surrogate pair is among them, so that a pair counts once.
 _OTHERS = bytes([*range(0x08), *range(0x1E, 0x2E), *range(0xDC, 0xE0)])
 _SURPLUS = round(1 / TOKENS_PER_CHAR) - 1
 OUTPUT_FIRST = 256
-# What providers add of their own: to a prompt, to each turn, and where tools are offered.
+# Tokens that providers add: to a prompt, to each turn, and where tools are offered.
 _ADDED, _ADDED_TO_TURN, _ADDED_FOR_TOOLS = 16, 16, 1_024
-# OpenAI counts most for an image: eight tiles of 5,667 tokens each and 2,833 besides, for its smallest model.
+# The largest count of any provider, OpenAI's for its smallest model: eight tiles of 5,667 tokens each and 2,833
+# besides.
 IMAGE_TOKENS_MOST = 48_169
 _WINDOW = 256
 _REFRESH = 16
@@ -36,7 +37,7 @@ def chars_of(call: Call) -> int:
 
 
 def _texts_of(call: Call) -> Iterable[str]:
-    """All that a model reads."""
+    """Yields every text that the model reads: messages and tools."""
     for message in call.messages():
         yield from texts_in(message.content)
     if call.tools is not None:
@@ -48,14 +49,16 @@ def _image_chars(call: Call) -> int:
 
 
 def surplus_of(text: str) -> int:
-    """What a text's characters of a token each weigh beyond their number."""
+    """Returns what has to be added to a text's length for its weight: three for each character that takes about one
+    token."""
     if text.isascii():
         return 0
     return _SURPLUS * len(text.encode("utf-16-le", "surrogatepass")[1::2].translate(None, _OTHERS))
 
 
 def weight_of(text: str) -> int:
-    """A text's length in characters of which a token has several: what TOKENS_PER_CHAR is for."""
+    """Returns a text's length in ordinary characters, of which a token has about four; a character that takes about one
+    token counts as four."""
     return len(text) + surplus_of(text)
 
 
@@ -63,15 +66,15 @@ def call_weight(call: Call) -> int:
     if isinstance(call.input, str) and call.tools is None:
         return weight_of(call.input)
     if call.tools is None and len(call.input) == 1 and not isinstance(call.input, str):
-        content = call.input[0].content  # what is asked most, and each call is weighed twice
+        content = call.input[0].content  # the commonest kind of call, and each is weighed twice
         if isinstance(content, str):
             return weight_of(content)
     return sum(map(weight_of, _texts_of(call))) + _image_chars(call)
 
 
 def most_input(call: Call) -> int:
-    """More tokens than any provider counts for what is asked, as far as that is text, images and tools. No tokenizer
-    makes more than one token of a byte, and some make one of each digit."""
+    """Returns an upper bound of the input tokens that any provider counts for a call's text, images and tools: each
+    byte counts as one token, since no tokenizer makes more of it."""
     texts = sum(len(text.encode("utf-8", "surrogatepass")) for text in _texts_of(call))
     if isinstance(call.input, str):
         turns, images = 1, 0
@@ -85,7 +88,7 @@ def most_input(call: Call) -> int:
 
 
 class TokenEstimate:
-    """One lane's guess, corrected by every reported usage."""
+    """The estimate of the tokens that one lane's calls take, corrected by every reported usage."""
 
     def __init__(self) -> None:
         self.tokens_per_char = TOKENS_PER_CHAR
@@ -100,7 +103,7 @@ class TokenEstimate:
         return call.max_tokens if call.max_tokens is not None else self.output_p95
 
     def tokens_of(self, call: Call) -> Tokens:
-        """What is reserved for a call before it is sent."""
+        """Returns the tokens to reserve for a call before it is sent."""
         return Tokens(self.input_of(call), self.output_of(call))
 
     def observe(self, call: Call, usage: Usage) -> None:

@@ -1,6 +1,6 @@
-"""What calls cost: prices from a dated table, and the purse that holds a run to its limit.
+"""What calls cost: prices from a dated table, and the budget that holds a run to its limit.
 
-A model without a price is said to have none. Amounts are dollars, prices dollars a million tokens.
+A model without a price is reported as having none. Amounts are dollars, prices dollars per million tokens.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .estimate import TokenEstimate, call_weight, most_input
 # What providers call the number of answers to one prompt, and the most tokens of an answer.
 _SEVERAL = re.compile(r"n|best_of|candidate_?count", re.IGNORECASE)
 _LENGTH = re.compile(r"max_?\w*tokens", re.IGNORECASE)
-# A budget's file is written for blocks of so much of its limit, so that hardly a call is held up by a write.
+# A block is this share of a budget's limit, so that hardly a call waits for a write of the budget's file.
 _BLOCK_SHARE = 1 / 200
 # Amounts on disk are whole billionths of a dollar.
 _ROUNDING = 1e-9
 
 
 class LongPrompts(Struct, frozen=True):
-    """What tokens cost where a prompt has more than `above` of them."""
+    """The prices, in dollars per million tokens, of a call whose prompt has more than `above` tokens."""
 
     above: int
     input: float
@@ -38,16 +38,16 @@ class LongPrompts(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """What a model's tokens, or its calls, cost."""
+    """What a model's tokens, or its calls, cost in dollars."""
 
     input: float
-    """Dollars a million input tokens."""
+    """Dollars per million input tokens."""
     output: float
-    """Dollars a million output tokens."""
+    """Dollars per million output tokens."""
     long: LongPrompts | None = None
-    """The prices of long prompts; None: the same."""
+    """The prices of long prompts; None: they cost the same."""
     call: float = 0.0
-    """Dollars a call, as for searches."""
+    """Dollars per call, as for searches."""
     output_max: int | None = None
     """The most tokens of one answer, thinking included, where its call sets no max_tokens. None: not known, so the cost
     of such a call has no bound."""
@@ -61,37 +61,38 @@ class Price(Struct, frozen=True):
 
     @property
     def is_by_call(self) -> bool:
-        """Whether the number of tokens doesn't matter."""
+        """Whether tokens cost nothing, so that only calls are charged."""
         return self.input == self.output == 0
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
-        """Dollars of these tokens, in calls whose prompts are not long."""
+        """Returns the cost of these tokens in dollars, at the prices of prompts that are not long and without the price
+        of a call."""
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
     def of_call(self, input_tokens: float, output_tokens: float) -> float:
-        """Dollars of one call, at the price of long prompts where its prompt is one."""
+        """Returns the cost of one call in dollars, at the prices of long prompts if its prompt is long."""
         if self.long is not None and input_tokens > self.long.above:
             return self.call + (input_tokens * self.long.input + output_tokens * self.long.output) / 1e6
         return self.call + self.of(input_tokens, output_tokens)
 
 
 class PriceSource(Struct, frozen=True):
-    """Where a price was read, and when."""
+    """Where a price was read, and on which date (YYYY-MM-DD)."""
 
     date: str
     note: str
 
 
 class ListedPrice(Struct, frozen=True):
-    """A price as it stands in the table; without a source it is the user's own."""
+    """A price in the table; `source` None: the user set it."""
 
     price: Price
     source: PriceSource | None = None
 
 
 class Prices(Struct, frozen=True):
-    """The table. `same`: providers whose models cost what another's of the same name do. `others` is asked for what
-    does not stand in it, `output_max` for the longest answer of a model."""
+    """The price table. `same` maps a provider to the one whose prices it shares. `others` looks up a model that is not
+    in the table, `output_max` the most tokens of one answer of a model."""
 
     models: Mapping[str, ListedPrice]
     same: Mapping[str, str] = {}
@@ -149,8 +150,8 @@ def bundled_prices() -> Prices:
 
 
 def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | None:
-    """The most this call can cost: what an open budget must be able to bear before it is sent. None: there is no bound,
-    since it sets no max_tokens and nobody knows how long an answer can be (`price.output_max`)."""
+    """Returns the most that one attempt of this call can cost, in dollars, which a budget has to reserve before it is
+    sent. None: there is no bound, since the call sets no max_tokens and `price.output_max` is not known."""
     output = call.max_tokens if call.max_tokens is not None else price.output_max
     if output is None:
         if price.output or (price.long is not None and price.long.output):
@@ -164,7 +165,8 @@ def worst_cost(call: Call, price: Price, estimate: TokenEstimate) -> float | Non
 
 
 def _output_with(extra: Mapping[str, Any], output: int) -> int:
-    """The same where the caller's own parameters, by any provider's names, ask for longer answers or for several."""
+    """Returns the most output tokens of a call whose `extra` fields, under any provider's names, may ask for longer
+    answers than `output` or for several."""
     answers = 1
     waiting: list[Mapping[str, Any]] = [extra]
     while waiting:
@@ -179,7 +181,8 @@ def _output_with(extra: Mapping[str, Any], output: int) -> int:
 
 
 def why_unbounded(model: str, limit: str = "--max-cost", *, has_option: bool = True) -> str:
-    """What to tell where `worst_cost` finds no bound. `has_option`: some option or field sets the call's max_tokens."""
+    """Returns the message for a call whose worst cost has no bound: why `limit` can't be kept, and what to set.
+    `has_option`: an option or a field sets the call's max_tokens."""
     option = "set --max-tokens (max_tokens of a call), or " if has_option else "no option sets it for all calls; give "
     return (
         f"{model}: how long an answer can be is not known and max_tokens is not set, so {limit} can't be kept: {option}"
@@ -188,7 +191,7 @@ def why_unbounded(model: str, limit: str = "--max-cost", *, has_option: bool = T
 
 
 class CostBudget:
-    """Money spent and reserved under a hard limit (None: no limit, only counted).
+    """Money spent and reserved under a hard limit, in dollars (`limit` None: it is only counted).
 
     `spent` counts everything that was charged; `unsure` is the part of it that may not have been billed: attempts
     without a whole answer, and what was in flight at a kill. With a file, `spent + reserved` never exceeds what the
@@ -206,7 +209,7 @@ class CostBudget:
         self._elsewhere = (spent, 0.0)
         # The same with what others were granted by the file, before this process or beside it.
         self._before = (spent, 0.0)
-        # What the file grants to this process, and what was told to it of money that is surely spent.
+        # What the file grants to this process, and what of the money that is certainly spent is already written to it.
         self._granted = 0.0
         self._told = 0.0
         self._wakers: list[Callable[[], None]] = []
@@ -216,14 +219,14 @@ class CostBudget:
         return f"<CostBudget [${self.spent:.4f} spent, ${self.reserved:.4f} reserved, {limit}]>"
 
     def attach(self, file: BudgetFile) -> None:
-        """Count in a file from now on: all that it grants by now counts as spent."""
+        """Counts in a file from now on; all that it has granted so far counts as spent."""
         found, (spent, unsure) = file.all, self._elsewhere
         self._file, self._granted, self._told = file, 0.0, 0.0
         self._before = (spent + found.granted, unsure + found.granted - found.spent)
         self.spent, self.unsure = self._before
 
     def detach(self) -> None:
-        """Tell the file what was truly spent, and let go of it. What is still reserved counts at its worst."""
+        """Writes what was truly spent to the file and closes it. What is still reserved counts at its worst."""
         file, self._file = self._file, None
         if file is None:
             return
@@ -231,19 +234,19 @@ class CostBudget:
             if self._granted:
                 file.settle(self._granted - self.own - self.reserved, self._sure - self._told)
         except LocalFault:
-            pass  # what stands there is more than was spent
+            pass  # the file's amount is higher than what was spent
         if file.ends:
             self._elsewhere = (self.spent, self.unsure)
         file.close(is_finished=not (self.is_exhausted and file.leftover))
 
     @property
     def leftover(self) -> Leftover | None:
-        """What a killed program left, where this one goes on under its limit."""
+        """The budget file of a killed program that this program continues; None: it continues none."""
         return None if self._file is None else self._file.leftover
 
     @property
     def own(self) -> float:
-        """What this process was charged itself."""
+        """The dollars that this process itself was charged."""
         return self.spent - self._before[0]
 
     @property
@@ -252,27 +255,28 @@ class CostBudget:
 
     @property
     def sure(self) -> float:
-        """The part of `spent` that was billed as far as answers say."""
+        """The part of `spent` that answers confirm as billed, in dollars."""
         return self.spent - self.unsure
 
     @property
     def charged(self) -> float:
-        """What the limit bears by now, whoever it was granted to, but for what is reserved here and may come back."""
+        """The dollars that count against the limit: all that was granted to others, and what this process was charged.
+        What it has reserved is left out, since it may come back."""
         if self._file is None:
             return self.spent
         return self._elsewhere[0] + self._file.all.granted - self._granted + self.own
 
     @property
     def left(self) -> float:
-        """What nobody has spent or reserved; infinite without a limit."""
+        """The dollars that nobody has spent or reserved; infinite without a limit."""
         return math.inf if self.limit is None else max(0.0, self.limit - self.charged - self.reserved)
 
     def watch(self, waker: Callable[[], None]) -> None:
-        """Called whenever a reservation is settled, since a waiting call may now fit."""
+        """Adds a function that is called whenever a reservation is settled, since a waiting call may then fit."""
         self._wakers.append(waker)
 
     def fits(self, cost: float) -> bool:
-        """Whether that can be reserved now. Raises LocalFault where the file can't be written."""
+        """Whether `cost` dollars can be reserved now. Raises LocalFault if the budget's file can't be written."""
         if self.limit is None:
             return True
         if self._file is None:
@@ -289,15 +293,16 @@ class CostBudget:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is in flight that could still give money back."""
+        """Whether nothing is in flight that could still give money back."""
         return self.reserved <= 1e-12
 
     def reserve(self, cost: float) -> None:
-        """Only what fits."""
+        """Reserves `cost` dollars, for which `fits` must have returned True."""
         self.reserved += cost
 
     def settle(self, reserved: float, spent: float, *, unsure: float = 0.0) -> None:
-        """`unsure`: the part of `spent` that may not have been billed."""
+        """Replaces a reservation by what was spent, in dollars. `unsure`: the part of `spent` that may not have been
+        billed."""
         self.reserved = max(0.0, self.reserved - reserved)
         self.spent += spent
         self.unsure += unsure
@@ -308,8 +313,8 @@ class CostBudget:
             self._tell(self._file)
 
     def _tell(self, file: BudgetFile) -> None:
-        """Give back what is not needed, now and then: writing costs time, and what is granted too much at a kill is
-        lost. A budget that others share gets everything back as soon as nothing is in flight."""
+        """Writes to the file what was spent, and gives back what is not needed. Does so only now and then, since a
+        write costs time; a shared budget gets everything back as soon as nothing is in flight."""
         assert self.limit is not None
         block = self.limit * _BLOCK_SHARE
         slack = self._granted - self.own - self.reserved
@@ -326,7 +331,7 @@ class CostBudget:
 
 
 def over_budget(what: str, cost: float, purse: CostBudget, option: str = "--max-cost") -> str:
-    """Why something can't be sent any more, and what to do."""
+    """Returns the message that says why the budget forbids to send `what`, and what to do."""
     limit = purse.limit or 0.0
     told = f"{what} may cost ${cost:.4f}; ${purse.spent - purse.unsure:.4f} of {option} ${limit:.4f} is spent"
     if purse.unsure > 5e-5:

@@ -1,6 +1,6 @@
-"""Whose budget pays for the attempts of one call, as far as the engine has to know: the face of a payer.
+"""The interface to the budget that pays for the attempts of one call.
 
-The engine asks it before each attempt and tells it what each one cost. Whose money it is and where that is counted, the
+The engine asks it before each attempt and reports what each one cost. Whose money it is and where it is counted, the
 payer's owner knows (the gateway's callers).
 """
 
@@ -13,8 +13,8 @@ from ..limits import Tokens
 
 
 class NotPaid(Exception):
-    """A payer's budget can't bear another attempt. `why` is raised to those who wait at this payer's expense; anybody
-    else who waits for the same call has it sent anew, at the expense of their own payer."""
+    """Raised when a payer's budget can't bear another attempt. `why` is raised to those who wait at this payer's
+    expense; for other waiters the call is sent anew, at the expense of their own payers."""
 
     def __init__(self, why: Exception) -> None:
         super().__init__(str(why))
@@ -22,8 +22,9 @@ class NotPaid(Exception):
 
 
 class Payer(Protocol):
-    """One call's payer. `name` is the same for all calls of one budget. `is_limited`: a call waits in `admit` first,
-    and identical calls of one name wait there once. `reckons_worst`: what an attempt may cost at most is reckoned."""
+    """The budget that pays for one call. `name` is the same for all calls of one budget. `is_limited`: a call waits in
+    `admit` before it is sent, and identical calls of one name wait there once. `reckons_worst`: the most that an
+    attempt may cost is computed for it, else 0.0 is passed."""
 
     @property
     def name(self) -> str: ...
@@ -35,17 +36,18 @@ class Payer(Protocol):
     def reckons_worst(self) -> bool: ...
 
     async def admit(self, tokens: Tokens, worst_cost: float) -> None:
-        """Waits until this payer may have one more call sent, and reserves its first attempt."""
+        """Waits until this payer may have one more call sent; reserves `worst_cost` dollars for its first attempt."""
 
     def reserve(self, worst_cost: float) -> None:
-        """Reserves the next attempt, unless one is reserved already. Raises NotPaid."""
+        """Reserves `worst_cost` dollars for the next attempt, unless one is reserved already. Raises NotPaid if the
+        budget can't bear it."""
 
     def pay(self, cost: float, *, is_sure: bool) -> None:
-        """Replaces the attempt's reservation by its cost; called once for each attempt. `is_sure` False: the cost is
-        not confirmed by an answer (assumed, or the attempt failed)."""
+        """Replaces the attempt's reservation by its cost in dollars; called once for each attempt. `is_sure` False: the
+        cost is not confirmed by an answer (assumed, or the attempt failed)."""
 
     def note_answer(self, outcome: Outcome) -> None:
-        """Takes the answer that was sent for, before it is stored."""
+        """Takes the outcome of the call that was sent, before it is stored."""
 
     def end(self, tokens: Tokens) -> None:
-        """The call has ended, however it did, with so many tokens used. What is still reserved was never sent."""
+        """Ends the call, whatever its outcome; `tokens` is what it used. A reservation that is left was never sent."""

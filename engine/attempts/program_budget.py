@@ -1,7 +1,7 @@
-"""The limit on an engine that has no folder: a budget beside the cache, for as long as its program lives.
+"""The budget of an engine that has no run folder: a file beside the cache that lives as long as its program.
 
-A clean end removes it. What a killed program left is taken up by the next one like it, so that a program that is
-restarted does not begin its limit anew. How a budget is kept: budget_file.
+A clean end removes it. What a killed program left is continued by the next program of the same identity, so that a
+restart does not begin the limit anew. How a budget is kept: budget_file.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .budget_file import BudgetFile, BudgetPlace, Leftover, is_held, left_in
 
 
 def program_budget(folder: Path, identity: str, limit: float, *, takes_up: bool = True) -> BudgetFile:
-    """A budget of this process alone, which ends with it. One that a killed process of the same `identity` left is
-    taken up, and all it may have spent counts."""
+    """Returns a budget of `limit` dollars for this process alone, which ends with it. With `takes_up` it continues the
+    file that a killed process of the same `identity` left, and all that this may have spent counts."""
     stem = hashlib.sha256(identity.encode()).hexdigest()[:16]
     for path in _largest_first(folder, stem) if takes_up else ():
         try:
@@ -40,7 +40,7 @@ def program_budget(folder: Path, identity: str, limit: float, *, takes_up: bool 
 
 
 def forget_leftovers(folder: Path, identity: str) -> list[Leftover]:
-    """Remove what killed processes of an `identity` left, and say what it was."""
+    """Removes the budget files that killed processes of an `identity` left, and returns what they held."""
     stem = hashlib.sha256(identity.encode()).hexdigest()[:16]
     found = []
     for path in _largest_first(folder, stem):
@@ -54,7 +54,7 @@ def forget_leftovers(folder: Path, identity: str) -> list[Leftover]:
 
 
 def identity_of(program: str, models: Sequence[str], limit: float | None) -> str:
-    """What makes two engines the same program's: its file, the models of its lanes and its limit."""
+    """Returns a text that is equal for two engines of one program: from its file, its lanes' models and its limit."""
     return json.dumps([program, sorted(models), limit])
 
 

@@ -1,7 +1,7 @@
-"""When to send again: one owner of retries for the whole house.
+"""Decides whether and when an attempt is repeated; all retries are decided here.
 
-Back-off, the limit of attempts, the retry budget and the breaker of a lane. Decides; never sleeps and
-never sends. The policy is a frozen struct; the rest keeps counts and answers questions about them.
+Owns back-off, the limit of attempts, the retry budget and the breaker of a lane. It never sleeps and never sends. The
+policy is a frozen struct; the other classes count, and answer questions about the counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..alike import without_ids
 from ..endpoint import Fault
 from ..limits import Limit
 
-# These tell of the one call's size.
+# A rejection with one of these statuses concerns the one call's size, not the lane.
 _OF_ONE_CALL = (413, 429)
 _KINDS_MAX = 64
 
@@ -25,19 +25,19 @@ class RetryPolicy(Struct, frozen=True):
     """Every figure that decides whether and when an attempt is repeated."""
 
     attempts_max: int = 6
-    """Attempts of one call."""
+    """The most attempts of one call, the first included; an attempt that was only told to wait does not count."""
     billed_repeats_max: int = 2
-    """Repeats of a call whose attempt may have been billed."""
+    """The most repeats of a call whose attempts may have been billed."""
     wait_min_s: float = 1.0
     """The shortest back-off, in seconds."""
     wait_max_s: float = 60.0
     """The longest back-off, in seconds; the ceiling doubles with each attempt up to it."""
     patience_s: float = 600.0
-    """Seconds in trouble, with its calls refused or failing, after which a lane stops."""
+    """Seconds after which a lane stops if all its calls are refused or fail."""
     own_patience_s: float | None = None
     """The same for faults of our own machine; None: `patience_s`."""
     breaker_failures: int = 20
-    """Failures in a row after which a lane sends single probes only."""
+    """Failures in a row after which a lane sends only single test calls (probes)."""
     probe_every_s: float = 10.0
     """Seconds between these probes."""
     budget_share: float = 0.1
@@ -45,9 +45,10 @@ class RetryPolicy(Struct, frozen=True):
     budget_floor: float = 20.0
     """Repeats that a failing lane may make before that share counts."""
     rejections_max: int | None = 20
-    """Rejections alike after which a model that never answered stops; None: no limit."""
+    """The number of equal rejections after which the lane of a model that has never answered stops; None: no limit."""
     cut_max: int | None = 20
-    """Answers cut off and empty after which a model that gave no useful one stops; None: no limit."""
+    """The number of answers that are cut off and empty after which the lane of a model without a useful answer stops;
+    None: no limit."""
     reopened_s: float | None = None
     """Seconds after which a stopped lane is opened again when it is needed; None: never."""
 
@@ -58,14 +59,15 @@ class RetryPolicy(Struct, frozen=True):
             raise ValueError(f"wait_max_s ({self.wait_max_s}) must be >= wait_min_s ({self.wait_min_s}) >= 0")
 
     def wait_s(self, failed_attempts: int, random: Random) -> float:
-        """Full jitter between the least wait and a ceiling that doubles with every failed attempt."""
+        """Returns the seconds to wait before a repeat: random, from `wait_min_s` to a ceiling that doubles with every
+        failed attempt up to `wait_max_s` (full jitter)."""
         ceiling = min(self.wait_max_s, self.wait_min_s * 2.0**failed_attempts)
         return random.uniform(self.wait_min_s, max(self.wait_min_s, ceiling))
 
 
 def told_to_wait(fault: Fault, limits: Iterable[Limit]) -> Fault:
-    """A refusal that names no pause, with the one that the limits beside it tell: of what has run out, else of what
-    tells nothing but when it is whole again."""
+    """Adds to a `throttle` fault without a pause the pause, in seconds, that the limits beside it imply: from a limit
+    that has run out, else from one that reports only its reset. Returns any other fault unchanged."""
     if fault.action != "throttle" or fault.retry_after_s is not None:
         return fault
     told = tuple(limits)
@@ -76,8 +78,8 @@ def told_to_wait(fault: Fault, limits: Iterable[Limit]) -> Fault:
 
 
 class Tries:
-    """The attempts of one call. A call held back by its lane spends none. `refused_by` has a bit for each key that has
-    refused it."""
+    """The attempts of one call. `attempts` count against the limit; `uncounted` ones don't, since the call only had to
+    wait. `refused_by` has a bit for each API key that has refused the call: key n has bit n."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self.policy = policy
@@ -92,8 +94,9 @@ class Tries:
         return self.attempts + self.uncounted
 
     def may_repeat(self, fault: Fault, key: int = 0, *, is_first_elsewhere: bool = False) -> bool:
-        """Count this failed attempt; whether the call may be sent once more. `key` is the number of the key that it was
-        made with; `is_first_elsewhere`: that one had not refused the call before, and another key may take it."""
+        """Counts this failed attempt and returns whether the call may be sent again. `key` is the number, from 0, of
+        the API key that was used; `is_first_elsewhere`: this key had not refused the call before, and another key
+        may take it."""
         if fault.is_billed_maybe:
             self.maybe_billed += 1
         if fault.action in ("throttle", "confirm", "stop"):
@@ -142,7 +145,8 @@ class RetryBudget:
         self._credit = min(self._credit_max, self._credit + self._share)
 
     def wait_s(self, now: float) -> float:
-        """0.0 grants one retry. A spent budget still lets one through now and then, so that every run ends."""
+        """Returns the seconds until a retry may be sent; 0.0 grants one now. A spent budget still grants one every
+        `probe_every_s` seconds, so that every run ends."""
         if self.is_failing and self._credit < 1:
             wait = self._last_grant + self._trickle_s - now
             if wait > 0:
@@ -153,7 +157,7 @@ class RetryBudget:
 
 
 class Breaker:
-    """Holds a lane back after a row of failures, and lets one probe through at a time."""
+    """Holds a lane back after a number of failures in a row, and then lets one probe through at a time."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._failures_max = policy.breaker_failures
@@ -168,7 +172,7 @@ class Breaker:
         return self.opened_at is not None
 
     def record_success(self) -> bool:
-        """Whether this success closed the breaker."""
+        """Records a success; returns whether it closed the breaker."""
         self._row = 0
         if self.opened_at is None:
             return False
@@ -177,7 +181,7 @@ class Breaker:
         return True
 
     def record_failure(self, now: float, *, was_probe: bool) -> bool:
-        """Whether this failure opened the breaker."""
+        """Records a failure; returns whether it opened the breaker."""
         self._row += 1
         if was_probe:
             self._is_probing = False
@@ -193,7 +197,8 @@ class Breaker:
         self._next_probe = now + probe_in_s
 
     def wait_s(self, now: float) -> float:
-        """0.0: a call may go (as the probe, where the breaker is open); infinite while a probe is out."""
+        """Returns the seconds until a call may be sent. 0.0: now (as the probe, if the breaker is open); infinite: a
+        probe is in flight."""
         if self.opened_at is None:
             return 0.0
         return float("inf") if self._is_probing else max(0.0, self._next_probe - now)
@@ -202,18 +207,17 @@ class Breaker:
         self._is_probing = True
 
     def abandon_probe(self, now: float) -> None:
-        """The probe was cancelled, so it told nothing: the next one may go at once."""
+        """Ends a probe that showed nothing, as a cancelled one; the next may be sent at once."""
         self._is_probing = False
         self._next_probe = now
 
 
 class EarlyStop:
-    """Stops a lane whose first calls are all useless: rejected alike, as by a model that does not exist, or cut off
-    before the first word, as from a model that thinks for longer than max_tokens allows.
+    """Stops a lane whose first calls are all useless: rejected with the same message, as by a model that does not
+    exist, or cut off before the first word, as by a model that thinks for longer than max_tokens allows.
 
-    One useful answer ends this for good. While `is_doubted` nothing more should go out until the calls that are out
-    have come back: one of them may be useful. Pages (`is_of_pages`) are never stopped so: each is there or not by
-    itself.
+    One useful answer ends this for good. While `is_doubted`, nothing more is sent until the calls in flight have ended:
+    one of them may be useful. With `is_of_pages` the lane is never stopped, since each page exists or not by itself.
     """
 
     def __init__(self, policy: RetryPolicy, *, is_of_pages: bool = False) -> None:
@@ -223,7 +227,7 @@ class EarlyStop:
         self._cut = 0
         self._has_answered = is_of_pages
         self._said = ""
-        # Looked at twice a call.
+        # A plain attribute, since it is read twice a call.
         self.is_doubted = False
 
     def add_rejection(self, fault: Fault) -> None:
@@ -238,16 +242,16 @@ class EarlyStop:
             self.is_doubted = True
 
     def add_cut(self, count: int = 1) -> None:
-        """Answers that were cut off and are empty: no useful ones."""
+        """Counts `count` answers that were cut off and are empty."""
         if self._has_answered:
             return
         self._cut += count
         self.is_doubted |= self._cut_max is not None and self._cut >= self._cut_max
 
     def end(self) -> bool:
-        """There was a useful answer. Whether that ended a doubt."""
+        """Notes a useful answer, which ends all doubts for good. Returns whether there was a doubt."""
         if self._has_answered:
-            return False  # since the first one there is none
+            return False  # the first useful answer ended all doubts
         was_doubted, self.is_doubted = self.is_doubted, False
         self._has_answered = True
         self._said = ""
@@ -259,7 +263,7 @@ class EarlyStop:
         return "rejected" if self._said else "truncated"
 
     def detail(self, model: str) -> str:
-        """What happened to the lane, and what to do."""
+        """Returns the message that says why the lane stopped, and what to do."""
         if self._said:
             count = max(self._alike.values())
             return (

@@ -1,8 +1,8 @@
-"""A lane's own idea of its rate, where the provider says "slow down" and no more.
+"""A lane's own estimate of its rate, for a provider that says "slow down" without saying how far.
 
-One cut an episode, which lasts until a call that was sent after the cut is answered; then a recovery that lingers below
-the rate that failed and is back at the full rate after four minutes without another 429. Pure arithmetic on times that
-are passed in.
+The rate is cut once an episode, which lasts until a call that was sent after the cut is answered. The recovery stays
+for long just below the rate that failed, and reaches the full rate after four minutes without another 429. Pure
+arithmetic on times, in seconds, that are passed in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _SENDS_SEEN = 256
 
 
 class AdaptiveRate:
-    """Calls a second, or None while nothing limits the lane. `declared`: the quota's own rate, where one is known."""
+    """A lane's rate in calls per second after refusals. `declared`: the quota's rate in calls per second, None: not
+    known."""
 
     def __init__(self, declared: float | None) -> None:
         self.declared = declared
@@ -35,7 +36,7 @@ class AdaptiveRate:
 
     @property
     def rate(self) -> float | None:
-        """The rate of the last cut."""
+        """The rate that the last cut set, in calls per second; None while nothing limits the lane."""
         return self._low if self._cut_at is not None else None
 
     def note_send(self, now: float) -> None:
@@ -83,7 +84,9 @@ class AdaptiveRate:
         return max(RATE_MIN, (len(recent) - 1) / max(0.05, now - recent[0]))
 
     def _rate_at(self, now: float) -> float | None:
-        """Slow near the rate that failed, quick beyond it: half the recovery to reach it, half to pass it."""
+        """Returns the rate allowed now, in calls per second; None when the recovery is over. For the first half of
+        RECOVERY_S it rises to the rate that failed, ever slower; for the second half from there to the full rate,
+        ever faster."""
         assert self._cut_at is not None
         half = RECOVERY_S / 2
         since = now - self._cut_at

@@ -1,7 +1,8 @@
-"""One key's way to one quota, and its one decision: may this attempt be sent now?
+"""Decides when one API key may send the next attempt.
 
-Slot, breaker, pause, adaptive rate, then the last minute's ledger, which paces. Learns from every answer. Never waits:
-it says for how long and for what. Who waits, and with which key: lane_queue. Knows no call's content.
+Asks in this order: slot, breaker, pause, adaptive rate, then the last minute's ledger, which paces. Learns from every
+answer. Never waits: it returns for how long and for what. Who waits, and with which key: lane_queue. Knows no call's
+content.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _NO_TOKENS = Tokens()
 
 
 class Hold(NamedTuple):
-    """Why an attempt can't go now: seconds to wait, for what. Infinite: until something is told; no reason: a slot."""
+    """Why an attempt can't be sent now: the seconds to wait, and for what. Infinite: until something changes; an empty
+    reason: all slots are taken."""
 
     seconds: float
     reason: str
@@ -37,8 +39,8 @@ STOPPED = Hold(float("inf"), "stopped")
 
 
 class Permit:
-    """The right to make one attempt. Held from admission until the answer is safe on disk. `payer`: whose budget pays
-    for the attempt, beside the engine's."""
+    """The right to make one attempt, held from admission until the answer is safe on disk. `payer`: the budget that
+    pays for the attempt beside the engine's; None: there is none."""
 
     __slots__ = ("cost", "is_probe", "is_settled", "lane", "payer", "sent_at", "tokens")
 
@@ -53,8 +55,8 @@ class Permit:
 
 
 class KeyGate:
-    """One key at work. `key` names the variable that holds it, `proof` says what it is; `number` is its place in its
-    group. `repr` tells its state."""
+    """The gate of one API key to one lane's quota. `key` is the environment variable that holds the API key, `proof`
+    the words for it in messages, `number` its place among the lane's keys, from 0."""
 
     def __init__(
         self,
@@ -99,17 +101,17 @@ class KeyGate:
 
     @property
     def is_healthy(self) -> bool:
-        """Nothing is known against sending here but its quota."""
+        """Whether nothing but the quota holds back attempts here: not stopped, not in trouble, breaker closed."""
         return self.stopped is None and self._trouble_since is None and not self.breaker.is_open
 
     def holds(self, tokens: Tokens) -> bool:
-        """Whether a minute can hold such a call at all."""
+        """Whether one minute's quota is large enough for a call of these tokens."""
         return self.quota.lacks(tokens) is None
 
     # The decision
 
     def try_take(self, now: float, tokens: Tokens = _NO_TOKENS, cost: float = 0.0) -> Permit | Hold:
-        """One attempt's permit, or why it has to wait. Every permit must come back through `release`."""
+        """Returns a permit for one attempt, or why it has to wait. Every permit must come back through `release`."""
         if self.stopped is not None:
             return STOPPED
         if self.in_flight >= self.lane.concurrency:
@@ -120,7 +122,7 @@ class KeyGate:
                 return hold
         if tokens.total > self._least_tokens:
             tokens = self.quota.cut_to_fit(tokens)
-        # The ledger comes last, since what it gave can't be undone.
+        # The ledger comes last, since what it grants can't be undone.
         seconds, reason = self._ledger.take(now, tokens)
         if seconds > 0:
             return Hold(seconds, reason)
@@ -133,7 +135,8 @@ class KeyGate:
         return Permit(self, tokens, cost, now, is_probe=is_probe)
 
     def _held(self, now: float) -> Hold:
-        """What has to be waited for before the quota is asked. Ends the lane where waiting can't help."""
+        """Returns how long breaker, pause and back-off hold an attempt back (0 seconds: not at all). Stops the key if
+        its patience has run out."""
         wait, why = max(
             (self.breaker.wait_s(now), "breaker"),
             (self._paused_until - now, "pause"),
@@ -163,7 +166,7 @@ class KeyGate:
     # What becomes of an attempt
 
     def release(self, permit: Permit, now: float) -> None:
-        """Free the slot. A permit never settled was cancelled: what was taken stays taken."""
+        """Frees the slot. A permit that was never settled was cancelled: its tokens and its cost stay counted."""
         self.in_flight -= 1
         if not permit.is_settled:
             self._pay(permit, permit.cost, is_sure=False)
@@ -172,7 +175,7 @@ class KeyGate:
                 self.on_change()
 
     def succeeded(self, permit: Permit, tokens: Tokens, cost: float | None) -> None:
-        """`cost` None: the answer does not say, so it counts at its worst."""
+        """Records a success. `cost` is in dollars; None: the answer does not report it, so the worst cost counts."""
         self._trouble_since = None
         self._is_suspect = False
         if self.breaker.record_success():
@@ -183,14 +186,14 @@ class KeyGate:
         self._pay(permit, permit.cost if cost is None else cost, is_sure=cost is not None)
 
     def failed(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool = False) -> None:
-        """Learn from a fault: give back what it gives back, pause, cut, open the breaker or stop. `is_alone`: no other
-        call is in flight or waits."""
+        """Learns from a fault: returns reserved tokens, pauses, cuts the rate, opens the breaker or stops, as the fault
+        asks. `is_alone`: no other call is in flight or waits."""
         if fault.action == "throttle":
             self._ledger.make_up_less()
         if fault.quota == "refund":
             self._ledger.settle(permit.sent_at, permit.tokens, _NO_TOKENS, requests=0)
         elif fault.quota == "settle":
-            # A fault tells one sum: its input was as long as reserved, as far as it goes.
+            # A fault reports one sum of tokens: the reserved input is taken from it first, the rest is output.
             read = min(permit.tokens.input, fault.usage_tokens)
             self._settle_tokens(permit, Tokens(read, fault.usage_tokens - read))
         if fault.action == "never":
@@ -204,32 +207,32 @@ class KeyGate:
         elif fault.action == "wait" or (fault.action == "throttle" and fault.retry_after_s is not None):
             self._pause(permit, fault, now, is_alone=is_alone)
             if permit.is_probe:
-                self.breaker.abandon_probe(now)  # the pause says when the next one goes
+                self.breaker.abandon_probe(now)  # the pause decides when the next one goes
         else:
             self._count_failure(permit, fault, now)
-        # An answer of no use is billed too.
+        # A useless answer is billed too.
         is_billed = fault.is_billed_maybe or fault.quota == "settle"
         self._pay(permit, permit.cost if is_billed else 0.0, is_sure=False)
         self.on_change()
 
     def stop(self, reason: StopReason, detail: str) -> None:
-        """Send nothing more with this key. Calls in flight go on."""
+        """Stops sending with this key. Calls in flight go on."""
         if self.stopped is None:
             self.stopped = Stop(self.lane.model, reason, detail)
             self._events.tell("stopped", self.lane.model, detail=reason)
             self.on_change()
 
     def learn(self, limits: tuple[Limit, ...], now: float) -> None:
-        """Take in what an answer says of the provider's limits, and wait where it says that nothing is left."""
+        """Takes in the provider's limits that an answer reported, and pauses if nothing is left of one."""
         self._memory.see(self._doubts.settle(limits, self._memory.limits, now))
         self._obey(self._memory.limits)
         wait_s = max((limit.wait_s for limit in limits), default=0.0)
         if wait_s > 0:
-            # No longer than patience: whether it is right, the next answer tells.
+            # At most as long as patience: the next answer shows whether the limit is right.
             self._paused_until = max(self._paused_until, now + min(wait_s, self.policy.patience_s))
 
     def used(self, now: float) -> tuple[int, Tokens]:
-        """Requests and tokens of the last minute."""
+        """Returns the requests and tokens of the last minute."""
         return self._ledger.used(now)
 
     def close(self) -> None:
@@ -239,7 +242,7 @@ class KeyGate:
     # What was learned
 
     def _obey(self, limits: tuple[Limit, ...]) -> None:
-        """Hold to the smaller of what was declared and what is told."""
+        """Sets the quota to the smaller of what was declared and what answers reported."""
         quota = declared_quota(self.lane).lowered_by(quota_of(limits))
         self._adaptive.declared = None if quota.rpm is None else quota.rpm / 60
         if quota != self.quota:
@@ -251,8 +254,8 @@ class KeyGate:
 
     def _pause(self, permit: Permit, fault: Fault, now: float, *, is_alone: bool) -> None:
         seconds = fault.retry_after_s or 1.0
-        # Refused again with no answer since the first pause: the many that were let go after it were too many, so fewer
-        # go next time. One alone comes back as it was told.
+        # Refused again, with no answer since the first pause: too many calls were let go after it, so fewer go next
+        # time. A single call only waits for the pause it is given.
         is_again = self._trouble_since is not None and permit.sent_at > self._trouble_since and not is_alone
         if is_again and fault.action == "throttle" and self._adaptive.cut(now, permit.sent_at, is_again=True):
             self._events.tell("cut", self.lane.model, self._adaptive.rate or 0.0, fault.kind)

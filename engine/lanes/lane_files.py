@@ -1,6 +1,6 @@
-"""The two files of a lane beside the cache: the ledger of its last minute, and the note of what is known of it.
+"""The two files of a lane beside the cache: the ledger of its last minute, and the note of its limits.
 
-Owns their names and what an unwritable folder means. What they hold is the ledger's and the note's own.
+Owns their names and what an unwritable folder means. Their contents are the business of `ledger` and `lane_memory`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _LEDGER = ".ledger"
 
 
 def lane_stem(cache: Path, address: str, model: str, account: str) -> Path:
-    """One name for each address, model and account, that tells none of them."""
+    """Returns the path of a lane's files without their suffix: a hash of address, model and account, which reveals
+    none."""
     name = hashlib.sha256("\0".join((address, model, account)).encode()).hexdigest()[:32]
     return lanes_folder(cache) / name
 

@@ -1,7 +1,8 @@
-"""What is known of one lane beside its ledger: whose it is, what was declared for it, which limits answers told.
+"""What is known of one lane beside its ledger: its API key's variable, its declaration, and the limits answers
+reported.
 
-A small file, replaced whole, so that the next process starts with what this one learned. It names a key by its
-variable and holds nothing of it. Losing it loses nothing that the next answers don't tell again.
+A small file, replaced whole, so that the next process starts with what this one learned. It holds nothing of the API
+key itself. If it is lost, the next answers report the same again.
 """
 
 from __future__ import annotations
@@ -19,23 +20,24 @@ from ..lane import Lane
 from ..limits import DAY_S, Limit
 
 SUFFIX = ".lane"
-# A limit that nothing has told for so long may have been changed.
+# A limit that no answer has reported for this long may have been changed.
 FORGOTTEN_AFTER_S = DAY_S
-# A changed limit is written at once, unless something was just now; the same one is worth a new date now and then.
+# A changed limit is written at once, unless the file was written just before; an unchanged one gets a new date once a
+# minute.
 _WRITE_EVERY_S = 5.0
 _REFRESH_EVERY_S = 60.0
 
 
 class ReportedLimit(Struct, frozen=True):
-    """A limit, and when an answer told it (seconds since 1970)."""
+    """A limit, and when an answer reported it (seconds since 1970)."""
 
     limit: Limit
     at: float
 
 
 class LaneNote(Struct, frozen=True):
-    """`key`: the variable that holds the key, empty where there is none. `opened_at`: when a process last took the
-    lane up, with what was declared then."""
+    """The content of a lane's note file. `key`: the environment variable that holds the API key, empty if there is
+    none. `opened_at`: when a process last opened the lane with this declaration, in seconds since 1970."""
 
     model: str
     key: str
@@ -45,12 +47,12 @@ class LaneNote(Struct, frozen=True):
     opened_at: float = 0.0
 
     def fresh(self, now: float) -> tuple[ReportedLimit, ...]:
-        """What is young enough to be believed."""
+        """Returns the reported limits that are less than a day old; `now` is in seconds since 1970."""
         return tuple(seen for seen in self.seen if -FORGOTTEN_AFTER_S < now - seen.at < FORGOTTEN_AFTER_S)
 
 
 class LaneMemory:
-    """One process's hold on a lane's note. `path` None: kept in memory alone. `clock` is the system's, for dates."""
+    """One process's open lane note. `path` None: it is kept in memory alone. `clock` returns seconds since 1970."""
 
     def __init__(self, note: LaneNote, path: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -66,8 +68,8 @@ class LaneMemory:
         return tuple(seen.limit for seen in self._note.seen)
 
     def see(self, limits: Iterable[Limit]) -> bool:
-        """Take in what an answer told; the latest word on an amount replaces all earlier ones. Whether any of it is
-        new."""
+        """Takes in the limits that an answer reported; they replace all earlier limits of the same amount. Returns
+        whether any of them is new."""
         told = [limit for limit in limits if limit.limit is not None]
         if not told:
             return False
@@ -103,7 +105,7 @@ class LaneMemory:
 
 
 def read_note(path: Path) -> LaneNote | None:
-    """What stands there; None where nothing does, or nothing that is a note."""
+    """Returns the note in a file; None if the file is missing, unreadable or no note."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=LaneNote)
     except (OSError, msgspec.MsgspecError, UnicodeError):
@@ -111,7 +113,7 @@ def read_note(path: Path) -> LaneNote | None:
 
 
 def notes_in(folder: Path) -> Iterator[tuple[Path, LaneNote]]:
-    """Every lane that was ever taken up beside one cache, by model and key."""
+    """Yields the path and the note of every lane that was ever opened beside one cache, sorted by model and key."""
     found = ((path, read_note(path)) for path in folder.glob(f"*{SUFFIX}"))
     yield from sorted(
         ((path, note) for path, note in found if note is not None),

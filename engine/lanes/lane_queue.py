@@ -1,7 +1,7 @@
-"""The one queue to a model, and the keys that serve it: first come, first served, by whichever key can send first.
+"""The one queue to a model, and the API keys that serve it: first come, first served, by the first key that can send.
 
-Owns who waits and for how long. Whether a key may send is its admission's to say; with one key this is its queue. A
-key that stops leaves its calls to the others; the group has stopped when all have.
+Owns who waits and for how long. Whether a key may send, its key gate decides. A key that stops leaves its calls to the
+others; the lane has stopped when all its keys have.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .key_gate import FULL, Hold, KeyGate, Permit
 
 _NO_TOKENS = Tokens()
 _FOR_EVER = float("inf")
-# How far behind a call that waits for one key others are looked at that may go to another.
+# How many waiting calls are looked at, behind one that waits for a key, for calls that another key can take.
 _LOOKED_AT = 64
 
 
@@ -35,7 +35,7 @@ class LaneStopped(Exception):
 
 
 class _Waiter:
-    """A call in the queue. `refused_by` has a bit for each key that has refused it."""
+    """A call in the queue. `refused_by` has a bit for each API key that has refused it: key n has bit n."""
 
     __slots__ = ("cost", "future", "refused_by", "tokens")
 
@@ -47,7 +47,7 @@ class _Waiter:
 
 
 class LaneQueue:
-    """All keys to one model at work. `repr` tells its state."""
+    """The queue of calls that wait for one lane, served by all its API keys."""
 
     def __init__(self, keys: Sequence[KeyGate], *, purse: CostBudget, events: Events) -> None:
         self.keys = tuple(keys)
@@ -87,21 +87,22 @@ class LaneQueue:
 
     @property
     def concurrency(self) -> int:
-        """Calls that all keys may have in flight together."""
+        """The most calls that all keys together may have in flight."""
         return sum(key.lane.concurrency for key in self.keys)
 
     @property
     def quota(self) -> Quota:
-        """What the keys that still send may send together."""
+        """The sum of the quotas of all keys that have not stopped."""
         return _summed([key.quota for key in self.keys if key.stopped is None])
 
     @property
     def stopped_keys(self) -> tuple[tuple[str, Stop], ...]:
-        """The keys that send nothing more, by their variables."""
+        """The keys that have stopped: each one's environment variable, and why."""
         return tuple((key.key, key.stopped) for key in self.keys if key.stopped is not None)
 
     async def admit(self, tokens: Tokens = _NO_TOKENS, cost: float = 0.0, refused_by: int = 0) -> Permit:
-        """Wait until one attempt may be sent. Every permit must come back through `release`."""
+        """Waits until one attempt may be sent, and returns its permit, which must come back through `release`. Raises
+        LaneStopped if the lane stops."""
         if self.stopped is not None:
             raise LaneStopped(self.stopped)
         loop = asyncio.get_running_loop()
@@ -148,28 +149,29 @@ class LaneQueue:
         self._tell_all()
 
     def note_answer(self, reply: Reply | None = None) -> None:
-        """The model answered: now, or what the cache holds. None: useful answers of an earlier session of the run."""
+        """Notes an answer of the model, received now or found in the cache. None: useful answers of an earlier session
+        of the run."""
         if reply is not None and reply.is_cut_empty:
             self.note_cut()
         elif self._early.end():
             self._serve()
 
     def note_cut(self, count: int = 1) -> None:
-        """Answers were cut off before the first word, now or in an earlier session."""
+        """Notes `count` answers that were cut off before the first word, now or in an earlier session."""
         self._early.add_cut(count)
         self._stop_if_useless()
 
     def _stop_if_useless(self) -> None:
-        """Once nothing is out that could still be useful."""
+        """Stops a doubted lane as soon as no call is in flight that could still have a useful answer."""
         if self._early.is_doubted and self.in_flight == 0:
             self.stop(self._early.reason, self._early.detail(self.lane.model))
 
     def has_another(self, refused_by: int) -> bool:
-        """Whether a key that has not refused a call could take it."""
+        """Whether there is a healthy key that has not refused the call."""
         return any(key.is_healthy and not refused_by >> key.number & 1 for key in self.keys)
 
     async def back_off(self, seconds: float) -> None:
-        """Sleep before a retry, or until the group stops."""
+        """Sleeps for `seconds` before a retry. Raises LaneStopped as soon as the lane stops."""
         began = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(seconds):
@@ -183,7 +185,7 @@ class LaneQueue:
         permit.lane.learn(limits, now)
 
     def used(self, now: float) -> tuple[int, Tokens]:
-        """Requests and tokens of the last minute."""
+        """Returns the requests and tokens of the last minute, over all keys."""
         used = [key.used(now) for key in self.keys]
         tokens = Tokens(sum(one.input for _, one in used), sum(one.output for _, one in used))
         return sum(requests for requests, _ in used), tokens
@@ -197,7 +199,8 @@ class LaneQueue:
     def _place(
         self, now: float, tokens: Tokens, cost: float, refused_by: int, taken: Container[KeyGate]
     ) -> Permit | Hold:
-        """A permit from the first key that can send this call now, else the shortest hold."""
+        """Returns a permit from the first key that can send this call now, else the shortest hold. `taken`: keys for
+        which an earlier call waits."""
         if self._early.is_doubted:
             return Hold(_FOR_EVER, "breaker")
         if not self._can_pay(cost):
@@ -216,7 +219,8 @@ class LaneQueue:
         return best
 
     def _can_pay(self, cost: float) -> bool:
-        """Whether the budget can bear a call. Stops where it can't and nothing is in flight that could change that."""
+        """Whether the budget can bear a call of `cost` dollars. Stops the lane if not, and if nothing in flight could
+        give money back."""
         try:
             if self.purse.fits(cost):
                 return True
@@ -229,8 +233,8 @@ class LaneQueue:
         return False
 
     def _in_turn(self, tokens: Tokens, refused_by: int) -> Sequence[KeyGate]:
-        """The keys that a call may go to, beginning with the one whose turn it is: none that refused it while a sound
-        one has not, none whose minute can't hold it while another's can."""
+        """Returns the keys that a call may go to, beginning with the one whose turn it is. Leaves out keys that refused
+        the call if a healthy one has not, and keys with too small a quota if another's is large enough."""
         if len(self.keys) == 1:
             return self.keys
         turn = self._turn % len(self.keys)
@@ -240,8 +244,8 @@ class LaneQueue:
         return [key for key in keys if key.holds(tokens)] or keys
 
     def _serve(self) -> None:
-        """Hand out whatever can be handed out now, first come, first served, and see to it that this happens again when
-        it has to."""
+        """Hands out all permits that can be handed out now, first come, first served, and sets a timer for the next
+        ones."""
         if self._is_serving:
             self._must_serve_again = True
             return
@@ -265,7 +269,7 @@ class LaneQueue:
         loop = asyncio.get_running_loop()
         now = loop.time()
         wait, why = _FOR_EVER, ""
-        # Keys that someone waits for: nobody who came later takes these.
+        # Keys that an earlier call waits for: later calls don't get them.
         taken: set[KeyGate] = set()
         looked_at = passed = 0
         for waiter in self._queue:
@@ -297,7 +301,7 @@ class LaneQueue:
             self._queue = deque(waiter for waiter in self._queue if not waiter.future.done())
 
     def _changed(self) -> None:
-        """A key says that something is other than it was."""
+        """Handles a change of a key: stops the lane if all keys have stopped, else serves the queue."""
         if self.stopped is None and all(key.stopped is not None for key in self.keys):
             self.stopped = self._stop_of_all()
             self._tell_all()
@@ -337,7 +341,7 @@ class LaneQueue:
 
 
 def _summed(quotas: Sequence[Quota]) -> Quota:
-    """What lanes may send together: no limit where one has none."""
+    """Returns the sum of the quotas, amount by amount; no limit where one of them has none."""
 
     def total(amounts: Iterable[float | None]) -> float | None:
         known = [amount for amount in amounts if amount is not None]

@@ -1,8 +1,8 @@
-"""The last minute's sends of one lane, so that no sliding 60 s exceeds its quota.
+"""The sends of one lane in the last minute, counted so that no sliding 60 s exceeds its quota.
 
-Held in memory, or in a small file that several processes share and that outlives a kill. Owns the
-arithmetic of the window; it never waits: it says how long to wait. Times are the system's monotonic
-clock, the same for every process of a machine until it boots.
+Held in memory, or in a small file that several processes share and that outlives a kill. Owns the arithmetic of the
+window; it never waits: it returns how long to wait. Times are seconds of the system's monotonic clock, the same for
+every process of a machine until it boots.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from ..limits import Quota, Tokens
 
 TICK_S = 0.25
-# A send may arrive up to a tick late and stands up to a tick early in its slot: 60.5 s cover a true minute.
+# A send may arrive up to a tick late, and its slot begins up to a tick before it: 60.5 s cover a true minute.
 TICKS_COUNTED = 242
 _SLOTS = 256
-# What a slot counts, and the minute's sums of the same; then, until when what was taken has to be paced, and whoever
-# asked last has to wait.
+# What each slot counts, and the words of the header: the minute's sums of the same, the times until which sends are
+# paced, and the time until which the latest refused send has to wait.
 _REQUESTS, _INPUT, _OUTPUT = range(3)
 _COUNTED = 3
 _TAIL, _HEAD, _BOOT, _SUMS, _NEXT_US = 0, 1, 2, 3, 6
@@ -34,9 +34,9 @@ _LAYOUT = 2
 PACED_SHARE = 0.995 / 60.5
 BURST_SHARE = 1 / 200
 _BURST_US = int(1e6 * BURST_SHARE / PACED_SHARE)
-# Of a minute's tokens so many are kept for calls in flight that come to more than was reserved for them.
+# The share of a minute's tokens that is kept for calls in flight that use more than was reserved for them.
 _KEPT_SHARE = 1 / 200
-# Whoever was told how long to wait comes back at most so much later.
+# A caller that was told how long to wait comes back at most this much later.
 _LATE_US = 500_000
 # How early a request may go where a quota asks for a distance between two.
 _SPACED_BURST_US = 50_000
@@ -44,8 +44,8 @@ _NO_LIMIT = float("inf")
 
 
 def _boot_mark() -> int:
-    """Differs after a reboot, where monotonic time starts again, and where a file is laid out in another way; the
-    boot counts as 0 where the system does not tell."""
+    """Returns a number that differs after a reboot, when monotonic time starts again, and for another layout of the
+    file. The boot counts as 0 if the system does not name it."""
     try:
         boot = int(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:15], 16)
     except (OSError, ValueError):
@@ -58,7 +58,7 @@ def _open_file(path: Path, size: int) -> int:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.fstat(fd).st_size < size:
-            # A mapped file with holes in it would kill the process that touches one on a full disk.
+            # Touching a hole of a mapped file on a full disk would kill the process.
             lengthen = getattr(os, "posix_fallocate", None)
             lengthen(fd, 0, size) if lengthen is not None else os.ftruncate(fd, size)
     except OSError:
@@ -68,7 +68,7 @@ def _open_file(path: Path, size: int) -> int:
 
 
 def _is_sound(words: memoryview) -> bool:
-    """Whether a ledger can have been written by one; a damaged one could make a lane wait for ever."""
+    """Whether the words of a ledger fit together; a damaged ledger could make a lane wait for ever."""
     tail, head = words[_TAIL], words[_HEAD]
     sums, next_us = words[_SUMS : _SUMS + _COUNTED].tolist(), words[_NEXT_US : _NEXT_US + _PACED].tolist()
     slots = words[_FIELDS:].tolist()
@@ -81,7 +81,7 @@ def _is_sound(words: memoryview) -> bool:
 
 
 class Ledger:
-    """A sliding minute of requests and tokens under a quota, which may change meanwhile."""
+    """The requests and tokens of a sliding minute under a quota, which may change. `path` None: only in memory."""
 
     def __init__(self, quota: Quota, path: Path | None = None) -> None:
         self._halvings = 0
@@ -98,7 +98,7 @@ class Ledger:
         self._open(_boot_mark() if path is not None else 0)
 
     def set_quota(self, quota: Quota) -> None:
-        """Hold to another quota from now on; what the minute holds already counts under it too."""
+        """Keeps to another quota from now on; what the last minute holds already counts under it too."""
         self._rpm = _NO_LIMIT if quota.rpm is None else quota.rpm
         self._tpm, self._itpm, self._otpm = (
             _NO_LIMIT if amount is None else amount - int(_KEPT_SHARE * amount)
@@ -114,7 +114,8 @@ class Ledger:
         self._is_split = quota.itpm is not None or quota.otpm is not None
 
     def make_up_less(self) -> None:
-        """A refusal came although no limit was passed: so much at once may have been too much."""
+        """Halves how much lost sending time may be made up at once; called after a refusal although no limit was
+        exceeded."""
         self._halvings += 1
         self._made_up_us >>= 1
 
@@ -128,7 +129,8 @@ class Ledger:
             self._unlock()
 
     def take(self, now: float, tokens: Tokens) -> tuple[float, str]:
-        """Record a send now, or say how many seconds to wait for what: (0.0, "") means taken."""
+        """Records a send now and returns (0.0, ""), or records nothing and returns the seconds to wait and for what:
+        `tokens` or `requests`."""
         self._lock()
         try:
             words = self._words
@@ -146,7 +148,8 @@ class Ledger:
                 wait = self._wait(words, now, read, written)
                 words[_WAITED_US] = now_us + int(1e6 * wait[0])
                 return wait
-            # What one limit lost while a call waited for another, it makes up for; what was not wanted is gone.
+            # Sending time that one limit lost while a call waited for another is made up; time without a waiting call
+            # is not.
             from_us = now_us - self._made_up_us if now_us <= words[_WAITED_US] + _LATE_US else now_us
             slot = _FIELDS + _COUNTED * (tick % _SLOTS)
             words[slot] += 1
@@ -165,15 +168,15 @@ class Ledger:
             self._unlock()
 
     def settle(self, sent_at: float, reserved: Tokens, used: Tokens, *, requests: int = 1) -> None:
-        """Replace a reservation by what was used. Less is given back to the minute it was taken from; more
-        is a debt on the minute that begins now. `requests=0` gives the request back too. Takes effect with the next
-        question, so that an answer costs no lock of its own."""
+        """Replaces a reservation by what was used. Less is given back to the minute in which it was sent; more counts
+        in the minute that begins now. `requests=0` gives the request back too. Takes effect with the next `take` or
+        `used`, so that an answer costs no lock of its own."""
         self._owed.append(
             (int(sent_at / TICK_S), requests - 1, used.input - reserved.input, used.output - reserved.output)
         )
 
     def used(self, now: float) -> tuple[int, Tokens]:
-        """Requests and tokens of the last minute."""
+        """Returns the requests and tokens of the last minute."""
         self._lock()
         try:
             self._catch_up(self._words, now)
@@ -183,7 +186,8 @@ class Ledger:
             self._unlock()
 
     def close(self) -> None:
-        """What is owed goes down first, in the latest tick there was: the next process must know of it."""
+        """Closes the ledger. Corrections that are still waiting are applied first, so that the next process counts
+        them."""
         if self._owed:
             self._lock()
             try:
@@ -206,7 +210,8 @@ class Ledger:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _catch_up(self, words: memoryview, now: float) -> int:
-        """Bring the minute up to now: the tick of now."""
+        """Moves the window on to now and applies waiting corrections. Returns the number of the current tick (TICK_S
+        each)."""
         tick = int(now / TICK_S)
         if tick != words[_HEAD]:
             self._advance(words, tick)
@@ -220,7 +225,8 @@ class Ledger:
     def _correct(self, words: memoryview, tick: int, owed: tuple[int, int, int, int], now_us: int) -> None:
         sent, *changes = owed
         for kind, change in enumerate(changes):
-            # More than was reserved counts from now on; less, where it was taken, if the minute still holds that.
+            # More than was reserved counts from now on; less is taken off where it was counted, if the window still
+            # holds that.
             if change and (change > 0 or sent >= words[_TAIL]):
                 words[_FIELDS + _COUNTED * ((tick if change > 0 else sent) % _SLOTS) + kind] += change
                 words[_SUMS + kind] += change
@@ -232,12 +238,13 @@ class Ledger:
 
     @staticmethod
     def _put_off(words: memoryview, kind: int, by_us: float, now_us: int) -> None:
-        """A debt holds back the next minute, however large it is, and no more than that one."""
+        """Delays the next send of one kind by `by_us` microseconds, at most until a minute from now, however large the
+        debt is."""
         before = words[_NEXT_US + kind]
         words[_NEXT_US + kind] = min(before + int(by_us), max(before, now_us + _MINUTE_US))
 
     def _advance(self, words: memoryview, tick: int) -> None:
-        """Drop what is older than the window. A file from another epoch starts empty."""
+        """Drops what is older than the window. A file whose times lie too far away is emptied."""
         if not words[_TAIL] <= tick <= words[_HEAD] + _SLOTS or tick < words[_HEAD] - 8:
             boot = words[_BOOT]
             words[:] = memoryview(bytes(8 * _WORDS)).cast("q")
@@ -252,7 +259,7 @@ class Ledger:
         words[_HEAD] = max(words[_HEAD], tick)
 
     def _lacks_one(self, words: memoryview, now_us: int, read: int, written: int) -> bool:
-        """Whether input or output by itself stands in the way."""
+        """Whether the limit on input tokens or the one on output tokens by itself forbids a send now."""
         return (
             words[_NEXT_US + _INPUT] - _BURST_US > now_us
             or words[_NEXT_US + _OUTPUT] - _BURST_US > now_us
@@ -261,7 +268,8 @@ class Ledger:
         )
 
     def _wait(self, words: memoryview, now: float, read: int, written: int) -> tuple[float, str]:
-        """The longest of all waits. A microsecond at least, since times are kept in whole ones."""
+        """Returns the longest of all waits, in seconds, and what it is for. It is a microsecond at least, since times
+        are kept in whole ones."""
         requests, read_so_far, written_so_far = words[_SUMS : _SUMS + _COUNTED].tolist()
         held = read_so_far + written_so_far
         paced_us = max(
@@ -282,7 +290,8 @@ class Ledger:
         )
 
     def _until_free(self, words: memoryview, now: float, kinds: tuple[int, ...], excess: float) -> float:
-        """Seconds until at least `excess` has left the window, oldest first."""
+        """Returns the seconds until at least `excess` of these kinds has left the window, oldest first; 0.0 if nothing
+        has to."""
         tick = words[_TAIL]
         while excess > 0 and tick <= words[_HEAD]:
             slot = _FIELDS + _COUNTED * (tick % _SLOTS)

@@ -14,24 +14,26 @@ from typing import Any
 
 from ..exit_codes import WRONG_USAGE
 
-BYTES_MAX = 64 << 20  # a hundred times what was ever published
+BYTES_MAX = 64 << 20  # a hundred times the largest data set ever published
 
 Place = tuple[str | int, ...]
-"""The names and numbers that lead to a field."""
+"""The names and numbers (from 0) that lead to a field."""
 
 
 class DatasetError(ValueError):
-    """A data set, or a choice of what it holds, isn't usable: file, field, what was expected, what came."""
+    """Raised for a data set, or a selection from it, that isn't usable. The message names the file and the field, what
+    was expected and what was found."""
 
     exit_code = WRONG_USAGE
 
 
 class NotAFile(DatasetError):
-    """A pipe, a socket, a device or a folder, where a file was expected."""
+    """Raised for a pipe, a socket, a device or a folder where a file was expected."""
 
 
 def read_bytes(path: Path, most: int = BYTES_MAX) -> bytes:
-    """A file, whole. Nothing else is opened: a pipe that nobody writes to would hold the program up for ever."""
+    """Returns a file's content. Raises DatasetError if it has more than `most` bytes or is not a regular file: a pipe
+    that nobody writes to would block the program for ever."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
@@ -58,7 +60,8 @@ def read_text(path: Path) -> str:
 
 
 def decode(data: bytes, path: Path) -> str:
-    """The text without the mark that some editors write before it."""
+    """Returns UTF-8 bytes as text, without the byte order mark that some editors write. Raises DatasetError for other
+    bytes."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -67,7 +70,8 @@ def decode(data: bytes, path: Path) -> str:
 
 
 def parse(text: str, where: str) -> Any:
-    """Raises DatasetError for a field that stands twice in an object: which one is meant nobody can know."""
+    """Returns the content of a JSON text. Raises DatasetError if it is invalid, or if a field occurs twice in an
+    object."""
     root, repeated = parse_and_compare(text, where)
     if repeated:
         raise refusal_of(repeated[0], where)
@@ -79,7 +83,8 @@ def refusal_of(repeated: Place, where: str) -> DatasetError:
 
 
 def parse_and_compare(text: str, where: str) -> tuple[Any, tuple[Place, ...]]:
-    """The content, in which of fields of one name in an object the last counts, and where there are such."""
+    """Returns the content of a JSON text, in which the last of repeated fields counts, and the places of repeated
+    fields."""
     objects: list[tuple[dict[str, Any], list[str]]] = []
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -115,7 +120,7 @@ def _places(root: Any, objects: list[tuple[dict[str, Any], list[str]]]) -> tuple
 
 
 def named(place: Place) -> str:
-    """A place as it is told: paraphrases[2].orientation, sources["[1]"]."""
+    """Returns a place as messages write it: paraphrases[2].orientation, sources["[1]"]. Numbers count from 0."""
     text = ""
     for step in place:
         if isinstance(step, str) and step.isidentifier():

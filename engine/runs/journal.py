@@ -1,7 +1,7 @@
 """An append-only file of JSON lines that survives a kill at any byte and a full disk.
 
-Every line ends with the CRC-32 of the bytes before it. A tail without its newline is torn and set aside;
-a whole line that is not what was written stops the start. Knows nothing of what the lines mean.
+Every line ends with the CRC-32 of the bytes before it. A tail without its newline is torn and set aside; a whole line
+with a wrong CRC ends the start. Knows nothing of what the lines mean.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def sealed(row: bytes) -> bytes:
-    """A JSON object as a journal line, newline included."""
+    """Returns a JSON object as a journal line, with its CRC-32 and a newline."""
     body = row[:-1]
     return b'%b,"crc":%d}\n' % (body, zlib.crc32(body))
 
 
 def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
-    """Whether a line (without its newline) is what was written. Without a crc it can't be told: `must_be_sealed`
-    says what that means."""
+    """Whether a line (without its newline) is what was written. A line without a CRC counts as damaged if
+    `must_be_sealed`, else as intact."""
     match = _CHECKED.search(line)
     if match is None:
         return not must_be_sealed
@@ -37,7 +37,8 @@ def is_intact(line: bytes, *, must_be_sealed: bool) -> bool:
 
 
 class Reserve:
-    """Disk space set aside at the start, given back when the disk is full so that what was received is saved."""
+    """Disk space set aside at the start, given back when the disk is full so that what was received is saved. `size` is
+    in bytes."""
 
     def __init__(self, path: Path, size: int = 8 << 20) -> None:
         self._path = path
@@ -58,7 +59,7 @@ class Reserve:
 
 
 class Journal:
-    """One file open for appending. The caller holds the run's lock."""
+    """One journal file, open for appending. The caller holds the run's lock."""
 
     def __init__(self, path: Path, reserve: Reserve, *, must_be_sealed: bool = True, set_aside: bool = False) -> None:
         self.path = path
@@ -77,7 +78,7 @@ class Journal:
         self._flusher.start()
 
     def read(self) -> Iterator[bytes]:
-        """Every line so far, checked. Raises DamagedJournal naming the first bad one."""
+        """Yields every line so far without its newline. Raises DamagedJournal at the first damaged one."""
         for number, line in enumerate(read_lines(self.path), 1):
             if not is_intact(line, must_be_sealed=self._must_be_sealed):
                 raise DamagedJournal(
@@ -87,11 +88,11 @@ class Journal:
             yield line
 
     def append(self, row: bytes) -> None:
-        """Take one row; `flush` writes it."""
+        """Adds one row to those that `flush` writes."""
         self._pending.append(sealed(row))
 
     def flush(self) -> None:
-        """Write what was taken. A full disk is noted in `fault` after the reserve has saved the rows."""
+        """Writes the appended rows. If the disk is full, `fault` is set after the reserve has saved the rows."""
         if not self._pending:
             return
         count = len(self._pending)
@@ -136,7 +137,7 @@ class Journal:
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file without their newlines; a torn tail is left out, a missing file is empty."""
+    """Yields the whole lines of a file without their newlines; a torn tail is left out, a missing file is empty."""
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -163,7 +164,7 @@ def _allocate(fd: int, size: int) -> None:
 
 
 def _mend_tail(path: Path) -> None:
-    """A kill can leave half a line: set it aside and cut it off."""
+    """Moves half a line at the end, as a kill leaves it, to a file beside the journal."""
     if not path.exists():
         return
     with path.open("r+b") as file:
@@ -192,7 +193,7 @@ def _end_of_last_line(fd: int, size: int) -> int:
 
 
 def set_damaged_aside(path: Path, *, must_be_sealed: bool) -> None:
-    """Move every damaged line to a file beside the journal; the rest stays in its order."""
+    """Moves every damaged line to a file beside the journal; the rest stays in its order."""
     bad = [line for line in read_lines(path) if not is_intact(line, must_be_sealed=must_be_sealed)]
     if not bad:
         return

@@ -1,4 +1,4 @@
-"""A run asks pairs of a model and a temperature: what of each is done already, and how its items ended.
+"""The pairs of a model and a temperature that a run asks: what of each is finished, and how its items ended.
 
 Plain values that every benchmark fills and every summary reads. Knows no benchmark.
 """
@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from ..alike import gist_of
 
-# What is said differently each time has no commonest form.
+# More different messages than this are not kept: if each is different, none is the commonest.
 _REASONS_MAX = 512
 
 
@@ -28,8 +28,9 @@ class Pair(NamedTuple):
 
 
 class FinishedItems(Struct, frozen=True):
-    """What a folder already holds: the ids of each pair, records and final failures, what they cost, and which models
-    have answered. `cut`: of the other models, how many answers were cut off and are empty."""
+    """What a run folder already holds: the ids of each pair's finished items (records and final failures), their cost
+    in dollars, and the models that have answered. `cut`: for other models, how many answers were cut off and are
+    empty."""
 
     ids: Mapping[Pair, set[str]]
     cost: float
@@ -44,16 +45,16 @@ class FinishedItems(Struct, frozen=True):
 
 
 class Reason(Struct):
-    """What failures of one kind say alike, in the words of the first of them."""
+    """A message that `count` failures of one kind share, as the first of them has it."""
 
     said: str
     count: int = 0
 
 
 class PairCounts(Struct):
-    """How the items of one pair ended. `cached` are those that the model was not asked; tokens are of what was sent.
-    `held`: not asked, since what they build on failed. `cost` is None as long as no line has a price. `judge_tokens`:
-    those of judges' calls that were sent."""
+    """How the items of one pair ended, as counts. `cached`: items for which the model was not called; `held`: items not
+    asked, since what they build on failed; `failed`: by kind of failure. Tokens are those of calls that were sent;
+    `judge_tokens` those of judges' calls. `cost` is in dollars; None as long as no line has a price."""
 
     ok: int = 0
     refused: int = 0
@@ -69,7 +70,7 @@ class PairCounts(Struct):
     reasons: dict[tuple[str, str], Reason] = field(default_factory=dict)
 
     def fail(self, kind: str, said: str) -> None:
-        """Count a final failure of this kind, and what it says."""
+        """Counts a final failure of this kind, with its message."""
         self.failed[kind] = self.failed.get(kind, 0) + 1
         line = " ".join(said.split())
         gist = kind, gist_of(line)
@@ -86,7 +87,7 @@ class PairCounts(Struct):
 
 
 def failures_of(all_ended: Iterable[PairCounts]) -> dict[str, tuple[int, Reason | None]]:
-    """How many of each kind there are, and what most of them say, as far as any says something."""
+    """Returns for each kind of failure how many there are, and the commonest message; None if none has one."""
     counts: dict[str, int] = {}
     reasons: dict[tuple[str, str], Reason] = {}
     for ended in all_ended:

@@ -1,7 +1,7 @@
-"""What every proof of a run looks at: the manifest's hashes, each line of both journals, counts and scores.
+"""The checks that every proof of a run makes: the manifest's hashes, each line of both journals, counts and scores.
 
-Finds and tells; mends nothing. Knows no benchmark: what a line must say besides, and how scores are computed, it is
-given.
+Reports what is wrong and changes nothing. Knows no benchmark: what else a line must say, and how scores are computed,
+is passed in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ANSWERED = ("ok", "refused")
 
 
 class StatusRecord(Protocol):
-    """A record of any benchmark."""
+    """The interface of a record of any benchmark."""
 
     @property
     def status(self) -> str: ...
@@ -34,8 +34,9 @@ _Record = TypeVar("_Record", bound=StatusRecord)
 
 
 class Proof(Struct):
-    """What was looked at and what is wrong; `wrong` keeps the first thousand. `held` is what nobody asks before the
-    failure before it is tried again."""
+    """The result of proving a run. `wrong` has the first thousand messages, `wrongs` counts all; `unproven` says what
+    could not be checked; `torn` names torn last lines. `held`: items that are not asked before an earlier failure is
+    tried again."""
 
     records: int = 0
     failures: int = 0
@@ -53,7 +54,8 @@ class Proof(Struct):
 
 
 def proof_of(manifest: Mapping[str, Any], data: str | None) -> Proof:
-    """Begun with the manifest's hashes and the data set's digest, None: it can't be reached."""
+    """Returns a new proof in which the manifest's hashes and the data set's digest are checked. `data`: that digest;
+    None: the data set can't be reached."""
     proof = Proof()
     specification = manifest["specification"]
     if specification_hash(specification) != manifest.get("specification_hash"):
@@ -70,7 +72,8 @@ def proof_of(manifest: Mapping[str, Any], data: str | None) -> Proof:
 def whole_records(
     folder: Path, name: str, kind: type[_Record], benchmark: str, proof: Proof
 ) -> Iterator[tuple[str, _Record]]:
-    """One journal: every line that is whole and a record, with its place in words."""
+    """Yields each whole record of one journal, with its place in words (lines from 1). Notes everything else in the
+    proof."""
     decode = msgspec.json.Decoder(kind).decode
     for number, line in enumerate(read_lines(folder / name), 1):
         if name == RECORDS:
@@ -109,7 +112,8 @@ def compare_counts(manifest: Mapping[str, Any], proof: Proof) -> None:
 def compare_scores(
     folder: Path, manifest: Mapping[str, Any], benchmark: str, compute: Callable[[], dict[str, Any]], proof: Proof
 ) -> None:
-    """`benchmark` names the part of the file that has the models."""
+    """Compares scores.json with what `compute` returns, and notes differences in the proof. `benchmark` names the part
+    of the file that has the models."""
     path = folder / "scores.json"
     if not path.exists():
         proof.unproven.append("scores.json: not there, so nothing to compare")

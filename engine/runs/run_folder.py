@@ -1,7 +1,7 @@
 """The folder of one run: its lock, its manifest, its two journals and the reserve for a full disk.
 
-One process writes a run. The same command goes on where it stopped; another specification is refused
-with what differs. Knows rows and ids, not what they measure.
+One process writes a run. The same command continues it; another specification is rejected, with what differs. Knows
+rows and ids, not what they measure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _REDIRECT = b'"status":"redirect"'
 
 
 class WrongSpecification(Exception):
-    """The folder holds another run. Says what differs; `asked` has the same by its names, as it was asked."""
+    """Raised for a folder that holds another run; the message says what differs. `asked` has the requested values of
+    the fields that differ, by name."""
 
     exit_code = WRONG_USAGE
 
@@ -47,12 +48,12 @@ def specification_hash(specification: Mapping[str, Any]) -> str:
 
 
 def manifest_hash(manifest: Mapping[str, Any]) -> str:
-    """Of everything in a manifest but its own hash."""
+    """Returns the SHA-256, in hex, of everything in a manifest but its own hash."""
     return specification_hash({name: value for name, value in manifest.items() if name != "manifest_hash"})
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run, or a LocalFault that says what is wrong with the folder."""
+    """Returns the manifest of a run. Raises LocalFault, which says what is wrong with the folder."""
     path = folder / MANIFEST
     try:
         manifest = orjson.loads(path.read_bytes())
@@ -66,7 +67,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file at once: a reader sees the old one or the new one, a kill leaves either."""
+    """Replaces a file at once: a reader, or a kill, finds either the old file or the new one."""
     fresh = path.with_name(path.name + ".new")
     with fresh.open("wb") as file:
         file.write(data)
@@ -77,7 +78,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def holding(folder: Path) -> Iterator[None]:
-    """Nobody writes this run meanwhile."""
+    """Holds the run's lock during the block, so that nobody else writes the run. Raises RunHeld if another process has
+    it."""
     fd = _lock(folder)
     try:
         yield
@@ -86,7 +88,7 @@ def holding(folder: Path) -> Iterator[None]:
 
 
 def note_in_manifest(folder: Path, **changes: Any) -> None:
-    """Change what a manifest says of a run. The caller holds it."""
+    """Changes fields of a run's manifest. The caller holds the run's lock."""
     manifest = {**read_manifest(folder), **changes}
     manifest["manifest_hash"] = manifest_hash(manifest)
     try:
@@ -96,7 +98,7 @@ def note_in_manifest(folder: Path, **changes: Any) -> None:
 
 
 class RunFolder:
-    """A run open for writing. Use as a context manager; leaving it frees the lock."""
+    """A run folder that is open for writing. Use as a context manager; leaving it frees the lock."""
 
     def __init__(
         self, folder: Path, specification: Mapping[str, Any], *, set_aside: bool = False, retry: bool = False
@@ -159,7 +161,7 @@ class RunFolder:
 
 
 class RunSink:
-    """Where outcomes of a run go: replies and refusals to the records, final failures beside them."""
+    """The sink of a run: writes replies and refusals to the records, final failures to the other journal."""
 
     def __init__(self, folder: RunFolder, row: Callable[[Outcome], bytes]) -> None:
         self._folder = folder
@@ -196,7 +198,8 @@ def _lock(folder: Path) -> int:
 
 
 def _holder(fd: int) -> str:
-    """Who wrote the name in a lock file. Whoever has just won the lock may need a moment to replace an older name."""
+    """Returns the text in a lock file that names its holder. A process that has just taken the lock may need a moment
+    to write it."""
     for _ in range(50):
         time.sleep(0.01)
         holder = os.pread(fd, 200, 0).decode("utf-8", "replace").strip()
@@ -206,7 +209,7 @@ def _holder(fd: int) -> str:
 
 
 def _retire(path: Path, *, of_all: bool) -> None:
-    """Keep the failures that are asked again under a number of their own: all, or those that an address led away."""
+    """Moves failures that are asked again to a file with its own number: all, or those that ended with a redirect."""
     if not of_all and not any(_REDIRECT in line for line in read_lines(path)):
         return
     number = 1
@@ -238,7 +241,7 @@ class _Difference(NamedTuple):
 
 
 def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:
-    """Key by key, and of long lists that have the same length the first element that differs."""
+    """Yields what differs, key by key; for long lists of the same length the first element that differs."""
     if isinstance(there, Mapping) and isinstance(asked, Mapping):
         for key in sorted(there.keys() | asked.keys()):
             if there.get(key) != asked.get(key):
@@ -253,7 +256,7 @@ def _differences(name: str, there: Any, asked: Any) -> Iterator[_Difference]:
 
 
 def _short(value: object) -> str:
-    """A list of a hundred issues is told by its number."""
+    """Returns a value as a short text; a long list is shown by its number of elements."""
     text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     if len(text) <= _TOLD_MAX:
         return text
@@ -261,7 +264,7 @@ def _short(value: object) -> str:
 
 
 def _parting(one: str, other: str) -> tuple[str, str]:
-    """Two texts that begin alike, around where they part."""
+    """Returns an extract of each text around the first place where they differ."""
     places = range(min(len(one), len(other)))
     alike = next((at for at in places if one[at] != other[at]), len(places))
     begin = max(0, alike - _TOLD_MAX // 2)

@@ -1,6 +1,6 @@
-"""One user's access to a store: transactions, and what an error met in one of them means.
+"""One user's access to a store: transactions, and what their errors mean.
 
-Owns which errors end the work: where pages are damaged, all that they hold would be paid for again. Knows no entry.
+Owns which errors end the work: with damaged pages, all that they hold would be paid for again. Knows no entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .lmdb_store import close_store, is_damage, open_store, store_fault
 
 
 class StoreAccess:
-    """An open store. `is_faulty`: it was found damaged, or could not be written."""
+    """One user's open store. `is_faulty`: it was found damaged, or could not be written."""
 
     def __init__(self, folder: Path, *, read_only: bool) -> None:
         self.folder = folder
@@ -28,7 +28,7 @@ class StoreAccess:
         return self._environment.open_db(name, create=False)
 
     def check_damage(self, error: lmdb.Error) -> None:
-        """Raise a LocalFault where a look-up met damaged pages; any other error is a miss."""
+        """Raises LocalFault if a look-up found damaged pages; any other error counts as a miss."""
         if is_damage(error):
             self.is_faulty = True
             raise store_fault(self.folder, error) from error

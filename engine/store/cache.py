@@ -1,9 +1,9 @@
-"""Answers that were paid for, kept by the key of their call in one LMDB environment a folder.
+"""Answers that were paid for, stored by cache key in one LMDB environment per folder.
 
-Readers and writers of several processes are safe; nothing is ever unpickled; a damaged entry reads as a miss, and
-damaged pages end the work with a local fault.
-Owns entries and their commits, not the decision whether to use them: cache_policy. Writes are committed in groups on
-the loop, where a writer thread would have to win the interpreter's lock once for every entry; large ones in a thread.
+Several processes may read and write; nothing is ever unpickled; a damaged entry reads as a miss, damaged pages end the
+work with a local fault. Owns entries and their commits, not whether to use them: cache_policy. Commits are made in
+groups on the loop, where a writer thread would have to win the interpreter's lock for every entry; large ones in a
+thread.
 """
 
 from __future__ import annotations
@@ -36,11 +36,13 @@ from .pruning import PruneCounts, drop
 Mode = Literal["live", "record", "replay", "strict"]
 MODES: tuple[Mode, ...] = ("live", "record", "replay", "strict")
 
-# An answer waits for others so that one commit serves many: the more of the time commits take, the longer, until
-# there are enough. Measured: 75 µs an entry in groups of 8, 27 in groups of 64, and of 256 two thirds of what 128 take.
+# An answer waits for others so that one commit serves many; the larger the share of time that commits take, the longer
+# it waits, until there are enough. Measured: 75 µs an entry in groups of 8, 27 in groups of 64; 256 take two thirds of
+# what 128 take.
 _GROUP_ENOUGH = 256
 _GROUP_BYTES = 1 << 20
-# From here on the loop would stand still while the disk takes it. Measured: 6 ms for half a megabyte, 50 for five.
+# A larger commit is made in a thread, since the loop would stand still meanwhile. Measured: 6 ms for half a megabyte,
+# 50 for five.
 _OFF_LOOP_BYTES = 1 << 18
 _GROUP_WAIT_S = 0.002
 _GROUP_WAIT_MAX_S = 0.05
@@ -58,7 +60,7 @@ class CacheStatistics(Struct, frozen=True):
 
 
 class StoredPiece(NamedTuple):
-    """One thing as it is stored, without its seal: in which database, under which key."""
+    """One entry as it is stored, without its checksum: its database, its key and its value."""
 
     db: bytes
     key: bytes
@@ -66,10 +68,9 @@ class StoredPiece(NamedTuple):
 
 
 class Cache:
-    """An open cache. `scope` names a run in live mode: its entries are its own and go when it ends. With `spares_loop`
-    small groups too are committed in a thread, which is for work that is not many small answers: the disk may let any
-    commit wait, and then nothing else stands still. `spare_bytes` of the disk are held for what is received when the
-    rest of it is full."""
+    """An open cache. `scope` names a run in live mode: its entries are its own and are dropped when it ends.
+    `spares_loop`: small groups too are committed in a thread, since the disk may delay any commit; for work other
+    than many small answers. `spare_bytes` of the disk are held for what is received when the rest of it is full."""
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class Cache:
     # Answers and failures
 
     def get(self, key: bytes) -> StoredAnswer | None:
-        """What is committed: an answer on its way to the disk is not one yet."""
+        """Returns the answer stored under a cache key; None if it is missing, damaged or not committed yet."""
         key = self.scope + key
         try:
             with self._store.begin(db=self._db) as transaction:
@@ -128,7 +129,7 @@ class Cache:
         return None if body is None else structs.replace(entry, response=structs.replace(entry.response, body=body))
 
     def failure(self, key: bytes) -> StoredFailure | None:
-        """The final failure that a search or a page ended with."""
+        """Returns the final failure stored for a search or a page; None if there is none."""
         key = self.scope + key
         try:
             with self._store.begin(db=self._failures) as transaction:
@@ -153,8 +154,8 @@ class Cache:
         url: str = "",
         line: SinkLine | None = None,
     ) -> asyncio.Future[None]:
-        """Store an answer; the future is done when it is committed and then its `line` written, or fails with a local
-        fault. `is_last`: no other is on its way that this one's commit could wait for."""
+        """Stores an answer. The future is done when it is committed and its `line` written, or fails with a local
+        fault. `is_last`: no other answer is on its way that could share the commit."""
         size, body_hash = len(response.body), b""
         if size >= BODY_APART:
             response, body_hash = self._apart(response)
@@ -165,7 +166,8 @@ class Cache:
     def put_failure(
         self, key: bytes, request: Request, failure: Failure, response: Response | None, *, url: str = ""
     ) -> asyncio.Future[None]:
-        """Store a final failure, with the response that told it. Done as `put` is."""
+        """Stores a final failure, with the response that showed it (None: there was none). The future is done as that
+        of `put`."""
         size, body_hash = 0 if response is None else len(response.body), b""
         if response is not None and size >= BODY_APART:
             response, body_hash = self._apart(response)
@@ -188,7 +190,7 @@ class Cache:
         return done
 
     def _apart(self, response: Response) -> tuple[Response, bytes]:
-        """The response as it is stored, and the hash of its body, which waits for the same commit."""
+        """Returns the response without its body, and the SHA-256 of the body, which is stored by the same commit."""
         body_hash = hashlib.sha256(response.body).digest()
         self._waiting_bodies[self.scope + body_hash] = response.body
         return structs.replace(response, body=b""), body_hash
@@ -201,7 +203,7 @@ class Cache:
     # What was made of bodies
 
     def derived(self, key: bytes) -> bytes | None:
-        """What was kept under a `derived_key`."""
+        """Returns the value kept under a `derived_key`; None if there is none."""
         waiting = self._kept.get(key)
         if waiting is not None:
             return waiting
@@ -213,7 +215,7 @@ class Cache:
             return None
 
     def derived_from(self, source: bytes) -> list[tuple[bytes, bytes]]:
-        """All that was made of the body with this hash: keys and values."""
+        """Returns the keys and values of all that was derived from the body with this SHA-256."""
         found = []
         with self._store.reading(self._derived) as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(source)
@@ -225,7 +227,7 @@ class Cache:
         return found
 
     def keep(self, key: bytes, value: bytes) -> None:
-        """Keep what can be made again from what is stored; it goes to the disk with the answers that come next."""
+        """Keeps a value that can be derived again from stored bodies; it is written with the next commit."""
         self._kept[key] = value
         self._waiting_bytes += len(value)
         if self._timer is None:
@@ -234,7 +236,8 @@ class Cache:
     # The whole of it
 
     def entries(self) -> Iterator[tuple[bytes, StoredAnswer]]:
-        """Every readable shared entry, with its body. One transaction: take it in one go, never across an await."""
+        """Yields every readable shared answer, with its key and body. It is one transaction: use it up without an
+        await."""
         with self._store.reading(self._shared) as transaction:
             for key, stored in cast("Iterator[tuple[bytes, bytes]]", transaction.cursor()):
                 entry = entry_of(memoryview(stored)[:-4]) if is_sealed(key, stored) else None
@@ -246,7 +249,7 @@ class Cache:
                     yield bytes(key), entry
 
     def value(self, db: bytes, key: bytes) -> bytes | None:
-        """One thing as it is stored, without its seal."""
+        """Returns one entry as it is stored, without its checksum; None if it is missing or damaged."""
         try:
             with self._store.begin(db=self._named[db]) as transaction:
                 stored = transaction.get(key)
@@ -256,7 +259,7 @@ class Cache:
         return stored[:-4] if stored is not None and is_sealed(key, stored) else None
 
     def add(self, pieces: Iterable[StoredPiece]) -> int:
-        """Store what is not there yet: in one transaction, how many."""
+        """Stores the entries that are not there yet, in one transaction, and returns how many those were."""
         added = 0
         with self._store.change() as transaction:
             for db, key, value in pieces:
@@ -267,8 +270,8 @@ class Cache:
         return added
 
     def prune(self, *, older_than_s: float | None = None, now: float | None = None) -> PruneCounts:
-        """Drop what is older than so many seconds (None: everything), what live runs kept included, and every body that
-        nothing names any more."""
+        """Drops entries older than `older_than_s` seconds (None: all), those of live runs included, and every body that
+        nothing names any more. Returns how many."""
         before = float("inf") if older_than_s is None else (time.time() if now is None else now) - older_than_s
         with self._store.change() as transaction:
             return drop(
@@ -281,7 +284,7 @@ class Cache:
             )
 
     def drop_scope(self) -> None:
-        """The live run has ended: what it kept to be able to resume goes."""
+        """Drops the entries of a live run that has ended; it stored them only to be resumable."""
         if not self.scope:
             return
         with self._store.change() as transaction:
@@ -316,7 +319,7 @@ class Cache:
         # Between the swap and the commit nothing awaits: an answer is either waiting, being written, or on disk.
         self._timer = None
         if self._writing is not None or not (self._waiting or self._kept):
-            return  # whoever writes now commits what waits afterwards
+            return  # the commit under way commits what waits when it ends
         group, self._waiting = CommitGroup(self._waiting, self._waiting_bodies, dict(self._kept)), []
         self._waiting_bodies = {}
         size, self._waiting_bytes = self._waiting_bytes, 0
@@ -333,7 +336,7 @@ class Cache:
             return
         writing = self._writing = ThreadCommit(group, end, began)
         loop = asyncio.get_running_loop()
-        # Told no more than that: a circle would keep the group's bodies until the collector comes.
+        # The callback holds no group: a reference cycle would keep the bodies until the garbage collector runs.
         writing.end.add_done_callback(lambda _: _tell(loop, self._written))
 
     def _written(self) -> None:
@@ -346,7 +349,7 @@ class Cache:
     def _write(self, group: CommitGroup) -> LocalFault | None:
         fault = self._try_to_write(group)
         if fault is not None and self._spare.give_back():
-            # The answers are saved; the fault is told all the same, so that nothing more is sent.
+            # The answers are saved; the fault is returned all the same, so that nothing more is sent.
             self._try_to_write(group)
         return fault
 

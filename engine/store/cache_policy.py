@@ -1,7 +1,7 @@
-"""What a call may take from what is stored: the one decision over mode, age and whose it was.
+"""Decides which stored entries a call may use, by mode, age and run.
 
-Owns no store: it is given the cache, and a snapshot where one is read. Answers of models are good for ever; searches
-and pages grow old, and where one failed, that counts for the run it failed in.
+Owns no store: it is given the cache, and a snapshot where one is read. Answers of models never expire; searches and
+pages do, and a failed one counts only for the run in which it failed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DAY_S = 86_400.0
 
 
 class StoreReader(Protocol):
-    """What a snapshot holds, as a cache gives it."""
+    """The interface by which a snapshot is read, the same as a cache's."""
 
     def get(self, key: bytes) -> StoredAnswer | None: ...
 
@@ -29,8 +29,8 @@ class StoreReader(Protocol):
 
 
 class Ages(Struct, frozen=True, kw_only=True):
-    """How old what is stored may be, in seconds since 1970 and in seconds. `run_started`: since then everything is the
-    run's own. `retry_started`: failures before it are asked again."""
+    """How old stored entries may be: `max_age_s` in seconds, the others in seconds since 1970. Entries since
+    `run_started` are the run's own; failures before `retry_started` are asked again."""
 
     max_age_s: float = DAY_S
     run_started: float = 0.0
@@ -38,7 +38,8 @@ class Ages(Struct, frozen=True, kw_only=True):
 
 
 class CachePolicy:
-    """Reads what is stored, as the mode allows. `clock` is the system's: what is stored bears its time."""
+    """Reads stored entries, as the mode allows. `clock` returns the system's time in seconds since 1970, as entries
+    have it."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class CachePolicy:
         self._is_aging = mode == "record"
         self._sources: tuple[StoreReader, ...] = (cache,)
         self.place = "the cache"
-        # Of a model: whatever is stored. This is asked for every call there is, so it goes no way round.
+        # A model's answer, whatever its age. Every call uses this look-up, so it is the plain function.
         self.answer: Callable[[bytes], StoredAnswer | None] = cache.get
         if snapshot is not None:
             self._sources = (snapshot,) if mode == "strict" else (snapshot, cache)
@@ -72,7 +73,8 @@ class CachePolicy:
         return None
 
     def retrieval(self, key: bytes) -> StoredAnswer | StoredFailure | None:
-        """Of a search or a page: the later of an answer and a final failure, where it counts here."""
+        """Returns the later of a search's or page's stored answer and final failure, as far as they may be used; None
+        if neither may."""
         for source in self._sources:
             entry, failed = source.get(key), source.failure(key)
             if entry is not None and not self._is_young(entry.received_at):
@@ -86,7 +88,7 @@ class CachePolicy:
         return None
 
     def derived(self, key: bytes) -> bytes | None:
-        """What was made of a body before, by the same means."""
+        """Returns the value kept under a `derived_key` in the snapshot or the cache; None if there is none."""
         found = None if self.snapshot is None else self.snapshot.derived(key)
         return found if found is not None else self.cache.derived(key)
 

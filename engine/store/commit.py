@@ -14,7 +14,7 @@ from ..sink import Sink, SinkLine
 
 
 class StoreRow(NamedTuple):
-    """One thing to store. Whoever waits for `done` may have left."""
+    """One entry to store. `done` is its caller's future, who may have left; `line` the journal line that follows."""
 
     db: Any
     key: bytes
@@ -24,14 +24,15 @@ class StoreRow(NamedTuple):
 
 
 class CommitGroup(NamedTuple):
-    """What one commit writes: rows, bodies that lie apart, and what was made of bodies."""
+    """What one commit writes: rows, bodies that are stored apart, and values derived from bodies."""
 
     rows: list[StoreRow]
     bodies: dict[bytes, bytes]
     kept: dict[bytes, bytes]
 
     def end(self, fault: LocalFault | None) -> None:
-        """The commit is done, or has failed: then no line is written here, and whoever waits is told."""
+        """Writes the journal lines and lets the callers go on. With a fault the commit has failed: no line is written,
+        and the callers get the fault."""
         if fault is None:
             self._write_lines()
         for row in self.rows:
@@ -62,7 +63,7 @@ class CommitGroup(NamedTuple):
 
 
 class ThreadCommit(NamedTuple):
-    """A commit in the writer's thread."""
+    """A commit that runs in the writer's thread. `end` results in its fault, or None; `began` is by `perf_counter`."""
 
     group: CommitGroup
     end: Future[LocalFault | None]

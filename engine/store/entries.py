@@ -1,6 +1,7 @@
-"""What a cache and a snapshot hold, as bytes: answers, final failures, and what names the body that both may share.
+"""The bytes of what a cache and a snapshot hold: answers, final failures, and the hashes of bodies that they share.
 
-Pure encode and decode: opens nothing, and what can't be read is None. Bodies from BODY_APART on lie apart, by content.
+Pure encode and decode: opens nothing, and what can't be read is None. Bodies of BODY_APART bytes or more are stored
+apart, by their hash.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ BODY_APART = 4096
 KEY_BYTES = 32
 # What was made of a body begins with the time it was kept.
 KEPT_AT = struct.Struct("<d")
-# The year 10000, in seconds since 1970: no calendar tells what lies behind it.
+# The year 10000, in seconds since 1970: later dates can't be shown.
 _END_OF_TIME = 253_402_300_800
 
 
 class StoredAnswer(Struct, frozen=True, array_like=True):
-    """One stored answer, with what is needed to explain a miss later. `body_hash`: the SHA-256 of a body that lies
-    apart. `url`: the page that was asked for; models and searches have none."""
+    """One stored answer, with what is needed to explain a later miss. `received_at`: seconds since 1970. `body_hash`:
+    the SHA-256 of a body that is stored apart, else empty. `url`: the address of a page, empty for models and
+    searches."""
 
     identity: str
     params: bytes
@@ -38,7 +40,7 @@ class StoredAnswer(Struct, frozen=True, array_like=True):
 
 
 class StoredFailure(Struct, frozen=True, array_like=True):
-    """One stored final failure of a search or a page, with the response where one came."""
+    """One stored final failure of a search or a page, with the response if one was received."""
 
     identity: str
     received_at: float
@@ -70,11 +72,12 @@ def failed_of(stored: bytes | memoryview) -> StoredFailure | None:
 
 
 def prompt_mark(request: Request) -> int:
-    """Tells prompts apart well enough to explain a miss; the key alone decides."""
+    """Returns a checksum of the prompt that tells prompts apart well enough to explain a miss; the cache key alone
+    decides."""
     return zlib.crc32(request.prompt) << 32 | (len(request.prompt) & 0xFFFFFFFF)
 
 
 def derived_key(source: bytes, how: bytes) -> bytes:
-    """Under which something made from a body is kept: `source` is the SHA-256 of that body, so that whoever packs the
-    body finds what was made of it; `how` is whatever else decides the result."""
+    """Returns the key under which a value derived from a body is kept. It begins with `source`, the body's SHA-256, so
+    that all values of a body are found; `how` is everything else that decides the value."""
     return source + hashlib.sha256(how).digest()

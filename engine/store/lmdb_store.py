@@ -1,7 +1,7 @@
-"""The file that a cache lies in: one LMDB environment a folder, opened once a process, shared by all who ask.
+"""The file of a cache: one LMDB environment per folder, opened once per process and shared by all its users.
 
-Refuses what could not be trusted: another program's file, a damaged one (trust), a network file system. Seals
-what is stored, and says what an error of LMDB means. Knows nothing of answers.
+Refuses what can't be trusted: another program's file, a damaged one (trust), a network file system. Adds a checksum to
+each entry, and says what an error of LMDB means. Knows nothing of answers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "sshfs", "glusterfs", "beegfs", "
 
 
 def sealed(key: bytes, stored: bytes) -> bytes:
-    """The crc is over the key too, so that a damaged page never gives a call another call's whole answer."""
+    """Returns a value with its CRC-32, which is over the key too, so that a damaged page never gives a call another's
+    answer."""
     return stored + zlib.crc32(stored, zlib.crc32(key)).to_bytes(4, "little")
 
 
@@ -59,7 +60,7 @@ class _OpenStore(NamedTuple):
     users: int
 
 
-# LMDB forbids opening a folder twice in one process, so who comes second shares what the first opened.
+# LMDB forbids opening a folder twice in one process, so later users share what the first one opened.
 _open: dict[Path, _OpenStore] = {}
 
 
@@ -90,10 +91,10 @@ def is_damage(error: Exception) -> bool:
 
 
 def store_fault(folder: Path, error: Exception) -> LocalFault:
-    """What an error met while a cache is in use means, and what to do."""
+    """Returns the fault for an error that occurred while a cache is in use: what it means, and what to do."""
     if is_damage(error):
         return damaged_store(folder, str(error), "used")
-    # LMDB tells most errors of the system by their words alone.
+    # LMDB reports most errors of the system by their words alone.
     is_told = any(os.strerror(number) in str(error) for number in _FULL)
     if isinstance(error, lmdb.MapFullError | lmdb.DiskError) or is_told or _is_full(folder):
         return LocalFault(f"cache {folder} can't be written ({error}): free disk space, then resume")
@@ -108,7 +109,7 @@ def damaged_store(folder: Path, why: str, what: str = "opened") -> LocalFault:
 
 
 def _is_full(folder: Path) -> bool:
-    """LMDB calls a write that a full disk cut short an input/output error."""
+    """Whether the disk is full. LMDB reports a write that a full disk cut short as an input/output error."""
     try:
         found = os.statvfs(folder)
     except OSError:
@@ -117,8 +118,8 @@ def _is_full(folder: Path) -> bool:
 
 
 class SpareRoom:
-    """Disk space beside a store, given back once when the disk is full. It has no name, so that whatever ends the
-    process gives it back too. Where there is none, nothing is held."""
+    """Disk space held beside a store, given back once when the disk is full. Its file has no name, so that the end of
+    the process frees it too. If the disk has no space for it, nothing is held."""
 
     def __init__(self, folder: Path, size: int) -> None:
         self._held: contextlib.ExitStack | None = None
@@ -134,7 +135,7 @@ class SpareRoom:
             self._held = held.pop_all()
 
     def give_back(self) -> bool:
-        """Whether there was any."""
+        """Frees the space; returns whether there was any."""
         held, self._held = self._held, None
         if held is None:
             return False
@@ -210,7 +211,7 @@ def _unopened(folder: Path, problem: Exception | None) -> LocalFault:
 
 
 def _allocate_locks(path: Path) -> None:
-    """LMDB maps this file with holes in it: touching one on a full disk would kill the process."""
+    """Fills LMDB's lock file: LMDB maps it with holes, and touching one on a full disk would kill the process."""
     if hasattr(os, "posix_fallocate"):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -220,7 +221,7 @@ def _allocate_locks(path: Path) -> None:
 
 
 def _has_all(environment: lmdb.Environment) -> bool:
-    """Not so where an older version wrote the store."""
+    """Whether the store has all databases; an older version's has not."""
     return _databases(environment).keys() == set(_NAMES)
 
 
@@ -233,8 +234,8 @@ def _databases(environment: lmdb.Environment) -> dict[bytes, Any]:
 
 
 def _mend_end(path: Path, environment: lmdb.Environment) -> None:
-    """Reading a page that a shortened file does not have would kill the process. LMDB itself leaves out pages at the
-    end that it took and freed again: where only such pages are missing, the file is filled up."""
+    """Fills up a file in which only free pages at the end are missing, which LMDB itself leaves out: reading a page
+    beyond the file's end would kill the process."""
     with environment.begin(write=True):  # nobody else may write meanwhile
         missing = missing_bytes(path)
         if missing:
@@ -243,7 +244,8 @@ def _mend_end(path: Path, environment: lmdb.Environment) -> None:
 
 
 def _check_local_disk(folder: Path) -> None:
-    """LMDB's locks don't hold across machines, so a network file system would corrupt the store."""
+    """Raises LocalFault for a network file system: LMDB's locks don't hold across machines, which would corrupt the
+    store."""
     try:
         mounts = Path("/proc/mounts").read_text("utf-8")
     except OSError:
@@ -254,7 +256,7 @@ def _check_local_disk(folder: Path) -> None:
 
 
 def file_system_of(path: str, mounts: str) -> str:
-    """The kind of file system that holds an absolute path, from a table as in /proc/mounts; "" if none does."""
+    """Returns the kind of file system that holds an absolute path, by a table as in /proc/mounts; "" if none does."""
     best, kind = "", ""
     for line in mounts.splitlines():
         fields = line.split(" ")

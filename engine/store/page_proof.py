@@ -1,8 +1,8 @@
-"""Whether the pages of an LMDB file can be trusted: every page that it would follow, read by plain reads and proven.
+"""Checks whether an LMDB file can be trusted: reads every page that LMDB would follow, by plain reads.
 
-LMDB maps its file and believes what stands there: a number of a page beyond the end, a node beyond its page, or a page
-that is free and in use kill the process or mix up answers. Knows the layout of LMDB 0.9 and nothing of answers: values
-carry a seal of their own. Changes nothing.
+LMDB maps its file and believes what stands there: a page number beyond the end, a node beyond its page, or a page that
+is both free and in use kills the process or mixes up answers. Knows the layout of LMDB 0.9 and nothing of answers:
+values have a checksum of their own. Changes nothing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _TRANSACTION_MAX = 1 << 62
 
 
 class DamagedPages(Exception):
-    """What is wrong with the file, in words that follow its name."""
+    """Raised for a damaged file; the message says what is wrong, in words that follow the file's name."""
 
 
 class Tree(NamedTuple):
-    """One database within the file."""
+    """One database within the file: `root` is the number of its first page."""
 
     flags: int
     depth: int
@@ -47,7 +47,7 @@ class Tree(NamedTuple):
 
 
 class Meta(NamedTuple):
-    """One of the two first pages: the state after a commit."""
+    """The content of one of the file's first two pages: the state after a commit."""
 
     page_size: int
     free: Tree
@@ -57,7 +57,7 @@ class Meta(NamedTuple):
 
 
 def read_meta(fd: int) -> Meta | None:
-    """The latest commit's state; None of an empty file, which is an empty store."""
+    """Returns the state after the latest commit; None for an empty file (an empty store). Raises DamagedPages."""
     first = _meta_at(fd, 0, 0)
     if first is None:
         return None
@@ -68,7 +68,7 @@ def read_meta(fd: int) -> Meta | None:
 
 
 def missing_bytes(path: Path) -> int:
-    """How many bytes the latest commit speaks of and the file does not have."""
+    """Returns how many bytes the file is too short for its latest commit; 0 if it is whole."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         meta = read_meta(fd)
@@ -78,8 +78,8 @@ def missing_bytes(path: Path) -> int:
 
 
 def check_pages(path: Path, names: tuple[bytes, ...]) -> None:
-    """Raise DamagedPages unless LMDB can read and change the file as it is. `names`: the databases that may be in it.
-    Only while nobody writes it."""
+    """Raises DamagedPages unless LMDB can read and change the file as it is. `names`: the databases that may be in it.
+    Call it only while nobody writes the file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         meta = read_meta(fd)
@@ -120,7 +120,8 @@ def _tree_in(data: bytes, at: int) -> Tree:
 
 
 class _Node(NamedTuple):
-    """One entry of a leaf: where its value stands, in its page or in pages of its own."""
+    """One entry of a page. `value_at` is the offset, in its page, of its value or of the number of the page that has
+    it."""
 
     key: bytes
     flags: int
@@ -129,14 +130,14 @@ class _Node(NamedTuple):
 
 
 class _Walk:
-    """One pass over all pages that a state leads to. `_met`: a byte a page, 1 once it was met."""
+    """One pass over all pages that a state leads to. `_met` has one byte per page, 1 once it was visited."""
 
     def __init__(self, fd: int, meta: Meta) -> None:
         self._fd = fd
         self._meta = meta
         self._page_size = meta.page_size
         self._in_file = os.fstat(fd).st_size // meta.page_size
-        # The store may have left out free pages at the end; none that is in use may be there.
+        # LMDB may have left out free pages at the end; a page in use may not be missing.
         self._limit = min(self._in_file, meta.last_page + 1)
         self._met = bytearray(self._limit)
         self._met[:2] = b"\1\1"
@@ -159,7 +160,7 @@ class _Walk:
         self._check_free()
 
     def _tree(self, tree: Tree, name: str) -> Iterator[tuple[bytes, _Node]]:
-        """Every entry in order, each with its page."""
+        """Yields every entry of a database in order, each with its page's bytes."""
         if tree.root == _NO_ROOT:
             if tree.depth or tree.entries:
                 raise DamagedPages(f"the description of {name} is damaged")
@@ -177,7 +178,8 @@ class _Walk:
     def _leaves(
         self, tree: Tree, number: int, depth: int, low: bytes | None, high: bytes | None
     ) -> Iterator[tuple[bytes, list[_Node]]]:
-        """Every leaf under a page, whose keys must lie from `low` to below `high`."""
+        """Yields every leaf under a page with its entries, whose keys must lie from `low` to below `high` (None: no
+        bound)."""
         page = self._page(number)
         at, _, flags, lower, upper = _HEADER.unpack_from(page)
         count = (lower - _HEADER.size) >> 1
@@ -199,7 +201,8 @@ class _Walk:
     def _nodes(
         self, page: bytes, number: int, places: tuple[int, ...], upper: int, *, is_leaf: bool
     ) -> tuple[list[_Node], list[int]]:
-        """Entries of a page, which must fill it from `upper` to its end without gap or overlap."""
+        """Returns the entries and the child pages of a page, which they must fill from `upper` to its end without gap
+        or overlap."""
         nodes, children, extents = [], [], []
         end = self._page_size
         for place in places:
@@ -258,7 +261,7 @@ class _Walk:
         self._met[number : number + count] = b"\1" * count
 
     def _overflow(self, page: bytes, node: _Node) -> int:
-        """The page at which a large value begins."""
+        """Checks the pages of a large value, and returns the number of the first."""
         (number,) = _NUMBER.unpack_from(page, node.value_at)
         if number >= self._limit:
             raise DamagedPages("it has been cut short, or a page of it is damaged")
@@ -270,7 +273,7 @@ class _Walk:
         return int(number)
 
     def _check_free(self) -> None:
-        """No page is free and in use, or free twice; and pages that the file does not have are free."""
+        """Checks that no page is free and in use, or free twice, and that pages missing in the file are free."""
         beyond: set[int] = set()
         for page, node in self._tree(self._meta.free, "its list of free pages"):
             if node.flags not in (0, _BIG):

@@ -1,6 +1,6 @@
-"""Dropping what is old from a cache, and every body that nothing names any more.
+"""Drops old entries from a cache, and every body that nothing names any more.
 
-One change for the whole: a body that another process names meanwhile must stay. Commits nothing itself.
+All in one transaction, since a body that another process names meanwhile must stay. Commits nothing itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .lmdb_store import is_sealed
 
 
 class PruneCounts(NamedTuple):
-    """How many were dropped."""
+    """How many entries of each kind were dropped."""
 
     answers: int
     failures: int
@@ -26,7 +26,7 @@ class PruneCounts(NamedTuple):
 def drop(
     transaction: lmdb.Transaction, before: float, *, answers: Iterable[Any], failures: Any, bodies: Any, derived: Any
 ) -> PruneCounts:
-    """Drop what came before, database by database."""
+    """Drops all entries older than `before` (seconds since 1970) and bodies that no entry names. Returns how many."""
     named: set[bytes] = set()
     return PruneCounts(
         sum(_drop_old(transaction, db, entry_of, before, named) for db in answers),
@@ -43,8 +43,8 @@ def _drop_old(
     before: float,
     named: set[bytes],
 ) -> int:
-    """Drop what came before, and what can't be read, which is of no use at any age; note the bodies that the rest
-    names."""
+    """Drops entries older than `before` and unreadable ones, adds the bodies that the rest names to `named`, and
+    returns how many were dropped."""
 
     def is_doomed(key: bytes, cursor: lmdb.Cursor) -> bool:
         stored = cursor.value()
@@ -52,7 +52,7 @@ def _drop_old(
         if found is None or found.received_at < before:
             return True
         if found.body_hash:
-            named.add(key[:-KEY_BYTES] + found.body_hash)  # what stands before the key is the run that it belongs to
+            named.add(key[:-KEY_BYTES] + found.body_hash)  # what stands before the key is its run
         return False
 
     return _drop(transaction, db, is_doomed)

@@ -1,6 +1,6 @@
-"""The keys of every call that a run's journals name, each once and in order, however many there are.
+"""The cache keys of all calls that a run's journals name, each once and in order, however many there are.
 
-Kept on disk while they are sorted, in a folder of their own that goes with its owner. Where they lead is unknown here.
+Kept on disk while they are sorted, in a temporary folder. What they lead to is unknown here.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _MAP_SIZE = 1 << 36
 
 
 class _LineKeys(Struct):
-    """What a line tells of its calls: the one, or all of a turn's."""
+    """The cache keys in a journal line: `key` of one call, or `keys` of a turn's calls."""
 
     key: str | None = None
     keys: tuple[str, ...] = ()
 
 
 def keys_of(folder: Path) -> Iterator[tuple[bytes, bool]]:
-    """Those of every record, then those of every final failure, doubles included: each with whether an answer is
-    certain to have come. Raises DamagedJournal at the first bad line."""
+    """Yields the cache keys of all records, then of all final failures, duplicates included, each with whether the call
+    certainly has an answer. Raises DamagedJournal at the first bad line."""
     decode = msgspec.json.Decoder(_LineKeys).decode
     for name in (RECORDS, FAILURES):
         path = folder / name
@@ -48,7 +48,7 @@ def keys_of(folder: Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def _key(text: str) -> bytes | None:
-    """A call that was never sent has none."""
+    """Returns a cache key's bytes; None for a call that was never sent, which has none."""
     try:
         key = bytes.fromhex(text)
     except ValueError:
@@ -57,7 +57,7 @@ def _key(text: str) -> bytes | None:
 
 
 class SortedKeys:
-    """A set on disk, told in order. Use as a context manager."""
+    """A sorted set of keys on disk, each with a mark. Use as a context manager; leaving it deletes the files."""
 
     def __init__(self, beside: Path) -> None:
         try:
@@ -75,7 +75,7 @@ class SortedKeys:
         self._folder.cleanup()
 
     def add(self, key: bytes, mark: bytes = b"") -> None:
-        """With a mark, which stays with the first of doubles."""
+        """Adds a key with a mark; a key that is added again keeps its first mark."""
         self._waiting.append((key, mark))
         if len(self._waiting) >= _BATCH:
             self._write()
@@ -90,7 +90,8 @@ class SortedKeys:
             raise LocalFault(f"{self._folder.name} can't be written ({error}): free disk space first") from error
 
     def begin_with(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Those that begin so, without that, each with its mark; what is added meanwhile may be left out."""
+        """Yields the keys that begin with `prefix`, without it and in order, each with its mark. Keys added meanwhile
+        may be left out."""
         self._write()
         with self._environment.begin() as transaction, transaction.cursor() as cursor:
             is_there = cursor.set_range(prefix)

@@ -1,8 +1,8 @@
-"""A file that holds every response of a run, read where it lies: by key, in any order, with bounded memory.
+"""A file that holds every response of a run and is read in place: by key, in any order, with bounded memory.
 
-Records first, then an index sorted by kind and key, then a footer with the digest over all contents. Nothing is
-believed before it was checked: lengths against the file, the index against the digest, each record against the index.
-Writing one: snapshot_writer.
+Records first, then an index sorted by kind and key, then a footer with the digest over all contents. Nothing is used
+before it was checked: lengths against the file, the index against the digest, each record against the index. Writing
+one: snapshot_writer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAGIC = b"millstream snapshot 1\n\0\0"
 END = b"whole\n\0\0"
 ANSWER, FAILURE, BODY, DERIVED = 1, 2, 3, 4
 KEY_MAX = 64
-# No body is longer than a transport takes, and what stands around it is little.
+# A body is at most as long as the transport accepts, and a record is hardly longer.
 RECORD_MAX = 32 << 20
 # Kind, length of the key, key, offset, length, crc of key and record, hash of the content.
 ROW = struct.Struct(">BB64sQQI32s")
@@ -40,15 +40,16 @@ _pack = msgspec.msgpack.Encoder().encode
 
 
 class SnapshotFault(LocalFault):
-    """A file that is no snapshot, or no whole one."""
+    """Raised for a file that is no snapshot, or no whole one."""
 
 
 class DamagedSnapshot(SnapshotFault):
-    """It was one, and is not whole any more."""
+    """Raised for a snapshot that is damaged."""
 
 
 class SnapshotRow(NamedTuple):
-    """One record as the index knows it."""
+    """One row of the index: where a record lies in the file, in bytes, and the checksum and content hash that it must
+    have."""
 
     kind: int
     key: bytes
@@ -59,7 +60,8 @@ class SnapshotRow(NamedTuple):
 
 
 def content_hash(kind: int, record: bytes) -> bytes | None:
-    """What the digest is over: all that was answered, and none of the times at which that was. None: no such record."""
+    """Returns the SHA-256 of a record's content without its times, of which the digest is made; None if it can't be
+    read."""
     if kind in (BODY, DERIVED):
         return hashlib.sha256(record).digest()
     found: StoredAnswer | StoredFailure | None = entry_of(record) if kind == ANSWER else failed_of(record)
@@ -98,7 +100,7 @@ def foot_bytes(index_at: int, count: int, digest: bytes, crc: int) -> bytes:
 
 
 class Snapshot:
-    """An open snapshot. Raises SnapshotFault for whatever is not as it was written."""
+    """An open snapshot. Raises SnapshotFault for anything that is not as it was written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -147,12 +149,12 @@ class Snapshot:
     # The whole of it
 
     def rows(self) -> Iterator[SnapshotRow]:
-        """The index, in its order."""
+        """Yields the rows of the index, by kind and key."""
         for data in self._pieces():
             yield from map(self._row, ROW.iter_unpack(data))
 
     def record(self, row: SnapshotRow) -> bytes:
-        """One record, held against what the index says of it."""
+        """Returns the bytes of one record. Raises DamagedSnapshot if they differ from what the index says."""
         record = self._read(row.offset, row.length)
         if crc_of(row.key, record) != row.crc or content_hash(row.kind, record) != row.content:
             raise self._damaged(f"record {row.key.hex()[:12]} is not what was written")
@@ -172,7 +174,7 @@ class Snapshot:
         return None
 
     def _pieces(self) -> Iterator[bytes]:
-        """The bytes of the index, so many rows at a time."""
+        """Yields the bytes of the index, _ROWS_READ rows at a time."""
         for begin in range(0, self.count, _ROWS_READ):
             many = min(_ROWS_READ, self.count - begin)
             yield self._read(self._index_at + begin * ROW.size, many * ROW.size)
@@ -194,7 +196,8 @@ class Snapshot:
         return index_at, count, digest
 
     def _check_index(self, digest: bytes) -> dict[int, int]:
-        """Records must lie one behind the other in the index's order, so none is hidden and none too long."""
+        """Returns the number of records of each kind. Records must lie one behind the other in the index's order, so
+        that none is hidden and none too long."""
         counts = dict.fromkeys((ANSWER, FAILURE, BODY, DERIVED), 0)
         end, before, hashed, crc = len(MAGIC), (0, b""), hashlib.sha256(), 0
         for data in self._pieces():
@@ -230,7 +233,7 @@ class Snapshot:
 
 
 def digest_of(path: Path) -> str:
-    """The digest of a snapshot whose index is whole, in hex."""
+    """Returns the digest of a snapshot in hex, after checking its index."""
     snapshot = Snapshot(path)
     snapshot.close()
     return snapshot.digest

@@ -1,7 +1,7 @@
-"""Writing a snapshot from a cache, and taking one into a cache: record by record, in constant memory.
+"""Writes a snapshot from a cache, and imports one into a cache: record by record, in constant memory.
 
 Owns the order of records and what belongs to a run: its answers and final failures, the bodies they name, and what was
-made of those. The form of the file: snapshot.
+derived from those. The form of the file: snapshot.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _DATABASES = {ANSWER: ANSWERS, FAILURE: FAILURES, BODY: BODIES, DERIVED: TEXTS}
 
 
 class SnapshotCounts(Struct):
-    """What a snapshot holds. `missing`: calls that had an answer, and the cache has it no more; `newer`: responses that
-    came only after the run had ended."""
+    """What a snapshot holds, as counts. `missing`: calls that had an answer which the cache no longer holds; `newer`:
+    responses received only after the run had ended."""
 
     digest: str = ""
     answers: int = 0
@@ -65,7 +65,7 @@ class SnapshotCounts(Struct):
 
 
 class SnapshotImport(Struct):
-    """What came into a cache from a snapshot, and what was there before."""
+    """The result of an import: the snapshot's number of records, and how many of them the cache did not hold before."""
 
     digest: str
     records: int = 0
@@ -73,8 +73,9 @@ class SnapshotImport(Struct):
 
 
 def pack(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, *, until: float | None = None) -> SnapshotCounts:
-    """Write what the cache holds under these keys, each with whether it is certain to have had an answer. `until`: when
-    the run ended, in seconds since 1970. Puts nothing into another file's place before it is whole."""
+    """Writes what the cache holds under these keys to a snapshot, and returns its counts. Each key has with it whether
+    its call certainly had an answer; `until`: when the run ended, in seconds since 1970 (None: nothing counts as
+    newer). Replaces the file at `path` only by a whole one."""
     draft = path.with_name(f"{path.name}.new")
     packed = SnapshotCounts()
     try:
@@ -93,7 +94,7 @@ def pack(cache: Cache, keys: Iterable[tuple[bytes, bool]], path: Path, *, until:
 
 
 def _write_all(cache: Cache, wanted: SortedKeys, writer: _Writer, packed: SnapshotCounts, until: float | None) -> None:
-    # Kinds follow each other as the index wants them: what one stage finds belongs to a later one.
+    # Kinds follow each other in the index's order: what one stage finds belongs to a later one.
     for key, mark in wanted.begin_with(bytes((ANSWER,))):
         if not _write_response(cache, key, wanted, writer, packed, until):
             packed.missing += mark == _CERTAIN
@@ -117,7 +118,8 @@ def _write_all(cache: Cache, wanted: SortedKeys, writer: _Writer, packed: Snapsh
 def _write_response(
     cache: Cache, key: bytes, wanted: SortedKeys, writer: _Writer, packed: SnapshotCounts, until: float | None
 ) -> bool:
-    """The later of a call's answer and its failure, as a run would take it. Whether there is either."""
+    """Writes the later of a call's answer and its failure, and notes its bodies to be written. Returns whether there is
+    either."""
     record, failed_record = cache.value(ANSWERS, key), cache.value(FAILURES, key)
     entry = None if record is None else entry_of(record)
     entry = None if entry is None else _whole(cache, entry)
@@ -144,12 +146,12 @@ def _write_response(
 
 
 def _whole(cache: Cache, found: Stored) -> Stored | None:
-    """None where its body is lost."""
+    """Returns the entry; None if its body is lost."""
     return None if found.body_hash and cache.value(BODIES, found.body_hash) is None else found
 
 
 class _Writer:
-    """Records as they come, their index in a file of its own until the end."""
+    """The writer of a snapshot's file. It keeps the index in a file of its own until the end."""
 
     def __init__(self, file: IO[bytes], rows: IO[bytes]) -> None:
         self._file = file
@@ -172,7 +174,7 @@ class _Writer:
         self._crc = zlib.crc32(packed, self._crc)
 
     def end(self) -> tuple[str, int]:
-        """The digest, and the bytes of the whole file."""
+        """Writes index and footer, and returns the digest in hex and the size of the whole file in bytes."""
         self._rows.seek(0)
         shutil.copyfileobj(self._rows, self._file)
         self._file.write(foot_bytes(self._offset, self._count, self._digest.digest(), self._crc))
@@ -182,7 +184,7 @@ class _Writer:
 
 
 def take(snapshot: Snapshot, cache: Cache) -> SnapshotImport:
-    """Store in the cache what it does not hold yet. Every record is checked before the first is stored."""
+    """Stores in the cache the records that it does not hold yet. Every record is checked before the first is stored."""
     latest = time.time() + _CLOCKS_DIFFER_S
     for row in snapshot.rows():
         _check_record(snapshot, row, latest)
@@ -201,7 +203,7 @@ def take(snapshot: Snapshot, cache: Cache) -> SnapshotImport:
 
 
 def _check_record(snapshot: Snapshot, row: SnapshotRow, latest: float) -> None:
-    """A snapshot may be whole, and still tell what no run can have stored."""
+    """Raises SnapshotFault for a record that no run can have stored, even if it is undamaged."""
     record = snapshot.record(row)
     found = entry_of(record) if row.kind == ANSWER else failed_of(record) if row.kind == FAILURE else None
     if found is None:

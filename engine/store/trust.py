@@ -1,7 +1,7 @@
-"""Whether the file of a cache can be trusted, decided before LMDB maps it.
+"""Decides whether the file of a cache can be trusted, before LMDB maps it.
 
 A file that was closed cleanly and has not changed since is trusted, and so is one that another process has open: that
-process has looked at it. Any other is proven page by page, while nobody else can open it. Repairs nothing.
+process has checked it. Any other is proven page by page, while nobody else can open it. Repairs nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _MARK = "closed"
 
 
 class TrustedFile:
-    """A lock on the file, shared by all who have the store open and held by one alone while it is checked."""
+    """A lock on the store's file: shared by all who have the store open, exclusive while the file is checked."""
 
     def __init__(self, path: Path, names: tuple[bytes, ...], *, read_only: bool) -> None:
-        """Raises DamagedPages, or OSError where the file can't be read."""
+        """Checks the file unless it is trusted. Raises DamagedPages, or OSError if it can't be read."""
         self._path = path
         self._mark = path.with_name(_MARK)
         flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
@@ -46,7 +46,7 @@ class TrustedFile:
             time.sleep(_LOOK_AGAIN_S)  # somebody is checking it
 
     def close(self) -> None:
-        """The store is closed. Whoever is the last to close it notes the state that it was left in."""
+        """Frees the lock. The last user to close the store notes the file's state, so that the next start trusts it."""
         with contextlib.suppress(OSError):
             if self._lock(fcntl.LOCK_EX) and self._state() != self._marked():
                 draft = self._mark.with_name(f"{_MARK}.{os.getpid()}")
@@ -62,7 +62,7 @@ class TrustedFile:
         return True
 
     def _state(self) -> str:
-        """Changes with every write to the file: nobody can set the time of its last change."""
+        """Returns a text that changes with every write to the file: nobody can set the time of its last change."""
         found = os.fstat(self._fd)
         return f"{found.st_ino} {found.st_size} {found.st_ctime_ns}"
 
