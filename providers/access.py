@@ -21,7 +21,7 @@ from .transport.transport import Transport
 
 
 class ConfigurationError(ValueError):
-    """Raised for settings that can't be used. One line: what is wrong, what is allowed, what to do."""
+    """Raised for settings that can't be used. The message is one line: what is wrong, what is allowed, what to do."""
 
     exit_code = WRONG_USAGE
 
@@ -35,9 +35,9 @@ def nobody(name: str) -> Provider | None:
 
 
 class ReachSettings(Struct, frozen=True, kw_only=True):
-    """What a person gave to reach the outside with. `variables` are those of the environment: some are secret.
-    `key_variables`: those that hold the keys of a model, where its provider's own don't. `others` is asked for a
-    provider whose name is neither ours nor among `providers`."""
+    """The settings by which models are reached. `variables` are the environment's, some of them secret; `key_variables`
+    names, by model, variables that hold its API keys in place of its provider's; `others` finds a provider whose
+    name is neither built in nor in `providers`, or returns None."""
 
     variables: Mapping[str, str]
     providers: Mapping[str, Provider] = {}
@@ -51,7 +51,8 @@ class ReachSettings(Struct, frozen=True, kw_only=True):
 
 
 class Access(Struct, frozen=True):
-    """How one model is reached, and with what. `variable` names where the key stands, empty where there is none."""
+    """One way to reach a model: where it is and one set of credentials. `variable` names the variable that holds the
+    API key; it is empty without a key."""
 
     target: Target
     kind: str | Kind
@@ -64,7 +65,8 @@ class Access(Struct, frozen=True):
 
     @property
     def account(self) -> str:
-        """The key and the secret variables, which tell accounts apart for the name of a ledger. Secret."""
+        """The API key and the values of the secret variables in one text, by which accounts are told apart. Secret: it
+        names a ledger only in hashed form."""
         found = self.credentials
         return "\0".join([found.key or "", *(found.variables[name] for name in sorted(found.variables))])
 
@@ -78,8 +80,8 @@ class Access(Struct, frozen=True):
 
 
 def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
-    """Returns the ways to one model, one for each API key; two variables with the same key are one way. Raises
-    ConfigurationError, which says what is missing."""
+    """Returns the ways to reach one model, one for each different API key. Raises ConfigurationError, which says what
+    is missing."""
     name, _, own = model.partition("/")
     row = row_of(model, means)
     kind, variables = kind_of(row.kind), means.variables
@@ -120,7 +122,7 @@ def accesses(model: str, means: ReachSettings) -> tuple[Access, ...]:
 
 
 def row_of(model: str, means: ReachSettings) -> Provider:
-    """Returns the provider that a model string names; raises UnknownProvider."""
+    """Returns the provider that a model string such as `openai/gpt-4o` names; raises UnknownProvider."""
     name, _, own = model.partition("/")
     row = means.providers.get(name) or PROVIDERS.get(name)
     if row is None and own:
@@ -135,7 +137,7 @@ def row_of(model: str, means: ReachSettings) -> Provider:
 
 
 def protocol_of(model: str, means: ReachSettings) -> WireProtocol:
-    """Returns a model's wire protocol, also if the model can't be reached."""
+    """Returns a model's wire protocol, even if the model can't be reached."""
     return kind_of(row_of(model, means).kind).protocol(model.partition("/")[2])
 
 
@@ -154,7 +156,8 @@ def is_address(url: str) -> bool:
 def endpoint_to(
     access: Access, transport: Transport, timeout_s: float, authorizers: dict[object, Authorizer] | None = None
 ) -> ModelEndpoint:
-    """`authorizers`: those of the same engine; models reached with the same credentials share one, and its token."""
+    """Returns the endpoint of a model. `authorizers` holds those of the same engine and gets a new one where needed:
+    models with the same credentials share one authorizer and its token."""
     protocol, target = kind_of(access.kind).protocol(access.target.model), access.target
     kept = {} if authorizers is None else authorizers
     same = (access.kind, access.account, target.base_url, target.version, target.region, target.project)
@@ -164,7 +167,8 @@ def endpoint_to(
 
 
 def keyless_endpoint_to(access: Access) -> ModelEndpoint:
-    """Returns an endpoint that can only encode and decode, as for cache keys, which hold no credentials."""
+    """Returns an endpoint without credentials that can encode and decode but not send. It is used to make cache
+    keys."""
     protocol = kind_of(access.kind).protocol(access.target.model)
     return ModelEndpoint(protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
 
@@ -183,7 +187,8 @@ def _fact(row: Provider, fact: str, variables: Mapping[str, str]) -> str | None:
 
 
 def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
-    """Returns the row's address with region and project filled in."""
+    """Returns the provider's address with region and project filled in; raises ConfigurationError where one is
+    missing."""
     if not row.base_url:
         raise ConfigurationError(f"provider {name} has no address: set {row.url_variable}, or give it with --base-url")
     for fact, value in facts.items():
@@ -200,7 +205,7 @@ def _filled(row: Provider, name: str, facts: Mapping[str, str | None]) -> str:
 
 
 def _keys_of(model: str, row: Provider, means: ReachSettings, *, is_required: bool) -> dict[str | None, str]:
-    """Returns each API key of a model with the variable that holds it."""
+    """Returns each API key of a model with the name of the variable that holds it; `{None: ""}` if no key is needed."""
     if not means.needs_keys:
         return {None: ""}
     own = means.key_variables.get(model)
@@ -219,8 +224,8 @@ def _keys_of(model: str, row: Provider, means: ReachSettings, *, is_required: bo
 def _key_in(
     names: tuple[str, ...], model: str, means: ReachSettings, instead: tuple[tuple[str, ...], ...] = ()
 ) -> tuple[str, str]:
-    """Returns the first key in these variables, and its variable's name. `instead`: variables that would replace a key,
-    for the message."""
+    """Returns the first API key in these variables, and its variable's name. Raises ConfigurationError if there is
+    none; `instead` lists, for the message, sets of variables that would replace a key."""
     for name in names:
         key = means.variables.get(name, "").strip()
         if key and not (key.isascii() and key.isprintable()):

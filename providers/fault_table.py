@@ -18,14 +18,15 @@ from .llm.faults import MEANINGS, fault_of
 COMMAND = "python -m millstream.providers.fault_table docs/providers.md"
 BEGIN, END = f"<!-- {COMMAND} writes this table -->\n", "<!-- end -->\n"
 HEAD = ("what comes", "recorded as", "what follows", "quota", "may have been billed", "exit code")
-# Besides those that have a meaning of their own.
+# The statuses of the table: those with a meaning of their own, and others.
 _STATUSES = sorted({*MEANINGS, 301, 302, 307, 308, 400, 402, 404, 405, 413, 422, 429})
 _QUOTAS = {"keep": "kept", "refund": "given back", "settle": "as counted"}
 
 
 class FaultRow(Struct, frozen=True):
-    """One fault. `action` None: it counts as an answer. `recorded` is empty if the call stays pending.
-    `is_told_how_long`: the provider says how long to wait, and no attempt is counted."""
+    """One row of the table: a fault and what follows from it. `action` None: it counts as an answer. `recorded` holds
+    the statuses a record may get; empty: the call stays pending. `is_told_how_long`: the provider states how long to
+    wait, and no attempt is counted."""
 
     name: str
     comes: str
@@ -39,7 +40,7 @@ class FaultRow(Struct, frozen=True):
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """The statuses with this meaning, for a body that says nothing more precise."""
+        """The HTTP statuses with this meaning if the body says nothing more precise."""
         return tuple(status for status in _STATUSES if self.is_of(fault_of(Response(status, b""))))
 
     def is_of(self, fault: Fault) -> bool:

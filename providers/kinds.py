@@ -1,6 +1,6 @@
-"""The kinds of providers: which wire protocol each speaks, and how one proves there who one is.
+"""The kinds of providers: which wire protocol each uses, and how its requests are authenticated.
 
-A new kind is one row here and one module in llm/. Reads no environment: it is given what stood in it.
+A new kind is one row here and one module in llm/. Reads no environment: its variables are passed in.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ def nowhere(variables: Mapping[str, str]) -> str | None:
 
 
 class Kind(Struct, frozen=True):
-    """How providers of one kind are spoken to and how one proves who one is there."""
+    """One kind of provider: its wire protocol, and how its requests are authenticated."""
 
     protocol: Callable[[str], WireProtocol]
     """The wire protocol of a model, by the model's name."""
     authorizer: Callable[[Credentials, Target], Authorizer]
-    """Makes what signs the requests. Raises CredentialsError where something is missing."""
+    """Returns the authorizer of requests to a target; raises CredentialsError where something is missing."""
     variables: tuple[str, ...] = ()
     """Variables of the environment that it reads besides the API key's."""
     located: Callable[[Mapping[str, str], Target], Target] = as_it_is
-    """The target completed by these variables: region, project, address."""
+    """Returns the target completed from these variables: region, project, address."""
     instead: tuple[tuple[str, ...], ...] = ()
     """Sets of variables, each of which replaces an API key."""
     ending: tuple[str, ...] = ()
-    """Which of these sets hold tokens that nobody renews."""
+    """The variables that hold tokens which expire and which nothing here renews."""
     place_of: Callable[[Mapping[str, str]], str | None] = nowhere
-    """Where else credentials lie, in words; None: nowhere."""
+    """Returns in words where else credentials were found; None: nowhere."""
     lost_of: Callable[[Mapping[str, str]], str | None] = nowhere
-    """Where credentials should lie and don't, in words; None: nowhere."""
+    """Returns in words where credentials should be and are not; None: none are missing."""
 
 
 def kind_of(kind: str | Kind) -> Kind:
-    """One of ours by its name, or a row's own as it is."""
+    """Returns the built-in kind of this name; a Kind is returned unchanged."""
     return KINDS[kind] if isinstance(kind, str) else kind
 
 
@@ -77,7 +77,8 @@ def always(protocol: WireProtocol) -> Callable[[str], WireProtocol]:
 
 
 def on_vertex(model: str) -> WireProtocol:
-    """Claude has a protocol of its own there, whether its publisher's name stands before it or not."""
+    """Returns the wire protocol of a model on Vertex AI: Claude has one of its own there, with or without `anthropic/`
+    before its name."""
     return vertex_anthropic.PROTOCOL if vertex_anthropic.is_claude(model) else vertex.protocol_of(model)
 
 
@@ -90,14 +91,15 @@ def by_goog_api_key(credentials: Credentials, target: Target) -> Authorizer:
 
 
 def by_google(credentials: Credentials, target: Target) -> Authorizer:
-    """Google credentials; a key is an access token that the user has fetched."""
+    """Returns an authorizer with Google credentials; an API key is taken for an access token that the user has
+    fetched."""
     if credentials.key is not None:
         return bearer(credentials.key)
     return google.google_authorizer(credentials.variables, target)
 
 
 def by_anthropic(credentials: Credentials, target: Target) -> Authorizer:
-    """A key, in the header that the version of the API has for it, else a token that a gateway gave."""
+    """Returns headers with the API key, as the version of the API expects it, else with a gateway's bearer token."""
     if credentials.key is None:
         return bearer(credentials.variables.get(_ANTHROPIC_TOKEN))
     is_newer = anthropic.is_newer(anthropic.version_of(target))
@@ -105,14 +107,14 @@ def by_anthropic(credentials: Credentials, target: Target) -> Authorizer:
 
 
 def by_azure(credentials: Credentials, target: Target) -> Authorizer:
-    """A key of the resource, else a token of Entra that the user has fetched."""
+    """Returns headers with the API key of the resource, else with a token of Entra that the user has fetched."""
     if credentials.key is not None:
         return key_in("api-key", credentials.key)
     return bearer(credentials.variables.get(_ENTRA_TOKEN))
 
 
 def by_aws(credentials: Credentials, target: Target) -> Authorizer:
-    """Keys that sign; a key alone is a bearer's token."""
+    """Returns an authorizer that signs with AWS keys; an API key is sent as a bearer token."""
     return aws.aws_authorizer(credentials.key, credentials.variables, target)
 
 

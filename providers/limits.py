@@ -1,6 +1,6 @@
 """Reads the provider's quotas from the headers of an answer, whose names and numbers differ by provider.
 
-Pure: no clock but the one that is passed in, and the answer's own Date. A header that is not understood is ignored;
+Pure: no clock but the time that is passed in and the answer's own Date. A header that is not understood is ignored;
 none is ever an error.
 """
 
@@ -27,33 +27,33 @@ _AMOUNTS: dict[tuple[str, ...], Amount] = {
     ("tokens", "prompt"): "input",
     ("tokens", "generated"): "output",
 }
-# What stands before the words that tell role, amount and window, and what is meant where these tell no amount.
+# The start of a header's name, before the words for role, amount and window, and the amount if these words name none.
 _FAMILIES: tuple[tuple[re.Pattern[str], Amount | None], ...] = (
     (re.compile(r"anthropic-ratelimit-(.+)"), None),
     (re.compile(r"x-tokenlimit-(.+)"), "tokens"),
     (re.compile(r"(?:x-)?ratelimitbysize-(.+)"), "tokens"),
     (re.compile(r"(?:x-)?rate-?limit-(.+)"), "requests"),
 )
-# Groq's limit of requests is one for a day; Fireworks' tokens are told a second and counted a minute.
+# Groq's limit of requests is for a day; Fireworks states tokens per second and counts them per minute.
 _REQUESTS_A_DAY = frozenset({"groq"})
 _SPOKEN_A_SECOND = frozenset({"tokens-prompt", "tokens-generated"})
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 _DURATION_S = (DAY_S, _HOUR_S, MINUTE_S, 1.0, 0.001)
 _WINDOW = re.compile(r";\s*w(?:indow)?=(\d{1,9})\b")
-# From here on a number is a date: seconds since 1970, or milliseconds.
+# From these values on a number is a date: in seconds since 1970, or in milliseconds.
 _EPOCH_S, _EPOCH_MS = 1e9, 1e12
-# How well a bucket's own figures must agree with a window to be taken as telling it.
+# The largest relative difference between a bucket's figures and a window for which they count as that window's.
 _CLOSE = 0.05
 
 
 def is_told_in(name: str) -> bool:
-    """Whether a header, its name in lower case, can be about quotas."""
+    """Returns whether a header can be about quotas. Its name is in lower case."""
     return "ratelimit" in name or "rate-limit" in name or "tokenlimit" in name
 
 
 def limits_of(headers: Mapping[str, str], now: float, provider: str = "") -> tuple[Limit, ...]:
-    """Every limit that headers, their names in lower case, tell. `now` is the time (seconds since 1970) that dates
-    among them are held against where the answer has no Date of its own."""
+    """Returns every limit in the headers, whose names are in lower case. `now`, in seconds since 1970, is what dates
+    are compared with if the answer has no Date of its own."""
     told: dict[tuple[Amount, str], dict[str, str]] = {}
     for name, value in headers.items():
         if is_told_in(name) and (meant := _meaning_of(name)) is not None:
@@ -67,7 +67,8 @@ def limits_of(headers: Mapping[str, str], now: float, provider: str = "") -> tup
 
 
 def _meaning_of(name: str) -> tuple[str, Amount, str] | None:
-    """Returns the role of a header, its amount (requests or tokens), and the words that name one limit of it."""
+    """Returns a header's role (such as `remaining`), its amount (such as tokens), and the words that tell its limit
+    from others of that amount; None if the header is not about quotas."""
     for pattern, default in _FAMILIES:
         match = pattern.fullmatch(name)
         if match is None:
@@ -85,10 +86,11 @@ def _meaning_of(name: str) -> tuple[str, Amount, str] | None:
 
 
 def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, provider: str) -> list[Limit]:
-    """Returns the limits of one family of headers: several, where the headers hold lists."""
+    """Returns the limits of one family of headers; several if the headers hold lists. `values` has the headers by
+    role."""
     items = _items(values.get("limit", ""))
     if any(window_s is not None for _, window_s in items):
-        # The first of such a list repeats the one that is nearest to its end.
+        # The first entry of such a list repeats the limit that is nearest to its end.
         items = [item for item in items if item[1] is not None]
     count = max(1, len(items))
     windows = [window_s for _, window_s in items]
@@ -102,7 +104,7 @@ def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, p
     for place in range(count):
         limit = items[place][0] if items else None
         if limit is not None and limit <= 0:
-            continue  # says that there is none
+            continue  # 0 or less means that there is no limit
         remaining, reset_s = (each[place] if place < len(each) else None for each in (left, resets))
         if remaining is not None and remaining < 0:
             remaining = None
@@ -116,7 +118,8 @@ def _limits(amount: Amount, words: str, values: Mapping[str, str], now: float, p
 
 
 def _windows_beside(words: str, values: Mapping[str, str], count: int) -> list[float | None]:
-    """Returns the windows in the header's name or in another header, one for each limit; None if they are not given."""
+    """Returns the window of each of `count` limits, in seconds, from the header's name or another header; `[None]` for
+    a single limit without one."""
     named = [_WINDOWS[word] for word in words.split("-") if word in _WINDOWS]
     if named:
         return [named[0]] * count
@@ -126,12 +129,12 @@ def _windows_beside(words: str, values: Mapping[str, str], count: int) -> list[f
     period = _number(values.get("renewalperiod", ""))
     if period is not None and period > 0:
         return [period] * count
-    # Two without a word of explanation: the shorter one first, the other a month's.
+    # Two limits without stated windows: the first is for a second, the other for a month.
     return [1.0, *[_MONTH_S] * (count - 1)] if count > 1 else [None]
 
 
 def _items(text: str) -> list[tuple[float | None, float | None]]:
-    """Returns the numbers of a list, each with the window behind it."""
+    """Returns the numbers of a comma-separated list, each with its window in seconds; None for what is missing."""
     if not text:
         return []
     found = []
@@ -142,15 +145,15 @@ def _items(text: str) -> list[tuple[float | None, float | None]]:
 
 
 def _guessed_window(amount: Amount, words: str, told: Limit, provider: str) -> float:
-    """The window where nothing names it: a minute, as nearly everyone means, unless it is whole again later than a
-    minute can be; a second for those who say no more than `x-ratelimit-limit`. A reset within a minute tells nothing:
-    some mean when a bucket is full, others when their window ends."""
+    """Returns the window in seconds where no header names it: a minute, but longer if the limit resets later than that,
+    and a second for providers that send `x-ratelimit-limit` alone. A reset within a minute is no evidence: for some
+    it is when a bucket is full, for others when the window ends."""
     limit, remaining, reset_s = told.limit, told.remaining, told.reset_s
     if amount == "requests" and provider in _REQUESTS_A_DAY:
         return DAY_S
     if reset_s is not None and reset_s > 1.5 * MINUTE_S:
         if limit is not None and remaining is not None and limit > remaining:
-            # A bucket that fills evenly is whole again after the share of its window that was taken.
+            # A bucket that fills evenly is full again after the share of its window that was used.
             whole_s = reset_s * limit / (limit - remaining)
             if abs(whole_s - DAY_S) <= _CLOSE * DAY_S:
                 return DAY_S
@@ -167,7 +170,8 @@ def _number(text: str) -> float | None:
 
 
 def _reset_s(text: str, now: float) -> float | None:
-    """Seconds from now: as a number, a duration such as 6m0s or 20ms, or a date in any of its forms."""
+    """Returns the seconds from now until a reset that is written as a number, a duration such as 6m0s or 20ms, or a
+    date; None if it can't be read."""
     text = text.strip()
     number = _number(text)
     if number is not None:
@@ -184,7 +188,8 @@ def _reset_s(text: str, now: float) -> float | None:
 
 
 def _date(text: str) -> float | None:
-    """Seconds since 1970 of a date as RFC 3339 or as HTTP writes it."""
+    """Returns the seconds since 1970 of a date as RFC 3339 or HTTP writes it; None for any other text or without a time
+    zone."""
     if not text:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):

@@ -1,4 +1,4 @@
-"""The table of models' answers: whether a model thinks before it answers, and how long an answer can be.
+"""The table of facts about models: whether a model thinks before it answers, and how long an answer can be.
 
 Owns the dated table and the look-up of a name. The consequences for a protocol or for money are decided elsewhere.
 """
@@ -18,8 +18,8 @@ DATED = re.compile(r"[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
 
 
 class Facts(Struct, frozen=True):
-    """The known facts about one model; None for an unknown one. `thinks`: whether it thinks before it answers unless
-    asked not to. `max_output`: the most tokens of an answer, thinking included, if max_tokens is not set."""
+    """The known facts about one model; None where unknown. `thinks`: whether it thinks before it answers unless asked
+    not to. `max_output`: the most tokens of an answer, thinking included, if max_tokens is not set."""
 
     thinks: bool | None = None
     max_output: int | None = None
@@ -46,14 +46,15 @@ class ModelRow(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """The table. `same`: providers whose models are another's of the same name."""
+    """The table of models. `same` maps a provider to the one whose models it offers under the same names."""
 
     sources: Mapping[str, TableSource]
     same: Mapping[str, str]
     models: Mapping[str, ModelRow]
 
     def of(self, model: str) -> Facts:
-        """Returns the facts about a model; a name with a date stands for the name without it."""
+        """Returns the facts about a model such as `openai/gpt-4o`; a name that ends in a date is also looked up without
+        it. All facts are None for an unknown model."""
         provider, _, own = model.partition("/")
         provider = self.same.get(provider, provider)
         names = (f"{provider}/{own}", f"{provider}/{DATED.sub('', own)}", f"{provider}/*")

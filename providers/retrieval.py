@@ -1,6 +1,6 @@
-"""What searches and pages of one engine share: the corpus, the ways to hosts, the turns of all pages.
+"""The parts that searches and pages of one engine share: the corpus, the connections to hosts, the limits of all pages.
 
-Built from what was allowed and declared; opens nothing before it is needed. How calls are sent is the engine's.
+Built from allowed hosts and declared lanes; opens nothing before it is needed. The engine decides how calls are sent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HOST_SPACING_S = 1.0
 CORPUS_LANE = f"{PROVIDER}/{CORPUS}"
 # Documents of the corpus have no host.
 NO_HOST = f"{WEB}/"
-# Declares what every host's lane is by default.
+# The name under which the default lane of every host is declared.
 EVERY_HOST = f"{WEB}/*"
 
 
@@ -46,8 +46,8 @@ def is_host(lane: str) -> bool:
 
 
 def lane_of(name: str, declared: Lane | None, engine: SearchEngine | None = None) -> Lane:
-    """The lane of a search engine, a host, or of all pages together: what was declared, where it was, over what is
-    polite and documented. `engine`: the row of one that is none of ours."""
+    """Returns the lane of a search engine, of a host, or of all pages together: the declared values, and polite or
+    documented defaults for the others. `engine` is the row of an engine that is not built in."""
     if is_search(name):
         row = engine_of(name) or engine
         default = Lane(name, concurrency=8) if row is None else structs.replace(row.lane, model=name)
@@ -61,7 +61,8 @@ def lane_of(name: str, declared: Lane | None, engine: SearchEngine | None = None
 
 
 def _over(declared: Lane, default: Lane) -> Lane:
-    """A lane's own figures where they were set. A declared number of requests takes the place of a pause."""
+    """Returns the declared lane, with the default's values where none are declared. A declared `rpm` replaces the
+    spacing."""
     plain = Lane(declared.model)
     concurrency = default.concurrency if declared.concurrency == CONCURRENCY_DEFAULT else declared.concurrency
     return Lane(
@@ -74,7 +75,7 @@ def _over(declared: Lane, default: Lane) -> Lane:
 
 
 def search_prices() -> dict[str, ListedPrice]:
-    """Returns the price of one request to each search engine, from its own price list."""
+    """Returns the price of one request to each search engine, by its lane, from the engine's own price list."""
     listed = {
         f"{PROVIDER}/{name}": ListedPrice(price_of(row), PriceSource(READ_ON, row.price))
         for name, row in ENGINES.items()
@@ -87,7 +88,8 @@ def price_of(row: SearchEngine) -> Price:
 
 
 class WebRetrieval:
-    """One engine's. `allowed`: hosts whose addresses need not be public. `lane`: all pages together."""
+    """The web and the corpus for one engine. `allowed` lists hosts whose addresses need not be public; `lane` is the
+    quota of all pages together."""
 
     def __init__(self, allowed: Sequence[str], lane: Lane, corpus: Path | None) -> None:
         try:
@@ -105,7 +107,7 @@ class WebRetrieval:
         return f"<WebRetrieval [{self._pages}; {self._corpus or 'no corpus'}]>"
 
     async def open(self) -> None:
-        """Read the corpus's folder, where there is one."""
+        """Reads the corpus's folder, if there is one; raises ConfigurationError."""
         if self._folder is None:
             return
         from .search.corpus import Corpus  # numpy, which nothing else here needs

@@ -1,4 +1,5 @@
-"""Providers by name: where each is reached, what it speaks, which variable holds its key, and its own words.
+"""Providers by name: the address of each, its protocol, the variable that holds its API key, its own names of
+parameters.
 
 A configuration adds rows of its own or changes these; nothing here reads the environment.
 """
@@ -18,35 +19,35 @@ class Provider(Struct, frozen=True):
     """One provider: its address, its API key's variable and its wire protocol."""
 
     base_url: str
-    """Its address. `{region}` and `{project}` in it are filled in."""
+    """Its address, in which `{region}` and `{project}` are filled in."""
     key_variable: str | None = None
     """The variable of its API key; None: it needs none."""
     url_variable: str | None = None
-    """The variable that leads it to another address."""
+    """The variable that replaces the address; None: there is none."""
     identity: str | None = None
-    """What stands for the address in cache keys; None: the address itself."""
+    """The text that replaces the address in cache keys; None: the address itself."""
     kind: str | Kind = "openai"
     """The name of a kind that comes with this package, or a `Kind`."""
     names: Mapping[str, str] = {}
-    """Our name of a parameter to the provider's, where that is not the protocol's; see `Target`."""
+    """Our names of parameters, with the provider's where these differ from the protocol's; see `Target`."""
     refuses: frozenset[str] = frozenset()
-    """Parameters that it never takes."""
+    """Parameters, in our names, that it never takes."""
     version: str | None = None
-    """The API's version, unless the configuration or a variable sets it."""
+    """The default of the API's version, which the configuration or a variable replaces; None: the protocol's own."""
     region: str | None = None
-    """The region, on the same terms."""
+    """The default of the region, which the configuration or a variable replaces; None: there is none."""
     project: str | None = None
-    """The project, on the same terms."""
+    """The default of the project, which the configuration or a variable replaces; None: there is none."""
     fact_variables: Mapping[str, tuple[str, ...]] = {}
-    """The variables of `version`, `region` and `project`."""
+    """The variables that set `version`, `region` and `project`, by these names."""
     key_variables_too: tuple[str, ...] = ()
-    """Variables of an API key that is sent where it is set, and not required."""
+    """The variables of an optional API key, which is sent if one of them is set."""
 
 
 OPENAI_URL = "https://api.openai.com/v1"
 SIM_PORT = 8099
 
-# Only for its own address: servers that merely speak its protocol know the older name best.
+# Only for OpenAI's own address: other servers with its protocol are more likely to know the older name.
 OPENAI_NAMES = {"max_tokens": "max_completion_tokens"}
 
 PROVIDERS: dict[str, Provider] = {
@@ -95,9 +96,9 @@ PROVIDERS: dict[str, Provider] = {
     "openrouter": Provider(
         "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", names={"reasoning_effort": "reasoning.effort"}
     ),
-    # It takes a seed without a word and does nothing with it.
+    # It accepts a seed but ignores it.
     "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", refuses=frozenset({"seed"})),
-    # It refuses whatever its schema does not name.
+    # It refuses parameters that are not in its schema.
     "mistral": Provider(
         "https://api.mistral.ai/v1",
         "MISTRAL_API_KEY",
@@ -116,7 +117,7 @@ PROVIDERS: dict[str, Provider] = {
 
 
 def row_of_kind(kind: str) -> Provider | None:
-    """Returns the provider for which a kind was made; None for a kind of many providers, as OpenAI's protocols."""
+    """Returns the provider for which a kind was made; None for a kind of many providers, such as OpenAI's protocols."""
     if kind in ("openai", "openai-completions"):
         return None
     return next((row for row in PROVIDERS.values() if row.kind == kind), None)

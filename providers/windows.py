@@ -1,6 +1,6 @@
-"""How many tokens a prompt may have: a model's window from a dated table, less room for the answer.
+"""The number of tokens that a prompt may have: a model's window from a dated table, less room for the answer.
 
-Owns the table and the assumption for models that it doesn't hold. Knows no prompt.
+Owns the table and the assumption for models that are not in it. Knows no prompt.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ class WindowRow(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Windows(Struct, frozen=True, forbid_unknown_fields=True):
-    """The table. `default` is assumed for every other model, with a note that it is."""
+    """The table of windows, in tokens. `default` is assumed for every model that is not in it."""
 
     default: int
     sources: Mapping[str, TableSource]
     models: Mapping[str, WindowRow]
 
     def known(self, model: str) -> int | None:
-        """Returns a model's window, or None; a name with a date stands for the name without it."""
+        """Returns a model's window in tokens, None if it is unknown; a name that ends in a date is also looked up
+        without it."""
         row = self.models.get(model) or self.models.get(DATED.sub("", model))
         return None if row is None else row.tokens
 
@@ -45,6 +46,7 @@ def bundled_windows() -> Windows:
 
 
 def prompt_tokens(window: int, max_tokens: int | None = None) -> int:
-    """Returns the tokens that a prompt may have in a window, which leave room for the answer."""
+    """Returns the most tokens that a prompt may have in a window of this size, at least 1, with room left for the
+    answer."""
     answer = max_tokens if max_tokens is not None else min(ANSWER_TOKENS, window // 4)
     return max(1, int(window * SHARE_SHOWN) - answer)

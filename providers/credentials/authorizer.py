@@ -21,20 +21,21 @@ class Authorizer(Protocol):
 
     @property
     def fixed(self) -> Mapping[str, str] | None:
-        """Headers that are the same for every attempt. None: `headers` is called before each attempt."""
+        """The headers, if they are the same for every attempt; None if `headers` must be called before each attempt."""
         ...
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts that are struck out of every answer and message; a new tuple where they have changed."""
+        """The texts that are removed from every answer and message; a new tuple whenever they change."""
         ...
 
     async def headers(self, request: Request) -> Mapping[str, str]:
-        """Headers for these very bytes at this very moment. Raises SendError where there are none to be had."""
+        """Returns the headers for this request if it is sent now, since a signature covers its bytes and the time.
+        Raises SendError if there are no credentials."""
         ...
 
     def refused(self) -> None:
-        """The provider answered 401: what can be made anew is, for the next attempt."""
+        """Notes that the provider answered 401: credentials that can be renewed are renewed before the next attempt."""
         ...
 
 
@@ -72,20 +73,21 @@ def bearer(key: str | None) -> FixedHeaders:
 
 
 def key_in(header: str, key: str | None) -> FixedHeaders:
-    """Returns headers that carry the key alone in this header; without a key, no headers."""
+    """Returns headers that carry the API key in the header of this name; without a key, no headers."""
     return NO_CREDENTIALS if key is None else FixedHeaders({header: _checked(key)}, key)
 
 
 def _checked(key: str) -> str:
-    """Returns the key. Raises CredentialsError for characters that no header can carry: a line end in a key would start
-    another header."""
+    """Returns the key. Raises CredentialsError for characters that no header can carry: a line break in a key would
+    start another header."""
     if not (key.isascii() and key.isprintable()):
         raise CredentialsError("its key or token has characters that no header can carry")
     return key
 
 
 def expanded(variable: str, path: str) -> Path:
-    """Returns the path that a variable holds, with `~` and `~user` expanded as in a shell."""
+    """Returns a path with `~` and `~user` expanded as in a shell. Raises CredentialsError, which names the variable
+    that holds the path, if there is no such user."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:

@@ -1,8 +1,8 @@
-"""AWS credentials as an Authorizer: keys from the environment or a profile's, with which each attempt is signed, or
-a bearer token of Bedrock's.
+"""AWS credentials as an Authorizer: keys of the environment or of a profile, which sign each attempt, or a bearer token
+of Bedrock's.
 
-Only keys that are there: none are fetched for roles, from containers or from instances. Reads no environment: it is
-given what stood in it. Holds keys; prints, stores and hashes none.
+Only existing keys: none are fetched for roles, from containers or from instances. Reads no environment: its variables
+are passed in. Holds keys; prints, stores and hashes none.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ BEARER = "AWS_BEARER_TOKEN_BEDROCK"
 VARIABLES = (ACCESS, SECRET, TOKEN, *PROFILES, CREDENTIALS_FILE, CONFIG_FILE, IDENTITY_FILE)
 
 SERVICE = "bedrock"
-# Without a region, which is put into it.
+# The host without a region, which is inserted.
 HOST = "bedrock-runtime.amazonaws.com"
 _SUFFIXES = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
 _AWS = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
-# As the endpoint sends it.
+# The header as the endpoint sends it.
 _SIGNED_TOO = {"Content-Type": "application/json"}
-# What AWS's own tools would rather take than keys in the same profile, and what they take where there are none.
+# Fields that AWS's own tools prefer to keys in the same profile, and fields that they use where there are no keys.
 _BEFORE_KEYS = ("role_arn", "web_identity_token_file", "sso_session", "sso_start_url")
 _AFTER_KEYS = ("credential_process", "login_session")
 _EXPORT = "`aws configure export-credentials{} --format env` tells keys to set"
 
 
 class AwsAuthorizer:
-    """Signs each attempt. `now` returns the seconds since 1970; `renewed` returns new keys, or None while the old ones
-    are current."""
+    """An authorizer that signs each attempt with AWS keys. `now` returns the seconds since 1970; `renewed` returns new
+    keys, or None while the present ones are current."""
 
     fixed = None
 
@@ -80,21 +80,22 @@ class AwsAuthorizer:
 
 
 class RenewedInFiles:
-    """Reads keys again when their files change: keys that expire are renewed there by the tool that wrote them."""
+    """A callable that returns the profile's keys if their files have changed since it last read them, else None. The
+    files change when another tool renews keys that expire."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
         self._stamps: tuple[tuple[int, int, int], ...] | None = None
 
     def __call__(self) -> Keys | None:
-        # Taken before the files are read, so that a change meanwhile is seen the next time.
+        # Taken before the files are read, so that a change in between is seen the next time.
         stamps = _stamps(self._variables)
         if stamps == self._stamps:
             return None
         try:
             keys = keys_of(self._variables)
         except CredentialsError:
-            return None  # half written, or gone: those that there are may still do
+            return None  # half written, or deleted: the present keys may still be valid
         self._stamps = stamps
         return keys
 
@@ -115,7 +116,8 @@ def _secrets_of(keys: Keys) -> tuple[str, ...]:
 
 
 def aws_authorizer(token: str | None, variables: Mapping[str, str], target: Target) -> Authorizer:
-    """Returns an authorizer with the bearer's token, else with keys; without either if the host is not AWS's."""
+    """Returns an authorizer with the bearer token, else with keys; one without credentials if there are neither and the
+    host is not AWS's. Raises CredentialsError if keys or region are missing."""
     host = urlsplit(target.base_url).hostname or ""
     keys = None
     if token is None:
@@ -140,7 +142,8 @@ def aws_authorizer(token: str | None, variables: Mapping[str, str], target: Targ
 
 
 def located(variables: Mapping[str, str], target: Target) -> Target:
-    """Returns the target with its region, by default the profile's, and with that region's host."""
+    """Returns the target with its region, by default the profile's, and with that region's host. Raises
+    CredentialsError for a region that can't be part of a host's name."""
     region = target.region or _region_of(variables)
     # It becomes a part of the host's name: nothing in it may lead to another host.
     if region is not None and not re.fullmatch(r"[A-Za-z0-9-]+", region):
@@ -154,7 +157,8 @@ def located(variables: Mapping[str, str], target: Target) -> Target:
 
 
 def keys_of(variables: Mapping[str, str]) -> Keys | None:
-    """Returns the environment's keys, else the profile's. Raises CredentialsError if a named profile has none."""
+    """Returns the environment's keys, else the profile's; None if there are none. Raises CredentialsError for half a
+    key, for a named profile that does not exist, and for roles, which are not offered."""
     access, secret = _stripped(variables, ACCESS), _stripped(variables, SECRET)
     if access and secret:
         return _checked(Keys(access, secret, _stripped(variables, TOKEN) or None), "the environment")
@@ -169,7 +173,8 @@ def keys_of(variables: Mapping[str, str]) -> Keys | None:
 
 
 def place_of(variables: Mapping[str, str]) -> str | None:
-    """Returns the profile whose keys are used."""
+    """Returns the words for the profile whose keys are used; None if there are no keys or they are the
+    environment's."""
     try:
         keys = keys_of(variables)
     except CredentialsError:
@@ -212,12 +217,13 @@ def _region_of(variables: Mapping[str, str]) -> str | None:
     try:
         _, profile = _profile(variables)
     except CredentialsError:
-        return None  # told where the credentials are wanted
+        return None  # reported where the credentials are needed
     return (profile or {}).get("region") or None
 
 
 def _profile(variables: Mapping[str, str]) -> tuple[str, dict[str, str] | None]:
-    """Returns the name of the chosen profile and its fields from both files; None if neither file has it."""
+    """Returns the name of the chosen profile and its fields from both files, where the credentials file wins; None
+    instead of the fields if neither file has the profile."""
     name = next((found for variable in PROFILES if (found := _stripped(variables, variable))), "default")
     credentials, config = _files(variables)
     told = _sections(config, is_config=True).get(name)
@@ -226,7 +232,7 @@ def _profile(variables: Mapping[str, str]) -> tuple[str, dict[str, str] | None]:
 
 
 def _files(variables: Mapping[str, str]) -> tuple[Path, Path]:
-    """Of the credentials, and of everything else."""
+    """Returns the paths of the credentials file and of the config file."""
     folder = Path.home() / ".aws"
     named = (variables.get(CREDENTIALS_FILE), variables.get(CONFIG_FILE))
     return (
@@ -236,7 +242,8 @@ def _files(variables: Mapping[str, str]) -> tuple[Path, Path]:
 
 
 def _sections(path: Path, *, is_config: bool) -> dict[str, dict[str, str]]:
-    """Returns the profiles of a file; none if there is no file."""
+    """Returns the fields of each profile in a file, by name; none if there is no file. Raises CredentialsError if it
+    can't be read."""
     # No section stands for all others, whatever its name.
     parser = RawConfigParser(default_section="", strict=False)
     try:
@@ -246,14 +253,15 @@ def _sections(path: Path, *, is_config: bool) -> dict[str, dict[str, str]]:
     except OSError as error:
         raise CredentialsError(f"{path} can't be read ({error.strerror})") from None
     except (Error, ValueError):
-        # What they say has lines of the file in it.
+        # Their messages would contain lines of the file.
         raise CredentialsError(f"{path} can't be read: it is no file of AWS profiles") from None
     profiles = ((_name(section, is_config=is_config), parser.items(section)) for section in parser.sections())
     return {name: {key: value.strip() for key, value in items} for name, items in profiles if name}
 
 
 def _name(section: str, *, is_config: bool) -> str:
-    """Returns a profile's name in the config file: without `profile` before it, and without quotes."""
+    """Returns the name of the profile in a section's title: in the config file without `profile` before it and without
+    quotes. Empty if the section is no profile."""
     if not is_config or section == "default":
         return section
     try:

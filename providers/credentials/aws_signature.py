@@ -1,4 +1,4 @@
-"""Signature Version 4 of AWS: what proves, for these very bytes at this very moment, that one holds a key.
+"""AWS Signature Version 4: headers which prove that the sender of one request, at one moment, holds a secret key.
 
 Pure: knows no clock, no file and no service. Holds keys; prints none.
 """
@@ -20,7 +20,7 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 class Keys(Struct, frozen=True):
-    """`token` comes with keys that end."""
+    """An AWS access key and its secret; `token` is the session token of temporary keys, None for permanent ones."""
 
     access: str
     secret: str
@@ -31,7 +31,7 @@ class Keys(Struct, frozen=True):
 
 
 class Signer:
-    """Signs requests to one service in one region; its key is made anew once a day."""
+    """Signs requests to one service in one region; derives its signing key anew once a day."""
 
     def __init__(self, keys: Keys, region: str, service: str) -> None:
         self._keys = keys
@@ -44,8 +44,8 @@ class Signer:
         return f"<Signer [{self._service} in {self._region}]>"
 
     def signed(self, request: Request, headers: Mapping[str, str], at: datetime) -> dict[str, str]:
-        """Returns the headers to add. `headers`: those of the request that are signed beside its Host, and must be sent
-        unchanged. `at` is in UTC."""
+        """Returns the headers to add to a request. `headers` are those that are signed beside Host, and must be sent
+        unchanged; `at` is in UTC."""
         moment = at.strftime("%Y%m%dT%H%M%SZ")
         added = {"X-Amz-Date": moment}
         if self._keys.token is not None:

@@ -1,7 +1,7 @@
-"""Google credentials as an Authorizer: found where Google's own tools put them, a token renewed before it ends.
+"""Google credentials as an Authorizer: found where Google's own tools put them, a token renewed before it expires.
 
-One exchange however many wait for it, in a thread beside the loop. Reads no environment: it is given what stood in it.
-Holds keys and tokens; prints, stores and hashes none.
+Calls that wait for a token share one exchange, in a thread beside the loop. Reads no environment: its variables are
+passed in. Holds keys and tokens; prints, stores and hashes none.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SERVER = "GCE_METADATA_HOST"
 PROJECTS = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "ANTHROPIC_VERTEX_PROJECT_ID")
 VARIABLES = (FILE, FOLDER, SERVER, *PROJECTS)
 
-# A token lasts an hour: calls in its last five minutes go on with it while the next is fetched.
+# A token lasts an hour: calls in its last five minutes still use it while the next one is fetched.
 RENEWED_BEFORE_S = 300.0
-# A call that is sent now must come there before the token ends.
+# A call that is sent now must arrive before the token ends.
 SPARED_S = 10.0
-# A token that was refused younger than this is not why; and a renewal that failed is not tried again at once.
+# A token younger than this is not the reason for a 401; and a failed renewal is not repeated sooner than this.
 PAUSE_S = 10.0
 _FILE_NAME = "application_default_credentials.json"
 _GOOGLE = ".googleapis.com"
@@ -38,7 +38,7 @@ _MULTI_REGIONS = ("us", "eu")
 
 
 class GoogleAuthorizer:
-    """A token in the headers of each attempt."""
+    """An authorizer that sends an access token with each attempt and renews it before it expires."""
 
     fixed = None
 
@@ -60,7 +60,7 @@ class GoogleAuthorizer:
             if is_old and now >= self._asked_at + PAUSE_S:
                 self._renewing(now)
             return token.headers
-        # Whoever waits may be cancelled; the others wait for the same exchange.
+        # A waiting call may be cancelled; the others wait for the same exchange.
         fault = await asyncio.shield(self._renewing(now))
         if fault is not None:
             raise SendError(fault)
@@ -78,7 +78,8 @@ class GoogleAuthorizer:
         return self._renewal
 
     async def _renew(self) -> Fault | None:
-        """Fetches a token; returns the fault if there is none, which each waiting attempt raises."""
+        """Fetches a token and keeps it. Returns None, or the fault that each waiting attempt raises if there is no
+        token."""
         try:
             token = await asyncio.to_thread(self._source.fetch)
         except NoToken as error:
@@ -95,7 +96,8 @@ class GoogleAuthorizer:
 
 
 def google_authorizer(variables: Mapping[str, str], target: Target) -> Authorizer:
-    """Credentials from a file, else from the machine where that may be Google's. None are needed elsewhere."""
+    """Returns an authorizer with the credentials file, else with the machine's metadata server if the host is Google's,
+    else one without credentials. Raises CredentialsError if the project is missing or the credentials can't be used."""
     if target.project is None:
         raise CredentialsError(
             f"a project is needed: set {PROJECTS[0]}, or give it under [providers.{target.provider}] in a --config file"
@@ -116,13 +118,14 @@ def google_authorizer(variables: Mapping[str, str], target: Target) -> Authorize
 
 
 def place_of(variables: Mapping[str, str]) -> str | None:
-    """Returns the file that `gcloud` wrote, if no other is named; None if there is none."""
+    """Returns the path of the credentials file that `gcloud` wrote; None if there is none or a variable names
+    another."""
     path = None if FILE in variables else _file_of(variables)
     return None if path is None else str(path)
 
 
 def lost_of(variables: Mapping[str, str]) -> str | None:
-    """Returns the named file if it does not exist."""
+    """Returns the path in GOOGLE_APPLICATION_CREDENTIALS if no file is there, else None."""
     path = _file_of(variables) if FILE in variables else None
     return None if path is None or path.is_file() else str(path)
 
@@ -146,7 +149,8 @@ def _host_of_region(base_url: str, region: str | None) -> str:
 
 
 def _file_of(variables: Mapping[str, str]) -> Path | None:
-    """Returns the named file, else the one that `gcloud` writes, if it exists."""
+    """Returns the path in GOOGLE_APPLICATION_CREDENTIALS, which may not exist, else the file that `gcloud` wrote; None
+    if there is none."""
     if FILE in variables:
         return expanded(FILE, variables[FILE])
     folder = Path(variables[FOLDER]) if FOLDER in variables else Path.home() / ".config" / "gcloud"
@@ -173,6 +177,6 @@ def _project_of(variables: Mapping[str, str]) -> str | None:
     try:
         info = _read(path)
     except ValueError:
-        return None  # told where the credentials are wanted
+        return None  # reported where the credentials are needed
     found = (info.get(field) for field in ("project_id", "quota_project_id"))
     return next((one for one in found if isinstance(one, str) and one), None)

@@ -28,20 +28,20 @@ _SECRET_FIELDS = ("private_key", "refresh_token", "client_secret")
 _TOKEN_URI = "https://oauth2.googleapis.com/token"
 _AWS_TOKEN = "urn:ietf:params:aws:token-type:aws4_request"
 _TIMEOUT_S = 20.0
-# Where there is one at all, it is as near as the machine itself.
+# If the server exists, it is as near as the machine itself.
 _METADATA_TIMEOUT_S = 3.0
 _ANSWER_MAX = 1 << 20
 _LASTS_S = 3_600.0
 _LONG_WORD = re.compile(r"[\w\-./+=~%]{24,}")
-# Where a library's error sends its reader: too plain to hold a secret.
+# The addresses of documentation in a library's errors: too plain to hold a secret.
 _PLAIN_ADDRESS = re.compile(r"https://[a-z.]+(?:/[a-z.#-]*)*")
 _SAID_MAX = 200
-# What token endpoints call a failure of their own, whatever its status.
+# The names by which token endpoints report a failure of their own, whatever the status.
 _FOR_NOW = (b"internal_failure", b"server_error", b"temporarily_unavailable")
 
 
 class AccessToken(Struct, frozen=True):
-    """An access token, the headers that carry it, and how long it is valid."""
+    """An access token, the headers that carry it, and the seconds that it is valid for after it was fetched."""
 
     secret: str
     headers: Mapping[str, str]
@@ -64,7 +64,7 @@ class Unreachable(NoToken):
 
 
 class TokenSource(Protocol):
-    """`fetch` blocks, and raises NoToken alone."""
+    """A place that access tokens are fetched from. `fetch` blocks, and raises no exception but NoToken."""
 
     @property
     def name(self) -> str: ...
@@ -76,7 +76,8 @@ class TokenSource(Protocol):
 
 
 class CredentialsFile:
-    """Fetches tokens with a credentials file of any type that google-auth reads. Raises ValueError if it can't."""
+    """A credentials file of any type that google-auth reads, as a source of tokens. Making one raises ValueError if the
+    file can't be used."""
 
     def __init__(self, name: str, info: Mapping[str, Any]) -> None:
         self.name = name
@@ -109,7 +110,7 @@ class CredentialsFile:
         lasts_s = _LASTS_S
         if credentials.expiry is not None:
             lasts_s = (credentials.expiry.replace(tzinfo=UTC) - datetime.now(UTC)).total_seconds()
-        # google-auth writes its names in lower case, which is as good.
+        # google-auth writes header names in lower case, which is equivalent.
         return AccessToken(str(credentials.token), headers, lasts_s)
 
     def _refused(self, error: Exception) -> NoToken:
@@ -122,7 +123,7 @@ class CredentialsFile:
 
 
 class MetadataServer:
-    """Fetches tokens of the machine's own account, on one of Google's machines."""
+    """The metadata server of Google's machines, as a source of tokens for the machine's own account."""
 
     secrets: tuple[str, ...] = ()
 
@@ -159,8 +160,9 @@ class MetadataServer:
 
 
 def _credentials_of(info: dict[str, Any]) -> Any:
-    """By the type of the file, as google-auth wants it since its generic way is deprecated."""
-    made: Any  # google-auth has types, but not for what makes its credentials
+    """Returns google-auth's credentials for the `type` of the file, since its loader for all types is deprecated.
+    Raises ValueError for an unknown type."""
+    made: Any  # google-auth has types, but not for the functions that make its credentials
     if info.get("type") == "service_account":
         from google.oauth2 import service_account as made
 
@@ -212,9 +214,10 @@ def _http(
     timeout: float | None = None,
     **unused: Any,
 ) -> _Answer:
-    """One exchange, as google-auth wants it done. Its own way needs a library that nothing else here does.
+    """Sends one HTTP request and returns the response, as google-auth expects of a transport; its own transports need
+    one more library.
 
-    What may be better later is raised here: google-auth would wait and try again by itself, and retries have one owner.
+    Raises NoToken for failures that may pass: google-auth would retry them itself, and retries have one owner here.
     """
     host, scheme = urlsplit(url).netloc, urlsplit(url).scheme
     if scheme not in ("http", "https") or not host:
@@ -237,7 +240,8 @@ def _http(
 
 
 def without_secrets(text: str) -> str:
-    """Returns a text as one line in which long words, which may be secrets, are replaced by `[key]`."""
+    """Returns a text as one line of at most 200 characters, in which long words, which may be secrets, are replaced by
+    `[key]`."""
     return " ".join(word if _PLAIN_ADDRESS.fullmatch(word) else _LONG_WORD.sub("[key]", word) for word in text.split())[
         :_SAID_MAX
     ]

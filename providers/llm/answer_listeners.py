@@ -64,7 +64,7 @@ def candidate_text(data: bytes) -> str:
 
 
 class EventListener:
-    """Finds the text in server-sent events; `said` returns the text in the data of one."""
+    """A listener to server-sent events; `said` returns the visible text in the data of one event."""
 
     def __init__(self, said: Callable[[bytes], str]) -> None:
         self._said = said
@@ -88,7 +88,7 @@ class EventListener:
 
 
 class FrameListener:
-    """Finds the text in Amazon's binary events, each with its length before it."""
+    """A listener to Amazon's binary events, each of which begins with its length."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -103,12 +103,12 @@ class FrameListener:
                 delta = as_object(_object_of(event.payload).get("delta"))
                 said.append(as_text(delta.get("text")))
         except BrokenStream:
-            pass  # the decoder will say so
+            pass  # the decoder will report it
         return "".join(said)
 
 
 def _whole_frames(data: bytes) -> int:
-    """Returns the length of the complete frames."""
+    """Returns how many bytes at the start of the data are complete frames."""
     end = 0
     while len(data) - end >= _PRELUDE:
         size = int.from_bytes(data[end : end + _PRELUDE], "big")

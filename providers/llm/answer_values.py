@@ -20,7 +20,7 @@ def as_object(value: Any) -> dict[str, Any]:
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """Returns the objects of a list."""
+    """Returns the objects in a list, without its other values; none if the value is no list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
@@ -38,7 +38,7 @@ def is_number(value: Any) -> bool:
 
 
 def count_in(holder: Any, name: str) -> int | None:
-    """Returns a number of tokens; None where it is missing or makes no sense."""
+    """Returns the number of tokens in a field; None if it is missing or makes no sense."""
     value: Any = as_object(holder).get(name)
     return int(value) if is_number(value) and 0 <= value < TOKENS_MAX else None
 
@@ -52,19 +52,20 @@ def usage_of(
     if not reasoning and not cached:
         return Usage(input_tokens, output_tokens)
     if reasoning and total == input_tokens + output_tokens + reasoning:
-        output_tokens += reasoning  # xAI counts them beside the answer, where others count them in
+        output_tokens += reasoning  # xAI does not include them in the answer's tokens, as others do
     return Usage(input_tokens, output_tokens, min(max(reasoning, 0), output_tokens), min(max(cached, 0), input_tokens))
 
 
 def citation_of(url: Any, title: Any) -> Citation | None:
-    """Returns a source with an address; None for one without, as a document that was sent along."""
+    """Returns the citation of a source; None if it has no address, such as a document in the request."""
     if not isinstance(url, str) or not url:
         return None
     return Citation(mended(url), mended(title) if isinstance(title, str) and title else None)
 
 
 def each_once(citations: Iterable[Citation | None]) -> tuple[Citation, ...]:
-    """Returns one citation for every address, in their order: the first that has a title, else the first."""
+    """Returns one citation for every address, in the order of the addresses: the first that has a title, else the
+    first."""
     found: dict[str, Citation] = {}
     for citation in citations:
         if citation is not None and (citation.url not in found or found[citation.url].title is None):

@@ -41,9 +41,8 @@ class PromptTurn(Struct):
 
 
 def turn_of(role: str, parts: Sequence[Part], block: Callable[[Part], Any], own_result: str) -> PromptTurn:
-    """Returns the turn of these parts, each written by `block`. Results of tools go first, since providers refuse them
-    anywhere else; blank texts are left out, since they are refused too. `own_result`: the field or the type by which a
-    native part is known as a result."""
+    """Returns the turn of these parts, each written by `block`. Results of tools go first and blank texts are left out,
+    since providers refuse anything else. `own_result` is the field or the type that marks a native part as a result."""
     said = [part for part in parts if not isinstance(part, str) or part.strip()]
     if not said:
         return PromptTurn(role, "")
@@ -62,8 +61,9 @@ def _is_result(part: Part, own_result: str) -> bool:
 
 
 def together(turns: Sequence[PromptTurn], block_of: Callable[[str], Any], *, are_all: bool = False) -> list[PromptTurn]:
-    """Joins turns of the user that follow each other where one holds results of tools; with `are_all`, for providers
-    that want roles to alternate, all neighbours of one role. Empty turns are left out, unless all are empty."""
+    """Returns the turns, where neighbours of the user are joined if one holds results of tools; with `are_all`, all
+    neighbours of one role, for providers that want roles to alternate. Empty turns are left out, unless all are
+    empty."""
     said: list[PromptTurn] = []
     for turn in [turn for turn in turns if turn.says_something] or turns:
         last = said[-1] if said else None
@@ -102,12 +102,12 @@ def own(call: Call, part: Native, family: str, words: str) -> orjson.Fragment:
 
 
 def beside(asked: ToolCall, family: str) -> Mapping[str, Any]:
-    """Returns the fields beside a tool call if they are this family's own, else none."""
+    """Returns the fields beside a tool call if they are this family's own, else an empty mapping."""
     return asked.native.value if asked.native is not None and asked.native.protocol == family else {}
 
 
 def arguments_in(call: Call, asked: ToolCall) -> orjson.Fragment:
-    """Returns a tool call's arguments as they are written; raises EncodeError if they are no JSON object."""
+    """Returns a tool call's arguments as JSON; raises EncodeError if they are no JSON object."""
     text = asked.arguments.strip() or "{}"
     if object_in(text) is None:
         said = text if len(text) <= _SAID_MAX else f"{text[: _SAID_MAX - 1]}…"
@@ -126,7 +126,8 @@ def object_in(text: str) -> dict[str, Any] | None:
 
 
 def data_of(call: Call, image: Image) -> tuple[str, str] | None:
-    """Returns the media type and the base64 of an image in a `data:` address; None for any other address."""
+    """Returns the media type and the base64 of an image in a `data:` address; None for any other address. Raises
+    EncodeError if the `data:` address is not base64."""
     if image.url[:5].lower() != "data:":
         return None
     found = _DATA.fullmatch(image.url)
@@ -150,14 +151,15 @@ def schema_of_tool(call: Call, tool: Tool) -> Any:
 
 
 def said_twice(call: Call) -> tuple[str, ...]:
-    """Returns the names of fields that `extra` may not set, since the call sets its tools or their choice itself."""
+    """Returns the names of the fields that `extra` may not set, because the call itself sets its tools or their
+    choice."""
     has_choice = call.tool_choice is not None or call.parallel_tools is not None
     return (("tools",) if call.tools else ()) + (("tool_choice",) if has_choice else ())
 
 
 def check_parallel_tools(call: Call, words: str) -> None:
-    """Raises EncodeError if the call wants one tool call at a time, which this family can't be asked for: left out, a
-    client that looks at one call might get two."""
+    """Raises EncodeError if the call wants one tool call at a time, which this family can't be asked for: without the
+    option, a client that reads one call might get two."""
     if call.parallel_tools is False and call.tools and call.tool_choice != "none":
         raise EncodeError(
             f"{call.model}: {words} has no way to be asked for one tool call at a time, and may answer with several: "
@@ -195,7 +197,7 @@ class AnswerContent:
         return mended("".join("".join(one) for one in self._said if isinstance(one, list)))
 
     def parts(self) -> tuple[Part, ...]:
-        """Returns the answer's parts; none if it is plain text alone."""
+        """Returns the answer's parts; an empty tuple if it is plain text alone."""
         said = [mended("".join(one)) if isinstance(one, list) else one.part() for one in self._said]
         if all(one is None or isinstance(one, str) for one in said):
             return ()
@@ -203,12 +205,12 @@ class AnswerContent:
 
 
 def finish_with(parts: tuple[Part, ...], finish: str) -> str:
-    """Returns the finish reason: `tool_calls` for an answer with tool calls whose provider says `stop`."""
+    """Returns the finish reason: `tool_calls` in place of `stop` for an answer with tool calls."""
     return "tool_calls" if finish == "stop" and any(isinstance(part, ToolCall) for part in parts) else finish
 
 
 def written(value: Any) -> str | None:
-    """Returns a value as JSON; None if it is nested too deeply to be written again."""
+    """Returns a value as a JSON text; None if it is nested too deeply to be written again."""
     try:
         return orjson.dumps(value).decode()
     except (orjson.JSONEncodeError, TypeError):
@@ -219,8 +221,8 @@ def written(value: Any) -> str | None:
 
 
 def native_of(family: str, value: Mapping[str, Any]) -> Native | None:
-    """Returns a native part of a value, with its texts mended where UTF-8 can't hold them; None if it can't be written
-    as JSON."""
+    """Returns a value as a native part, with texts mended that UTF-8 can't hold; None if it can't be written as
+    JSON."""
     try:
         orjson.dumps(value)
     except (orjson.JSONEncodeError, TypeError):

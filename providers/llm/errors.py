@@ -1,7 +1,7 @@
 """Reads the body of an error, in any of the shapes that providers use.
 
-Owns the codes and phrases by which an empty account, a dead API key, a content filter and a refused parameter are told
-from errors that look alike. The consequences are decided in faults. Pure: bytes in, never an exception.
+Owns the codes and phrases that distinguish an empty account, a dead API key, a content filter and a refused parameter
+among errors that look alike. The consequences are decided in faults. Pure: bytes in, never an exception.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ DEAD_KEY_CODES = frozenset(
         "organization_on_hold",
     }
 )
-# xAI answers 400 to a wrong key, and so does Gemini; Anthropic to one whose organization is no more.
+# xAI answers 400 to a wrong key, and so does Gemini; Anthropic to the key of an organization that no longer exists.
 _DEAD_KEY = re.compile(
     r"incorrect api key provided|api key not valid|invalid api key|this organization has been disabled", re.IGNORECASE
 )
@@ -129,7 +129,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z_.]*[A-Za-z]")
 
 
 class ErrorBody:
-    """One error: its codes, the most specific first, and its message."""
+    """The error in a response's body: its codes in lower case, and its message of at most 400 characters."""
 
     def __init__(self, body: bytes) -> None:
         self.codes: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class ErrorBody:
         if parsed is not None:
             error = parsed.get("error", parsed)
             fields = error if isinstance(error, dict) else parsed
-            # A type is often no more than `invalid_request_error`.
+            # A type alone is often only `invalid_request_error`.
             self.codes = tuple(_codes(fields))
             message = _message(error, fields) or message
             metadata, param = fields.get("metadata"), fields.get("param")
@@ -150,7 +150,7 @@ class ErrorBody:
 
     @property
     def status(self) -> int | None:
-        """The status that the body itself names, as some gateways do with 200."""
+        """The HTTP status that the body itself names, as some gateways do within a 200; None if it names none."""
         for code in self.codes:
             if len(code) == 3 and code.isdecimal() and 400 <= int(code) < 600:
                 return int(code)
@@ -175,17 +175,18 @@ class ErrorBody:
 
     @property
     def is_budget_in_flight(self) -> bool:
-        """Whether OpenRouter reserves the rest of the budget for calls in flight, so that waiting helps."""
+        """Whether the budget is only reserved for calls in flight, as OpenRouter reports, so that waiting helps."""
         return self.metadata.get("limit_source") == "openrouter_in_flight_budget"
 
     @property
     def is_too_large_for_quota(self) -> bool:
-        """Whether one call has more tokens than a minute's quota: waiting does not help."""
+        """Whether one call has more tokens than the quota of a whole minute, so that waiting does not help."""
         return _TOO_LARGE.search(self.message) is not None
 
     @property
     def again_in_s(self) -> float | None:
-        """The wait that the message asks for, as in `Please try again in 1m7.5s`."""
+        """The seconds that the message asks to wait, as in `Please try again in 1m7.5s`; None if it asks for no
+        wait."""
         found = _AGAIN_IN.search(self.message)
         spans = _SPAN.findall(found[1] or found[2] or "") if found is not None else []
         try:
@@ -196,7 +197,8 @@ class ErrorBody:
 
     @property
     def exclusive(self) -> tuple[str, ...]:
-        """Our names of two parameters that the model does not take together."""
+        """Our names of two parameters that the model does not take together; empty if the error is about something
+        else."""
         found = _EXCLUSIVE.search(self.message)
         names = () if found is None else tuple(_OURS.get(name.lower(), "") for name in found.groups())
         return names if all(names) else ()
@@ -204,7 +206,7 @@ class ErrorBody:
     @property
     def refused_parameter(self) -> tuple[str, str] | None:
         """The parameter that the model does not take, or not with this value: our name for it, and the name in the
-        error."""
+        error. None if the error is about something else."""
         if _REFUSED_CODES.isdisjoint(self.codes) and not _REFUSED.search(self.message):
             return None
         for name in (self._param or "", *_NAME.findall(self.message)):
@@ -239,7 +241,8 @@ def _message(error: Any, fields: dict[str, Any]) -> str:
 
 
 def _complaints(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns the entries of a schema validator's error list, each with a place and a message."""
+    """Returns the entries of a schema validator's error list, each with a message and mostly a place; empty if there is
+    none."""
     for holder in (fields, fields.get("message")):
         listed = holder.get("detail") if isinstance(holder, dict) else None
         if isinstance(listed, list):
@@ -253,7 +256,7 @@ def _place(complaint: dict[str, Any]) -> str:
 
 
 def _misplaced(fields: dict[str, Any]) -> str | None:
-    """Returns the path of the first field that a schema validator complains of."""
+    """Returns the path of the first field that a schema validator rejects; None if there is none."""
     for each in _complaints(fields):
         return _place(each).removeprefix("body.")
     return None

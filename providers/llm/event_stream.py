@@ -22,7 +22,7 @@ _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
 class BrokenStream(ValueError):
-    """Raised for a damaged stream: nothing behind the damage can be read."""
+    """Raised for a damaged stream: nothing after the damage can be read."""
 
 
 class EventMessage(Struct, frozen=True):

@@ -33,8 +33,8 @@ def parts_for(parts: Sequence[Part], family: str) -> tuple[Part, ...]:
 
 
 def marked(call: Call, family: str, written: Callable[[Call], Request]) -> Request:
-    """Returns the request for a call with marks: they are sent, but are no part of the cache key, since they change no
-    answer."""
+    """Returns the request for a call with marks (cache_control). They are sent but left out of the cache key, since
+    they change no answer."""
     call = _kept(call, family)
     plain = _without_marks(call)
     if plain.extra is not None and CACHE_CONTROL in plain.extra:
@@ -72,7 +72,7 @@ def _has_native(message: Message) -> bool:
 
 
 def _turn(message: Message, told: Callable[[Any], Iterator[Any]]) -> Iterator[Message]:
-    """Yields the rewritten turn; none if nothing of it is left. A turn of one text becomes a plain text."""
+    """Yields the rewritten turn, or nothing if none of its parts is left. A single text becomes a plain string."""
     if not _has_native(message):
         yield message
         return
@@ -102,8 +102,8 @@ def _told(part: Any, family: str, *, is_tool: bool = False) -> Iterator[Any]:
 
 
 def _translated(part: Native) -> Iterator[str | Native]:
-    """Yields a part in a form that every family knows. Thoughts are left out: only the model that had them can read
-    them."""
+    """Yields a part in a form that every family knows, or unchanged if there is none. Thoughts are left out: only the
+    model that had them can read them."""
     value = part.value
     match part.protocol, value.get("type"):
         case "bedrock", _:
@@ -125,8 +125,7 @@ def _translated(part: Native) -> Iterator[str | Native]:
 
 
 def _of_chat(part: Native) -> Iterator[str | Native]:
-    """Yields what remains of a chat message's own fields without thoughts: a refusal as a text, the rest as they
-    are."""
+    """Yields a chat message's own fields without thoughts: a refusal as a text, the rest unchanged."""
     rest = {name: value for name, value in part.value.items() if name not in _THOUGHTS_OF_CHAT}
     if isinstance(rest.get("refusal"), str):
         yield rest.pop("refusal")

@@ -23,7 +23,7 @@ _REFUSAL_STATUSES = (200, 400, 403, 422)
 
 
 class Meaning(Struct, frozen=True):
-    """The meaning of a status, for a body that says nothing more precise."""
+    """What an HTTP status means if the body says nothing more precise."""
 
     kind: FailureKind
     action: Action
@@ -53,7 +53,8 @@ MEANINGS = {
 
 
 def fault_of(response: Response) -> Fault:
-    """Returns the fault of an error response, by its status, or for a 200 by its body."""
+    """Returns the fault of an error response, by its status; for a 200, by the status that its body names, else as a
+    500."""
     error = ErrorBody(response.body)
     status = response.status
     if status == 200:
@@ -86,7 +87,8 @@ def fault_of(response: Response) -> Fault:
 
 
 def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
-    """Returns a reply for a content filter's refusal, else the fault. `said`: the JSON of the error."""
+    """Returns a reply marked as refused for a content filter's refusal, else the fault. `said` is the JSON of the
+    error."""
     if response.status in _REFUSAL_STATUSES:
         error = ErrorBody(said)
         if error.is_content_filter:
@@ -97,12 +99,12 @@ def refusal_or_fault(response: Response, said: bytes) -> Reply | Fault:
 
 def error_within(response: Response, error: Any) -> Reply | Fault:
     """Returns the reply or the fault of an error object within an answer with status 200."""
-    # Python's own writer, since what was read leniently may hold what no strict one writes.
+    # Python's own writer: values that were read leniently may be such as a strict writer refuses.
     return refusal_or_fault(response, json.dumps({"error": error}).encode())
 
 
 def _advice_on(error: ErrorBody) -> str:
-    """Returns advice for a person whose parameter the model refuses; an empty text if the error is about none."""
+    """Returns advice for a person whose parameter the model refuses; empty if the error is about something else."""
     if exclusive := error.exclusive:
         return f"the model takes only one of {' and '.join(exclusive)}: leave the other out"
     if (refused := error.refused_parameter) is None:
@@ -143,8 +145,8 @@ def _throttled(response: Response, error: ErrorBody, status: int, detail: str) -
 
 
 def retry_after_s(headers: dict[str, str]) -> float | None:
-    """Returns how long to wait, from `retry-after-ms`, else from `retry-after` in seconds or as a date, which is
-    compared with the response's own Date; None if neither says."""
+    """Returns the seconds to wait, from `retry-after-ms`, else from `retry-after` as a number or a date, which is
+    compared with the response's own Date; None if neither is usable."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -165,5 +167,5 @@ def _number(value: str | None) -> float | None:
         number = float(value or "")
     except ValueError:
         return None
-    # A provider that says nan, inf or a negative number says nothing.
+    # nan, inf and negative numbers are ignored.
     return number if 0 <= number < 1e9 else None

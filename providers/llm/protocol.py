@@ -27,21 +27,21 @@ class Target(Struct, frozen=True):
     base_url: str
     """The address."""
     identity: str
-    """What stands for the address in cache keys."""
+    """The text that replaces the address in cache keys."""
     model: str
     """The model's name at the provider."""
     provider: str = ""
     """The provider's name."""
     names: Mapping[str, str] = {}
-    """Our name of a parameter to the provider's; dots lead into an object, as in `reasoning.effort`."""
+    """Our names of parameters, with the provider's; dots lead into an object, as in `reasoning.effort`."""
     refuses: frozenset[str] = frozenset()
     """Parameters, in our names, that it is known never to take."""
     version: str | None = None
-    """The API's version."""
+    """The API's version; None: the protocol's default."""
     project: str | None = None
-    """The project."""
+    """The project, for Google's cloud; None: not set."""
     region: str | None = None
-    """The region."""
+    """The region, for providers with regions; None: not set."""
     headers: Mapping[str, str] = {}
     """Headers of every request."""
 
@@ -68,7 +68,7 @@ class AnswerListener(Protocol):
     """Finds the visible text in an answer that is still being received."""
 
     def take(self, chunk: bytes) -> str:
-        """Returns the text that the next bytes complete."""
+        """Returns the text that the next bytes complete; empty if they complete none."""
         ...
 
 
@@ -83,12 +83,11 @@ class WireProtocol(Struct, frozen=True):
     """Reads a response."""
     headers: Callable[[Target], Mapping[str, str]] = no_headers
     """The headers of every request besides Content-Type and credentials."""
-    # Returns a new reader of the text of one streamed answer; None: the text can be read only at the end.
     listen: Callable[[], AnswerListener] | None = None
-    """Makes a reader of streamed text; None: it can't stream."""
-    # Returns what is sent as max_tokens where a call sets none, for a model's name without the provider; None: nothing.
+    """Returns a new reader of the text of one streamed answer; None: the text can be read only at the end."""
     max_tokens_sent: Callable[[str], int | None] = nothing_sent
-    """The max_tokens that a model is sent where the call sets none; None: nothing."""
+    """Returns the max_tokens that is sent if a call sets none, for a model's name without the provider; None: none is
+    sent."""
 
 
 def request_of(
@@ -163,21 +162,21 @@ def add_extra(call: Call, params: dict[str, Any], taken: tuple[str, ...]) -> Non
 
 
 def _with_schema(call: Call, value: Any) -> Any:
-    """Returns a value of `extra`, with the properties of the call's schema in their own order where it stands there
-    too."""
+    """Returns a value of `extra`; where it is equal to the call's schema, the schema with its properties in their own
+    order."""
     if value == call.json_schema:
         return schema_of(call)
     return {name: _with_schema(call, inner) for name, inner in value.items()} if isinstance(value, Mapping) else value
 
 
 def schema_of(call: Call) -> orjson.Fragment:
-    """Returns the call's JSON schema with its properties in their own order, in which answers will have them."""
+    """Returns the call's JSON schema with its properties in their own order, which answers follow."""
     return as_it_stands(call, "json_schema", call.json_schema)
 
 
 def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:
-    """Returns a value as JSON whose names keep their own order; the rest of a body is sorted. `name`: the value's name
-    in error messages."""
+    """Returns a value as JSON whose names keep their own order, while the rest of a body is sorted; raises EncodeError.
+    `name` is the value's name in the error."""
     _check_finite(call, name, value)
     try:
         return orjson.Fragment(orjson.dumps(value))
@@ -186,19 +185,19 @@ def as_it_stands(call: Call, name: str, value: Any) -> orjson.Fragment:
 
 
 def named_schema(call: Call) -> dict[str, Any]:
-    """Returns the schema as OpenAI wants it: with a name, and kept strictly."""
+    """Returns the call's schema as OpenAI wants it: with a name and with `strict`."""
     return {"name": schema_name(call.json_schema or {}), "schema": schema_of(call), "strict": True}
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Returns the name under which OpenAI is sent a schema: its title where it has one."""
+    """Returns the name that OpenAI is sent for a schema: its title, or `answer` if it has none."""
     title = schema.get("title")
     return _NO_NAME.sub("_", title)[:64] if isinstance(title, str) and title else "answer"
 
 
 def _check_finite(call: Call, name: str, value: Any) -> None:
-    """Raises EncodeError if a value holds an infinity or NaN: JSON has none, and its writer would say null. Values that
-    hold themselves are left to that writer."""
+    """Raises EncodeError if a value holds an infinity or NaN, which JSON lacks and its writer would turn into null. A
+    value that contains itself is not followed twice; the writer refuses it."""
     waiting, seen = [value], set()
     while waiting:
         each = waiting.pop()
@@ -211,7 +210,7 @@ def _check_finite(call: Call, name: str, value: Any) -> None:
 
 
 def finite(call: Call, name: str, value: float) -> float:
-    """Returns a finite number as a float, so that 0, 0.0 and -0.0 are one request; raises EncodeError for any other."""
+    """Returns a finite number as a float, with 0, 0.0 and -0.0 as the same number; raises EncodeError for any other."""
     if not math.isfinite(value):
         raise EncodeError(f"{name} ({value}) of the call to {call.model} must be a finite number")
     return float(value) + 0.0

@@ -24,7 +24,7 @@ def parse_leniently(body: bytes) -> Any:
 
 
 def is_strict(body: bytes) -> bool:
-    """Returns whether bytes are JSON as the standard defines it."""
+    """Returns whether the bytes are JSON as the standard defines it."""
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError:

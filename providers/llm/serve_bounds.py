@@ -17,7 +17,7 @@ MESSAGES_MAX = 10_000
 VALUES_MAX = 100_000
 # Bytes that are counted in less than a millisecond.
 _PIECE = 1 << 18
-# A stretch within a string: matching it takes a few milliseconds at most, and looks at no byte twice.
+# A part of a string: matching it takes a few milliseconds at most, and reads no byte twice.
 _WITHIN = re.compile(rb'[^"\\]{0,262144}+(?:\\.[^"\\]{0,64}+){0,4096}+', re.DOTALL)
 _QUOTE = 0x22
 
@@ -29,8 +29,8 @@ def check_messages(messages: Sized, where: str) -> None:
 
 
 def check_values(body: bytes) -> None:
-    """Raises an error for JSON of more than VALUES_MAX values. Never counts too many in valid JSON, whatever its texts
-    hold."""
+    """Raises RequestRefusal for JSON of more than VALUES_MAX values. For valid JSON it never counts too many, whatever
+    its texts hold."""
     most = VALUES_MAX
     if len(body) < most or _marks(body, 0, len(body)) < most:
         return
@@ -57,8 +57,8 @@ def _after_string(body: bytes, at: int) -> int:
 
 
 def _marks(body: bytes, begin: int, end: int) -> int:
-    """Returns the number of values, counted by commas and opening brackets: every value but the first of an object or
-    list has a comma before it."""
+    """Returns the number of values from `begin` to `end`, counted by commas and opening brackets: every value but the
+    first of an object or list has a comma before it."""
     if end - begin <= _PIECE:
         return body.count(b",", begin, end) + body.count(b"{", begin, end) + body.count(b"[", begin, end)
     return sum(

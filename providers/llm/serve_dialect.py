@@ -14,8 +14,8 @@ from ...engine.call import Call, Outcome
 
 
 class ServedRequest(Struct, frozen=True):
-    """One request as it was read. `model`: the client's own name for the model, which answers repeat; `count`: the
-    number of samples; `told`: fields of the request that the dialect needs for its answer; `spare`: names in the call's
+    """A client's request. `model` is the client's own name for the model, which answers repeat; `count` the number of
+    samples; `told` the request's fields that the dialect needs to write the answer; `spare` the names in the call's
     `extra` that a provider of another family can do without."""
 
     call: Call
@@ -27,10 +27,10 @@ class ServedRequest(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """The reason that there is no answer. `kind`: our own word (a failure's kind, a stop's reason, or `invalid`,
-    `unknown_model`, `unauthorized`, `forbidden`, `not_found`, `conflict`, `too_large`, `over_budget`); `param`: the
-    field of the request that is wrong; `retry_after_s`: when a new attempt makes sense; `request_id`: the request's
-    own, for dialects whose errors repeat it."""
+    """The reason that there is no answer. `kind` is our own word (a failure's kind, a stop's reason, or `invalid`,
+    `unknown_model`, `unauthorized`, `forbidden`, `not_found`, `conflict`, `too_large`, `over_budget`); `param` the
+    field of the request that is wrong; `retry_after_s` the seconds until a new attempt makes sense; `request_id` the
+    request's own, for dialects whose errors repeat it."""
 
     status: int
     kind: str
@@ -57,8 +57,9 @@ class ServedModel(Struct, frozen=True):
 
 class AnswerStream(Protocol):
     """Writes one streamed answer to a client. Called in this order: `begin`; `text` for each piece of the visible text;
-    then `end` with the outcomes (one a sample), which writes the rest of the text and all else, or `fail`. The caller
-    makes sure that the first outcome's text begins with the pieces. `ping`, at any time, writes what clients skip."""
+    then `end` with one outcome for each sample, which writes the rest of the text and all else, or `fail`. The
+    caller makes sure that the first outcome's text begins with the pieces. `ping`, at any time, writes what clients
+    skip."""
 
     def begin(self) -> bytes: ...
 
@@ -72,9 +73,10 @@ class AnswerStream(Protocol):
 
 
 class Dialect(Struct, frozen=True):
-    """`read`: reads a request's JSON object, with a function that returns our model for a client's name of one (and
-    raises if there is none). `whole`: the body of an answer, from outcomes that all have a reply. `stream`: the same as
-    events, of the media type `stream_type`. `problem`: the body of an error. `listing`, `listed`: models."""
+    """A protocol as its servers speak it. `read` reads a request's JSON object, with a function that returns our model
+    for a client's name (and raises if there is none). `whole` writes the body of an answer from outcomes that all
+    have a reply, `stream` the same as events of the media type `stream_type`, `problem` the body of an error,
+    `listing` and `listed` models."""
 
     name: str
     read: Callable[[Mapping[str, Any], Callable[[str], str]], ServedRequest]

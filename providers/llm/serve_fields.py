@@ -1,7 +1,7 @@
-"""Reads the fields of a client's request by their types, and refuses them in the words of the client's protocol.
+"""Reads the fields of a client's request by their types, and refuses them with the errors of the client's protocol.
 
-Owns the one reader that all served dialects use. A dialect's subclass says how paths are written, what types are called
-and how an error is worded. A field that is null counts as missing. Pure; knows no vendor.
+Owns the one reader that all served dialects use. A dialect's subclass decides how paths are written, types are named
+and errors are worded. A field that is null counts as missing. Pure; knows no vendor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _SHOWN_MAX = 60
 
 
 def shown(value: Any) -> str:
-    """Returns a value as an error shows it. An object or a list is only named: it may be very long or very deep."""
+    """Returns a value as an error shows it, in at most 60 characters. An object or a list is only named: it may be very
+    long."""
     if isinstance(value, Mapping | list):
         return "an object" if isinstance(value, Mapping) else "a list"
     text = repr(value)
@@ -29,7 +30,8 @@ def shown(value: Any) -> str:
 
 
 class FieldReader:
-    """One JSON object of a request, at its path. `raw` is the object as it was sent, `fields` what is read of it."""
+    """One JSON object of a request, at its path. `raw` is the object as it was sent, `fields` are the fields read from
+    it."""
 
     # The dialect's names of the types: text, boolean, integer, number, object, list.
     types: ClassVar[Mapping[str, str]]
@@ -55,7 +57,7 @@ class FieldReader:
 
     @classmethod
     def parameter(cls, path: str) -> str:
-        """Returns what the error names as the parameter that is wrong."""
+        """Returns the name of the parameter at fault, for the error."""
         return path
 
     @classmethod
@@ -95,7 +97,7 @@ class FieldReader:
 
     @classmethod
     def as_number(cls, value: Any) -> float | None:
-        """Returns a float; infinite where a whole number is beyond all floats, None for what is no number."""
+        """Returns a float; infinity for a whole number beyond all floats, None for a value that is no number."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         try:
@@ -111,7 +113,7 @@ class FieldReader:
 
     @classmethod
     def wrong_type(cls, path: str, expected: str, value: Any) -> RequestRefusal:
-        """`expected` is one of `types`, or the dialect's own words."""
+        """Returns the error for a value of a wrong type. `expected` is one of `types`, or the dialect's own words."""
         return cls.refusal(path, cls.type_text(path, cls.types.get(expected, expected), value))
 
     @classmethod
@@ -127,14 +129,14 @@ class FieldReader:
         return self.fields.get(name) is not None
 
     def others(self, known: Collection[str]) -> dict[str, Any]:
-        """Returns the fields that were given beside those that are known."""
+        """Returns the fields that are given but not among the known ones."""
         return {name: value for name, value in self.fields.items() if name not in known and value is not None}
 
     def holds_only(self, known: Collection[str]) -> bool:
         return not self.others(known)
 
     def under(self, name: str) -> Self:
-        """Returns the same object at a longer path, as Anthropic names a block's type in it."""
+        """Returns the same object at a longer path, for Anthropic's errors, whose paths include a block's type."""
         return type(self)(self.raw, self.path_to(name))
 
     def required(self, name: str) -> Any:
@@ -145,7 +147,7 @@ class FieldReader:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Returns a text; where it is missing the default, and where there is none the field is required."""
+        """Returns a text; if it is missing, the default, and without a default raises RequestRefusal."""
         value = self.fields.get(name)
         if value is None and default is not None:
             return default
@@ -198,7 +200,8 @@ class FieldReader:
         raise self.refusal(path, self.range_text(path, sign, bound, number))
 
     def object(self, name: str, default: Mapping[str, Any] | None = None) -> Self:
-        """Returns a reader of the object; where it is missing of the default, and without one the field is required."""
+        """Returns a reader of an object; if it is missing, of the default, and without a default raises
+        RequestRefusal."""
         value = self.fields.get(name)
         if value is None:
             value = self.required(name) if default is None else default
@@ -208,8 +211,7 @@ class FieldReader:
         return self.object(name) if self.has(name) else None
 
     def list(self, name: str, expected: str = "list") -> Sequence[Any]:
-        """Returns a list, an empty one where the field is missing. `expected`: the words for its type, where they are
-        other than usual."""
+        """Returns a list, empty if the field is missing. `expected` is the type in the error, if not the usual one."""
         value = self.fields.get(name)
         if value is None:
             return ()
@@ -225,8 +227,8 @@ class FieldReader:
             yield type(self)(value, self.item_path(path, index))
 
     def texts(self, name: str, expected: str = "list", *, may_be_one: bool = False) -> tuple[str, ...] | None:
-        """Returns the texts of a list; None where it is missing or empty. `may_be_one`: a text stands for a list of
-        it."""
+        """Returns the texts of a list; None if it is missing or empty. With `may_be_one` a single text stands for a
+        list of one."""
         value, path = self.fields.get(name), self.path_to(name)
         if may_be_one and isinstance(value, str):
             return (value,)
@@ -239,7 +241,7 @@ class FieldReader:
     # --- what goes on to a provider as it stands ---
 
     def written(self, value: Any, name: str = "") -> str:
-        """Returns a value as JSON. Raises an error if it can't be written, as where it is nested too deeply."""
+        """Returns a value as JSON. Raises RequestRefusal if it can't be written, as when it is nested too deeply."""
         path = self.path_to(name) if name else self.path
         try:
             return orjson.dumps(value).decode()
@@ -247,13 +249,13 @@ class FieldReader:
             raise self.refusal(path, self.json_text(path, error)) from error
 
     def kept(self, name: str) -> Any:
-        """Returns a field as it stands, if it can be written as JSON again."""
+        """Returns a field unchanged; raises RequestRefusal if it can't be written as JSON again."""
         value = self.fields[name]
         self.written(value, name)
         return value
 
     def native(self, family: str, value: Mapping[str, Any] | None = None) -> Native:
-        """Returns the whole object, or a value made of it, as a part that only this family of protocols knows."""
+        """Returns the whole object, or the given value instead, as a part that only this family of protocols knows."""
         given = self.raw if value is None else value
         self.written(given)
         return Native(family, given)

@@ -1,4 +1,4 @@
-"""Finds the model that a client's name for it stands for, and checks what else of a request that model can be sent.
+"""Finds the model that a client's name stands for, and checks which of a request's other fields that model can be sent.
 
 Owns the rule for names and the errors about them. Pure: the providers and their protocols are passed in.
 """
@@ -25,8 +25,9 @@ _SHOWN_MAX = 80
 
 
 def model_named(word: str, family: str, names: Mapping[str, str], is_provider: Callable[[str], bool]) -> str:
-    """Returns the model string that a client's name for a model stands for. `names`, which an operator chose, go first;
-    `provider/model` is taken as it is; a name alone is a model of the family's own provider."""
+    """Returns the model string for a client's name; raises RequestRefusal for an unknown one. `names`, which an
+    operator chose, go first; `provider/model` is taken as it is; a name alone is a model of the family's own
+    provider."""
     own = OWN_PROVIDERS[family]
     if word in names:
         return names[word]
@@ -51,9 +52,8 @@ def model_named(word: str, family: str, names: Mapping[str, str], is_provider: C
 
 
 def request_for_family(asked: ServedRequest, family: str, spoken: str) -> ServedRequest:
-    """Returns the request as the model's provider can be sent it. If the provider speaks the client's own protocol
-    (`family`), fields in `extra` stay. If it speaks another (`spoken`), those that it can do without are left out, and
-    any other raises an error."""
+    """Returns the request as it can be sent to a provider that speaks `spoken`. If that is the client's own protocol
+    (`family`), fields in `extra` stay; if not, spare ones are left out, and any other raises RequestRefusal."""
     call = asked.call
     if not call.extra or family == spoken:
         return asked

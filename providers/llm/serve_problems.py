@@ -1,4 +1,4 @@
-"""Turns failures and stops into the status and the one line that a client of any dialect gets.
+"""Turns failures and stops into the status and the one line that a client of any dialect receives.
 
 Pure. Each dialect words the rest of its error.
 """

@@ -16,7 +16,7 @@ from ...engine.call import Call, Outcome, Reply, Usage, known_sum
 from ...engine.content import ToolCall
 from .repair import mended
 
-# Stands for a log-probability that no number in JSON holds.
+# Written in place of a log-probability that JSON can't hold, such as minus infinity.
 LOGPROB_MIN = -9999.0
 ID_CHARS = 29
 
@@ -28,25 +28,26 @@ def reply_of(outcome: Outcome) -> Reply:
 
 
 def digest(call: Call) -> str:
-    """Returns a name for the answer to a call whose key is not known yet, the same for equal calls."""
+    """Returns a name of 29 characters for the answer to a call whose cache key is not known yet; equal calls have the
+    same."""
     identity = repr((call.model, call.input, call.extra, call.tools, call.trial))
     return sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:ID_CHARS]
 
 
 def usage_of(outcomes: Sequence[Outcome]) -> Usage | None:
-    """Returns the sum of the tokens of all outcomes."""
+    """Returns the sum of the tokens of all outcomes; None if none of them is known."""
     known: Usage | None = None
     return reduce(known_sum, (reply_of(outcome).usage for outcome in outcomes), known)
 
 
 def own_fields(call: ToolCall, family: str) -> Mapping[str, Any]:
-    """Returns the fields beside a tool call that the family's own protocol has said."""
+    """Returns the fields beside a tool call if they are this family's own, else an empty mapping."""
     return call.native.value if call.native is not None and call.native.protocol == family else {}
 
 
 def arguments_of(call: ToolCall) -> str:
-    """Returns a tool call's arguments as a JSON object on one line. Clients of some dialects read only objects: any
-    other text stands in one, and an empty text is an empty object."""
+    """Returns a tool call's arguments as a JSON object on one line, since clients of some dialects read only objects:
+    any other text becomes its field `arguments`, an empty text an empty object."""
     if not call.arguments.strip():
         return "{}"
     try:
@@ -55,7 +56,7 @@ def arguments_of(call: ToolCall) -> str:
         is_object = False
     if not is_object:
         return orjson.dumps({"arguments": call.arguments}).decode()
-    # Line ends stand only between tokens. Files of answers count on one line for each.
+    # Line breaks can occur only between tokens here. Files of answers need one line for each.
     return call.arguments.replace("\n", " ").replace("\r", " ")
 
 
@@ -68,7 +69,7 @@ def dumps(value: Any) -> bytes:
 
 
 def as_it_stands(value: Mapping[str, Any]) -> orjson.Fragment:
-    """Returns an object that is already written as JSON: within an answer it might be nested too deeply."""
+    """Returns an object as JSON that is already written, since within an answer it might be nested too deeply."""
     return orjson.Fragment(dumps(value))
 
 

@@ -1,4 +1,4 @@
-"""Server-sent events as bytes: the data of each whole one."""
+"""Reads server-sent events from bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rewrites ids of tool calls for providers that would refuse them: clients send on ids that another provider gave.
+"""Rewrites ids of tool calls that a provider would refuse, since clients resend ids which another provider gave.
 
-An id that the provider takes stays. Any other is rewritten by a fixed rule, so that it is the same throughout a
-conversation and in every later one that continues it, without any memory. Pure.
+An id that the provider takes stays. Any other is rewritten by a fixed rule, without any memory, so that it is the same
+throughout a conversation and in every later one that continues it. Pure.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _ANSWERED = "tool_use_id"
 
 
 def with_sound_ids(call: Call) -> Call:
-    """Returns the call with ids of up to 64 letters, digits, `_` and `-`, each used once, as Anthropic and Bedrock want
-    them."""
+    """Returns the call with ids of up to 64 letters, digits, `_` and `-`, each used for one call, as Anthropic and
+    Bedrock want."""
     if isinstance(call.input, str) or all(isinstance(message.content, str) for message in call.input):
         return call
     ids = _Ids()
@@ -34,8 +34,8 @@ def with_sound_ids(call: Call) -> Call:
 
 
 def sound(call_id: str) -> str:
-    """Returns an id of up to 64 letters, digits, `_` and `-`. One that has to change ends in its digest, so that no two
-    become equal."""
+    """Returns an id of up to 64 letters, digits, `_` and `-`. One that has to change ends in its digest, so that
+    different ids stay different."""
     if call_id and len(call_id) <= _MOST and not _WRONG.search(call_id):
         return call_id
     return _digested(call_id, _WRONG.sub("_", call_id), _MOST)
@@ -52,8 +52,8 @@ def _digested(call_id: str, said: str, most: int) -> str:
 
 
 class _Ids:
-    """The ids of one conversation. An id that is used again belongs to a new call, since some servers count anew in
-    every answer; a result belongs to the first call of its id that has none yet."""
+    """The ids of one conversation. An id that is used again belongs to a new call, since some servers start numbering
+    anew in every answer; a result belongs to the first call with its id that has no result yet."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

@@ -1,7 +1,7 @@
-"""Vertex AI: Gemini at the address of a project and a location, and the models of others through its endpoint for
+"""Vertex AI: Gemini at the address of a project and a location, and other publishers' models through its endpoint for
 OpenAI's protocol.
 
-The project stands in the path and not in keys of calls: it changes no answer. What errors mean: errors.
+The project is in the path but not in cache keys, since it changes no answer. The meaning of errors: errors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPEN_VERSION = "v1"
 
 
 def placed(target: Target, version: str) -> tuple[str, str]:
-    """Returns the start of the path, and what stands for it in cache keys, which hold no project."""
+    """Returns the start of the path, and the text that replaces it in cache keys, which hold no project."""
     begun = version_of(target, version)
     location = f"/locations/{quote(target.region or 'global', safe='')}"
     return f"{begun}/projects/{quote(target.project or '-', safe=':')}{location}", f"{begun}{location}"

@@ -1,7 +1,6 @@
-"""Claude through Vertex AI: Anthropic's bodies without the model, which stands in the path, and with the version of the
-API, which stands in a header elsewhere.
+"""Claude through Vertex AI: Anthropic's bodies, but with the model in the path and the API's version in the body.
 
-Answers are Anthropic's; errors are Anthropic's or Google's, by who found out (errors).
+Answers are Anthropic's; errors are Anthropic's or Google's, depending on which of them found the error (errors).
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def _told(response: Response, error: Any) -> Reply | Fault:
 
 
 def _is_googles(error: Any) -> bool:
-    """Returns whether an error is Google's, which has a status, and not Anthropic's, which has a type."""
+    """Returns whether an error is Google's, which has a status, and not Anthropic's, which has none."""
     return isinstance(error, dict) and "status" in error
 
 

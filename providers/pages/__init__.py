@@ -1,1 +1,1 @@
-"""Web pages: the guard before the socket, one hop at a time, robots.txt, and texts out of bytes."""
+"""Web pages: the check of an address before a socket opens, single hops, robots.txt, and texts out of bytes."""

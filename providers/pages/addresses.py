@@ -35,8 +35,9 @@ _SPECIAL_V4 = tuple(
         ),
     )
 )
-# Of IPv6 this eighth alone is given out to hosts. Outside lie loopback, IPv4-mapped and -compatible addresses, NAT64
-# (64:ff9b::/96, 64:ff9b:1::/48), discard-only, segment routing, unique local, link-local, site-local and multicast.
+# Only this eighth of IPv6 is assigned to hosts. Outside of it are loopback, IPv4-mapped and -compatible addresses,
+# NAT64 (64:ff9b::/96, 64:ff9b:1::/48), discard-only, segment routing, unique local, link-local, site-local and
+# multicast.
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 _SPECIAL_V6 = tuple(
     map(
@@ -54,7 +55,8 @@ _SPECIAL_V6 = tuple(
 
 
 def is_public(address: str) -> bool:
-    """Whether a page may be fetched from this address. What is no address, or has a zone, is not public."""
+    """Returns whether a page may be fetched from this IP address; False for any other text and for an address with a
+    zone."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

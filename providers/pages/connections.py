@@ -1,7 +1,8 @@
 """Opens connections to the hosts of pages. Every address is checked where its socket is made, and no socket is made
 elsewhere: only public addresses are connected to, whatever a name resolves to and however an address is written.
 
-Reads no environment, so it uses no proxy. Keeps no connection: the next request to a host comes too late for it.
+Reads no environment, so it uses no proxy. Keeps no connection open: the next request to a host would be too late for
+it.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ AddressInfo = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, i
 Resolve = Callable[[str, int], Awaitable[Sequence[AddressInfo]]]
 NewSocket = Callable[[int, int, int], socket.socket]
 
-# A name whose servers are silent holds a thread for some ten seconds; these wait on, not for, each other.
+# A name whose servers are silent occupies a thread for some ten seconds: with this many, other names rarely wait for
+# it.
 _RESOLVERS = 32
 _NEXT_ADDRESS_S = 0.25
 
 
 class OnePage(OneAnswer):
-    """A connection that reads at most `bytes_max` bytes of any kind: chunks may have endless extensions, and endless
-    empty lines may precede an answer."""
+    """A connection that reads at most `bytes_max` bytes of any kind, then aborts and sets `is_over`: chunks may have
+    endless extensions, and endless empty lines may precede an answer."""
 
     is_over = False
 
@@ -58,7 +60,8 @@ class NotPublic(OSError):
 
 
 class PageConnections:
-    """Opens connections. `resolve`, `new_socket` and `has_route` are the system's unless given."""
+    """Opens connections to the hosts of pages. `resolve`, `new_socket` and `has_route` are the system's unless
+    given."""
 
     def __init__(
         self,
@@ -79,15 +82,17 @@ class PageConnections:
         return f"<PageConnections {self._guard}>"
 
     async def own_lack(self, error: BaseException) -> str:
-        """Returns what our own network lacks if that is why a host could not be reached, else ""."""
+        """Returns in words what our own network lacks if that is why a host could not be reached, else an empty
+        text."""
         return await lack_of(error, self._resolve, self._has_route)
 
     def check(self, url: WebUrl) -> ConnectionTarget:
-        """Raises PageRefusal."""
+        """Returns where to connect for a URL; raises PageRefusal if it may not be requested."""
         return self._guard.way_to(url)
 
     async def open(self, url: WebUrl, bytes_max: int) -> OnePage:
-        """Opens a connection, which the caller has to abort. Raises PageRefusal or OSError."""
+        """Opens and returns a connection that reads at most `bytes_max` bytes; the caller must abort it. Raises
+        PageRefusal or OSError."""
         way = self.check(url)
         context = await self._trusted() if url.scheme == "https" else None
         found = [_info_of(way)] if way.is_literal else await self._resolve(way.host, way.port)
@@ -122,7 +127,7 @@ class PageConnections:
                 found, happy_eyeballs_delay=_NEXT_ADDRESS_S, interleave=1, socket_factory=make_socket
             )
         except (OSError, RuntimeError):
-            # Several errors come as one that names no kind.
+            # Several errors are combined into one without a kind.
             if refused and len(refused) == len(found):
                 raise refused[0] from None
             raise
@@ -135,7 +140,7 @@ class PageConnections:
 
     async def _ask_system(self, host: str, port: int) -> Sequence[AddressInfo]:
         if self._resolvers is None:
-            # Not the loop's own threads, which are few: others wait for these.
+            # Not the loop's own threads, which are few and which other work waits for.
             self._resolvers = ThreadPoolExecutor(_RESOLVERS, "millstream-names")
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
@@ -144,7 +149,7 @@ class PageConnections:
 
     async def _trusted(self) -> ssl.SSLContext:
         if self._trust is None:
-            # Reading the system's certificates takes tens of milliseconds, which the loop must not stand still.
+            # Reading the system's certificates takes tens of milliseconds, for which the loop must not be blocked.
             self._trust = asyncio.get_running_loop().run_in_executor(None, _trusted_by_system)
         return await asyncio.shield(self._trust)
 
@@ -157,7 +162,8 @@ def _trusted_by_system() -> ssl.SSLContext:
 
 
 def require_authorities(context: ssl.SSLContext, folder: str | None) -> None:
-    """Raises LocalFault if this machine has no certificates of authorities. Those in a folder are loaded on demand."""
+    """Raises LocalFault if this machine has no certificates of authorities. Those in `folder` are loaded on demand, so
+    a file in it is enough."""
     if context.cert_store_stats()["x509_ca"]:
         return
     if folder is None or not os.path.isdir(folder) or not os.listdir(folder):

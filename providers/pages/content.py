@@ -15,7 +15,7 @@ import charset_normalizer
 from msgspec import Struct
 
 DECODED_MAX = 10 << 20
-# Some servers compress twice, and none in earnest more often.
+# Some servers compress twice; more layers are no honest page.
 LAYERS_MAX = 4
 
 Kind = Literal["html", "pdf", "text", "other"]
@@ -50,7 +50,7 @@ _XHTML = re.compile(rb"<html[\s>]", re.I)
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _IN_HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
 _IN_PAGE = re.compile(rb"<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*[\"']?\s*([\w.:-]+)", re.I)
-# As browsers read these names: what was written with the larger charset is labelled with the smaller one.
+# As browsers read these names: text in the larger charset is often labelled with the smaller one.
 _WIDER = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -76,14 +76,14 @@ _GUESSED_FROM = 16_384
 
 
 class PageContent(Struct, frozen=True):
-    """A page's own bytes. `is_whole` False: the compressed data broke off, or went on beyond what is read."""
+    """The bytes of a page, decompressed. `is_whole` is False if the compressed data broke off or was damaged."""
 
     data: bytes
     is_whole: bool = True
 
 
 class NotReadable(Exception):
-    """Raised if the bytes can't be read; one line says why."""
+    """Raised if the bytes can't be read; the message is one line that says why."""
 
 
 class TooMuch(Exception):
@@ -91,7 +91,8 @@ class TooMuch(Exception):
 
 
 def decompressed(body: bytes, encoding: str) -> PageContent:
-    """Returns a body without the compression that its host names. Raises NotReadable or TooMuch."""
+    """Returns a body without the compression that its host names in `encoding`; one that is claimed but absent is
+    ignored. Raises NotReadable or TooMuch."""
     named = [name.strip().lower() for name in encoding.split(",")]
     layers = [name for name in named if name and name != "identity"]
     if len(layers) > LAYERS_MAX:
@@ -102,13 +103,13 @@ def decompressed(body: bytes, encoding: str) -> PageContent:
             raise NotReadable(f"compressed as {name[:40]!r}, which was not asked for")
         unpacked = _inflated(content.data, is_gzip=name != "deflate")
         if unpacked is None:
-            continue  # it only says so
+            continue  # it is not compressed at all
         content = PageContent(unpacked.data, content.is_whole and unpacked.is_whole)
     return content
 
 
 def without_more_layers(content: PageContent) -> PageContent:
-    """Removes layers of gzip that the headers do not name."""
+    """Returns the content without layers of gzip that the headers do not name; raises TooMuch."""
     for _ in range(LAYERS_MAX):
         unpacked = _inflated(content.data, is_gzip=True) if content.data.startswith(_GZIP) else None
         if unpacked is None:
@@ -118,7 +119,8 @@ def without_more_layers(content: PageContent) -> PageContent:
 
 
 def _inflated(data: bytes, *, is_gzip: bool) -> PageContent | None:
-    """Decompresses data, as much as there is if it breaks off; None if it is not compressed in this way."""
+    """Returns the decompressed data, as much as there is if it breaks off; None if it is not compressed in this way.
+    Raises TooMuch."""
     for bits in (_AS_GZIP,) if is_gzip else (_AS_ZLIB, _AS_DEFLATE):
         found: list[bytes] = []
         size, is_whole = 0, True
@@ -136,7 +138,8 @@ def _inflated(data: bytes, *, is_gzip: bool) -> PageContent | None:
 
 
 def _pieces(data: bytes, bits: int) -> Iterator[bytes]:
-    """Yields the decompressed data in small pieces, so that a fault loses only one. Bytes after the end are ignored."""
+    """Yields the decompressed data in small pieces, so that damage loses only one; raises zlib.error there. Bytes after
+    the end are ignored."""
     decoder = zlib.decompressobj(bits)
     for start in range(0, len(data), _READ):
         rest = data[start : start + _READ]
@@ -148,14 +151,14 @@ def _pieces(data: bytes, bits: int) -> Iterator[bytes]:
                 if not (rest or data[start + _READ :]).startswith(_GZIP[: max(1, len(rest))]):
                     return
                 decoder = zlib.decompressobj(bits)
-    # What is still inside was held back for want of room.
+    # The rest, which the decoder held back for lack of room.
     yield decoder.flush()
     if not decoder.eof:
         raise zlib.error("the data broke off")
 
 
 def kind_of(data: bytes, content_type: str) -> tuple[Kind, str]:
-    """What the bytes are, and in words what they are where nothing can be read from them."""
+    """Returns the kind of the bytes, and for `other` what they are in words, else an empty text."""
     claimed = content_type.partition(";")[0].strip().lower().encode("utf-8", "replace").decode()
     start = data[:1_024]
     if b"%PDF-" in start:
@@ -182,7 +185,7 @@ def _kind_of_text(data: bytes, claimed: str, start: bytes) -> tuple[Kind, str]:
     if claimed == "application/json" or claimed.endswith("+json"):
         return "other", "JSON"
     if claimed.startswith(("image/", "audio/", "video/", "font/", "multipart/")):
-        # An error page in a picture's place is none that anyone looked for, but a page it is.
+        # An error page in place of a picture is a page all the same.
         return ("html", "") if _MARKUP.match(begin) else ("other", claimed[:60])
     if claimed in ("text/css", "text/javascript", "application/javascript", "application/x-javascript"):
         return "other", claimed
@@ -202,8 +205,8 @@ def _kind_of_text(data: bytes, claimed: str, start: bytes) -> tuple[Kind, str]:
 
 
 def decoded(data: bytes, content_type: str) -> str:
-    """Decodes any bytes to text by byte order mark, header, the page's declaration or a guess; replaces invalid
-    bytes."""
+    """Returns the text of any bytes, decoded by byte order mark, header, the page's declaration or a guess, with
+    invalid bytes replaced."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace")
@@ -212,7 +215,7 @@ def decoded(data: bytes, content_type: str) -> str:
         told.append(_charset(in_header[1]))
     if (in_page := _IN_PAGE.search(data[:4_096])) is not None:
         found = _charset(in_page[1].decode("ascii"))
-        # What can be found by searching for plain letters is not written in UTF-16.
+        # A declaration that is found as plain ASCII letters is not written in UTF-16.
         told.append("utf-8" if found is not None and found.startswith("utf-16") else found)
     named = [name for name in told if name is not None]
     for name in (*named, "utf-8"):
@@ -221,7 +224,7 @@ def decoded(data: bytes, content_type: str) -> str:
             return strict
     if named:
         text = data.decode(named[0], "replace")
-        # A few faults don't refute what host or author say.
+        # A few invalid bytes don't disprove the charset that the host or the author states.
         if text.count("\ufffd") <= 8 + len(text) // 1_000:
             return text
     best = charset_normalizer.from_bytes(data[:_GUESSED_FROM]).best()

@@ -28,25 +28,25 @@ from .page import reply_of
 from .urls import UrlError, parse_url
 
 HOP_S = 10.0
-# A pause this short is worth waiting for: the page is asked for once more. A longer one is kept too, and no page of the
-# host is asked for meanwhile; one that goes on for days is not believed.
+# A page is requested once more after a pause of at most this. During a longer pause no page of the host is requested;
+# one of several days is cut to the maximum.
 SHORT_PAUSE_S = 5.0
 PAUSE_MAX_S = 3_600.0
-# For a host that says no time.
+# The pause after a 429 without a stated time.
 PAUSE_S = 2.0
 CRAWL_DELAY_MAX_S = 20.0
-# Trouble that shows later than this has cost its page too much to be tried again.
+# An error after more seconds than this has cost its page too much time for a retry.
 QUICK_S = 2.0
-# What the lane of a host should do: one retry, soon, and no long wait for a host that is down.
+# How the lane of a host retries: one retry, soon, and no long wait for a host that is down.
 POLICY = RetryPolicy(
     attempts_max=2, wait_min_s=0.25, wait_max_s=1.0, patience_s=30.0, own_patience_s=60.0, rejections_max=1 << 30
 )
 
 WITHIN_S, CRAWL_DELAY_S = "within_s", "crawl_delay_s"
-"""What a call's `extra` may say: how long the hop may take, and the pause that the host's rules ask for. Neither is
-part of the key."""
+"""Names in a call's `extra`: the seconds that the hop may take, and the seconds between requests that the host's
+robots.txt asks for. Neither is part of the cache key."""
 
-# A header that no host sends: what its rules for robots say, told to its lane with the answer.
+# A header that no host sends: it carries the pace in robots.txt to the lane, with the answer.
 _CRAWL_DELAY = "crawl-delay"
 _IDENTITY = "web"
 _NEVER_BODIES = (204, 205, 304)
@@ -127,7 +127,7 @@ class PageEndpoint:
             found.append(Limit("requests", pause_s, remaining=0, reset_s=pause_s))
         delay_s = float(response.headers.get(_CRAWL_DELAY, 0))
         if delay_s > 0:
-            # The pace holds from the next start on, so what is left of the pause after this one is told beside it.
+            # The pace applies from the next start on, so the rest of the pause after this one is stated beside it.
             delay_s = min(delay_s, CRAWL_DELAY_MAX_S)
             left_s = max(0.0, delay_s - response.latency_ms / 1000)
             found.append(Limit("requests", delay_s, limit=1, remaining=0, reset_s=left_s))
@@ -166,7 +166,7 @@ def _fault_of_status(response: Response) -> Fault:
     pause_s = _pause_s(response)
     if pause_s is not None:
         detail = f"{status}: the host asks for a pause of {pause_s:.3g} s"
-        # The pause is the lane's, for all pages of the host; a short one is worth this page's one retry.
+        # The pause is for all pages of the host; after a short one this page is retried once.
         return Fault("rate_limited", detail, "retry" if pause_s <= SHORT_PAUSE_S else "never", status, attempts_max=2)
     if status >= 500:
         return Fault("server_error", f"{status}: the host failed", "retry", status, attempts_max=2)

@@ -20,13 +20,13 @@ from .robots_rules import judge
 
 PDF_PAGES_MAX = 200
 _TITLE_MAX = 300
-# Less than this from a page that says far more is no main text.
+# Fewer characters than this from a page with far more text are not its main text.
 _SHORT = 200
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]+")
 _SPACES = re.compile(r"[^\S\n]+")
 _EMPTY_LINES = re.compile(r"\n{3,}")
 
-# Longer than _SHORT, so that it has to be trafilatura's.
+# Repeated it is longer than _SHORT, so that the result must be trafilatura's.
 _SENTENCE = "A ferry leaves the harbour every hour, and takes passengers and bicycles to the island. "
 _SMALL_HTML = f"<html><title>Ferries</title><body><article><p>{4 * _SENTENCE}</p></article></body></html>".encode()
 _SMALL_PDF = b"""%PDF-1.4
@@ -43,7 +43,8 @@ trailer <</Root 1 0 R>>
 
 
 def check_parsers() -> None:
-    """Lets each parser read a small sample; raises its exception if it does not work on this machine."""
+    """Lets each parser read a small sample; raises the parser's exception, or RuntimeError, if it fails on this
+    machine."""
     found = extract(_SMALL_HTML, "text/html", "")
     if found.detail or _SENTENCE.strip() not in found.text:
         raise RuntimeError(f"trafilatura finds no text in a sound page ({found.detail or found.status})")
@@ -56,7 +57,7 @@ def check_parsers() -> None:
 
 
 def extract(body: bytes, content_type: str, encoding: str) -> PageText:
-    """Returns the text of a page, or why it has none. Raises only what our own machine causes: MemoryError, ImportError
+    """Returns the text of a page, or why it has none. Raises only errors of our own machine: MemoryError, ImportError
     and OSError."""
     try:
         content = decompressed(body, encoding)
@@ -114,7 +115,7 @@ def _from_html(page: str) -> PageText:
         else:
             text = trafilatura.extract(tree, fast=True, include_comments=False) or ""
     except (MemoryError, ImportError, OSError):
-        raise  # our own machine's
+        raise  # errors of our own machine
     except Exception as error:  # noqa: BLE001 (what two parsers make of a broken page, nobody can list)
         detail = f"trafilatura failed on it ({type(error).__name__})"
     if len(text) >= _SHORT:
@@ -180,7 +181,7 @@ class _Plain(HTMLParser):
         if tag == "title":
             self._in_title = False
         elif tag in self._silent:
-            # What was left open within it ends with it.
+            # Elements left open within it end with it.
             del self._silent[self._silent.index(tag) :]
         if tag not in self._INLINE:
             self._parts.append("\n")

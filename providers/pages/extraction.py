@@ -1,4 +1,4 @@
-"""Extracts texts and judges robots.txt in workers that can be killed.
+"""Extracts texts and applies robots.txt in workers that can be killed.
 
 Owns the limits of a page and the version of the extractor. Only the workers import the parsers.
 """
@@ -14,7 +14,7 @@ from .page import PageText
 from .robots_rules import RobotsVerdict, judge
 from .workers import MEMORY_MAX, TaskBreakdown, TaskError, Workers, WorkerSpec
 
-# Raised whenever the same bytes may give another text, or what was kept is not to be believed any more: version 1 kept
+# Increased whenever the same bytes may give another text, or stored texts are no longer reliable: version 1 stored
 # faults of our own machine as if they were the page's.
 OUR_VERSION = 2
 EXTRACTION_S = 8.0
@@ -23,7 +23,8 @@ WORKERS = 2
 
 
 class Extraction:
-    """`timeout_s` is the most processor time that one page may take, `memory_max` the most memory, in bytes."""
+    """The worker processes that extract texts. `timeout_s` is the most processor time for one page, in seconds,
+    `memory_max` the most memory, in bytes."""
 
     def __init__(
         self, workers: int = WORKERS, *, timeout_s: float = EXTRACTION_S, memory_max: int = MEMORY_MAX
@@ -43,8 +44,7 @@ class Extraction:
         await self._workers.start()
 
     async def extract(self, fetched: Fetched) -> PageText:
-        """Returns the text of a page, or why it has none. Raises LocalFault if our own machine is why it can't be
-        had."""
+        """Returns the text of a page, or why it has none. Raises LocalFault if our own machine is the reason."""
         task = (fetched.body, fetched.content_type, fetched.encoding)
         try:
             return await self._workers.run(_extract, *task, within_s=self._timeout_s)
@@ -76,10 +76,10 @@ def _version_of(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "none"  # reading a page says what is missing; all else works without
+        return "none"  # reading a page reports what is missing; all else works without it
 
 
-# Only in these is the module with the parsers imported: the process that asks needs none of them.
+# Only these functions, in a worker, import the module with the parsers.
 
 
 def _extract(body: bytes, content_type: str, encoding: str) -> PageText:

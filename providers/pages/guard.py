@@ -12,8 +12,8 @@ from msgspec import Struct
 from .addresses import is_public
 from .urls import PORTS, UrlError, WebUrl, parse_url
 
-# Ports of other services, where the lines of a request could be read as orders: those that the Fetch standard keeps
-# from browsers, and two stores that obey line by line.
+# Ports of other services, to which the lines of a request could be commands: those that the Fetch standard forbids to
+# browsers, and two stores that obey line by line.
 # fmt: off
 _OTHER_SERVICES = frozenset((
     1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
@@ -26,11 +26,12 @@ _LOCAL_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home", "co
 
 
 class PageRefusal(UrlError):
-    """Raised for a page that may not be requested; one line says why."""
+    """Raised for a page that may not be requested; the message is one line that says why."""
 
 
 class HostAllowance(Struct, frozen=True):
-    """A host whose address need not be public. `port` None: any. With an `address`, its pages are taken from there."""
+    """A host whose address need not be public. `port` None allows any port. With an `address`, its pages are fetched
+    from there."""
 
     name: str
     port: int | None = None
@@ -55,11 +56,12 @@ class ConnectionTarget(Struct, frozen=True):
 
 
 def parse_allowed(text: str) -> HostAllowance:
-    """Parses `NAME[:PORT][=ADDRESS:PORT]`, where NAME may begin with `*.`. Raises ValueError with one line."""
+    """Returns the allowance that `NAME[:PORT][=ADDRESS:PORT]` describes, where NAME may begin with `*.`. Raises
+    ValueError with one line."""
     name, equals, target = text.strip().partition("=")
     is_any = name.startswith("*.")
     try:
-        # A port is told from none by giving it another default.
+        # Whether a port is given shows when the default differs.
         host = parse_url(f"http://{name[2:] if is_any else name}/")
         has_port = host.port != PORTS["http"] or parse_url(f"https://{name[2:] if is_any else name}/").port == 80
         if not equals:
@@ -84,7 +86,7 @@ def parse_allowed(text: str) -> HostAllowance:
 
 
 class Guard:
-    """Decides about URLs. Without allowances, public hosts alone."""
+    """Decides which URLs may be requested: without allowances, those of public hosts alone."""
 
     def __init__(self, allowed: tuple[HostAllowance, ...] = ()) -> None:
         self._allowed = allowed

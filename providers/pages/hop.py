@@ -21,7 +21,7 @@ from .page import CONTENT_ENCODING, CONTENT_TYPE, LOCATION
 from .urls import WebUrl
 
 BODY_MAX = 5 << 20
-# Beside a whole body: its head, and what marks its chunks.
+# The most bytes of an answer: a whole body, its head and the framing of its chunks.
 _WIRE_MAX = BODY_MAX + (1 << 20)
 USER_AGENT = f"{NAME_AND_VERSION} (reads pages for evaluations of language models; obeys robots.txt)"
 ROBOT_NAME = NAME_AND_VERSION.partition("/")[0]
@@ -29,7 +29,7 @@ ROBOT_NAME = NAME_AND_VERSION.partition("/")[0]
 _LINE_MAX = 16_384
 _FIELD_MAX = 32_768
 _FIELDS_MAX = 200
-# How the parser hands on bytes that are no UTF-8. They can't be stored as they are.
+# Surrogates, as which the parser represents bytes that are no UTF-8. They can't be stored as they are.
 _STRAY = re.compile("[\udc80-\udcff]")
 _KEPT = (CONTENT_TYPE, CONTENT_ENCODING, LOCATION, "retry-after", "date")
 _HEADERS = (
@@ -46,7 +46,8 @@ class PageTooLarge(Exception):
 
 
 class Hop(NamedTuple):
-    """An answer: status, body as received, and the headers in `_KEPT` by their names in lower case."""
+    """An answer: its status, its body as received, and those of its headers that are in `_KEPT`, with names in lower
+    case."""
 
     status: int
     headers: dict[str, str]
@@ -54,7 +55,7 @@ class Hop(NamedTuple):
 
 
 class HopProgress:
-    """The stage that a hop reached: whether it was connected, and the status if one was received."""
+    """How far a hop got: whether it was connected, and the status, None before one is received."""
 
     is_connected = False
     status: int | None = None
@@ -81,7 +82,7 @@ async def fetch(connections: PageConnections, url: WebUrl, progress: HopProgress
             raise PageTooLarge from None
         raise
     finally:
-        # Never used again, and nobody waits for a host to take its leave.
+        # The connection is not used again, and closing it politely would only take time.
         if protocol.transport is not None:
             protocol.transport.abort()
     headers = {}
@@ -90,7 +91,7 @@ async def fetch(connections: PageConnections, url: WebUrl, progress: HopProgress
             value = ", ".join(values) if name == CONTENT_ENCODING else values[0]
             headers[name] = _STRAY.sub(_escaped if name == LOCATION else "\ufffd", value)
     if "retry-after" in headers and not _is_time(headers.get("date", "")):
-        # A pause until some time is held against our own clock where the host tells none.
+        # A pause until a date is measured by our own clock if the host sends no date of its own.
         headers["date"] = formatdate(usegmt=True)
     return Hop(message.code, headers, body)
 

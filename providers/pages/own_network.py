@@ -15,9 +15,9 @@ from typing import Any
 Resolve = Callable[[str, int], Awaitable[Any]]
 
 _UNREACHABLE = (errno.ENETUNREACH, errno.ENETDOWN)
-# Errors of a resolver that may have no answer for any name.
+# Resolver errors that may mean that it answers for no name at all.
 _NO_ANSWER = (socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_SYSTEM)
-# Reserved for documents; its servers are the root's neighbours.
+# Reserved for documentation, and always resolvable.
 _ALWAYS_THERE = "example.com"
 _ANSWER_S = 5.0
 # Addresses of two large networks. Nothing is sent to them: connecting a datagram socket asks for the route alone.
@@ -36,7 +36,7 @@ def has_route() -> bool:
 
 
 async def lack_of(error: BaseException, resolve: Resolve, has_route: Callable[[], bool]) -> str:
-    """Returns what this machine's network lacks if that explains an error, in words; "" if the host may be the
+    """Returns in words what this machine's network lacks if that explains an error; empty if the host may be the
     cause."""
     if isinstance(error, socket.gaierror):
         if error.errno not in _NO_ANSWER:

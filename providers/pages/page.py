@@ -1,6 +1,6 @@
 """A page at three stages: a hop as the engine stores it, the text that extraction finds, and the page that was read.
 
-Pure; knows no parser. Every server of pages stores them in this form, so one reader and one export understand them all.
+Pure; knows no parser. Every source of pages stores them in this form, so one reader and one export understand them all.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PageStatus = Literal["ok", "blocked", "empty", "too_large", "not_text", "timeout
 
 
 class PageText(Struct, frozen=True, array_like=True):
-    """The text of a page, or why it has none. Beside a text, `detail` says what was left out of it."""
+    """The text of a page, or why it has none. If there is a text, `detail` says what was left out of it."""
 
     status: TextStatus
     text: str = ""
@@ -33,7 +33,7 @@ class Page(Struct, frozen=True):
     """A page that was read, or why it has no text."""
 
     url: str
-    """The address that was asked for."""
+    """The address that was requested."""
     status: PageStatus
     """`ok`, or one word for why there is no text."""
     text: str = ""
@@ -49,11 +49,11 @@ class Page(Struct, frozen=True):
     keys: tuple[str, ...] = ()
     """The cache keys of its calls."""
     cached: bool = False
-    """Whether nothing was sent."""
+    """Whether all its calls were answered from the cache."""
 
 
 def response_of(fetched: Fetched) -> Response:
-    """Returns a hop as the response that the engine stores."""
+    """Returns a hop as a response in the form that the engine stores."""
     headers = {CONTENT_TYPE: fetched.content_type, CONTENT_ENCODING: fetched.encoding, LOCATION: fetched.location}
     return Response(fetched.status, fetched.body, headers={name: value for name, value in headers.items() if value})
 

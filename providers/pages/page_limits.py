@@ -16,13 +16,13 @@ from ...engine.endpoint import Endpoint, Fault, Request, Response
 from ...engine.limits import Limit
 
 CONCURRENCY = 64
-# With these no sliding minute holds more than the quota, though a start is half a second late.
+# With these values no sliding minute holds more than the quota, even if a start is half a second late.
 _BURST_SHARE = 1 / 200
 _RATE = 0.995 / 60.5
 
 
 class PageLimits:
-    """The limits that all hosts share. `rpm` None: no limit a minute."""
+    """The limits that all hosts share: `concurrency` hops at once, and `rpm` hops a minute; None: no such limit."""
 
     def __init__(self, concurrency: int = CONCURRENCY, rpm: float | None = None) -> None:
         self.slots = asyncio.Semaphore(concurrency)
@@ -33,8 +33,8 @@ class PageLimits:
 
 
 class HostEndpoint:
-    """The endpoint for one host's pages, which obeys the shared limits. `spacing_s` returns the lane's present
-    spacing."""
+    """The endpoint for one host's pages, which obeys the shared limits. `spacing_s` returns the seconds that the lane
+    at present leaves between two hops."""
 
     def __init__(self, endpoint: Endpoint, together: PageLimits, spacing_s: Callable[[], float]) -> None:
         self._endpoint = endpoint

@@ -1,5 +1,5 @@
-"""Reads a page: checks robots.txt, follows redirects through the engine, extracts the text. A page without text says
-why.
+"""Reads a page: checks robots.txt, follows redirects through the engine, and extracts the text or the reason that there
+is none.
 
 Owns the order of these steps, redirects, and the time that one page may cost. Every hop is a call of its own, with
 cache, quota, guard and retries; nothing here opens a connection.
@@ -21,7 +21,7 @@ from .robots import REDIRECTS_MAX, Ask, DerivedStore, PagePermission, Robots, co
 from .urls import UrlError, WebUrl, join_url, parse_url
 
 CORPUS = "corpus:"
-# For rules for robots and hops together: with extraction's eight seconds, a page costs twenty.
+# The seconds for robots.txt and hops together: with extraction's eight seconds, a page costs twenty.
 FETCH_S = 12.0
 _LOCKED = (401, 402, 403, 407, 429, 451)
 
@@ -41,7 +41,7 @@ class PageReader:
         return f"<PageReader {self._robots} {self._extraction}>"
 
     async def read(self, url: str) -> Page:
-        """Returns the page, which says why if it has no text. Raises only what `ask` raises to stop a run."""
+        """Returns the page, which says why if it has no text. Raises only those exceptions of `ask` that stop a run."""
         # Stored pages are read without waiting. If a thousand start at once, the loop must run between two of them.
         async with self._door:
             await asyncio.sleep(0)
@@ -52,7 +52,7 @@ class PageReader:
         try:
             return await self._follow(parse_url(url), trail)
         except UrlError as error:
-            # The first one or one that a redirect named.
+            # The first URL, or one that a redirect named.
             return trail.ended("unreachable", f"not fetched: {error}")
 
     async def _follow(self, at: WebUrl, trail: _Trail) -> Page:
@@ -124,7 +124,7 @@ class PageReader:
 
 
 class _Trail:
-    """The calls made for one page so far, and the time they cost."""
+    """The calls made for one page so far, and the seconds they took."""
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -24,13 +24,13 @@ from .urls import UrlError, WebUrl, join_url, parse_url
 
 Ask = Callable[[Call], Awaitable[Outcome]]
 REDIRECTS_MAX = 5
-# For one host's rules with all their redirects.
+# The seconds for one host's robots.txt with all its redirects.
 ROBOTS_READ_S = 5.0
 _HOSTS_MAX, _BYTES_MAX = 2_000, 8 << 20
 
 
 class DerivedStore(Protocol):
-    """A store for what was derived from stored bodies, beside them."""
+    """A store of values that were derived from stored bodies. `derived` returns None for an unknown key."""
 
     def derived(self, key: bytes) -> bytes | None: ...
 
@@ -66,7 +66,7 @@ class PagePermission(Struct, frozen=True):
 
 
 class Robots:
-    """The rules of many hosts, of which a bounded number is remembered."""
+    """The rules of hosts, each read once and remembered up to a bounded number of hosts and bytes."""
 
     def __init__(self, ask: Ask, derived: DerivedStore, extraction: Extraction) -> None:
         self._ask = ask
@@ -148,7 +148,7 @@ class Robots:
                 at = join_url(at, fetched.location or "")
             except UrlError:
                 break
-        # As if there were none, says the RFC.
+        # The RFC treats this like a host without rules.
         return HostRules(tuple(keys), took_s=took_s), is_sent
 
 
@@ -162,7 +162,7 @@ def _refusal_of(failure: Failure, at: WebUrl) -> tuple[PageStatus, str] | None:
     """Returns why a host's pages may not be fetched if its robots.txt can't be read; None if they may be."""
     said = f"{at.text}: {failure.detail}"
     if failure.kind == "rejected" and failure.status is None:
-        return "unreachable", failure.detail  # the guard refuses the host, whatever is asked of it
+        return "unreachable", failure.detail  # the guard refuses the host, whatever the page
     if failure.kind == "rate_limited":
         return "blocked", said
     if failure.kind == "empty" or (failure.status is not None and 400 <= failure.status < 500):

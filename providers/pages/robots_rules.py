@@ -1,4 +1,4 @@
-"""Judges a page by its host's robots.txt with protego. Runs in a worker: a hostile file takes protego minutes."""
+"""Applies a host's robots.txt to a page, with protego. Runs in a worker: a hostile file takes protego minutes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PARSED_MAX = 500 << 10
 
 
 class RobotsVerdict(Struct, frozen=True, array_like=True):
-    """Whether a robots.txt allows a page. `delay_s`: the pause between two pages that it asks for, 0 for none.
-    `took_s`: the seconds that judging took. `lack`: why the file could not be judged, "" if it was."""
+    """Whether a robots.txt allows a page. `delay_s`: the seconds between two pages that it asks for, 0 for none.
+    `took_s`: the seconds that judging took. `lack`: why the file could not be judged, empty if it was."""
 
     is_allowed: bool
     delay_s: float = 0.0
@@ -24,7 +24,8 @@ class RobotsVerdict(Struct, frozen=True, array_like=True):
 
 
 def judge(body: bytes, encoding: str, url: str, robot: str) -> RobotsVerdict:
-    """Judges a URL by RFC 9309: a file without rules forbids nothing; one that is not text forbids everything."""
+    """Returns whether a robots.txt allows a URL by RFC 9309: a file without rules forbids nothing; one that can't be
+    decompressed forbids everything."""
     began = time.perf_counter()
     logging.getLogger("protego").setLevel(logging.WARNING)
     try:

@@ -19,18 +19,18 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _AUTHORITY = re.compile(r"//([^/?#]*)")
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-# Everything that may stand in a path or a query as it is. A per cent sign is left, whatever follows it.
+# The characters that stay as they are in a path or a query. A per cent sign stays, whatever follows it.
 _KEPT = "%/:=&?~#+!$,;'@()*[]|"
 _DOT = re.compile(r"\.|%2e", re.IGNORECASE)
 
 
 class UrlError(ValueError):
-    """Raised for a URL from which no page can be fetched; one line says what is wrong with it."""
+    """Raised for a URL from which no page can be fetched; the message is one line that says what is wrong with it."""
 
 
 class WebUrl(Struct, frozen=True):
-    """`host` is a name in lower case or a literal address without brackets; `target` is path and query as they are
-    sent."""
+    """The URL of a page in its one spelling. `host` is a name in lower case or a literal address without brackets;
+    `target` is path and query as they are sent."""
 
     scheme: str
     host: str
@@ -59,7 +59,7 @@ class WebUrl(Struct, frozen=True):
 
 
 def parse_url(text: str) -> WebUrl:
-    """Parses a URL; raises UrlError."""
+    """Returns the URL in a text; raises UrlError if no page can be fetched from it."""
     text = text.strip(" \t\r\n")
     if not text or len(text) > URL_MAX:
         raise UrlError("an empty URL" if not text else f"a URL of {len(text):,} characters, more than {URL_MAX:,}")
@@ -82,7 +82,7 @@ def parse_url(text: str) -> WebUrl:
 
 def join_url(base: WebUrl, location: str) -> WebUrl:
     """Returns the URL to which a redirect leads. Raises UrlError."""
-    # Header bytes that are no UTF-8 came as lone surrogates.
+    # Header bytes that are no UTF-8 arrive as lone surrogates.
     text = location.strip(" \t\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     try:
         return parse_url(urljoin(base.text, text))
@@ -123,7 +123,7 @@ def _ipv6(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """Returns a host's name in ASCII. Full-width digits and dots become plain ones."""
+    """Returns a host's name in ASCII, where full-width digits and dots become plain ones; raises UrlError."""
     if not text.isascii():
         try:
             text = idna.encode(text, uts46=True).decode()
@@ -136,7 +136,8 @@ def _name(text: str) -> str:
 
 
 def _ipv4(text: str) -> str:
-    """Returns the address that a host ending in a number means: one to four parts, decimal, octal or hexadecimal."""
+    """Returns the address for a host that ends in a number, which may have one to four parts, decimal, octal or
+    hexadecimal; raises UrlError."""
     numbers = [_number(part) for part in text.split(".")]
     if len(numbers) > 4 or any(number > 255 for number in numbers[:-1]) or numbers[-1] >= 256 ** (5 - len(numbers)):
         raise UrlError("a URL whose host is neither a domain name nor an IPv4 address")

@@ -19,17 +19,17 @@ from ...engine.no_dumps import forbid_core_dumps
 
 T = TypeVar("T")
 
-# Of a task's memory, for what its end is sent with, when the limit is lifted.
+# The part of a task's memory that is kept for sending its result.
 _FOR_SENDING = 16 << 20
-# A worker whose parent is gone ends itself so long after it was due.
+# A worker without a parent ends itself this many seconds after its task was due.
 _ORPHANED_S = 30
 
 
 def be_silent() -> None:
-    # Killed at once, even within a parser that hands no signal on to Python.
+    # The process can be killed at once, even within a parser that passes no signal on to Python.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     forbid_core_dumps()
-    # What parsers say of broken pages would stand between the lines of the progress.
+    # Parsers' messages about broken pages would mix with the progress display.
     silent = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(silent, stream)
@@ -37,7 +37,7 @@ def be_silent() -> None:
 
 
 def prove(modules: tuple[str, ...], check: Callable[[], None] | None) -> str:
-    """Returns "" if this process can do its work, else one line that says what it lacks."""
+    """Returns an empty text if this process can do its work, else one line that says what it lacks."""
     try:
         for name in modules:
             importlib.import_module(name)
@@ -63,7 +63,7 @@ def run_bounded(
     # Address space is never less than memory. Interpreter and parsers take some 60 MiB of it, 45 of them in use.
     most = memory_max - _FOR_SENDING
     signal.alarm(int(wall_s) + _ORPHANED_S)
-    # By the processor's clock: that our machine is slow, stopped or set to another time is no fault of a task.
+    # By the processor's clock: a slow or stopped machine, or a changed clock, is no fault of the task.
     signal.setitimer(signal.ITIMER_PROF, within_s)
     try:
         resource.setrlimit(
@@ -76,7 +76,7 @@ def run_bounded(
     except ImportError as error:
         return "fault", _told(error)
     except Exception as error:  # noqa: BLE001 (nobody can list what parsers raise, and not all of it can be sent on)
-        # A function that is given bytes asks the system for nothing of the caller's.
+        # A function that receives bytes opens no files for its caller, so an OSError is our own machine's.
         kind = "fault" if isinstance(error, OSError) and error.errno is not None else "error"
         return kind, f"{type(error).__name__}: {error}"[:500]
     finally:

@@ -48,7 +48,7 @@ _starting = threading.Lock()
 class TaskBreakdown(Exception):
     """Raised if a function did not end within its limits or broke its process down twice; `why` says which. The process
     had proven that it works, so the cause is the function and its arguments. Within a worker `why` may also be
-    "fault", for a cause on our own machine; that one leaves it as a WorkerFault."""
+    "fault", for a cause on our own machine, which its caller gets as a WorkerFault."""
 
     def __init__(self, why: Literal["timeout", "memory", "crash", "fault"], detail: str) -> None:
         super().__init__(detail)
@@ -56,7 +56,7 @@ class TaskBreakdown(Exception):
 
 
 class TaskError(Exception):
-    """Raised if the function raised; the message names its exception."""
+    """Raised if the function itself raised an exception; the message names it."""
 
 
 class WorkerFault(LocalFault):
@@ -89,8 +89,8 @@ class Worker:
         self._lock = threading.Lock()
 
     def run(self, function: Callable[..., T], *arguments: Any, within_s: float) -> T:
-        """Waits for the result; the function may use `within_s` seconds of processor time. Raises TaskBreakdown or
-        TaskError, and WorkerFault if our own machine is the cause."""
+        """Runs a function in the process and returns its result; it may use `within_s` seconds of processor time.
+        Raises TaskBreakdown or TaskError, and WorkerFault if our own machine is the cause."""
         ends: Counter[str] = Counter()
         while True:
             try:
@@ -151,7 +151,7 @@ class Worker:
         raise AssertionError("unreachable")
 
     def _value(self, result: tuple[str, Any]) -> Any:
-        """Returns a task's value; raises what its process reports in place of one."""
+        """Returns a task's value; raises TaskBreakdown or TaskError if its process reports one in its place."""
         match result:
             case "ok", value:
                 return value
@@ -285,7 +285,7 @@ class Workers:
         return f"<Workers [{len(self._all) - len(self._idle)} of {len(self._all)} busy]>"
 
     async def run(self, function: Callable[..., T], *arguments: Any, within_s: float) -> T:
-        """Raises TaskBreakdown, TaskError or WorkerFault."""
+        """Runs a function in an idle worker and returns its result. Raises TaskBreakdown, TaskError or WorkerFault."""
         async with self._free:
             worker = self._idle.pop()
             try:

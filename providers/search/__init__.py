@@ -1,1 +1,1 @@
-"""Search engines: one file of pure encode and decode for each, and what joins pages of results."""
+"""Search engines: one file of pure encode and decode for each, and the joining of pages of results."""

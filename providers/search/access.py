@@ -1,4 +1,4 @@
-"""Finds the address and the keys of a search engine from its own variables.
+"""Finds the address and the API keys of a search engine in its own variables.
 
 The variables are passed in; reads no environment. `--base-url` is for models and changes nothing here.
 """
@@ -43,8 +43,8 @@ def row_of(
     changed: Mapping[str, SearchEngine] = MappingProxyType({}),
     others: Callable[[str], SearchEngine | None] = no_engine,
 ) -> SearchEngine | None:
-    """The row of `search/NAME`; None where there is none, and for the corpus, which is no address. `changed`: engines
-    by name, as a configuration has them; `others` is asked where a name is among neither."""
+    """Returns the row of `search/NAME`; None for an unknown name, and for the corpus, which has no address. `changed`
+    holds a configuration's engines by name; `others` is asked for a name that is neither there nor built in."""
     name = model.removeprefix(_PREFIX)
     if name == CORPUS:
         return None
@@ -57,7 +57,8 @@ def search_accesses(
     changed: Mapping[str, SearchEngine] = MappingProxyType({}),
     others: Callable[[str], SearchEngine | None] = no_engine,
 ) -> tuple[Access, ...]:
-    """Returns the accesses to one engine, one for each key; raises ConfigurationError that says what is missing."""
+    """Returns the accesses to one engine, one for each API key. Raises ConfigurationError, which says what is
+    missing."""
     name = model.removeprefix(_PREFIX)
     if name == CORPUS:
         return (SearchAccess(Target(SCHEME, SCHEME, CORPUS, PROVIDER), CORPUS, Credentials()),)
@@ -91,7 +92,7 @@ def search_endpoint_to(access: Access, transport: Transport, timeout_s: float) -
 
 
 def keyless_search_endpoint_to(access: Access) -> ModelEndpoint:
-    """Returns an endpoint that can only encode and decode."""
+    """Returns an endpoint without credentials that can encode and decode but not send."""
     return ModelEndpoint(_row_in(access).protocol, access.target, NO_CREDENTIALS, Transport(), 1.0)
 
 
@@ -121,8 +122,8 @@ def _id_of(model: str, row: SearchEngine, means: ReachSettings) -> str | None:
 
 
 def _keys_of(model: str, row: SearchEngine, means: ReachSettings) -> dict[str | None, str]:
-    """Every key that an engine is asked with, each with the variable that holds it: those that the lane names, else the
-    first of the engine's own."""
+    """Returns each API key of an engine with the variable that holds it: those of the variables that the lane names,
+    else the first of the engine's own that is set. Raises ConfigurationError."""
     own = means.key_variables.get(model)
     found: dict[str | None, str] = {}
     for names in ((name,) for name in own) if own is not None else (row.key_variables,):

@@ -32,11 +32,11 @@ def not_told(answer: Object) -> bool | None:
 
 
 class AnswerLayout(Struct, frozen=True):
-    """Where an engine's JSON has its results, under which names a result has its fields, and how errors look.
+    """The layout of an engine's JSON: where its results are, the names of a result's fields, and how errors look.
 
-    `rows` returns the results, None if the answer is not one of this engine's. `has_more` tells whether there is
-    another page, None if the answer does not say. `remarks`: what a sound answer tells beside its hits. `fails`
-    returns the fault of an answer that only looks sound.
+    `rows` returns the results, None if the answer is not one of this engine's. `has_more` returns whether there is
+    another page, None if the answer does not say. `remarks` returns notes on a sound answer, beside its hits. `fails`
+    returns the fault of an answer that only looks sound, else None.
     """
 
     rows: Callable[[Object], list[Any] | None]
@@ -51,7 +51,7 @@ class AnswerLayout(Struct, frozen=True):
 
     def decode(self, response: Response) -> Reply | Fault:
         """Returns hits or a fault. The reply's `text` holds remarks; its finish reason is `stop` on the last page,
-        `more` before it."""
+        `more` on any other, None if that is unknown."""
         body = response.body
         answer = object_of(parse_leniently(body))
         if response.status != 200:

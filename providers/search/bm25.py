@@ -1,7 +1,7 @@
 """A full-text index in memory, ranked by BM25.
 
-Knows documents by their numbers only. Deterministic: the same texts give the same ranking everywhere; documents of
-equal score are in the order of their numbers.
+Knows documents only by their numbers, counted from 0. Deterministic: the same texts give the same ranking everywhere;
+documents of equal score are in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy.typing as npt
 # Robertson's values, which most engines have.
 K1 = 1.2
 B = 0.75
-# Scripts that put no space between words: each sign is one.
+# Scripts without spaces between words: each character counts as a word.
 _SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[^\W_{_SIGNS}]+|[{_SIGNS}]")
 _LONGEST = 64
-# One search over megabytes would hold up whatever else runs.
+# One search over megabytes would block all other work.
 _PIECE = 1 << 16
 _SPACE = re.compile(r"\s")
 
@@ -75,7 +75,7 @@ class Postings:
 
 
 class TextIndex:
-    """The index: documents and counts of word w are at `starts[w]` to `starts[w + 1]`."""
+    """The index. The documents that hold word w, and how often each does, are at `starts[w]` to `starts[w + 1]`."""
 
     def __init__(
         self,
@@ -96,9 +96,9 @@ class TextIndex:
         return f"<TextIndex [{len(self._damping):,} documents, {len(self._numbers):,} words]>"
 
     def ranked(self, query: str) -> list[int]:
-        """Returns the numbers of the documents that have any word of the query, best first."""
+        """Returns the numbers, from 0, of the documents that have any word of the query, best first."""
         scores = np.zeros(len(self._damping))
-        # Sums of fractions depend on their order: it is the words' own, not the query's.
+        # Sums of fractions depend on their order, so words are sorted.
         for word in sorted(set(words_of(query))):
             number = self._numbers.get(word)
             if number is None:
@@ -108,7 +108,7 @@ class TextIndex:
             rarity = np.log(1 + (len(scores) - len(documents) + 0.5) / (len(documents) + 0.5))
             scores[documents] += rarity * counts * (K1 + 1) / (counts + self._damping[documents])
         found = np.flatnonzero(scores)
-        # Rounded, since the last bits of a logarithm are the machine's own.
+        # Rounded, since the last bits of a logarithm differ between machines.
         order = np.argsort(-np.round(scores[found], 9), kind="stable")
         ranked: list[int] = found[order].tolist()
         return ranked

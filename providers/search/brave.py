@@ -1,6 +1,6 @@
 """The wire format of Brave's Web Search API: pure encode and decode.
 
-An answer without results has no `web` at all; that it is one of Brave's, its `query` tells.
+An answer without results has no `web` at all; its `query` shows that it is one of Brave's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def encode(call: Call, target: Target) -> Request:
     query = {"q": asked.query}
     if asked.page > 1:
         query["offset"] = str(asked.page - 1)  # counted in pages
-    # Web pages alone, and no marks in their texts, unless the caller wants it otherwise.
+    # Web pages alone, and no markup in their texts, unless the caller's own parameters differ.
     more: dict[str, Any] = {"result_filter": "web", "text_decorations": False, **asked.more}
     if asked.count is not None:
         more["count"] = asked.count
@@ -44,7 +44,8 @@ def _has_more(answer: Object) -> bool | None:
 
 
 def _error(answer: Object) -> EngineError | None:
-    """Returns the error; a used-up monthly quota has the same code as a limit a second, so the numbers decide."""
+    """Returns the error, None if there is none. A used-up monthly quota has the same code as a limit a second: the
+    numbers beside it decide."""
     told, error = error_in(answer), answer.get("error")
     meta = error.get("meta") if isinstance(error, dict) else None
     if told is None or not isinstance(meta, dict):

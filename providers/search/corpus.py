@@ -56,7 +56,8 @@ class Corpus:
         return f"<Corpus {self.folder} [{len(self.documents):,} documents, {state}]>"
 
     async def apart(self, work: Callable[[], Result]) -> Result:
-        """Runs work in the corpus's own thread, one after another, and returns its result."""
+        """Runs work in the corpus's own thread, one piece after another, and returns its result; raises LocalFault for
+        a file that can't be read."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except CorpusError as error:
@@ -78,13 +79,14 @@ class Corpus:
         return self._index
 
     def search(self, query: str, count: int, page: int) -> Object:
-        """Returns one page of results, and the number of all results."""
+        """Returns page number `page` (from 1) of the results, `count` on each, with the number of all results (`total`)
+        and `has_more`."""
         ranked = self.index().ranked(query)
         found = [self._result(self.documents[number], query) for number in ranked[(page - 1) * count : page * count]]
         return {"results": found, "total": len(ranked), "has_more": page * count < len(ranked)}
 
     def read(self, url: str) -> tuple[str, bytes] | None:
-        """Returns content type and bytes of a document, None if the address has no document."""
+        """Returns content type and bytes of a document; None if no document has this address."""
         document = self._by_url.get(url)
         return None if document is None else page_of(document, document.read())
 
@@ -94,7 +96,7 @@ class Corpus:
 
 
 def _snippet(text: str, query: str) -> str:
-    """Returns the text around the first word of the query in it."""
+    """Returns up to 320 characters of the text around the first word of the query in it, else from its start."""
     words = sorted(set(words_of(query)), key=lambda word: (-len(word), word))
     pattern = "|".join(map(re.escape, words))
     found = re.search(rf"(?<!\w)(?:{pattern})", text[:_LOOKED_AT], re.IGNORECASE)
@@ -105,7 +107,7 @@ def _snippet(text: str, query: str) -> str:
 
 
 class _CorpusAccess:
-    """The part of an endpoint that search and documents of a corpus have in common."""
+    """The common part of the corpus's two endpoints, for searches and for documents."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
@@ -146,7 +148,7 @@ class CorpusSearch(_CorpusAccess):
 
 
 class CorpusEndpoint(_CorpusAccess):
-    """The engine's endpoint for the documents: `web` for addresses that begin with `corpus:`."""
+    """The engine's endpoint for the corpus's documents: `web` with addresses that begin with `corpus:`."""
 
     def encode(self, call: Call) -> Request:
         if not isinstance(call.input, str) or not call.input.startswith(SCHEME):

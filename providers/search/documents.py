@@ -1,4 +1,4 @@
-"""Reads a folder of documents: HTML, text, Markdown, and JSON lines with a text each.
+"""Reads a folder of documents: HTML, text, Markdown, and JSON lines, each with a text.
 
 A name is looked up among the listed documents and never used as a path, so none leads out of the folder. Knows no
 search.
@@ -38,12 +38,12 @@ _SAFE = "/:?=&%+,;@~!$'()*"
 
 
 class CorpusError(ValueError):
-    """Raised for a folder that is no corpus; one line names the file, the problem and what to do."""
+    """Raised for a folder that is no corpus; the message is one line that names the file, the problem and what to
+    do."""
 
 
 class CorpusDocument(Struct, frozen=True):
-    """The location of one document: a file, or `size` bytes of a file from `offset` on, with the digest of its
-    bytes."""
+    """The location of one document, `size` bytes of a file from `offset` on, with the digest of these bytes."""
 
     name: str
     path: Path
@@ -57,7 +57,7 @@ class CorpusDocument(Struct, frozen=True):
         return SCHEME + self.name
 
     def read(self) -> bytes:
-        """Returns its bytes; raises CorpusError if they have changed."""
+        """Returns its bytes; raises CorpusError if they have changed or can't be read."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
@@ -104,7 +104,7 @@ def list_documents(folder: Path) -> tuple[CorpusDocument, ...]:
 
 
 def digest_of(documents: tuple[CorpusDocument, ...]) -> str:
-    """Returns the digest of names and contents, which identifies a corpus in any folder."""
+    """Returns the digest, in hex, of names and contents, which identifies a corpus in any folder."""
     whole = sha256()
     for document in documents:
         whole.update(document.name.encode() + b"\0" + document.digest)
@@ -112,7 +112,7 @@ def digest_of(documents: tuple[CorpusDocument, ...]) -> str:
 
 
 def document_text(document: CorpusDocument, body: bytes) -> DocumentText:
-    """Returns title and text, for the index and for snippets."""
+    """Returns a document's title and text, for the index and for snippets."""
     if document.content_type == _JSON:
         row = _row(body, document.path, 0)
         return DocumentText(plain(row.title or row.url or document.name, TITLE_MAX), row.text)
@@ -124,7 +124,7 @@ def document_text(document: CorpusDocument, body: bytes) -> DocumentText:
 
 
 def page_of(document: CorpusDocument, body: bytes) -> tuple[str, bytes]:
-    """Returns the content type and bytes that a reader of the document's address gets."""
+    """Returns the content type and bytes that are served for the document's address."""
     if document.content_type != _JSON:
         return document.content_type, body
     return _TYPES[".txt"], _row(body, document.path, 0).text.encode()
@@ -137,7 +137,7 @@ def _files(folder: Path) -> Iterator[Path]:
         for name in sorted(files):
             path = Path(place, name)
             is_known = path.suffix.lower() in _TYPES or path.suffix.lower() == _LINES
-            # A link may lead out of the folder, or to what is no file.
+            # A link may lead out of the folder, or to something that is not a file.
             if is_known and not name.startswith(".") and path.resolve().is_relative_to(root) and path.is_file():
                 yield path
 
@@ -156,8 +156,8 @@ def _read(path: Path) -> bytes:
 
 
 def _add_lines(path: Path, name: str, found: dict[str, CorpusDocument]) -> None:
-    """Adds each line as a document, named by its address if that is unique, else by its number. No name of a file has
-    `://` in it."""
+    """Adds each line of a file as a document, named by its address if that is unique, else by file and line number,
+    from 1. No file's name has `://` in it."""
     offset = 0
     try:
         with path.open("rb") as file:
@@ -187,7 +187,7 @@ def _row(line: bytes, path: Path, number: int) -> CorpusLine:
 
 
 def _decoded(body: bytes) -> str:
-    """Decodes bytes as UTF-8, else by the charset that the page declares, else as windows-1252."""
+    """Returns the text of bytes in UTF-8, else in the charset that the page declares, else in windows-1252."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -213,7 +213,7 @@ def _of_html(html: str, name: str) -> DocumentText:
 
 
 def _pieces(html: str) -> Iterator[str]:
-    """Yields parts that begin with a tag: one search over megabytes would block all other work."""
+    """Yields the page in pieces that begin with a tag: one search over megabytes would block all other work."""
     place = 0
     while place < len(html):
         end = html.find("<", place + _PIECE)

@@ -1,6 +1,6 @@
-"""Returns the fault for a search engine's error, by the table that searches and models share.
+"""Turns a search engine's error into a fault, by the table that searches and models share.
 
-Owns the words by which search engines name an empty account or a dead key; llm.faults decides the rest. Pure.
+Owns the words by which search engines name an empty account or a dead API key; llm.faults decides the rest. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .results import plain
 DETAIL_MAX = 400
 # Exa's tags, Brave's codes.
 _SPENT_CODES = frozenset({"no_more_credits", "api_key_budget_exceeded", "team_budget_exceeded", "quota_limited"})
-# Serper has no code for it. Tavily's statuses are its own: the plan's limit, and the one of paying as you go.
+# Serper has no code for it. Tavily has statuses of its own: for the plan's limit, and for the limit of pay-as-you-go.
 _SPENT = re.compile(
     r"not enough credits|out of credits|credits? (?:are )?exhausted|exceeds? your (?:plan|pay[- ]as[- ]you[- ]go)"
     r"|(?:plan|usage|quota) limit (?:was |has been )?(?:exceeded|reached)",
@@ -31,8 +31,8 @@ _DEAD_KEY_CODES = frozenset({"subscription_token_invalid", "invalid_api_key"})
 
 
 class EngineError(Struct, frozen=True):
-    """An error in an engine's own words. `status` is the one that the body names. `is_spent`: a quota is used up that
-    does not return within minutes."""
+    """An error in an engine's own words. `status` is the one that the body names, None if it names none. `is_spent`: a
+    quota is used up that does not return within minutes."""
 
     message: str
     code: str = ""
@@ -64,7 +64,7 @@ def error_in(answer: dict[str, Any]) -> EngineError | None:
 
 
 def search_fault(response: Response, told: EngineError) -> Fault:
-    """Returns the fault of an error by its status, or by the body of a 200."""
+    """Returns the fault of an error, by the response's status, or for a 200 by the status in its body."""
     status = response.status if response.status != 200 else told.status or 500
     code = told.code.lower()
     detail = f"{response.status}: {told.message}"

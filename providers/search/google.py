@@ -1,7 +1,7 @@
 """The wire format of Google's Custom Search JSON API: pure encode and decode. It ends on 2027-01-01.
 
-An answer without results has no `items`; that it is one of Google's, its `kind` or `searchInformation` tells. Which
-search engine of the customer's is asked (`cx`) is the target's project.
+An answer without results has no `items`; its `kind` or `searchInformation` shows that it is one of Google's. The id of
+the customer's own search engine (`cx`) is the target's project.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _has_more(answer: Object) -> bool | None:
 
 
 def _error(answer: Object) -> EngineError | None:
-    """Returns the error's message; `_fault` decides what it means by Google's own codes."""
+    """Returns the error's message, None if there is no error; `_fault` decides what it means by Google's own codes."""
     error = answer.get("error")
     if not error:
         return None

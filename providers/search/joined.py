@@ -16,7 +16,7 @@ from .query import Reach
 from .table import reach_of
 
 COUNT = 20
-# On a further page these say that there is none: what came before stands.
+# On a page after the first these failures mean that there are no more pages: the hits so far are kept.
 _NO_SUCH_PAGE = ("search_failed", "rejected")
 
 
@@ -24,7 +24,7 @@ class Found(Struct, frozen=True):
     """The results of one search."""
 
     model: str
-    """The engine, as `search/brave`."""
+    """The engine, such as `search/brave`."""
     query: str
     """The query."""
     hits: tuple[Hit, ...] = ()
@@ -34,17 +34,17 @@ class Found(Struct, frozen=True):
     failure: Failure | None = None
     """Why a page of results failed; None: none did."""
     cached: bool = False
-    """Whether nothing was sent."""
+    """Whether all its calls were answered from the cache."""
     attempts: int = 0
-    """Attempts of all its calls."""
+    """The number of attempts of all its calls."""
     maybe_billed: int = 0
-    """Attempts that failed and may have been billed."""
+    """The number of attempts that failed and may have been billed."""
     latency_ms: float | None = None
-    """Milliseconds of all its calls."""
+    """The sum of its calls' latencies in milliseconds; None: no call has one."""
     cost: float | None = None
-    """Dollars of all its calls; None: no price."""
+    """The cost of all its calls in dollars; None: no price is known."""
     remarks: tuple[str, ...] = ()
-    """What a complete search still lacks: a query that was cut, an engine that gave nothing."""
+    """Notes on results that may lack something: a query that was cut, an engine without an answer."""
 
 
 async def search(
@@ -54,8 +54,8 @@ async def search(
     count: int = COUNT,
     reach: Reach | None = None,
 ) -> Found:
-    """Returns the first `count` hits without duplicates, ranked from 1. `ask` makes one call; `reach` is for an engine
-    that is not in our table."""
+    """Returns the first `count` hits without duplicates, ranked from 1. `ask` makes one call; `reach` holds the limits
+    of an engine that is not in our table."""
     if count < 1:
         raise ValueError(f"count ({count}) must be >= 1")
     reach = reach or reach_of(model)
@@ -84,13 +84,13 @@ async def search(
 
 
 def _pages(count: int, reach: Reach | None) -> int:
-    """Returns the most pages to request: as many as the hits need and one more, for duplicates and short pages."""
+    """Returns the most pages to request: as many as `count` hits need, and one more for duplicates and short pages."""
     return 1 if reach is None else min(reach.pages_max, -(-count // reach.count_max) + 1)
 
 
 def _extra(page: int, count: int, reach: Reach | None) -> dict[str, int]:
-    """Returns count and page of a call; the count is the same for all, since some engines compute the offset from
-    it."""
+    """Returns `count` and `page` for a call. The count is the same on all pages, since some engines compute the offset
+    from it."""
     extra = {"count": count if reach is None else min(count, reach.count_max)}
     return extra if page == 1 else {**extra, "page": page}
 

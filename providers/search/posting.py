@@ -12,13 +12,14 @@ from .query import Reach, search_query
 
 PATH = "/search"
 EXA_REACH = Reach(100)
-# Google gives no more than ten results at once.
+# Google returns at most ten results at once.
 SERPER_REACH = Reach(10, 10)
 TAVILY_REACH = Reach(20, characters_max=400)
 
 
 def encode_exa(call: Call, target: Target) -> Request:
-    """Asks for passages of the pages (`highlights`) too, since Exa has no other text for a snippet."""
+    """Returns the request. It also asks for passages of the pages (`highlights`), since Exa has no other text for a
+    snippet."""
     asked = search_query(call, EXA_REACH, ("query", "numResults"))
     params: dict[str, Any] = {"contents": {"highlights": True}, **asked.more, **_number("numResults", asked.count)}
     return request_of(call, target, PATH, params, {"query": asked.query})

@@ -1,4 +1,4 @@
-"""The query of a search call, with number of results and page, for the encoders of all engines.
+"""The query of a search call, with the number of results and the page, for the encoders of all engines.
 
 Pure. `count` and `page` in a call's `extra` are ours; everything else there is sent to the engine unchanged.
 """
@@ -31,19 +31,19 @@ _OF_MODELS = (
 
 
 class Reach(Struct, frozen=True):
-    """How far one search engine goes."""
+    """The limits of one search engine."""
 
     count_max: int
-    """Results on one page."""
+    """The most results on one page."""
     pages_max: int = 1
-    """Pages of results."""
+    """The most pages of results."""
     characters_max: int | None = None
-    """Characters of the longest query."""
+    """The most characters of a query; None: any number."""
     words_max: int | None = None
-    """Words of the longest query."""
+    """The most words of a query; None: any number."""
 
     def fitted(self, query: str) -> str:
-        """Returns as much of a query as the engine takes, in whole words."""
+        """Returns as much of a query's beginning as the engine takes, in whole words."""
         words = query.split(None, self.words_max)[: self.words_max] if self.words_max is not None else [query.strip()]
         fitted = " ".join(words)
         if self.characters_max is None or len(fitted) <= self.characters_max:
@@ -53,7 +53,8 @@ class Reach(Struct, frozen=True):
 
 
 class SearchQuery(Struct, frozen=True):
-    """What a call searches for. `count` None: the engine's default. `more`: the engine's own parameters."""
+    """The query of a call. `count`: results on a page, None for the engine's default. `page` counts from 1. `more`: the
+    engine's own parameters."""
 
     query: str
     count: int | None
@@ -62,8 +63,8 @@ class SearchQuery(Struct, frozen=True):
 
 
 def search_query(call: Call, reach: Reach, taken: tuple[str, ...]) -> SearchQuery:
-    """Returns the query of a call; raises EncodeError if the engine can't answer it. `taken`: names that `extra` must
-    not set."""
+    """Returns the query of a call; raises EncodeError if the engine can't answer it. `taken` lists the names that
+    `extra` must not set."""
     if not isinstance(call.input, str):
         raise EncodeError(f"a call to {call.model} holds messages: a search takes one query, as a text")
     query = reach.fitted(mended(call.input))
@@ -89,7 +90,7 @@ def _number(call: Call, name: str, most: int) -> int | None:
 
 
 def request_by_url(call: Call, target: Target, path: str, query: Mapping[str, str], more: Mapping[str, Any]) -> Request:
-    """Returns a GET with its parameters in the URL. The cache key is a hash of the same parameters as JSON."""
+    """Returns a GET request with its parameters in the URL. The cache key is made from the same parameters as JSON."""
     written = {name: _written(call, name, value) for name, value in more.items()}
     whole = {**written, **query}
     try:

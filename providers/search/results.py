@@ -1,7 +1,7 @@
-"""Turns results into hits: the same plain fields from every engine.
+"""Turns results into hits: the same plain fields for every engine.
 
-Tags, entities and invisible characters are removed from titles and snippets, which are cut; a result without the
-address of a page is dropped. Pure, and never fails.
+Tags, entities and invisible characters are removed from titles and snippets, which are cut; a result without a page's
+address is dropped. Pure, and never fails.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..llm.repair import mended
 TITLE_MAX = 500
 SNIPPET_MAX = 4_000
 URL_MAX = 8_000
-# So much of a field is looked at: tags and entities can make it longer than what is kept of it.
+# The beginning of a field that is read, in multiples of the length that is kept: markup may make it that much longer.
 _LOOK = 5
 _NESTED = 8
-# Elements alone: what else stands between angle brackets, as in `List<String>`, is text.
+# Only names of elements: anything else in angle brackets, as in `List<String>`, is text.
 _ELEMENTS = (
     "a|abbr|article|b|base|big|blockquote|body|br|button|center|cite|code|dd|del|details|div|dl|dt|em|embed|font|footer"
     "|form|frame|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|label|li|link|main|mark|meta|nav|object|ol|option"
@@ -30,24 +30,24 @@ _ELEMENTS = (
 )
 _TAG = re.compile(rf"</?(?:{_ELEMENTS})(?=[\s/>])[^<>]*>|<![^<>]*>", re.IGNORECASE)
 _BLOCK = re.compile(r"</?(?:br|p|div|li|td|th|tr|h[1-6]|hr)\b", re.IGNORECASE)
-# Controls, marks of direction and what has no width.
+# Control characters, marks of text direction and characters without width.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff]")
 
 
 def plain(value: Any, longest: int) -> str:
-    """Returns a text without markup, on one line."""
+    """Returns a text without markup, on one line of at most `longest` characters; empty if the value is no text."""
     if not isinstance(value, str):
         return ""
     text = _untagged(mended(value[: _LOOK * longest]))
     if "&" in text:
-        # Some escape what they have marked already.
+        # Some engines escape texts that hold markup already.
         text = _untagged(mended(unescape(text)))
     return " ".join(_UNSEEN.sub(" ", text).split())[:longest].rstrip()
 
 
 def _untagged(text: str) -> str:
     for _ in range(_NESTED):
-        # What a tag is taken out of may become one.
+        # Removing one tag may produce another.
         text, tags = _TAG.subn(_gap, text)
         if not tags:
             break
@@ -59,7 +59,7 @@ def _gap(tag: re.Match[str]) -> str:
 
 
 def address(value: Any) -> str | None:
-    """Returns the address of a web page, None if a reader could not follow it."""
+    """Returns the value as the address of a web page; None if it is none that a reader could follow."""
     if not isinstance(value, str) or len(value) > URL_MAX:
         return None
     url = value.strip()
@@ -74,7 +74,7 @@ def address(value: Any) -> str | None:
 
 
 def hits_of(rows: Iterable[Any], url: str, title: str, snippet: str) -> tuple[tuple[Hit, ...], int]:
-    """Returns hits from rows with their fields under these names, and the number of rows that gave none."""
+    """Returns hits, ranked from 1, from rows with their fields under these names; and the number of rows dropped."""
     found: list[Hit] = []
     dropped = 0
     for row in rows:

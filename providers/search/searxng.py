@@ -1,6 +1,6 @@
 """The wire format of SearXNG's JSON: pure encode and decode.
 
-It answers 200 without results if its own engines failed, and lists them: that is a failure, not "no hits". Beside
+If its own engines failed it answers 200 without results and lists them: that is a failure, not "no hits". If there are
 results, the failed engines become a remark. The instance decides how many results a page has.
 """
 
@@ -20,7 +20,7 @@ from .results import plain
 PATH = "/search"
 REACH = Reach(100, 10)
 _TAKEN = ("q", "format", "pageno")
-# At the head of a word these are commands: `!!g` sends whoever asks to Google, `:de` sets a language, `<3` a deadline.
+# At the start of a word these are commands: `!!g` redirects the user to Google, `:de` sets a language, `<3` a deadline.
 _COMMAND = re.compile(r"(?<!\S)(?:!+|:+|<(?=\d))(?=\S)")
 _NAME_MAX = 60
 _NAMED_MAX = 12
@@ -35,7 +35,7 @@ def encode(call: Call, target: Target) -> Request:
 
 
 def silent_engines(answer: Object) -> str:
-    """Returns the engines that did not answer, each with its reason."""
+    """Returns the engines that did not answer, each with its reason, in one text; empty if all did."""
     silent = list_at(answer, "unresponsive_engines") or []
     named = [_named(each) for each in silent[:_NAMED_MAX]]
     rest = len(silent) - len(named)

@@ -1,6 +1,6 @@
-"""The search engines by name: address, variables for key and address, documented limits as lanes, prices.
+"""The search engines by name: address, variables for API key and address, documented limits as lanes, prices.
 
-Beside the limits stands where and when they were read. Reads no environment. `--base-url` is for models; only an
+Each limit has the place and the date where it was read. Reads no environment. `--base-url` is for models; only an
 engine's own variable changes its address.
 """
 
@@ -19,34 +19,35 @@ from .query import Reach
 PROVIDER = "search"
 CORPUS = "corpus"
 CORPUS_REACH = Reach(100, 10)
-# When the limits were read on the engines' pages; Brave's and Serper's as others quoted them in September and August.
+# The date on which the limits were read on the engines' pages; Brave's and Serper's were quoted by others in September
+# and August.
 READ_ON = "2026-11-21"
 _TIMEOUT_S = 30.0
 
 
 class SearchEngine(Struct, frozen=True, kw_only=True):
-    """One search engine."""
+    """One search engine: how it is reached, its documented limits and its price."""
 
     protocol: WireProtocol
     """Its wire protocol."""
     reach: Reach
-    """How far it goes."""
+    """The limits of its queries and pages."""
     authorizer: Callable[[str | None], Authorizer]
-    """Makes what carries the API key."""
+    """Returns the authorizer for an API key, or for None."""
     base_url: str
-    """Its address; empty: its variable must be set."""
+    """Its address; empty: `url_variable` must be set."""
     url_variable: str
-    """The variable of another address; empty: there is none."""
+    """The variable that replaces the address; empty: there is none."""
     key_variables: tuple[str, ...] = ()
-    """Variables of the API key, the first that is set; empty: it takes none."""
+    """The variables of its API key, of which the first that is set is used; empty: it takes no key."""
     id_variable: str | None = None
-    """The variable of the id that some engines need beside the API key."""
+    """The variable of the id that some engines need beside the API key; None: it needs none."""
     lane: Lane
     """The quota that its documents state."""
     limits: str
     """That quota in words."""
     limits_from: str
-    """Where it was read."""
+    """The page where that was read."""
     price: str
     """Its price in words."""
     dollars_per_1000: float
@@ -54,10 +55,10 @@ class SearchEngine(Struct, frozen=True, kw_only=True):
     remark: str = ""
     """What its users should know."""
     identity: str | None = None
-    """What stands for the address in cache keys; None: the address itself."""
+    """The text that replaces the address in cache keys; None: the address itself."""
 
 
-# How much later than the request before it a request may arrive; counts where a limit holds for each second.
+# How many seconds later than the request before it a request may arrive; matters for a limit per second.
 _LATE_S = 0.15
 
 
@@ -66,7 +67,8 @@ def _lane(name: str, rpm: float | None, concurrency: int) -> Lane:
 
 
 def _lane_by_second(name: str, limit: float, concurrency: int) -> Lane:
-    """Returns the lane of an engine that limits each second: its requests are spaced, so that no two leave together."""
+    """Returns the lane of an engine with a limit a second: its requests are spaced so that `limit` of them take more
+    than a second."""
     return structs.replace(_lane(name, 60 * limit, concurrency), spacing_s=(1 + _LATE_S) / limit)
 
 

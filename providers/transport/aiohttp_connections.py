@@ -1,7 +1,7 @@
-"""A strict connection of aiohttp's: bytes beyond one answer are dropped, and the connection is closed.
+"""A strict connection of aiohttp's: bytes after the end of an answer are dropped, and the connection is closed.
 
-Otherwise a body that is longer than declared would cost the answer before it, or become the answer to the next call.
-Knows HTTP's framing and no protocol above it.
+Otherwise a body that is longer than declared would spoil its own answer, or become the answer to the next call. Knows
+HTTP's framing and no protocol above it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
 
 
 class OneAnswer(ResponseHandler):
-    """One connection. aiohttp's parser drops a whole answer when stray bytes arrive in the same segment as its head,
-    and keeps bytes after an answer for the next call: neither reaches the parser here."""
+    """One connection. aiohttp's parser drops a whole answer if stray bytes arrive in the same segment as its head, and
+    keeps bytes after an answer for the next call; here neither kind of bytes reaches the parser."""
 
     _is_before_head = True
 
@@ -26,14 +26,14 @@ class OneAnswer(ResponseHandler):
 
     def data_received(self, data: bytes) -> None:
         if self._is_before_head and data:
-            # One that says "go on" or gives early hints is not the answer yet.
+            # An informational answer ("go on", early hints) is not the answer yet.
             self._is_before_head = _is_interim(data)
             end = _end_of_answer(data)
             if end is not None and len(data) > end:
                 self.force_close()
                 data = data[:end]
         elif data and self._payload is not None and self._payload.is_eof():
-            # Nobody may be using it any more: a pool looks at a connection only when it is given back.
+            # No call may be using it any more: a pool checks a connection only when it is given back.
             self.force_close()
             if self.transport is not None:
                 self.transport.close()
@@ -47,7 +47,8 @@ def _is_interim(data: bytes) -> bool:
 
 
 def _end_of_answer(data: bytes) -> int | None:
-    """Returns the length of the answer that begins here, if its head is complete and declares it."""
+    """Returns the length in bytes of the answer that begins here, if its head is complete and declares it, else
+    None."""
     head = data.find(b"\r\n\r\n")
     if head < 0:
         return None

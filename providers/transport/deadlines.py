@@ -1,6 +1,6 @@
 """One timer for all answers that a channel waits for, instead of one `asyncio.timeout` for each.
 
-All have the same timeout, so that they end in the order of their requests, and only the oldest is watched.
+All have the same timeout, so they expire in the order of their requests, and only the oldest is watched.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Deadlines:
             self._timer = loop.call_at(due, self._end_overdue, loop)
 
     def forget(self, wanted: asyncio.Future[Any]) -> None:
-        """Stops watching a future whose answer is here or is no longer needed."""
+        """Stops watching a future whose answer has arrived or is no longer needed."""
         self._due.pop(wanted, None)
 
     def _end_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -39,6 +39,6 @@ class Deadlines:
                 self._timer = loop.call_at(due, self._end_overdue, loop)
                 return
             del self._due[wanted]
-            # An answer of this same instant is set already, though its task has not run yet.
+            # An answer that arrived at this very moment is already set, though its task has not run yet.
             if not wanted.done():
                 wanted.set_exception(TimeoutError())

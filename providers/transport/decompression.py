@@ -10,7 +10,7 @@ import zlib
 CODINGS = (b"gzip", b"x-gzip", b"deflate")
 # Codings that no request accepts.
 OTHERS = (b"br", b"zstd", b"compress", b"x-compress", b"dcb", b"dcz")
-# A part may be empty, and twenty bytes long.
+# The most parts of a gzip body: a part may be empty, with twenty bytes of framing.
 PARTS_MAX = 1_000
 _AS_GZIP, _AS_ZLIB, _AS_DEFLATE = 31, 15, -15
 
@@ -34,18 +34,18 @@ class Decompressor:
             data = self._head = self._head + data
             if len(data) < 2:
                 return b""
-            # Two formats go by the name of deflate; one of them begins with a number that 31 divides.
+            # Two formats are called deflate; one of them begins with a number that is divisible by 31.
             is_zlib = data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
             self._inflater = zlib.decompressobj(_AS_ZLIB if is_zlib else _AS_DEFLATE)
         found: list[bytes] = []
         while data and most >= 0:
             if self._inflater.eof:
                 if not self._is_gzip or data[:1] != b"\x1f":
-                    break  # what stands behind it is padding
+                    break  # the rest is padding
                 self._parts += 1
                 if self._parts > PARTS_MAX:
                     raise zlib.error(f"it is packed in more than {PARTS_MAX} parts")
-                self._inflater = zlib.decompressobj(_AS_GZIP)  # a file of gzip may have several parts
+                self._inflater = zlib.decompressobj(_AS_GZIP)  # a gzip file may have several parts
             piece = self._inflater.decompress(data, most + 1)
             data = self._inflater.unconsumed_tail or self._inflater.unused_data
             found.append(piece)

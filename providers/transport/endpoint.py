@@ -1,6 +1,6 @@
 """The engine's endpoint for one model at one address with one set of credentials: a protocol over the transport.
 
-Secrets are removed from every response before it is decoded, cut or stored; an answer that spells one in pieces is
+Secrets are removed from every response before it is decoded, cut or stored; an answer that holds one in pieces is
 rejected. Knows no protocol in particular, and no kind of credentials.
 """
 
@@ -34,7 +34,7 @@ _SPELLED_OUT = Fault(
 
 
 class ModelEndpoint:
-    """A model behind one wire protocol."""
+    """The endpoint of one model: encodes calls, sends them with credentials, and decodes responses without secrets."""
 
     def __init__(
         self, protocol: WireProtocol, target: Target, authorizer: Authorizer, transport: Transport, timeout_s: float
@@ -86,7 +86,7 @@ class ModelEndpoint:
             or ((result.citations or result.hits) and self._is_in_a_source(result))
             or (result.parts and any(map(self._secrets.are_in, _texts_told(result.parts))))
         ):
-            # Its bytes hold the secret in pieces, which no search for the whole finds and a reader puts together.
+            # Its bytes hold the secret in pieces: a search for the whole does not find it, but a reader can join them.
             return _SPELLED_OUT
         return result
 
@@ -111,12 +111,13 @@ class ModelEndpoint:
             self._secrets = Secrets(known)
 
     def _without_secrets(self, response: Response) -> Response:
-        """Returns the response without secrets, which a server may have echoed."""
+        """Returns the response with secrets removed, which a server may have echoed; raises SendError if a stream also
+        holds one in pieces."""
         body = self._secrets.struck(response.body)
         if body is response.body and not response.headers:
             return response
         if response.stream and body is not response.body and self._secrets.are_spelled_in(body):
-            # Whole in one event, and in pieces in others with the same text.
+            # The secret was whole in one event, and in pieces in others with the same text.
             raise SendError(_SPELLED_OUT)
         headers = {name: self._secrets.struck_text(value) for name, value in response.headers.items()}
         return structs.replace(response, body=body, headers=headers)
@@ -132,7 +133,7 @@ class ModelEndpoint:
 
 
 def _texts_told(parts: tuple[Part, ...]) -> Iterator[str]:
-    """Yields every text of an answer's parts."""
+    """Yields every text of an answer's parts, ids of tool calls included."""
     yield from texts_in(parts)
     for part in parts:
         if isinstance(part, ToolCall):

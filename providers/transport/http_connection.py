@@ -1,7 +1,8 @@
-"""One connection to a server: a request out, its answer in, and nothing else.
+"""One connection to a server, which sends a request and receives its answer.
 
-Owns HTTP's framing, by llhttp: where an answer begins and ends, what is no HTTP, what came unasked. aiohttp's connector
-makes these and finds their addresses; its own parser costs ten times as much. Knows no protocol above HTTP.
+Owns HTTP's framing, by llhttp: where an answer begins and ends, and which bytes are no HTTP or were not asked for.
+aiohttp's connector makes these connections and resolves names; its own parser costs ten times as much. Knows no
+protocol above HTTP.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ import httptools
 
 from .decompression import CODINGS, OTHERS, Decompressor
 
-# Of the decoded body, and of the status line with all headers.
+# The most bytes of the decoded body, and of the status line with all headers.
 BODY_MAX = 16 << 20
 HEAD_MAX = 128 << 10
-# Of the body as it comes: packed, it may say nothing for ever.
+# The most bytes of the body before decompression: compressed data may go on for ever and hold nothing.
 _PACKED_MAX = 2 * BODY_MAX
-# A chunk has less than so many bytes around it for each byte in it.
+# The most bytes of framing around a chunk for each byte in it.
 _FRAME_MAX = 32
 
-# Told the pieces of a body as they come.
+# A callback that receives the pieces of a body as they arrive.
 Tap = Callable[[bytes], None]
 
 
@@ -49,7 +50,7 @@ class NoHttp(ExchangeError):
 
 
 class AnswerTooLarge(ExchangeError):
-    """More than BODY_MAX. `status` is the answer's."""
+    """Raised for an answer of more than BODY_MAX bytes. `status` is the answer's HTTP status."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"an answer of more than {BODY_MAX >> 20} MiB, dropped there")
@@ -58,7 +59,8 @@ class AnswerTooLarge(ExchangeError):
 
 class HttpAnswer(NamedTuple):
     """A received answer. `headers`: by name as written; of a repeated one, the last. `broken`: why the body is not
-    complete, for callers that can use a part of it. `first_byte_at` is by time.perf_counter."""
+    complete, for callers that can use a part of it; None if it is. `first_byte_at`: when the body began, in seconds
+    of time.perf_counter; None if it is empty."""
 
     status: int
     headers: dict[bytes, bytes]
@@ -73,11 +75,11 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.transport: asyncio.Transport | None = None
         self.closed: asyncio.Future[None] | None = None
-        # Nothing more may be asked on it.
+        # Whether no further request may be sent on it.
         self.should_close = False
         self._loop = loop
         self._asked: asyncio.Future[HttpAnswer] | None = None
-        # The parser fills it by itself: there may be thirty headers, and hardly one of them is ever looked at.
+        # The parser fills it directly: there may be thirty headers, and hardly any of them is read.
         self._heads: dict[bytes, bytes] = {}
         self.on_header = self._heads.__setitem__
         self._parser = httptools.HttpResponseParser(self)
@@ -94,8 +96,8 @@ class HttpConnection(asyncio.Protocol):
     def _begin(self) -> None:
         self._status = 0
         self._headers: dict[bytes, bytes] = {}
-        self._beside = 0  # bytes that came outside of the body
-        self._taken = 0  # and in it
+        self._beside = 0  # bytes outside of the body
+        self._taken = 0  # and bytes in it
         self._body: bytes | bytearray = b""
         self._first_byte_at: float | None = None
         self._unpacking: Decompressor | None = None
@@ -103,18 +105,18 @@ class HttpConnection(asyncio.Protocol):
         self._is_interim = self._has_head = self._is_whole = False
         self._heads.clear()
 
-    # What is asked of it
+    # --- called by its users ---
 
     def is_connected(self) -> bool:
         return self.transport is not None and not self.transport.is_closing()
 
     def is_free(self) -> bool:
-        """Something may be asked on it."""
+        """Returns whether a request may be sent on the connection."""
         return not self.should_close and self.is_connected()
 
     def ask(self, request: bytes, tap: Tap | None = None, body: bytes = b"") -> asyncio.Future[HttpAnswer]:
-        """Send a request; its answer comes whole, or an ExchangeError. Whoever leaves before must close. `body`: the
-        rest of the request, where it is so long that it should not be copied."""
+        """Sends a request; returns a future with the whole answer or an ExchangeError. A caller that stops waiting must
+        close the connection. `body` is the rest of a request that is too long to be copied."""
         asked: asyncio.Future[HttpAnswer] = self._loop.create_future()
         if self.transport is None or self.transport.is_closing():
             asked.set_exception(NeverSent("the connection closed before anything was sent"))
@@ -138,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
         if self.transport is not None:
             self.transport.abort()
 
-    # What the loop tells it
+    # --- called by the event loop ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's are of no class of asyncio's
@@ -159,7 +161,7 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         asked = self._asked
         if asked is None or asked.done():
-            # Nobody asked: what it is belongs to no call, and neither does what may follow.
+            # No request is open: these bytes, and any that follow, belong to no call.
             self.should_close = True
             self.abort()
             return
@@ -170,7 +172,7 @@ class HttpConnection(asyncio.Protocol):
             self._fault = self._fault or NoHttp("it goes over to another protocol")
         except httptools.HttpParserError as error:
             self.should_close = True
-            if not self._is_whole:  # else it is what came behind the answer that can't be read
+            if not self._is_whole:  # else the unreadable bytes came after the answer
                 self._fault = self._fault or NoHttp(" ".join(str(error).split())[:200])
         if taken == self._taken:
             self._beside += len(data)
@@ -181,7 +183,7 @@ class HttpConnection(asyncio.Protocol):
         elif self._is_whole:
             self._finish(None)
         elif self._has_head:
-            self._heads.clear()  # what comes behind the body is no head of anything
+            self._heads.clear()  # fields after the body are no headers
 
     def _ended(self, error: Exception | None) -> None:
         """Handles the end of the bytes that the server sends."""
@@ -195,7 +197,8 @@ class HttpConnection(asyncio.Protocol):
             self._finish(BrokenOff(str(error or "the connection closed")))
 
     def _is_framed(self) -> bool:
-        """Returns whether the answer's end is known without the end of the connection."""
+        """Returns whether the headers show where the answer ends, so that a closed connection before it means a broken
+        answer."""
         for name, value in self._headers.items():
             match name.lower():
                 case b"content-length":
@@ -213,7 +216,7 @@ class HttpConnection(asyncio.Protocol):
             broken = BrokenOff("what is compressed ends in the middle")
         answer = HttpAnswer(self._status, self._headers, bytes(self._body), self._first_byte_at, broken)
         if not self._is_whole or self.transport is None or self.transport.get_write_buffer_size():
-            # Answered before all of the request was out: what is still to go would stand before the next one.
+            # The server answered before the whole request was sent: the rest of it would precede the next request.
             self.should_close = True
         self._begin()
         self._asked = self._tap = None
@@ -222,16 +225,16 @@ class HttpConnection(asyncio.Protocol):
     def _fail(self, error: ExchangeError) -> None:
         self.should_close = True
         if isinstance(error, BrokenOff):
-            self._finish(error)  # its status may be worth more than its body
+            self._finish(error)  # its status may be useful even without its body
         elif self._asked is not None and not self._asked.done():
             self._asked.set_exception(error)
         self.abort()
 
-    # What the parser tells it
+    # --- called by the parser ---
 
     def on_message_begin(self) -> None:
         if self._is_whole:
-            self.should_close = True  # another answer, which nobody asked for
+            self.should_close = True  # another answer, which was not asked for
 
     def on_headers_complete(self) -> None:
         if self._is_whole:
@@ -282,14 +285,14 @@ class HttpConnection(asyncio.Protocol):
         try:
             tap(data)
         except Exception as error:  # noqa: BLE001
-            # Whoever only listens must not cost an answer that is paid for.
+            # A failing listener must not cost an answer that is paid for.
             self._tap = None
             said = {"message": "what listens to an answer failed", "exception": error, "protocol": self}
             self._loop.call_exception_handler(said)
 
     def on_message_complete(self) -> None:
         if self._is_interim:
-            # One that says "go on" or gives early hints is not the answer yet.
+            # An informational answer ("go on", early hints) is not the answer yet.
             self._is_interim = False
             self._heads.clear()
             return

@@ -16,7 +16,7 @@ from ...engine.limits import Limit
 
 
 class AttemptReport(Struct, frozen=True):
-    """The limits in the headers of one attempt, and the fault that it ended with."""
+    """The limits in the headers of one attempt, and the fault that it ended with; None if it succeeded."""
 
     limits: tuple[Limit, ...] = ()
     fault: Fault | None = None

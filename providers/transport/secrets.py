@@ -1,7 +1,7 @@
-"""Secrets, and every form in which a server that was sent them may give them back.
+"""Secrets, and every form in which a server that received them may return them.
 
-Strikes them out of bytes before anything is read from these, and tells a text that spells one out. Knows no protocol,
-and not what a secret is for.
+Removes them from bytes before anything is read from these, and detects a text that holds one in pieces. Knows no
+protocol, and not what a secret is for.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
-# A shorter key is a word that a local server is given because it asks for one, and words stand in answers.
+# A shorter key is a plain word for a local server that merely requires one, and such words occur in answers.
 SECRET_MIN = 12
 _STRUCK = b"[key]"
-# What JSON may write in more than one way: a slash, and any sign of ASCII by its number. What is within a text that is
-# JSON itself has more than one backslash.
+# Characters that JSON may write in two ways: a slash, and any ASCII character as `\u00..`. In a text that is JSON
+# itself the backslash is doubled.
 _ESCAPE = re.compile(rb"\\\\*(?:u00([0-7][0-9a-fA-F])|/)")
 _PLAIN = {b"%02x" % sign: json.dumps(chr(sign))[1:-1].encode() for sign in range(0x80)}
-# A text of JSON and its name, wherever it stands: of a stream, one name has one text after the other.
+# A text in JSON with its name, wherever it is: the events of a stream have one text after another under the same name.
 _NAMED_TEXT = re.compile(rb'"(\w+)"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
 class Secrets:
-    """Some secrets and their forms. Immutable; prints none."""
+    """Some secrets and their forms; those of fewer than SECRET_MIN characters are left out. Immutable; prints none."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         found = (form for secret in secrets if len(secret) >= SECRET_MIN for form in _forms_of(secret))
@@ -36,7 +36,8 @@ class Secrets:
         return f"<Secrets [{len(self._forms)} forms]>"
 
     def struck(self, body: bytes) -> bytes:
-        """Returns the bytes without secrets, in any way that JSON may write them; the same object if there are none."""
+        """Returns the bytes with `[key]` in place of each secret, however JSON may write it; the same object if there
+        is none."""
         for form in self._in_bytes:
             body = body.replace(form, _STRUCK)
         if b"\\" in body and (b"\\u00" in body or b"\\/" in body):
@@ -47,7 +48,8 @@ class Secrets:
         return body
 
     def are_spelled_in(self, body: bytes) -> bool:
-        """Whether the texts of one name in a stream, put together, hold one that no text of it holds whole."""
+        """Returns whether the texts under one name in a stream, joined, hold a secret that no single one of them
+        holds."""
         texts: dict[bytes, list[bytes]] = {}
         for name, text in _NAMED_TEXT.findall(body):
             texts.setdefault(name, []).append(text)
@@ -58,13 +60,13 @@ class Secrets:
         return self.struck(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
     def are_in(self, text: str) -> bool:
-        for form in self._forms:  # no generator: this is asked of every answer
+        for form in self._forms:  # no generator, for speed: this runs for every answer
             if form in text:
                 return True
         return "\\" in text and self.struck_text(text) != text
 
     def begun_in(self, text: str) -> int:
-        """How many of a text's last characters may be the beginning of a secret."""
+        """Returns how many characters at the end of a text may be the beginning of a secret; 0 if none."""
         most = 0
         for form in self._forms:
             at = text.find(form[0], max(0, len(text) - len(form) + 1))
@@ -77,7 +79,7 @@ class Secrets:
 
 
 def _unescaped(body: bytes) -> bytes:
-    """JSON that says the same with no sign of ASCII written by its number, and no slash escaped."""
+    """Returns the same JSON without escaped slashes and without ASCII characters written as `\\u00..`."""
     while True:
         plain, changes = _ESCAPE.subn(_written_plainly, body)
         if plain == body or changes == 0:
@@ -91,7 +93,8 @@ def _written_plainly(escape: re.Match[bytes]) -> bytes:
 
 
 def _forms_of(secret: str) -> Iterator[str]:
-    """As it is, in JSON, in a URL's query and path, in hexadecimal digits, and in base64 wherever it begins there."""
+    """Yields a secret's forms: unchanged, in JSON, in a URL's query and path, in hexadecimal digits, and in base64 at
+    each of the three possible offsets."""
     yield secret
     yield json.dumps(secret, ensure_ascii=False)[1:-1]
     for written in (quote(secret, safe=""), quote(secret)):
@@ -100,7 +103,7 @@ def _forms_of(secret: str) -> Iterator[str]:
     yield secret.encode().hex()
     yield secret.encode().hex().upper()
     for lead in range(3):
-        # Signs at the ends also hold bits of what stands beside it.
+        # Characters at the ends also depend on the bytes around it.
         size = lead + len(secret.encode())
         inner = b64encode(bytes(lead) + secret.encode()).decode()[(lead * 8 + 5) // 6 : size * 8 // 6]
         yield inner

@@ -1,7 +1,7 @@
-"""How bytes reach a provider and come back: aiohttp's connector finds the way, lines carry them.
+"""Sends requests to providers and reads their responses, over connections that aiohttp's connector opens.
 
-Owns connections and who has them, the deadline for a whole call, and what a broken connection means. Follows no
-redirect, reads no environment, knows no protocol. Keys travel only in headers.
+Owns connections and their pools, the deadline for a whole call, and which fault a broken connection is. Follows no
+redirect, reads no environment, knows no protocol. API keys travel only in headers.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from .http_connection import AnswerTooLarge, ExchangeError, HttpAnswer, HttpConn
 CONNECT_S = 30.0
 # Below the five seconds after which common servers close an idle connection.
 KEEPALIVE_S = 4.0
-# llama.cpp closes after a streamed reply and promises not to: where that was seen, streams get a connection of
-# their own for so long, the one sent again first of all.
+# llama.cpp promises to keep a connection open and closes it after a streamed reply. For this many seconds after that
+# was seen, each stream gets a connection of its own, beginning with the one that is sent again.
 FICKLE_S = 60.0
-# How often a sound answer's headers are looked at for what they tell of quotas: a look costs a hundredth of a call.
+# The seconds between two answers with status 200 whose headers are read for quotas: reading costs a hundredth of a
+# call.
 LOOK_EVERY_S = 0.1
 _HEADERS_KEPT = frozenset({"retry-after", "retry-after-ms", "date", "location", "x-amzn-errortype", "x-request-id"})
 _COPIED_MAX = 1 << 18
 _NO_HEADERS: Mapping[str, str] = {}
-# OpenSSL's numbers for a certificate that signs itself, and for a signature of somebody who is not known.
+# OpenSSL's numbers for a self-signed certificate, and for one with an unknown signer.
 _NOBODY_KNOWN = (18, 19, 20, 21)
 
 
@@ -43,13 +44,14 @@ class LineConnector(aiohttp.TCPConnector):
     """Makes connections and keeps none: its caller pools or closes them."""
 
     def __init__(self) -> None:
-        # Lanes alone decide how many calls are in flight: the connector must not queue behind their back.
+        # Only lanes decide how many calls are in flight: the connector must not queue as well.
         super().__init__(limit=0, ttl_dns_cache=60)
         self._factory = functools.partial(HttpConnection, self._loop)  # type: ignore[assignment, arg-type]
 
 
 class Transport:
-    """Connections of one engine, shared by all its channels. Made lazily, since they belong to a running loop."""
+    """Connections of one engine, shared by all its channels. Its connector is made with the first call, since it
+    belongs to a running loop."""
 
     def __init__(self, look_every_s: float = LOOK_EVERY_S) -> None:
         self.look_every_s = look_every_s
@@ -81,7 +83,8 @@ class Transport:
 
 
 class PooledConnection:
-    """A line, and aiohttp's own word for it, by which it is closed. `since`: when it was last given back."""
+    """A connection, and aiohttp's handle of it, by which it is closed. `since`: when it was last given back, by
+    time.monotonic."""
 
     __slots__ = ("connection", "line", "since")
 
@@ -95,12 +98,12 @@ class PooledConnection:
         self.line.abort()
         self.connection.close()
         if asked.done() and not asked.cancelled():
-            asked.exception()  # whoever is cancelled in the same instant never looks at it
+            asked.exception()  # a caller cancelled at this moment never reads it
 
 
 class Pool:
-    """Connections to one address that wait for their next call. Kept here, since taking one from aiohttp's connector
-    and giving it back costs as much as parsing an answer."""
+    """Idle connections to one address. Kept here, since taking one from aiohttp's connector and giving it back costs as
+    much as parsing an answer."""
 
     def __init__(
         self, connector: LineConnector, request: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout
@@ -116,7 +119,7 @@ class Pool:
         return sum(held.line.is_connected() for held in self._idle)
 
     def take(self) -> PooledConnection | None:
-        """One that waits."""
+        """Returns an idle connection that can be used, None if there is none; closes those that are too old."""
         idle = self._idle
         if idle:
             fresh_since = time.monotonic() - KEEPALIVE_S
@@ -128,7 +131,7 @@ class Pool:
         return None
 
     async def connect(self) -> PooledConnection:
-        """A new one."""
+        """Opens and returns a new connection."""
         try:
             connection = await self._connector.connect(self._request, [], self._timeout)
         except TimeoutError as error:
@@ -148,14 +151,16 @@ class Pool:
 
 
 class Head(NamedTuple):
-    """The connections to one URL, and the start of every request to it, up to the length of the body."""
+    """The pool of connections to one URL, and the bytes with which every request to it begins, up to the length of the
+    body."""
 
     pool: Pool
     data: bytes
 
 
 class Channel:
-    """Sends requests to one provider with one key: holds its headers and the deadline for a whole call."""
+    """Sends requests to one provider with one API key: holds its headers and the deadline for a whole call, in
+    seconds."""
 
     def __init__(self, transport: Transport, headers: Mapping[str, str], timeout_s: float) -> None:
         self._transport = transport
@@ -175,7 +180,7 @@ class Channel:
         began = time.perf_counter()
         head = self._head_of(request)
         body = request.wire
-        # In one piece with its head, but for a body that would take long to copy.
+        # Sent in one piece with its head, unless the body would take long to copy.
         first, rest = (body, b"") if len(body) <= _COPIED_MAX else (b"", body)
         wire = b"%b%d\r\n%b\r\n%b" % (head.data, len(body), _lines(headers) if headers else b"", first)
         try:
@@ -193,7 +198,8 @@ class Channel:
                 finally:
                     self._deadlines.forget(asked)
             head.pool.give_back(held)
-            # A stream may have said all it had to say before it was cut; its own marks tell. So does an error's status.
+            # A stream may have been complete before it was cut, as its own marks show; an error's status shows what it
+            # is.
             if answer.broken is not None and not request.stream and answer.status == 200:
                 raise answer.broken
         except (TimeoutError, aiohttp.ClientError, ExchangeError, OSError) as error:
@@ -234,14 +240,14 @@ class Channel:
         if request.stream and self._hung_up_at:
             is_alone = time.monotonic() - self._hung_up_at.get(request.url, float("-inf")) < FICKLE_S
         if request.method == "GET":
-            return self._build_head(request, is_alone=is_alone)  # what is asked stands in its URL: none comes twice
+            return self._build_head(request, is_alone=is_alone)  # the URL holds the query: none is repeated
         head = self._heads.get((request.url, is_alone))
         if head is None:
             head = self._heads[request.url, is_alone] = self._build_head(request, is_alone=is_alone)
         return head
 
     def _build_head(self, request: Request, *, is_alone: bool) -> Head:
-        # Taken as it is written: what was signed must be what is sent.
+        # The URL is not rewritten: a signature covers exactly what is sent.
         url = URL(request.url, encoded=request.url.isascii())
         headers = {**self._headers, "Connection": "close"} if is_alone else self._headers
         lines = [f"{request.method} {url.raw_path_qs} HTTP/1.1", f"Host: {url.host_port_subcomponent}"]
@@ -249,11 +255,12 @@ class Channel:
         return Head(self._pool_of(url, headers, is_alone=is_alone), data + b"Content-Length: ")
 
     def _pool_of(self, url: URL, headers: Mapping[str, str], *, is_alone: bool) -> Pool:
-        """One for each origin, whatever the paths."""
+        """Returns the pool of a URL's origin, which all its paths share."""
         origin = url.origin()
         pool = self._pools.get((origin, is_alone))
         if pool is None:
-            # Shorter than the whole, so that a call that was never sent is told from one that was not answered.
+            # Shorter than the timeout of the call, so that a call that was never sent differs from one without an
+            # answer.
             connect_s = min(CONNECT_S, self._timeout_s / 2)
             request = aiohttp.ClientRequest("POST", url, headers=headers, loop=asyncio.get_running_loop())
             pool = self._transport.pool(request, aiohttp.ClientTimeout(total=None, connect=connect_s))
@@ -266,7 +273,7 @@ def _lines(headers: Mapping[str, str]) -> bytes:
 
 
 def _kept(headers: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Returns the headers that are used, by their names in lower case."""
+    """Returns the headers that are used later, with names in lower case."""
     found: dict[str, str] = {}
     for name_bytes, value in headers.items():
         name = name_bytes.decode("latin-1").lower()
@@ -298,7 +305,7 @@ def _fault_of(error: BaseException, timeout_s: float) -> Fault:
             return out_of(what, error)
         case TimeoutError() if not isinstance(error, aiohttp.ConnectionTimeoutError):
             return Fault("timeout", f"no whole answer within {timeout_s:g} s", "retry", is_billed_maybe=True)
-    # The connector's own, before anything went out.
+    # An error of the connector, before anything was sent.
     return Fault("connect", said, "retry", quota="refund")
 
 

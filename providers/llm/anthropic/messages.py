@@ -24,7 +24,7 @@ from .shapes import MessageReader
 from .turns import FAMILY, add_tools, prompt_of
 
 VERSION = "2026-10-21"
-# The one before it, with sampling, and with the key in a header of its own.
+# The version before it, with sampling parameters, and with the API key in a header of its own.
 OLDER_VERSION = "2023-06-01"
 
 # Messages requires max_tokens. If none is set: as many as Anthropic's clients allow for an answer that is not streamed;
@@ -52,7 +52,7 @@ def _written(call: Call, target: Target) -> Request:
     version = version_of(target)
     params = params_of(call, target, version)
     params["model"] = target.model
-    # People give the address with the beginning of the path and without.
+    # People give the address with and without the beginning of the path.
     path = "/messages" if _HAS_VERSION.search(target.base_url) else "/v1/messages"
     identity = f"{path} ({version})"
     return request_of(call, target, path, params, prompt_of(call), streamed=_STREAM, identity=identity)
@@ -67,13 +67,13 @@ def version_of(target: Target) -> str:
 
 
 def is_newer(version: str) -> bool:
-    """Returns whether a version of the API is the first without sampling, or a later one."""
+    """Returns whether a version of the API is VERSION, the first without sampling parameters, or a later one."""
     return _DATED.fullmatch(version) is not None and version >= VERSION
 
 
 def params_of(call: Call, target: Target, version: str, older: str = OLDER_VERSION) -> dict[str, Any]:
-    """Returns the body without the messages and the model. The caller's own output_config is added to ours. `older`:
-    the name of the version with sampling at this address."""
+    """Returns the request's body without messages and model. The caller's own output_config is added to ours. `older`
+    is the name of the version with sampling parameters at this address, for error messages."""
     check_known_parameters(call, target)
     _check_parameters(call, target, version, older)
     params: dict[str, Any] = {}
@@ -111,8 +111,8 @@ def default_output(model: str) -> int:
 
 
 def _thoughts(call: Call, budget: int, most: int) -> int:
-    """Returns the budget for thoughts. Raises EncodeError if it leaves nothing of the default max_tokens, which is not
-    raised silently, since `--max-cost` has reserved no more."""
+    """Returns the budget for thoughts, in tokens. Raises EncodeError if it leaves nothing of the default max_tokens,
+    which is not raised silently, since `--max-cost` has reserved no more."""
     if call.max_tokens is None and budget >= most:
         raise EncodeError(
             f"{call.model}: {budget:,} tokens to think leave nothing for the answer of the {most:,} that are sent as "
@@ -144,7 +144,8 @@ def decode(response: Response) -> Reply | Fault:
 
 
 def read(response: Response, told: Told) -> Reply | Fault:
-    """Returns the reply or the fault of a response with status 200. `told` turns an error within it into one."""
+    """Returns the reply or the fault of a response with status 200. `told` turns an error object within it into a reply
+    or a fault."""
     if response.stream and not response.body.lstrip().startswith((b"{", b"[")):
         return _read_stream(response, told)
     answer = object_of(parse_leniently(response.body))

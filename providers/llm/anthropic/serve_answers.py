@@ -1,8 +1,8 @@
-"""Writes outcomes as answers of Anthropic Messages, and the parts that stand in its events too (serve_events).
+"""Writes outcomes as answers of Anthropic Messages, and the parts that its events share (serve_events).
 
-A reply does not hold which stop sequence ended it, so that such an answer has ended its turn. Unknown counts of tokens
-are 0, since clients add them up. Native parts of other providers are left out, and so are images, which Anthropic's
-models don't make.
+A reply does not hold which stop sequence ended it: it is written as `end_turn`. Unknown counts of tokens are 0, since
+clients add them up. Native parts of other providers are left out, and so are images, which Anthropic's models don't
+make.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ def message(
 
 
 def parts_of(reply: Reply) -> list[Part]:
-    """Returns the parts that an answer can hold. There is always one, if only an empty text: clients look at the
-    first."""
+    """Returns the parts of an answer, at least one: clients read the first, so an empty answer has an empty text."""
     kept = [part for part in parts_for(reply.parts, FAMILY) if _is_told(part)]
     if not kept or (reply.text and not any(isinstance(part, ToolCall) or text_of(part) for part in kept)):
         kept.append(reply.text)

@@ -8,7 +8,7 @@ from typing import Any
 from ..serve_dialect import Problem, ServedModel
 from ..serve_replies import dumps
 
-# Our words that say more than the status; the others go by their status.
+# Our kinds that are more precise than the status; the others go by their status.
 _OF_KINDS = {"over_budget": "billing_error", "unknown_model": "not_found_error", "timeout": "timeout_error"}
 _OF_STATUSES = {
     400: "invalid_request_error",
@@ -29,7 +29,7 @@ _OF_STATUSES = {
 # The field for a conversation that the server holds. Its clients send the whole conversation after this error.
 THREAD = "thread"
 _NO_THREADS = {"error_code": "thread_unsupported_request", "unsupported": []}
-# Anthropic's own answer for a model whose date is not known.
+# Anthropic's own value for a model whose date is not known.
 _SOME_DAY = "1970-01-01T00:00:00Z"
 
 

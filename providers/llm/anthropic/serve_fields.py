@@ -1,4 +1,4 @@
-"""How Anthropic's servers name the fields of a request, and how they word what is wrong with one. Pure.
+"""Reads the fields of a request to Anthropic Messages, with the error messages of Anthropic's servers. Pure.
 
 A path is written as in `messages.0.content`.
 """
@@ -12,7 +12,7 @@ from ..serve_fields import FieldReader, shown
 
 
 class AnthropicFields(FieldReader):
-    """An object of a request to Messages."""
+    """A JSON object in a request to Messages, with the error messages of Anthropic's servers."""
 
     types: ClassVar[Mapping[str, str]] = {
         "text": "a valid string",
@@ -50,5 +50,5 @@ class AnthropicFields(FieldReader):
 
     @classmethod
     def as_number(cls, value: Any) -> float | None:
-        """Returns the number as it was sent: an error shows it so."""
+        """Returns the number as it was sent, since errors show it; None if it is no number."""
         return None if super().as_number(value) is None else value

@@ -36,7 +36,8 @@ _EFFORT = re.compile(r"(?!none$)[a-z]{1,20}")
 
 
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """`named` returns the model that a client's name for it stands for."""
+    """Returns what a request asks for, as a call; raises RequestRefusal. `named` returns the model for a client's
+    name."""
     try:
         return _read(AnthropicFields(request), named)
     except (TypeError, ValueError) as error:
@@ -79,8 +80,8 @@ def _read(body: AnthropicFields, named: Callable[[str], str]) -> ServedRequest:
 
 
 def _output(body: AnthropicFields, extra: dict[str, Any]) -> tuple[str | None, Mapping[str, Any] | None]:
-    """Returns the effort and the JSON schema of the answer; what else output_config holds goes into `extra`. The schema
-    has had a field of its own."""
+    """Returns the effort and the JSON schema of the answer, each None if not set; the rest of output_config goes into
+    `extra`. Older clients send the schema as output_format."""
     config = body.object("output_config", {})
     rest = config.others(())
     if not config.has("format") and body.has("output_format"):
@@ -105,9 +106,9 @@ def _output(body: AnthropicFields, extra: dict[str, Any]) -> tuple[str | None, M
 
 
 def _thoughts(body: AnthropicFields, effort: str | None, extra: dict[str, Any], spare: set[str]) -> str | None:
-    """Returns the effort, or the number of tokens to think with, or `none`. What else `thinking` holds goes into
-    `extra` whole, and so does all of it where an effort is set too. Other providers can do without it: they know no
-    choice of how thoughts are shown, and may leave their length to the model."""
+    """Returns the reasoning effort: `effort` if set, else the budget of `thinking` in tokens as a text, `none` if it is
+    disabled, or None. If that does not express all of `thinking`, it goes into `extra` whole, and, unless it is
+    disabled, into `spare`: other providers may do without it."""
     if not body.has("thinking"):
         return effort
     thinking = body.object("thinking")
@@ -128,8 +129,8 @@ def _thoughts(body: AnthropicFields, effort: str | None, extra: dict[str, Any], 
 
 
 def _choice(body: AnthropicFields, extra: dict[str, Any]) -> tuple[str | None, bool | None]:
-    """Returns which tool is to be called, and whether several may be at once. A tool named as one of our own words goes
-    into `extra`."""
+    """Returns the tool choice, and whether several tools may be called at once; None where not set. A tool whose name
+    is one of our own words, such as `auto`, goes into `extra`."""
     if not body.has("tool_choice"):
         return None, None
     choice = body.object("tool_choice")

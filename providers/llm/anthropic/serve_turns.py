@@ -22,13 +22,13 @@ _IMAGE = frozenset({"type", "source"})
 _SOURCES = {"base64": frozenset({"type", "media_type", "data"}), "url": frozenset({"type", "url"})}
 _TOOL_USE = frozenset({"type", "id", "name", "input"})
 _TOOL_RESULT = frozenset({"type", "tool_use_id", "content", "is_error"})
-# The last is only about how a call of the tool is streamed.
+# The last field only sets how a call of the tool is streamed.
 _TOOL = frozenset({"type", "name", "description", "input_schema", "strict", "eager_input_streaming"})
 _DIRECT = {"type": "direct"}
 
 
 def turns_of(body: AnthropicFields) -> tuple[Message, ...]:
-    """Returns the system prompt and the conversation."""
+    """Returns the messages: the system prompt, if any, and the conversation."""
     body.required("messages")
     given = body.list("messages")
     if not given:
@@ -78,7 +78,7 @@ def _part(given: AnthropicFields, names: dict[str, str]) -> Part:
 
 
 def _unmarked(block: AnthropicFields) -> tuple[AnthropicFields, Mapping[str, Any] | None]:
-    """Returns a block, or a tool, without its mark, and the mark."""
+    """Returns a block or a tool without its cache_control, and that mark; None if it has none."""
     if _MARK not in block.fields:
         return block, None
     rest = {name: value for name, value in block.fields.items() if name != _MARK}
@@ -91,8 +91,8 @@ def _unmarked(block: AnthropicFields) -> tuple[AnthropicFields, Mapping[str, Any
 
 
 def _unmarked_within(block: AnthropicFields) -> tuple[AnthropicFields, Mapping[str, Any] | None]:
-    """Returns a tool's result without the marks on its content, and the last of them as the mark of the result: a cache
-    that ends there holds the same and a little more."""
+    """Returns a tool's result without the marks on its content, and the last of them, or None, as the mark of the whole
+    result: a cache that ends there holds the same and a little more."""
     content, mark = [], None
     for each in block.under("tool_result").objects("content"):
         rest, inner = _unmarked(each)
@@ -114,8 +114,8 @@ def _block_part(block: AnthropicFields, names: dict[str, str]) -> Part:
 
 
 def _result_part(block: AnthropicFields) -> str | Image | Native:
-    """Returns what a result of a tool, and any turn, may hold: a text, an image, or a block that only Anthropic has
-    words for."""
+    """Returns a block that results of tools may hold as well as turns: a text, an image, or as a native part any
+    other."""
     match block.text("type"):
         case "text":
             return _text(block)
@@ -145,8 +145,8 @@ def _image(block: AnthropicFields) -> Image | Native:
 
 
 def _tool_call(block: AnthropicFields) -> ToolCall:
-    """Returns a tool call; fields beside it go back to Anthropic alone. That the model itself has called is the rule,
-    and left out."""
+    """Returns a tool call; its other fields become a native part for Anthropic alone. The field for a direct call by
+    the model is left out, since that is the default."""
     call = block.under("tool_use")
     arguments = call.object("input")
     beside = block.others(_TOOL_USE)
@@ -185,8 +185,8 @@ def _marked_tool(given: AnthropicFields) -> Tool | Native:
 
 
 def _tool(tool: AnthropicFields) -> Tool | Native:
-    """Returns the caller's own tool. One of Anthropic's, which has a type, and one with fields that no other provider
-    knows stay as they are."""
+    """Returns the caller's own tool; a native part for one of Anthropic's, which has a type, or one with fields that no
+    other provider knows."""
     native = tool.native(FAMILY)
     if tool.optional_text("type") not in (None, "custom"):
         return native

@@ -65,8 +65,8 @@ class _MessageBlock:
         return native_of(FAMILY, value)
 
     def _call(self, came: str) -> ToolCall | None:
-        """Returns the tool call; None without an id or a name. A caller that is the model itself is left out: it is the
-        rule."""
+        """Returns the tool call; None without an id or a name. The field for a direct call by the model is left out,
+        since that is the default."""
         begun = self._begun
         whole = begun.get("input")
         arguments = came or written(whole if isinstance(whole, dict) else {})
@@ -93,12 +93,14 @@ class MessageReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the message ended its turn without content. One that a stop sequence ended may rightly be empty."""
+        """Whether the message ended its turn without content. One that a stop sequence ended is never empty in this
+        sense."""
         return self.stop == "end_turn" and not self._is_said
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens; Anthropic counts input that its cache has read or written apart from the rest."""
+        """The tokens, None if they are unknown. Anthropic counts input that its cache has read or written apart; it is
+        added here."""
         read, written = count_in(self._counts, "input_tokens"), count_in(self._counts, "output_tokens")
         if read is None or written is None:
             return None
@@ -114,7 +116,7 @@ class MessageReader:
         self._add_usage(message.get("usage"))
 
     def add_event(self, event: dict[str, Any]) -> None:
-        """Adds an event. Kinds that hold nothing of the message are ignored; errors are the caller's to handle."""
+        """Adds an event. Kinds that hold nothing of the message are ignored; the caller handles errors."""
         match event.get("type"):
             case "message_start":
                 if isinstance(event.get("message"), dict):
@@ -189,6 +191,6 @@ class MessageReader:
             self._explanation = details["explanation"]
 
     def _add_usage(self, usage: Any) -> None:
-        """Takes over newer counts: each is of the whole message so far."""
+        """Replaces the counts that are given: each is for the whole message so far."""
         if isinstance(usage, dict):
             self._counts.update({name: value for name, value in usage.items() if value is not None})

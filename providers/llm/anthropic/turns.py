@@ -21,7 +21,7 @@ _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
 def prompt_of(call: Call) -> dict[str, Any]:
-    """Returns the messages and the system prompt. System prompts before the first turn stand in `system`; one between
+    """Returns the fields `messages` and `system`. System prompts before the first turn go into `system`; one between
     turns stays in its place."""
     if isinstance(call.input, str):
         return {"messages": [{"content": call.input, "role": "user"}]}

@@ -149,7 +149,7 @@ def decode(response: Response) -> Reply | Fault:
 
 
 def _read(data: bytes) -> tuple[dict[str, Any] | None, bool]:
-    """Returns the object in the JSON, and whether it is JSON as the standard defines it."""
+    """Returns the object in the JSON, None if there is none, and whether it is JSON as the standard defines it."""
     try:
         return object_of(orjson.loads(data)), True
     except orjson.JSONDecodeError:

@@ -87,7 +87,8 @@ def bedrock_refusal_or_fault(response: Response) -> Reply | Fault:
 
 
 def name_within(fields: dict[str, Any]) -> str | None:
-    """Returns the error that a body names, as AWS does with status 200 for a request that no service knows."""
+    """Returns the name of the error in a body, None if there is none. AWS sends one with status 200 for an unknown
+    operation."""
     output = fields.get("Output")
     for holder in (fields, output if isinstance(output, dict) else {}):
         if "__type" in holder:
@@ -96,14 +97,15 @@ def name_within(fields: dict[str, Any]) -> str | None:
 
 
 def name_of(given: Any) -> str | None:
-    """Returns an error's name without its name space and address."""
+    """Returns an error's name without its name space and address; None if it has none."""
     if not isinstance(given, str):
         return None
     return given.partition(":")[0].rpartition("#")[2].strip() or None
 
 
 def told(response: Response, name: str, fields: dict[str, Any]) -> Reply | Fault:
-    """Returns the reply or the fault of a named error, in a response of its own or within one."""
+    """Returns the reply or the fault of the error `name`, whether it is the response's status or stands in a response
+    with 200."""
     said = next((fields[one] for one in ("message", "Message", "errorMessage") if isinstance(fields.get(one), str)), "")
     name, message = mended(name[:80]), mended(said)[:DETAIL_MAX]
     status = _status_of(name, fields, response.status)
@@ -130,7 +132,7 @@ def _status_of(name: str, fields: dict[str, Any], status: int) -> int:
 
 
 def _meaning(status: int, message: str) -> tuple[str | None, str | None]:
-    """Returns the code that faults knows and the parameter that the error is about, each None if it is not known."""
+    """Returns the code that `faults` knows and the parameter that the error is about, each None if unknown."""
     if status in (400, 403) and _EMPTY_ACCOUNT.search(message):
         return "billing_not_active", None
     if status == 400 and _FILTERED.search(message):

@@ -80,7 +80,7 @@ class _ConverseBlock:
 
 
 def _joined(pieces: list[str]) -> str:
-    """Returns the base64 of bytes whose pieces are each in base64."""
+    """Returns the base64 of some bytes from the base64 of each of their pieces."""
     try:
         return b64encode(b"".join(b64decode(piece) for piece in pieces)).decode()
     except (binascii.Error, ValueError):
@@ -88,7 +88,8 @@ def _joined(pieces: list[str]) -> str:
 
 
 class ConverseReader:
-    """Gathers an answer from blocks or events. `is_said`: it holds more than thoughts, if only an empty text."""
+    """Gathers an answer from blocks or events. `is_said` is True once it holds anything but thoughts, even an empty
+    text."""
 
     def __init__(self) -> None:
         self.finish: str | None = None
@@ -164,7 +165,8 @@ def finish_of(value: dict[str, Any]) -> str | None:
 
 
 def usage_of(given: Any) -> Usage | None:
-    """Returns the tokens. Bedrock counts input that its cache has read or written apart from the rest."""
+    """Returns the tokens, None if they are unknown. Bedrock counts input that its cache has read or written apart; it
+    is added here."""
     if not isinstance(given, dict):
         return None
     cached, stored = (count_in({name: given.get(name) or 0}, name) for name in _CACHE_COUNTS)

@@ -35,7 +35,7 @@ _FORMATS = {"image/gif": "gif", "image/jpeg": "jpeg", "image/png": "png", "image
 
 
 def prompt_of(call: Call) -> dict[str, Any]:
-    """Returns the messages and the system prompt; turns of user and assistant alternate, as Converse requires."""
+    """Returns the fields `messages` and `system`; turns of user and assistant alternate, as Converse requires."""
     if isinstance(call.input, str):
         return {"messages": [{"content": [_text(call.input)], "role": "user"}]}
     turns: list[PromptTurn] = []
@@ -122,8 +122,9 @@ def _result(call: Call, result: ToolResult) -> dict[str, Any]:
 
 
 def tools_of(call: Call, model: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Returns Converse's own fields for tools, and the model's. Converse can forbid tools only by leaving them out, and
-    can't ask for one call at a time; Claude has a field of its own for that, which must then hold the whole choice."""
+    """Returns the toolConfig of Converse, and the fields for the model's own parameters. Converse can forbid tools only
+    by omitting them, and can't ask for one call at a time; Claude can by a field of its own, which must then hold
+    the whole choice."""
     choice = call.tool_choice
     if choice == "none":
         _check_no_tools_used(call)

@@ -20,7 +20,7 @@ _VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 class FunctionCallBuilder:
-    """Builds one tool call from its pieces. `made_id` is its id where Google gives none."""
+    """Builds one tool call from its pieces. `made_id` is its id if Google gives none."""
 
     def __init__(self, part: dict[str, Any], made_id: str) -> None:
         self._given: dict[str, Any] = {}
@@ -59,13 +59,13 @@ class FunctionCallBuilder:
 
 
 class FunctionCalls:
-    """All tool calls of one answer."""
+    """The tool calls of one answer, in their order."""
 
     def __init__(self) -> None:
         self._all: list[FunctionCallBuilder] = []
 
     def take(self, part: dict[str, Any]) -> FunctionCallBuilder | None:
-        """Returns the call that this part begins; None if it continues or ends the last one."""
+        """Returns the call that this part begins; None if it continues the last one, or has no name."""
         last = self._all[-1] if self._all else None
         is_new = isinstance(part["functionCall"].get("name"), str)
         if last is not None and last.is_open and not is_new:
@@ -78,7 +78,8 @@ class FunctionCalls:
         return begun
 
     def _made_id(self) -> str:
-        """Returns an id made from the call's place in the answer, or from the next place if Google uses that id."""
+        """Returns an id made from the call's place in the answer, counted from 0, or from a later place if that id is
+        in use."""
         place = len(self._all)
         while any(one.id == f"{MADE_ID}{place}" for one in self._all):
             place += 1
@@ -133,7 +134,7 @@ def _at(holder: Any, step: str | int) -> Any:
 
 
 def _set(holder: Any, step: str | int, value: Any) -> bool:
-    """Sets a value in an object or a list; returns False if it can't. A list grows by one place at a time."""
+    """Sets a value in an object, or in a list that may grow by one place; returns False if there is no such place."""
     if isinstance(step, str) and isinstance(holder, dict):
         holder[step] = value
         return True

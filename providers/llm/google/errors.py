@@ -98,7 +98,7 @@ def _told(response: Response, error: dict[str, Any]) -> Reply | Fault:
 
 
 def _meaning(status: int, message: str, reasons: set[str]) -> tuple[str | None, str | None]:
-    """Returns the code that faults knows and the parameter that the error is about, each None if it is not known."""
+    """Returns the code that `faults` knows and the parameter that the error is about, each None if unknown."""
     if not reasons.isdisjoint(_EMPTY_ACCOUNT) or (
         status in (400, 402, 403, 429) and _EMPTY_ACCOUNT_TEXT.search(message)
     ):
@@ -128,7 +128,7 @@ def _used_up_for_the_day(details: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _waits(details: list[dict[str, Any]]) -> Iterator[str]:
-    """Yields the waits that the details ask for, in seconds without the unit of RetryInfo's `26s`."""
+    """Yields the waits that the details ask for, as texts in seconds: `26` for RetryInfo's `26s`."""
     for one in details:
         delay = one.get("retryDelay")
         found = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None

@@ -30,12 +30,12 @@ from .turns import FAMILY, add_tools, prompt_of
 VERSION = "v1"
 _NOT_EXTRA = ("contents", "model", "systemInstruction", "system_instruction")
 _HAS_VERSION = re.compile(r"/v\d+[a-z0-9]*$")
-# Gemini 2 takes a number of tokens; Google's own layer for OpenAI's clients reads the words so.
+# Gemini 2 takes a number of tokens; Google's own layer for OpenAI's clients translates the words into these.
 _BUDGETS = {"none": 0, "minimal": 1_024, "low": 1_024, "medium": 8_192, "high": 24_576}
 _GEMINI_2 = re.compile(r"gemini-2\.")
 _NUMBER = re.compile(r"-?\d{1,9}")
 
-# The last is no word of Google's, but of servers that stand in for it.
+# The last is not a reason of Google's own, but of servers that imitate it.
 _FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "length", "FUNCTION_CALL": "tool_calls"}
 _FILTERED = {
     "SAFETY",
@@ -50,7 +50,7 @@ _FILTERED = {
     "MODEL_ARMOR",
     "ESCALATION",
 }
-# Google's words for an answer that it could not give.
+# Google's reasons for an answer that it could not give.
 _BROKEN = {
     "FINISH_REASON_UNSPECIFIED",
     "OTHER",
@@ -73,12 +73,12 @@ def encode(call: Call, target: Target) -> Request:
 
 
 def version_of(target: Target, default: str) -> str:
-    """Returns the version at the start of the path; an empty text if the address already ends in one."""
+    """Returns the version as the start of the path, such as `/v1`; empty if the address already ends in a version."""
     return "" if _HAS_VERSION.search(target.base_url) else f"/{target.version or default}"
 
 
 def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
-    """Returns the request for a model at a path, with the identity that stands for the path in cache keys."""
+    """Returns the request for a model at a path; `identity` replaces the path in the cache key."""
     call = written_for(call, FAMILY)
     return request_of(
         call,
@@ -92,7 +92,8 @@ def encode_to(call: Call, target: Target, path: str, identity: str) -> Request:
 
 
 def _params_of(call: Call, target: Target) -> dict[str, Any]:
-    """Returns the body without the contents. The caller's own generationConfig and toolConfig are added to ours."""
+    """Returns the request's body without the contents. The caller's own generationConfig and toolConfig are added to
+    ours."""
     check_known_parameters(call, target)
     config: dict[str, Any] = {}
     if call.temperature is not None:
@@ -135,7 +136,8 @@ def _object(call: Call, value: Any, name: str) -> dict[str, Any]:
 
 
 def _thinking(effort: str, model: str) -> dict[str, Any]:
-    """Returns thinkingConfig for an effort: a level, or a number of tokens, where -1 leaves it to the model."""
+    """Returns thinkingConfig for a reasoning effort: a named level, or a budget in tokens, where -1 leaves it to the
+    model."""
     if _NUMBER.fullmatch(effort):
         return {"thinkingBudget": int(effort)}
     if effort == "none" or (_GEMINI_2.search(model) and effort in _BUDGETS):
@@ -172,7 +174,7 @@ def decode(response: Response) -> Reply | Fault:
 
 
 def _read(data: bytes) -> tuple[Any, bool]:
-    """Returns the value of the JSON, and whether it is JSON as the standard defines it."""
+    """Returns the value of the JSON, None if it can't be read, and whether it is JSON as the standard defines it."""
     try:
         return orjson.loads(data), True
     except orjson.JSONDecodeError:

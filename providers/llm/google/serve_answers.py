@@ -62,7 +62,8 @@ def _number(asked: ServedRequest) -> str:
 
 
 def _candidate(reply: Reply, place: int, said: int = 0) -> dict[str, Any]:
-    """Returns one sample, without the first `said` characters of its text, which were written before."""
+    """Returns one sample as a candidate, whose `place` counts from 0. The first `said` characters of its text are left
+    out: they were written before."""
     candidate = {
         "content": {"parts": _parts(reply, said), "role": "model"},
         "finishReason": _finish(reply),
@@ -78,7 +79,8 @@ def _candidate(reply: Reply, place: int, said: int = 0) -> dict[str, Any]:
 
 
 def _parts(reply: Reply, said: int) -> list[Any]:
-    """Returns the parts of an answer. There is always one, if only an empty text: clients look at the first."""
+    """Returns the parts of an answer without the first `said` characters of text. There is at least one, since clients
+    read the first: an empty text, if nothing else."""
     told: list[Any] = []
     has_text = False
     for part in parts_for(reply.parts, FAMILY):
@@ -131,7 +133,7 @@ def _image(image: Image) -> dict[str, Any]:
 
 
 def _finish(reply: Reply) -> str:
-    """Returns Google's finish reason; words in capitals are Google's own and stay."""
+    """Returns Google's finish reason; a reason in capitals is Google's own and stays unchanged."""
     if reply.refused:
         return "SAFETY"
     finish = reply.finish_reason or "stop"
@@ -139,7 +141,7 @@ def _finish(reply: Reply) -> str:
 
 
 def _usage(usage: Usage) -> dict[str, int]:
-    """Returns the counts of tokens. Google counts those of thoughts apart from the answer's."""
+    """Returns the counts of tokens. Google counts thoughts apart from the answer."""
     counts = {
         "promptTokenCount": usage.input,
         "candidatesTokenCount": max(usage.output - usage.reasoning, 0),
@@ -202,7 +204,8 @@ def stream(asked: ServedRequest) -> CandidateStream:
 
 
 class CandidateStream:
-    """The stream of one response. The last chunk has the finish reasons, the rest of the texts, and the tokens."""
+    """The stream of one response. The last chunk has the finish reasons, the rest of the texts, and the counts of
+    tokens."""
 
     def __init__(self, asked: ServedRequest) -> None:
         self._asked = asked
@@ -227,7 +230,7 @@ class CandidateStream:
         return _event(problem(met))
 
     def ping(self) -> bytes:
-        """Writes a chunk without text: Google's own clients take a comment for a broken answer."""
+        """Returns a chunk without text: Google's own clients take a comment for a broken answer."""
         return self._chunk("")
 
     def _chunk(self, piece: str) -> bytes:

@@ -1,7 +1,7 @@
-"""How Google's servers read the fields of a request to Gemini, and how they word what is wrong with one. Pure.
+"""Reads the fields of a request to Gemini as Google's servers do, with their error messages. Pure.
 
-A name may be written in camel case or with underscores, a number as a text, and one object where a list is expected. A
-path is written as in `generationConfig.topP`.
+A name may be written in camel case or with underscores, a number as a text, and one object in place of a list. A path
+is written as in `generationConfig.topP`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def camel(name: str) -> str:
 
 
 class GeminiFields(FieldReader):
-    """An object of a request to generateContent. `fields` have their names in camel case, and none is null."""
+    """A JSON object in a request to generateContent. `fields` have their names in camel case, and none is null."""
 
     types: ClassVar[Mapping[str, str]] = {
         "text": "TYPE_STRING",
@@ -75,7 +75,8 @@ class GeminiFields(FieldReader):
 
     @classmethod
     def as_number(cls, value: Any) -> float | None:
-        """`NaN` and `Infinity` are texts that Google would read, and no model takes."""
+        """Returns a float, also from a text; None for a value that is no number. `NaN` and `Infinity` are read as
+        Google reads them, and then refused as out of bounds."""
         try:
             return float(value) if isinstance(value, str) else super().as_number(value)
         except ValueError:
@@ -86,7 +87,7 @@ class GeminiFields(FieldReader):
         return self.refusal(path, self.said(path, why))
 
     def named(self) -> str:
-        """Returns the name of a function, which may not be empty."""
+        """Returns the name of a function; raises RequestRefusal if it is empty."""
         name = self.text("name", "")
         if not name:
             raise self.refused("name", "Name cannot be empty.")

@@ -20,9 +20,9 @@ from .serve_turns import choice_of, tools_of, turns_of
 _READ = frozenset({"model", "stream", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
 # Labels for the caller's own bill, which change no answer.
 _MEANINGLESS = frozenset({"labels"})
-# Google's own filters, and requests about where and how fast to answer: other providers do without.
+# Google's own filters, and requests about where and how fast to answer: other providers can do without them.
 _SPARE = frozenset({"safetySettings", "serviceTier", "store"})
-# Settings that other providers do without: whether thoughts are shown, and values that are the defaults.
+# Settings that other providers can do without: whether thoughts are shown, and values that are the defaults.
 _SPARE_CONFIG = {"thinkingConfig": None, "responseModalities": ["TEXT"], "candidateCount": 1}
 _COUNT_MAX = 8
 _JSON, _PLAIN = "application/json", "text/plain"
@@ -30,7 +30,8 @@ _BUDGET_MOST = 999_999_999
 
 
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """`named` returns the model that a client's name for it stands for."""
+    """Returns what a request asks for, as a call; raises RequestRefusal. `named` returns the model for a client's
+    name."""
     try:
         return _read(GeminiFields(request), named)
     except (TypeError, ValueError) as error:
@@ -70,7 +71,7 @@ def _read(body: GeminiFields, named: Callable[[str], str]) -> ServedRequest:
 
 
 def _settings(config: GeminiFields) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the call's own parameters, and what of generationConfig they don't say."""
+    """Returns the call's own parameters, and the fields of generationConfig that they can't express."""
     settings: dict[str, Any] = {
         "temperature": config.number("temperature", 0),
         "max_tokens": config.integer("maxOutputTokens", 1),
@@ -94,8 +95,8 @@ def _logprobs(config: GeminiFields, rest: dict[str, Any]) -> int | None:
 
 
 def _schema(config: GeminiFields, rest: dict[str, Any]) -> Mapping[str, Any] | None:
-    """Returns the schema of an answer in JSON. JSON of any shape, and one of several texts, stay in `rest`: they are
-    Gemini's own."""
+    """Returns the JSON schema of the answer, None if there is none. JSON of any shape and a choice among texts stay in
+    `rest`: only Gemini can be asked for them."""
     kind = config.text("responseMimeType", "")
     names = [name for name in ("responseSchema", "responseJsonSchema") if config.has(name)]
     if kind in ("", _PLAIN) or (kind == _JSON and names):
@@ -112,8 +113,8 @@ def _schema(config: GeminiFields, rest: dict[str, Any]) -> Mapping[str, Any] | N
 
 
 def _thoughts(config: GeminiFields, rest: dict[str, Any]) -> str | None:
-    """Returns how many tokens to think with, or how hard. Only Gemini is asked to show thoughts, or to choose their
-    length itself."""
+    """Returns the reasoning effort: a level, a budget in tokens as a text, `none` for a budget of 0, or None. Requests
+    to show thoughts, or to let the model choose their length, stay in `rest` for Gemini."""
     if not config.has("thinkingConfig"):
         return None
     thinking = config.object("thinkingConfig")

@@ -1,7 +1,7 @@
 """Turns schemas of Google's own form into the JSON schemas that every provider takes.
 
-Google's form has its types in capitals, `nullable`, an order of the properties beside them, and whole numbers as texts.
-A schema that already is a JSON schema stays unchanged. Pure.
+In Google's form types are in capitals, whole numbers are texts, and `nullable` and the order of properties are
+keywords. A JSON schema stays unchanged. Pure.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _keyword(form: GeminiFields, name: str, inner: _Inner) -> Any:
 
 
 def _order(schema: dict[str, Any], order: Any) -> None:
-    """Puts the properties into Google's order: answers have theirs in the order of the schema."""
+    """Puts the properties into the order of `propertyOrdering`, since answers follow the schema's order."""
     properties = schema.get("properties")
     if isinstance(order, list) and isinstance(properties, dict):
         first = [name for name in order if isinstance(name, str) and name in properties]

@@ -26,7 +26,7 @@ _FUNCTION = {"name", "description", "parameters", "parametersJsonSchema", "respo
 
 
 def turns_of(body: GeminiFields) -> tuple[Message, ...]:
-    """Returns the system prompt and the conversation."""
+    """Returns the messages: the system prompt, if any, and the conversation."""
     given = body.list("contents")
     if not given:
         raise body.refused("contents", "contents is not specified")
@@ -55,8 +55,8 @@ def _system(body: GeminiFields) -> Content:
 
 
 class CallIds:
-    """Gives ids to function calls without one and finds the call of each result: Gemini's clients may leave ids out,
-    and then results come in the order of the calls."""
+    """Gives ids to function calls without one, and finds the call of each result. Gemini's clients may leave ids out;
+    results of one function are then in the order of its calls."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -80,7 +80,7 @@ class CallIds:
 
 
 def _content(holder: GeminiFields, ids: CallIds) -> Content:
-    """Returns the parts; one text alone is that text."""
+    """Returns the parts; a single text as a plain string."""
     parts = tuple(_part(part, ids) for part in holder.objects("parts"))
     return parts[0] if len(parts) == 1 and isinstance(parts[0], str) else parts
 
@@ -114,8 +114,8 @@ def _data(part: GeminiFields) -> Image | None:
 
 
 def _stored(part: GeminiFields) -> Image | None:
-    """Returns an image at an address that tells its kind. A file that Google itself keeps has no such address, and only
-    Gemini can look at it."""
+    """Returns an image at an address whose ending shows its kind; None for any other file, such as one in Google's own
+    storage, which only Gemini can read."""
     file = part.object("fileData")
     url, kind = file.text("fileUri", ""), file.text("mimeType", "")
     is_image = kind.startswith("image/") and mimetypes.guess_type(url.partition("?")[0])[0] == kind
@@ -134,8 +134,8 @@ def _call(part: GeminiFields, fields: dict[str, Any], ids: CallIds) -> ToolCall 
 
 
 def _result(part: GeminiFields, ids: CallIds) -> ToolResult | Native:
-    """Returns a function's result. `output` and `error` are Google's names for a text; any other object is the text of
-    its JSON."""
+    """Returns a function's result. `output` and `error` are Google's names for a text; any other object becomes JSON
+    text."""
     result = part.object("functionResponse")
     name, response = result.named(), result.object("response", {})
     call_id = ids.answered(result.text("id", ""), name)
@@ -164,8 +164,8 @@ def tools_of(body: GeminiFields) -> tuple[Tool | Native, ...] | None:
 
 
 def _function(function: GeminiFields) -> Tool | Native:
-    """Returns a tool without the form of its results: Google's client says it of every function in Python, no other
-    provider has a field for it, and the results show it. Only Gemini is told whether a function is waited for."""
+    """Returns a tool without the schema of its results, which Google's client adds to every Python function and no
+    other provider has a field for; a native part for one with fields that only Gemini knows."""
     known = _FUNCTION | {"behavior"} if function.fields.get("behavior") in ("UNSPECIFIED", "BLOCKING") else _FUNCTION
     name = function.named()
     if not function.fields.keys() <= known:
@@ -184,7 +184,7 @@ def _function(function: GeminiFields) -> Tool | Native:
 
 
 def choice_of(body: GeminiFields, extra: dict[str, Any]) -> str | None:
-    """Returns which function is to be called; a choice that a call can't say goes into `extra`."""
+    """Returns the tool choice, None if not set; a choice that a call can't express goes into `extra`."""
     if not body.has("toolConfig"):
         return None
     config = body.object("toolConfig")

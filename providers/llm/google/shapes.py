@@ -19,7 +19,7 @@ from ..repair import mended
 from .calls import FunctionCalls
 from .turns import FAMILY
 
-# What tells an answer from any other JSON.
+# The fields by which an answer is recognised among other JSON.
 _KNOWN = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"})
 _COUNTS = ("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount")
 _SIGNATURE = "thoughtSignature"
@@ -27,8 +27,8 @@ _CITING = frozenset({"groundingMetadata", "citationMetadata"})
 
 
 class CandidateAnswer(Struct):
-    """An answer, joined from its chunks. `blocked`: the message for a blocked prompt. `has_parts`: it holds more than
-    thoughts, if only an empty text. `is_whole`: no tool call is cut."""
+    """An answer, joined from its chunks. `blocked` is the message if the prompt was blocked. `has_parts`: it holds
+    anything but thoughts, even an empty text. `is_whole`: no tool call is cut."""
 
     text: str = ""
     finish: str | None = None
@@ -85,7 +85,8 @@ class _CandidateParts:
         elif isinstance(part.get("text"), str):
             self.spoken.say(part["text"])
             if _SIGNATURE in part:
-                # The text is for everyone; who goes on with it sends the signature behind it, as in a stream.
+                # The text is for every provider; a client that continues the conversation sends the signature after it,
+                # as in a stream.
                 self.spoken.add(_CandidateBlock({"text": "", _SIGNATURE: part[_SIGNATURE]}))
         elif part and "text" not in part:
             self.spoken.add(_CandidateBlock(part))
@@ -103,7 +104,7 @@ def _is_text(part: dict[str, Any]) -> bool:
 
 
 def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
-    """Returns the answer that the first candidates of all chunks make together."""
+    """Returns the answer that is joined from the first candidates of all chunks."""
     whole = CandidateAnswer()
     said = _CandidateParts()
     cited: list[Citation | None] = []
@@ -133,7 +134,8 @@ def candidate_answer(chunks: Iterable[dict[str, Any]]) -> CandidateAnswer:
 
 
 def usage_of(given: Any) -> Usage | None:
-    """Returns the tokens. Those of thoughts count as output, as they are paid; those that a tool added, as input."""
+    """Returns the tokens, None if they are unknown. Thoughts count as output, as they are billed; text that a tool
+    added, as input."""
     if not isinstance(given, dict):
         return None
     # Google leaves out what is 0.
@@ -142,14 +144,14 @@ def usage_of(given: Any) -> Usage | None:
         return None
     prompt, tool, output, thoughts = (count or 0 for count in counts)
     prompt += tool
-    # Where the total has no room for them, they stand in the answer's number already.
+    # If the total leaves no room for thoughts, the answer's number already includes them.
     if given.get("totalTokenCount") != prompt + output or thoughts > output:
         output += thoughts
     return checked_usage(prompt, output, thoughts, count_in(given, "cachedContentTokenCount") or 0)
 
 
 def _blocked(feedback: Any) -> str | None:
-    """Returns Google's reason for a blocked prompt; None if it is not blocked, as with a safety rating alone."""
+    """Returns Google's message for a blocked prompt; None if it is not blocked, as with a safety rating alone."""
     reason = as_object(feedback).get("blockReason")
     if not isinstance(reason, str) or not reason or reason == "BLOCKED_REASON_UNSPECIFIED":
         return None
@@ -184,7 +186,8 @@ def _pair(given: Any) -> tuple[str, float] | None:
 
 
 def _citations_of(candidate: dict[str, Any]) -> Iterator[Citation | None]:
-    """Yields the pages that an answer is grounded on, and the sources that it quotes, which Vertex names otherwise."""
+    """Yields the pages that an answer is grounded on and the sources that it quotes, for which Vertex has another name;
+    None for a source without an address."""
     for chunk in objects_in(as_object(candidate.get("groundingMetadata")).get("groundingChunks")):
         for kind in ("web", "retrievedContext", "maps"):
             yield _citation(chunk.get(kind))

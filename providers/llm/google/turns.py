@@ -47,7 +47,8 @@ _WANTS_SIGNATURES = re.compile(r"gemini-(?![12]\b)")
 
 
 class _CalledTools(Struct):
-    """The tools called so far: their names by the calls' ids, and the places of the calls in the last turn."""
+    """The tools called so far: their names by the ids of the calls, and the places, from 0, of the calls in the last
+    turn with any."""
 
     names: dict[str, str] = {}
     places: dict[str, int] = {}
@@ -133,7 +134,8 @@ def _apart(message: Message, role: str) -> tuple[list[ToolResult], Message]:
 
 
 def _answered(call: Call, results: list[ToolResult], asked: _CalledTools) -> list[Any]:
-    """Returns the results in the order of their calls: without ids, only the place tells two calls of a tool apart."""
+    """Returns the results in the order of their calls: without ids, only the order shows which call of a tool is
+    meant."""
     ordered = sorted(results, key=lambda one: asked.places.get(one.id, len(asked.places)))
     return [_result(call, one, asked.names) for one in ordered]
 
@@ -148,7 +150,7 @@ def _parts(call: Call, message: Message, asked: _CalledTools, model: str) -> lis
     for part in message.content:
         if isinstance(part, ToolCall):
             parts.append(_tool_call(call, part, {_SIGNATURE: _UNSIGNED} if stands_in else {}))
-            # Of calls that were made together only the first has one.
+            # Of calls that were made together only the first one has a signature.
             stands_in = False
         elif part != "" or len(message.content) == 1:
             parts.append(_part(call, part, asked.names))
@@ -212,7 +214,7 @@ def _result(call: Call, result: ToolResult, names: Mapping[str, str]) -> dict[st
 
 
 def _response(text: str, *, is_error: bool) -> Any:
-    """Returns a tool's result as an object: JSON of an object unchanged, any other text under `output` or `error`."""
+    """Returns a tool's result as an object: a JSON object unchanged, any other text under `output` or `error`."""
     if is_error:
         return {"error": text}
     return {"output": text} if object_in(text) is None else orjson.Fragment(text)

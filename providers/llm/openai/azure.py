@@ -21,7 +21,7 @@ _V1 = "/openai/v1"
 
 
 def encode(call: Call, target: Target) -> Request:
-    # People give the endpoint with or without the beginning of the path.
+    # People give the endpoint with and without the beginning of the path.
     endpoint = target.base_url.removesuffix("/v1").removesuffix("/openai")
     if endpoint != target.base_url:
         target = structs.replace(target, base_url=endpoint)

@@ -51,7 +51,7 @@ def encode(call: Call, target: Target) -> Request:
 
 
 def encode_to(call: Call, target: Target, path: str) -> Request:
-    """Returns the request for a server whose chat completions have another path."""
+    """Returns the request for a call; `path` is where this server has its chat completions."""
     call = written_for(call, FAMILY)
     params = params_of(call, target)
     messages: list[dict[str, Any]] = []
@@ -65,7 +65,7 @@ def encode_to(call: Call, target: Target, path: str) -> Request:
 
 
 def params_of(call: Call, target: Target) -> dict[str, Any]:
-    """Returns the body without the messages, under the target's own names of the parameters."""
+    """Returns the request's body without the messages, with the target's own names of the parameters."""
     if target.refuses:
         check_known_parameters(call, target)
     names = target.names
@@ -119,7 +119,7 @@ def decode(response: Response) -> Reply | Fault:
         return empty_answer("an empty list of choices", usage_of(answer.usage))
     choice = answer.choices[0]
     if choice.error:
-        return error_within(response, choice.error)  # OpenRouter tells here what went wrong behind it
+        return error_within(response, choice.error)  # OpenRouter reports here what failed behind it
     if choice.message is None:
         return bad_json("200 with a choice that holds no message")
     logprobs = None if choice.logprobs is None else logprobs_of(choice.logprobs, None)
@@ -171,7 +171,7 @@ def _reply(
 
 
 def _read(data: bytes) -> tuple[ChatAnswer | None, bytes | None]:
-    """Returns the answer in the JSON, and its bytes if its texts need repair."""
+    """Returns the answer in the JSON, None if it can't be read; and the bytes if they are no strict JSON, else None."""
     try:
         return _decode_answer(data), None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

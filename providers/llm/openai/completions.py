@@ -120,7 +120,7 @@ class _CompletionChunks:
         self.is_one = self.has_choices = False
 
     def take(self, given: dict[str, Any], response: Response, said: bytes) -> Reply | Fault | None:
-        """Adds the first choice of a chunk; returns the reply or fault of an error in it."""
+        """Adds the first choice of a chunk. Returns the reply or fault of an error in it, else None."""
         answer = answer_of(given)
         if answer.error:
             return refusal_or_fault(response, said)
@@ -166,7 +166,8 @@ class _CompletionChunks:
 
 
 def aligned_logprobs(given: Any) -> list[TokenLogprob] | None:
-    """Returns a row for every token of parallel lists, so that tokens can be counted; NaN for one without a number."""
+    """Returns a row for each token of parallel lists, so that tokens can be counted, with NaN where the number is
+    missing; None if they are not such lists."""
     if not isinstance(given, dict):
         return None
     tokens, values, tops = (given.get(name) for name in ("tokens", "token_logprobs", "top_logprobs"))

@@ -26,7 +26,8 @@ _OF_A_CALL = ("type", "call_id", "name", "arguments")
 
 
 def items_of(call: Call, message: Message) -> Iterator[Any]:
-    """Yields the items of one turn: messages with its texts between tool calls and their results."""
+    """Yields the items of one turn: its texts as messages, its tool calls and results as items of their own between
+    them."""
     said: list[Any] = []
     is_empty = True
     for part in message.content:
@@ -44,7 +45,7 @@ def items_of(call: Call, message: Message) -> Iterator[Any]:
 
 
 def _spoken(call: Call, part: Part, role: str) -> Any:
-    """Returns a part as a message holds it; None if it is an item of its own."""
+    """Returns a part as it stands in a message; None if it is an item of its own."""
     if isinstance(part, str):
         return part
     if isinstance(part, Image):
@@ -57,7 +58,7 @@ def _spoken(call: Call, part: Part, role: str) -> Any:
 
 
 def _message(role: str, said: Sequence[Any]) -> dict[str, Any]:
-    """Returns a message, with a plain text where that is equivalent."""
+    """Returns a message, whose content is a plain text where that is equivalent."""
     texts = [part for part in said if isinstance(part, str)]
     if len(texts) == len(said) and (len(texts) < 2 or role == "assistant"):
         return {"content": "".join(texts), "role": role}
@@ -105,7 +106,7 @@ def add_tools(call: Call, params: dict[str, Any]) -> None:
 def _tool(call: Call, tool: Tool | Native) -> Any:
     if isinstance(tool, Native):
         return as_it_stands(call, "tools", own(call, tool, FAMILY, _WORDS))
-    # Unlike chat completions, it wants to be told that there are none.
+    # Unlike chat completions, Responses needs an explicit null where there are none.
     return {"type": "function", "parameters": None, **function_of(call, tool)}
 
 
@@ -129,9 +130,9 @@ def is_call(item: Any) -> bool:
 
 
 def parts_of(output: Sequence[Any], text: str, raw_hash: str) -> tuple[Part, ...]:
-    """Returns the parts of an answer in their order; none if it is text alone. `text`: the whole text, for answers
-    whose messages leave it out."""
-    # A refusal is the text where there is no other.
+    """Returns the parts of an answer in their order; an empty tuple if it is text alone. `text` is the whole text, for
+    answers whose messages leave it out."""
+    # A refusal counts as the text if there is no other.
     kind = "output_text" if any(_said(part, "output_text") for item in output for part in _content(item)) else "refusal"
     parts: list[Part] = []
     for number, item in enumerate(output):

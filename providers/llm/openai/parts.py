@@ -80,12 +80,13 @@ class MessageParts:
         return bool(self._calls)
 
     def parts(self, spoken: Iterable[str | dict[str, Any]], raw_hash: str) -> tuple[Part, ...]:
-        """Returns thoughts, contents (`spoken`) and tool calls, in this order; none if there is plain text alone."""
+        """Returns thoughts, contents (`spoken`) and tool calls, in this order; an empty tuple if there is plain text
+        alone."""
         before = {name: mended("".join(pieces)) for name, pieces in self._thoughts.items()}
         details = {"reasoning_details": self._details} if self._details else {}
         thought = native_of(FAMILY, {**before, **details}) if before or details else None
         told = [part for one in joined(spoken) if (part := mended(one) if isinstance(one, str) else _native(one))]
-        # Made from the answer's bytes, so that it is the same whenever they are read again.
+        # Made from the answer's bytes, so that the ids are the same whenever it is read again.
         calls = [one.part(f"call_{raw_hash[:20]}{number}") for number, one in enumerate(self._in_order())]
         if thought is None and not calls and all(isinstance(one, str) for one in told):
             return ()
@@ -122,9 +123,9 @@ class MessageParts:
             calling = _ToolCallBuilder(len(self._calls) if index is None else index, call_id, kind)
             self._calls.append(calling)
         elif name and calling.is_complete and arguments == calling.arguments:
-            return  # the whole call once more, at its end
+            return  # the whole call is repeated at its end
         calling.id = calling.id or call_id
-        # Some say the name in every piece, some in pieces.
+        # Some servers repeat the name in every piece, others split it.
         if name != calling.name and not (calling.name and calling.arguments):
             calling.name += name
         calling.arguments += arguments
@@ -150,7 +151,7 @@ def _is_same(one: _ToolCallBuilder, index: int | None, call_id: str) -> bool:
 
 
 def _beside(one: dict[str, Any], inner: Any) -> dict[str, Any]:
-    """Returns the fields that a server adds to a call and wants back."""
+    """Returns the fields that a server adds to a tool call and wants sent back."""
     if not isinstance(inner, dict):
         return {}
     kind = one.get("type")
@@ -159,7 +160,7 @@ def _beside(one: dict[str, Any], inner: Any) -> dict[str, Any]:
 
 
 def joined(spoken: Iterable[str | dict[str, Any]]) -> list[str | dict[str, Any]]:
-    """Joins neighbouring texts, and neighbouring thoughts, into one each."""
+    """Returns the contents with neighbouring texts joined into one, and neighbouring thoughts too."""
     result: list[str | dict[str, Any]] = []
     for one in spoken:
         last = result[-1] if result else None
@@ -199,7 +200,7 @@ def _objects(given: Any) -> list[dict[str, Any]]:
 
 
 def arguments_text(value: Any) -> str:
-    """Returns a tool's arguments as a text: some servers give the object itself."""
+    """Returns a tool's arguments as a text: as JSON if a server sends the object itself, empty if there are none."""
     if value is None or isinstance(value, str):
         return value or ""
     try:

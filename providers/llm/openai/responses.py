@@ -101,8 +101,8 @@ class _Pieces:
 
 
 def _decode_stream(response: Response) -> Reply | Fault:
-    """Returns the reply or the fault of a stream. The last event holds the answer; earlier pieces are needed for
-    servers that leave out there what they have sent."""
+    """Returns the reply or the fault of a stream. The last event holds the answer; earlier ones supply what some
+    servers leave out of it."""
     pieces = _Pieces()
     raw: bytes | None = None
     for data in events_of(response.body):
@@ -115,7 +115,7 @@ def _decode_stream(response: Response) -> Reply | Fault:
             raw = response.body
         kind = event.get("type")
         if kind == "error" or (kind is None and event.get("error")):
-            # The error stands in the event itself, or where every other one stands.
+            # The error is the event itself, or its field `error`, as elsewhere.
             return error_within(response, event.get("error") or {**event, "type": None})
         elif kind in _ENDS and isinstance(event.get("response"), dict):
             return _reply(event["response"], pieces, response, raw)
@@ -158,8 +158,8 @@ def _reply(answer: dict[str, Any], pieces: _Pieces, response: Response, raw: byt
 
 
 def _end_of(answer: dict[str, Any]) -> str | None:
-    """Returns the finish reason of an incomplete answer; None for a reason that makes it unusable. Without a reason,
-    tokens have run out: some servers know no other."""
+    """Returns the finish reason of an incomplete answer; None if it is unusable. An answer without a reason has run out
+    of tokens: some servers know no other."""
     details = answer.get("incomplete_details")
     reason = details.get("reason") if isinstance(details, dict) else None
     return "length" if reason is None else _FINISHES.get(str(reason))

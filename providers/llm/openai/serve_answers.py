@@ -1,4 +1,4 @@
-"""Writes the JSON of a chat completion, and those of its parts that stand in a stream too.
+"""Writes the JSON of a chat completion, and the parts of it that its stream shares.
 
 Pure: values in, values out. The events of a stream: serve_chat_stream.
 """
@@ -57,7 +57,7 @@ def is_refusal(reply: Reply) -> bool:
 
 
 def finish_of(reply: Reply, asked: ServedRequest) -> str:
-    """Returns the finish reason as one of the protocol's own; a provider's other words become `stop`."""
+    """Returns the finish reason as one of OpenAI's; a provider's own words become `stop`."""
     if reply.finish_reason == "tool_calls" or (reply.parts and reply.finish_reason is None and reply.tool_calls):
         return "function_call" if asked.told.get("functions") and reply.tool_calls else "tool_calls"
     return reply.finish_reason if reply.finish_reason in _FINISHES else "stop"
@@ -115,8 +115,8 @@ def _tool_call(call: ToolCall) -> dict[str, Any]:
 
 
 def notes_of(citations: Sequence[Citation]) -> list[dict[str, Any]]:
-    """Returns the citations as annotations. Their places in the text are not known; the protocol requires two
-    numbers."""
+    """Returns the citations as annotations. Their places in the text are unknown: the two that the protocol requires
+    are 0."""
     return [
         {
             "type": "url_citation",

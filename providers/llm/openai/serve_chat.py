@@ -1,7 +1,7 @@
 """The served side of OpenAI's chat completions: requests in, answers out.
 
-Pure but for the clock that dates answers, which is passed in. Streams: serve_chat_stream. Fields that are left out
-stand in DROPPED with the reason; a field that no parameter of a call covers goes into its `extra` unchanged.
+Pure but for the clock that dates answers, which is passed in. Streams: serve_chat_stream. Fields that are left out are
+listed in DROPPED with the reason; a field that no parameter of a call covers goes into its `extra` unchanged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _NOT_EXTRA = _READ | DROPPED.keys()
 
 
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """`named` returns the model that a client's name for it stands for."""
+    """Returns what a request asks for, as a call; raises RequestRefusal. `named` returns the model for a client's
+    name."""
     body = OpenAIFields(request)
     if not body.has("model"):
         raise RequestRefusal("you must provide a model parameter", "model")
@@ -67,7 +68,7 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
 
 
 def _told(body: OpenAIFields) -> dict[str, Any]:
-    """Returns how the answer is to be written: whether a stream ends with the usage, and whether tool calls have their
+    """Returns how the answer is written. `usage`: a stream ends with the usage; `functions`: tool calls have their
     older form, `function_call`."""
     told: dict[str, Any] = {}
     if (options := body.optional_object("stream_options")) is not None:
@@ -78,8 +79,8 @@ def _told(body: OpenAIFields) -> dict[str, Any]:
 
 
 def _settings(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> dict[str, Any]:
-    """Returns the call's own parameters. What they can't say in full goes into `extra`; where a provider of another
-    family can do without that, its name goes into `spare`."""
+    """Returns the call's own parameters. What they can't express goes into `extra`, and its name into `spare` if
+    providers of other families can do without it."""
     limits = {body.integer(name, 1) for name in _LIMITS if body.has(name)}
     if len(limits) > 1:
         raise RequestRefusal("Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
@@ -108,7 +109,7 @@ def _logprobs(body: OpenAIFields) -> int | None:
 
 
 def _check_modalities(body: OpenAIFields) -> None:
-    """Raises an error if anything but text is asked for: an answer here has no place for sound."""
+    """Raises RequestRefusal if anything but text is asked for: an answer here has no place for sound."""
     for index, kind in enumerate(body.list("modalities")):
         if kind != "text":
             raise body.wrong_choice(f"modalities[{index}]", ("text",), kind)
@@ -129,7 +130,7 @@ def _form(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> Mapping
 
 
 def dialect(now: Callable[[], float] = time.time) -> Dialect:
-    """Returns the dialect; `now` is the clock that dates its answers."""
+    """Returns the dialect; `now` returns the seconds since 1970 that date its answers."""
 
     def answered(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
         return dumps(completion(asked, outcomes, int(now())))

@@ -1,7 +1,7 @@
 """Writes a streamed chat completion, chunk by chunk.
 
-Bytes out, no socket. A finish reason for every sample and the mark that ends the stream come last, when the whole
-answer is known.
+Bytes out, no socket. The finish reason of each sample and the mark that ends the stream are written last, when the
+whole answer is known.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class ChatStream:
-    """The stream of one answer; `created` is its date in seconds."""
+    """The stream of one answer; `created` is its date in seconds since 1970."""
 
     def __init__(self, asked: ServedRequest, created: int) -> None:
         self._asked = asked
@@ -67,7 +67,8 @@ class ChatStream:
         return PING
 
     def _rest(self, index: int, reply: Reply, said: int) -> list[bytes]:
-        """Returns the chunks of one answer that were not written before."""
+        """Returns the chunks of one sample, without the first `said` characters of its text, which were written
+        before."""
         told: list[bytes] = []
         if reply.parts and (more := fields(reply)):
             told.append(self._chunk(index, more))
@@ -83,7 +84,7 @@ class ChatStream:
         return told
 
     def _tools(self, index: int, reply: Reply) -> list[bytes]:
-        """Returns the chunks of the tool calls: each call's name first, then its arguments, as clients join them."""
+        """Returns the chunks of the tool calls: the name of each first, then its arguments, as clients join them."""
         told: list[bytes] = []
         for number, call in enumerate(tool_calls(reply)):
             if self._asked.told.get("functions"):

@@ -1,4 +1,4 @@
-"""How OpenAI's servers name the fields of a request, and how they word what is wrong with one. Pure.
+"""Reads the fields of a request to OpenAI's protocols, with the error messages of OpenAI's servers. Pure.
 
 A path is written as in `messages[0].content`.
 """
@@ -25,7 +25,7 @@ _SHOWN_MAX = 60
 
 
 class OpenAIFields(FieldReader):
-    """An object of a request to chat completions or Responses."""
+    """A JSON object in a request to chat completions or Responses."""
 
     types: ClassVar[Mapping[str, str]] = {
         "text": "a string",
@@ -70,7 +70,7 @@ class OpenAIFields(FieldReader):
         return f"Invalid '{path}': it can't be written as JSON ({error})."
 
     def filled_list(self, name: str, expected: str = "an array of objects") -> Sequence[Any]:
-        """Returns a list that is required to have an entry."""
+        """Returns the list in a field; raises RequestRefusal if it is missing or empty."""
         self.required(name)
         given = self.list(name, expected)
         if not given:

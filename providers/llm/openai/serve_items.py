@@ -143,7 +143,7 @@ def _part(part: OpenAIFields) -> Part:
 
 
 def _output(item: OpenAIFields) -> str | tuple[str | Image, ...] | None:
-    """Returns what a tool gave; None for what a tool's result can't hold, as a file."""
+    """Returns a tool's output; None if a tool's result can't hold it, such as a file."""
     output = item.required("output")
     if isinstance(output, str):
         return output

@@ -1,4 +1,4 @@
-"""Writes errors, lists of models and events, which both of OpenAI's protocols have alike.
+"""Writes errors, lists of models and events in the form that both of OpenAI's protocols share.
 
 Pure: values in, bytes out; never an exception, whatever a text holds.
 """
@@ -12,7 +12,7 @@ from ..serve_dialect import Problem, ServedModel
 from ..serve_replies import dumps
 
 _REQUEST = "invalid_request_error"
-# Our word for a problem -> the type and the code that clients look for.
+# Our kind of a problem -> the type and the code that clients look for.
 _OF_KINDS = {
     "unauthorized": (_REQUEST, "invalid_api_key"),
     "forbidden": ("insufficient_permissions", "insufficient_permissions"),
@@ -84,7 +84,7 @@ def listed(model: ServedModel) -> bytes:
 
 
 def event(value: Any, name: str = "") -> bytes:
-    """Returns one server-sent event."""
+    """Returns one server-sent event; an empty `name` leaves its `event` line out."""
     head = f"event: {name}\ndata: ".encode() if name else b"data: "
     return head + dumps(value) + b"\n\n"
 

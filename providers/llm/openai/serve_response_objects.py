@@ -35,7 +35,7 @@ ECHOED: Mapping[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
-# Why an answer ended early.
+# Finish reasons of an answer that ended early -> the protocol's reasons.
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
@@ -90,7 +90,7 @@ def _counted(usage: Usage) -> dict[str, Any]:
 
 
 def items_of(reply: Reply, name: str, *, is_text_first: bool = False) -> Iterator[dict[str, Any]]:
-    """Yields the items of a reply in their order. `is_text_first`: all of the text comes before everything else, for a
+    """Yields the items of a reply in their order. With `is_text_first` all of the text precedes everything else, for a
     stream that has written some of it."""
     said = _grouped(reply, is_text_first)
     # Citations and log-probabilities belong to the whole text, and stand beside its first piece.
@@ -153,13 +153,13 @@ def _call(call: ToolCall, id_: str, status: str) -> dict[str, Any]:
         return said
     if native.protocol != FAMILY:
         return {BESIDE: {native.protocol: native.value}, **said}
-    # A name that its own server gave it is kept.
+    # An id that the call's own server gave it is kept.
     return {**native.value, **said, "id": native.value.get("id") or said["id"]}
 
 
 def notes_of(citations: Sequence[Citation]) -> list[dict[str, Any]]:
-    """Returns the citations as annotations. Their places in the text are not known; the protocol requires two
-    numbers."""
+    """Returns the citations as annotations. Their places in the text are unknown: the two that the protocol requires
+    are 0."""
     return [
         {"type": "url_citation", "start_index": 0, "end_index": 0, "title": one.title or "", "url": one.url}
         for one in citations

@@ -22,7 +22,7 @@ _PARTS: dict[str, dict[str, Any]] = {
 
 
 class ResponseStream:
-    """The stream of one response; `created` is its date in seconds."""
+    """The stream of one response; `created` is its date in seconds since 1970."""
 
     def __init__(self, asked: ServedRequest, created: int) -> None:
         self._name = digest(asked.call)

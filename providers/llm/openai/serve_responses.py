@@ -1,7 +1,7 @@
 """The served side of OpenAI's Responses: requests in, answers out.
 
-Pure but for the clock that dates answers, which is passed in. Nothing is stored here, so that references to stored
-objects are refused. Other fields that are left out stand in serve_chat.DROPPED with the reason.
+Pure but for the clock that dates answers, which is passed in. Nothing is stored here, so references to stored objects
+are refused. The other fields that are left out are listed in serve_chat.DROPPED with the reason.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _NOT_EXTRA = _READ | DROPPED.keys()
 
 
 def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedRequest:
-    """`named` returns the model that a client's name for it stands for."""
+    """Returns what a request asks for, as a call; raises RequestRefusal. `named` returns the model for a client's
+    name."""
     body = OpenAIFields(request)
     for name, why in _STORED.items():
         if body.has(name):
@@ -70,8 +71,8 @@ def read(request: Mapping[str, Any], named: Callable[[str], str]) -> ServedReque
 
 
 def _settings(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> dict[str, Any]:
-    """Returns the call's own parameters. What they can't say in full goes into `extra`; where a provider of another
-    family can do without that, its name goes into `spare`."""
+    """Returns the call's own parameters. What they can't express goes into `extra`, and its name into `spare` if
+    providers of other families can do without it."""
     return {
         "temperature": body.number("temperature", 0),
         "top_p": body.number("top_p", 0),
@@ -97,7 +98,8 @@ def _effort(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> str |
 
 
 def _form(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> Mapping[str, Any] | None:
-    """Returns the JSON schema that the answer's text is to have."""
+    """Returns the JSON schema that the answer must follow, None if there is none. Other fields of `text` go into
+    `extra`."""
     text = body.object("text", {})
     form = text.object("format", {"type": "text"})
     kind = form.text("type")
@@ -125,7 +127,7 @@ def _logprobs(body: OpenAIFields, extra: dict[str, Any], spare: set[str]) -> int
 
 
 def dialect(now: Callable[[], float] = time.time) -> Dialect:
-    """Returns the dialect; `now` is the clock that dates its answers."""
+    """Returns the dialect; `now` returns the seconds since 1970 that date its answers."""
 
     def answered(asked: ServedRequest, outcomes: Sequence[Outcome]) -> bytes:
         return dumps(response(asked, outcomes[0], int(now())))

@@ -1,6 +1,6 @@
 """Reads tools, their choice and the form of an answer from requests of both OpenAI's protocols.
 
-Pure. What a call has no field for goes into `extra`, in the protocol's own words.
+Pure. What a call has no field for goes into `extra` unchanged.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ _CHOICE = "tool_choice"
 
 
 def tools(body: OpenAIFields, family: str) -> tuple[Tool | Native, ...] | None:
-    """Returns None for an empty list too: not every server takes one."""
+    """Returns the tools; None also for an empty list, since not every server takes one."""
     return tuple(_tool(tool, family) for tool in body.objects("tools")) or None
 
 
 def _tool(tool: OpenAIFields, family: str) -> Tool | Native:
-    """The Responses protocol has a function's fields in the tool itself."""
+    """Returns a function as a Tool, anything else as a native part. The Responses protocol has a function's fields in
+    the tool itself."""
     if tool.text("type") != "function":
         return tool.native(family)
     others = tool.others({"type", *MARKS})
@@ -53,7 +54,8 @@ def _schema_in(holder: OpenAIFields, name: str) -> Mapping[str, Any] | None:
 def choice(
     body: OpenAIFields, tools: tuple[Tool | Native, ...] | None, extra: dict[str, Any], *, is_flat: bool
 ) -> str | None:
-    """Returns a word or a function's name. What a call can't say goes into `extra` as it stands."""
+    """Returns the tool choice: one of CHOICES or a function's name; None if it is not set. A choice that a call can't
+    express goes into `extra` unchanged."""
     value = body.fields.get(_CHOICE)
     if value is None:
         return None
@@ -80,8 +82,8 @@ def _named(chosen: OpenAIFields, tools: tuple[Tool | Native, ...], *, is_flat: b
 
 
 def schema(form: OpenAIFields) -> tuple[Mapping[str, Any] | None, bool]:
-    """Returns the JSON schema of an answer, and whether a call that has it says all of the form: other names and a
-    strictness that is off are only in the form itself."""
+    """Returns the JSON schema of an answer, None if there is none, and whether a call with that schema expresses the
+    whole form. It does not if the form has another name for the schema or does not set `strict`."""
     name, strict, given = form.text("name"), form.boolean("strict"), _schema_in(form, "schema")
     if given is None:
         return None, False

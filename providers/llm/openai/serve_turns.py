@@ -56,7 +56,7 @@ def as_content(parts: list[Part]) -> Content:
 
 
 def _fields(message: OpenAIFields) -> dict[str, Any]:
-    """Returns a message's fields that have no part of their own here, as they stand."""
+    """Returns the fields of a message that have no part of their own here, unchanged."""
     names = message.others(_READ | _ADDED_BY_CLIENTS | {*MARKS, "type"})
     return {name: message.kept(name) for name in names}
 
@@ -103,8 +103,8 @@ def _tool_calls(message: OpenAIFields, names: dict[str, str]) -> Iterator[Part]:
 
 
 def beside(call: OpenAIFields, known: frozenset[str], family: str) -> Native | None:
-    """Returns the fields beside those of a tool call: as another family's where this program gave them to the client,
-    else as the call's own family's."""
+    """Returns the other fields of a tool call as a native part, None if it has none. They belong to another family if
+    this program gave them to the client as that family's, else to the call's own."""
     rest = call.others(known)
     if not rest:
         return None

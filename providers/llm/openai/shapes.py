@@ -107,7 +107,7 @@ def usage_of(usage: RawUsage | None) -> Usage | None:
 
 def logprobs_of(given: Any, text: str | None) -> list[TokenLogprob] | None:
     """Returns log-probabilities from OpenAI's list of tokens, the parallel lists of others, or one number (in a chunk
-    whose only token is `text`)."""
+    whose only token is `text`); None if there are none."""
     if is_number(given):
         return None if text is None else [TokenLogprob(text, float(given))]
     if not isinstance(given, dict):
@@ -143,14 +143,14 @@ def alternatives_of(given: Any) -> tuple[tuple[str, float], ...]:
 
 def citations_of(notes: Any, with_parts: Any, results: Any) -> tuple[Citation, ...]:
     """Returns each address once, in order: from a message's annotations, then from a list beside the choices. Search
-    results add titles."""
+    results add titles, and are the citations themselves if there are no others."""
     titles: dict[str, str | None] = {}
     for one in notes or ():
         if isinstance(one, dict):
             _note(titles, one.get("url_citation") if isinstance(one.get("url_citation"), dict) else one)
     for one in with_parts or ():
         _note(titles, {"url": one} if isinstance(one, str) else one)
-    # Where nothing says which of them are cited, they are what an answer's numbers refer to.
+    # If nothing states which results are cited, all of them are: the numbers in the answer refer to them.
     wanted = frozenset(titles)
     for one in results or ():
         _note(titles, one, wanted)
@@ -167,7 +167,7 @@ def _note(titles: dict[str, str | None], one: Any, wanted: frozenset[str] = froz
 
 
 def answer_of(parsed: dict[str, Any]) -> ChatAnswer:
-    """Returns the answer in JSON of a less usual shape."""
+    """Returns the answer from JSON of a less usual shape, read field by field."""
     choices, usage = parsed.get("choices"), parsed.get("usage")
     return ChatAnswer(
         [_choice_of(one) for one in choices if isinstance(one, dict)] if isinstance(choices, list) else None,

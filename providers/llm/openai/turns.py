@@ -17,13 +17,13 @@ from ..tool_ids import shortened
 
 FAMILY = "openai"
 _ID_MOST = 40
-# What a native part of a turn can't set: the turn itself says it.
+# Fields that a native part can't set, since the turn itself sets them.
 _NOT_FIELDS = ("role", "content", "tool_calls", "tool_call_id")
 
 
 def turns_of(call: Call, message: Message) -> Iterator[dict[str, Any]]:
     """Yields the messages of one turn. Each result of a tool is a message of its own, before the rest, since results
-    have to follow their calls."""
+    must follow their calls."""
     results = [part for part in message.content if isinstance(part, ToolResult)]
     if results and message.role == "assistant":
         raise EncodeError(f"a call to {call.model}: a tool's result stands in a turn of `tool` or `user`")
@@ -120,7 +120,7 @@ def _tool(call: Call, tool: Tool | Native) -> Any:
 
 
 def function_of(call: Call, tool: Tool) -> dict[str, Any]:
-    """Returns the fields of a tool that are set."""
+    """Returns a tool as OpenAI's function object, without fields that are not set."""
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
