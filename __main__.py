@@ -1,4 +1,4 @@
-"""The program's front door: `millstream` and `python -m millstream`. Knows only where the command line lives."""
+"""The program's entry point: `millstream` and `python -m millstream`. Knows only where the command line lives."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line on this process's arguments and give its exit code."""
+    """Runs the command line on this process's arguments and returns its exit code."""
     from .engine.no_dumps import forbid_core_dumps
     from .interfaces.cli.command import main as command
 

@@ -1,6 +1,6 @@
 """Numbers as people read them: money, times, rates, counts and shares. Figures in JSON and CSV are never written by it.
 
-Imports nothing of ours, so that every room can use it.
+Imports nothing of ours, so that every package can use it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def part_of(part: int, whole: int, what: str = "answers") -> str:
 
 
 def span_text(ends: Iterable[float], write: Callable[[float], str]) -> str:
-    """Returns two numbers as `low to high`, each as `write` puts it, or one of them where both read the same."""
+    """Returns two numbers as `low to high`, each written by `write`; only one of them if both look the same."""
     low, high = map(write, ends)
     return low if low == high else f"{low} to {high}"
 
@@ -68,7 +68,7 @@ def rate_text(per_s: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Returns the time of a display that goes on: `0:05`, `12:34`, `1:02:03`, from a hundred hours `4 days`."""
+    """Returns a running time as a display shows it: `0:05`, `12:34`, `1:02:03`, from a hundred hours on `4 days`."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours >= 100:

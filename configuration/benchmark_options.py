@@ -106,17 +106,17 @@ class Declaration(Struct, frozen=True):
         return RunOptions(self.name, made_of(self.options, options, base), made_of(self.readings, readings, base))
 
     def kept_of(self, run: RunOptions) -> dict[str, Any]:
-        """Returns the values in the form of the run's manifest."""
+        """Returns the values of a run's options and readings by name, as its manifest stores them."""
         found = {**kept_of(run.readings), **kept_of(run.options)}
         return {name: found[name] for names in self._names() for name in names}
 
     def read_kept(self, kept: Mapping[str, Any]) -> RunOptions:
-        """Returns the run of a manifest's values. Raises TypeError if they are not this benchmark's."""
+        """Returns the run from the values in a manifest. Raises TypeError if they are not this benchmark's."""
         options, readings = ({name: kept[name] for name in names if name in kept} for names in self._names())
         return RunOptions(self.name, read_kept(self.options, options), read_kept(self.readings, readings))
 
     def is_reading(self, name: str) -> bool:
-        """Returns whether an option of a run changes no answer."""
+        """Whether an option of a run changes no answer."""
         return name not in self.options.__struct_fields__
 
     def _check(self, options: Iterable[DeclaredOption]) -> None:
@@ -190,7 +190,7 @@ def add_readings(parser: argparse.ArgumentParser, known: Known, verb: str) -> No
 
 
 def given_to(parsed: argparse.Namespace, known: Known, verb: str) -> dict[str, Any]:
-    """Returns the values of the flags that were given, for all benchmarks."""
+    """Returns the values of the flags that were given, for all benchmarks, by field name."""
     return given_in(parsed, (each.option.name for each in _flags(known, verb)))
 
 
@@ -200,7 +200,8 @@ def words_given(parsed: argparse.Namespace, known: Known, verb: str) -> list[str
 
 
 def foreign_to(benchmark: str, given: Iterable[str], known: Known, verb: str) -> tuple[str, Declaration] | None:
-    """Returns the first flag that this benchmark does not take, and a benchmark that takes it."""
+    """Returns the first flag that this benchmark does not take, and a benchmark that takes it; None if it takes them
+    all."""
     for name in given:
         owners = {
             other.name: option for other in known.values() for option in other.taken_by(verb) if option.name == name
@@ -212,7 +213,7 @@ def foreign_to(benchmark: str, given: Iterable[str], known: Known, verb: str) ->
 
 
 def _flags(known: Known, verb: str, named: str | None = None) -> list[_Flag]:
-    """Returns every flag once, in the order of the benchmarks."""
+    """Returns every flag that a verb takes once, in the order of the benchmarks."""
     owned: dict[str, dict[str, DeclaredOption]] = {}
     for declaration in known.values():
         for option in declaration.taken_by(verb):

@@ -1,6 +1,6 @@
 """The configuration file: lanes, providers and prices, checked strictly, and the settings of an engine from them.
 
-Owns the names of the file's tables and keys. An API key is named as env:NAME; one that is written out is refused
+Owns the names of the file's tables and keys. An API key is named as env:NAME; one that is written out is rejected
 without being shown. Reads no environment.
 """
 
@@ -52,7 +52,7 @@ class Configuration(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class _KeyName:
-    """The name of a variable, as `env:NAME`. A wrong value is never shown: it may be the key itself."""
+    """The variable of an API key, as `env:NAME`. A wrong value is never shown: it may be the API key itself."""
 
     @property
     def expected(self) -> str:
@@ -65,7 +65,7 @@ class _KeyName:
 
 
 class _KeyWritten(Exception):
-    """Raised for anything but `env:NAME` where a variable of a key is to be named."""
+    """Raised for anything but `env:NAME` where the variable of an API key is expected."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ _MODEL = {"thinks": values.Switch(), "max_output": values.WholeNumber("tokens", 
 
 
 def configuration_of(document: Document) -> Configuration:
-    """Reads a document except for its [run] tables."""
+    """Returns everything that a document declares except its runs. Raises UsageError for what is wrong."""
     for name in document.values:
         if name not in TABLES:
             known = ", ".join(TABLES)
@@ -151,8 +151,8 @@ def _lanes(document: Document) -> tuple[tuple[Lane, ...], dict[str, tuple[str, .
 
 
 def _kinds_of_lane(name: str) -> dict[str, Any]:
-    """Returns the keys that a lane may have. Searches and pages have no tokens; pages have no keys and no deadline
-    of a lane either."""
+    """Returns the fields that a lane's table may have, with their kinds. Searches and pages have no tokens; pages have
+    no API keys and no timeout either."""
     if is_page(name):
         return {key: _LANE[key] for key in ("rpm", "concurrency")}
     if is_search(name):
@@ -191,7 +191,7 @@ def _providers(document: Document) -> dict[str, Provider]:
 
 
 def _searches(document: Document) -> dict[str, SearchEngine]:
-    """Returns search engines with changed addresses and keys. An engine without keys takes none."""
+    """Returns search engines with changed addresses and API keys. One that needs no API key accepts none."""
     searches = {}
     for name, rows in document.rows(("searches",), document.values.get("searches", {})).items():
         here, known = ("searches", name), ENGINES.get(name)
@@ -211,7 +211,8 @@ def _searches(document: Document) -> dict[str, SearchEngine]:
 
 
 def _known(name: str, rows: object) -> Provider | None:
-    """Returns the provider that a table changes: the one of its name, else the one made for its kind."""
+    """Returns the provider that a table changes: the one of its name, else the one made for its kind; None for a new
+    one."""
     kind = rows.get("kind") if isinstance(rows, dict) else None
     known = PROVIDERS.get(name)
     if known is not None and kind in (None, known.kind):
@@ -269,8 +270,8 @@ def _table(
 def settings_for(
     models: tuple[str, ...], sending: SendingOptions, configuration: Configuration, searches: tuple[str, ...] = ()
 ) -> Settings:
-    """Returns the settings of an engine for these models. Flags go before the file, the file before the defaults.
-    Flags of quotas are for models; `searches` and pages have the quotas of the file."""
+    """Returns the settings of an engine for these models. Flags take precedence over the file, the file over the
+    defaults. Flags of quotas are for models; `searches` and pages have the quotas of the file."""
     said = {
         name: value
         for name, value in (

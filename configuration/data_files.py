@@ -1,7 +1,4 @@
-"""The file that `data` writes: it is written whole or not at all, and replaces nothing. Knows no data set.
-
-Knows no data set.
-"""
+"""The file that `data` writes: it is written whole or not at all, and replaces nothing. Knows no data set."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ def found_at(path: Path, expected: str) -> os.stat_result | None:
 
 
 def make_room(out: Path) -> None:
-    """Creates the file's folder, before anything is paid for."""
+    """Creates the file's folder, before anything is paid for. Raises LocalFault if it can't be written."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -57,7 +54,8 @@ def make_room(out: Path) -> None:
 
 
 def write_once(out: Path, data: bytes) -> bool:
-    """Writes a new file. Returns False if it exists with the same content; raises if its content differs."""
+    """Writes a new file and returns True. Returns False if it exists with the same content; raises if its content
+    differs."""
     make_room(out)
     fresh = out.with_name(f".{out.name}.{os.getpid()}.new")
     try:

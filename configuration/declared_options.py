@@ -28,10 +28,11 @@ _AT_FIELD = re.compile(r"(.*) - at `\$\.(\w+).*`", re.DOTALL)
 
 
 class Option(Struct, frozen=True):
-    """Says more than an annotation: `turns: Annotated[int, Option(WholeNumber("turns"), "N", "turns a talk has")]`."""
+    """The declaration of an option beside its type: `turns: Annotated[int, Option(WholeNumber("turns"), "N", "turns a
+    talk has")]`."""
 
     kind: ValueKind[Any] | None = None
-    """What one value may be. None: as the annotation has it."""
+    """The kind of one value. None: by the annotation."""
     metavar: str = ""
     """The word that stands for the value in the help. Empty: the field's name in capitals."""
     help: str = ""
@@ -52,7 +53,7 @@ class DeclaredOption(Struct, frozen=True):
     name: str
     """The field's name."""
     kind: ValueKind[Any]
-    """What one value may be."""
+    """The kind of one value."""
     is_several: bool
     """Whether it takes several values."""
     metavar: str
@@ -85,7 +86,7 @@ class DeclaredOption(Struct, frozen=True):
 
     @property
     def refusal_without(self) -> str:
-        """Returns the error for a required option that is missing."""
+        """The error message for a required option that is missing."""
         is_model = isinstance(self.kind, ModelName)
         expected = "at least one model as provider/model" if is_model else self.kind.expected
         return f"{self.flag}: expected {expected}, got none"
@@ -123,7 +124,7 @@ def given_in(parsed: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]
 
 
 def words_of(options: Iterable[DeclaredOption], given: Mapping[str, Any]) -> list[str]:
-    """Returns these values as the words of a command."""
+    """Returns these values as the words of a command: each flag, followed by its values."""
     words: list[str] = []
     for option in options:
         if option.name not in given:
@@ -147,8 +148,8 @@ def words_kept(struct: type[Struct], kept: Mapping[str, Any]) -> list[str]:
 
 
 def made_of(struct: type[_S], given: Mapping[str, Any], base: Path) -> _S:
-    """The struct with the values that were given. Relative paths are taken from `base`; of several values each counts
-    once, however often it is named. Raises UsageError where the struct itself refuses a value."""
+    """Returns the struct with the given values, and defaults for the rest. Relative paths start at `base`; a value that
+    is named twice counts once. Raises UsageError if the struct rejects a value."""
     settled = dict(given)
     for option in declared(struct):
         value = settled.get(option.name)
@@ -169,15 +170,15 @@ def made_of(struct: type[_S], given: Mapping[str, Any], base: Path) -> _S:
 
 
 def kept_of(options: Struct) -> dict[str, Any]:
-    """Returns the values in the form of a manifest."""
+    """Returns the values by field name, as a manifest stores them."""
     found = msgspec.to_builtins(options, enc_hook=str)
     assert isinstance(found, dict)
     return {name: found[name] for name in options.__struct_fields__}
 
 
 def read_kept(struct: type[_S], kept: Mapping[str, Any]) -> _S:
-    """The struct from a manifest's values. A field that the manifest lacks has its default, and what the struct does
-    not have is passed over: other versions wrote it. Raises TypeError where the values are none of this struct."""
+    """Returns the struct from the values in a manifest. Missing fields have their defaults, unknown ones are ignored,
+    since another version may have written it. Raises TypeError if the values don't fit."""
     try:
         return _converted(struct, kept)
     except ValueError as error:
@@ -221,8 +222,8 @@ def _declared(struct: type[Struct], field: structs.FieldInfo) -> DeclaredOption:
 
 
 def _unwrapped(annotation: Any, is_several: bool = False) -> tuple[Any, list[Any], bool]:
-    """An annotation without `Annotated`, `| None` and `tuple[…, ...]`, what stood in the first, and whether the last
-    was there."""
+    """Returns an annotation without `Annotated`, `| None` and `tuple[…, ...]`, the marks in `Annotated`, and whether it
+    was a tuple."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         plain, marks, several = _unwrapped(inner[0], is_several)
@@ -235,7 +236,7 @@ def _unwrapped(annotation: Any, is_several: bool = False) -> tuple[Any, list[Any
 
 
 def _kind_of(plain: Any, name: str, meta: Meta) -> ValueKind[Any] | None:
-    """Returns the kind of a plain annotation, within the bounds of its Meta."""
+    """Returns the kind of a plain annotation, within the bounds of its Meta; None if there is no kind for it."""
     if plain is bool:
         return Switch()
     if plain is int:

@@ -24,7 +24,7 @@ _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
 
 
 class Document:
-    """One file. All its values are read through `table`, so that no key is overlooked."""
+    """One TOML or YAML file. All its values are read through `table`, so that no key is overlooked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,7 +49,8 @@ class Document:
     def table(
         self, keys: Keys, value: object, kinds: Mapping[str, ValueKind[Any]], needed: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """Returns a table's values, each checked, with `_` for `-` in their names. Numbers in quotes are errors."""
+        """Returns a table's values, each checked, with `_` for `-` in their names. Raises UsageError for a wrong one;
+        numbers in quotes are wrong."""
         rows = self.rows(keys, value)
         found: dict[str, Any] = {}
         for name, given in rows.items():
@@ -69,7 +70,7 @@ class Document:
         return found
 
     def rows(self, keys: Keys, value: object) -> dict[str, Any]:
-        """Returns a table unchecked. Raises if the value is no table."""
+        """Returns a table unchecked. Raises UsageError if the value is no table."""
         if not isinstance(value, dict):
             raise self.refusal(keys, f"expected a table, got {type(value).__name__}")
         wrong = next((name for name in value if not isinstance(name, str)), None)
@@ -103,8 +104,8 @@ def _read_toml(path: Path, text: str) -> tuple[dict[str, Any], dict[Keys, int]]:
 
 
 def _toml_lines(text: str) -> dict[Keys, int]:
-    """Returns the line of each key, by a scan of the text. It may find keys inside a text of several lines, which
-    nobody looks up."""
+    """Returns the line of each key, from 1, by a scan of the text. It may also find keys inside a text of several
+    lines, which are never looked up."""
     lines: dict[Keys, int] = {}
     table: Keys = ()
     arrays: dict[Keys, int] = {}
@@ -125,7 +126,7 @@ def _toml_lines(text: str) -> dict[Keys, int]:
 
 
 def _toml_keys(dotted: str) -> Keys:
-    """Splits a dotted key, as in `lanes."openai/gpt-4o".rpm`."""
+    """Returns the parts of a dotted key, as in `lanes."openai/gpt-4o".rpm`; empty if it is not valid."""
     try:
         found = tomllib.loads(f"{dotted} = 0")
     except tomllib.TOMLDecodeError:

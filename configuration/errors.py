@@ -24,7 +24,8 @@ EXIT_CODES = (
 
 
 class UsageError(Exception):
-    """A command or file that can't be carried out. One line: what was expected, what was given, what to do."""
+    """Raised for a command or file that can't be carried out. The message is one line: what was expected, what was
+    given, what to do."""
 
     exit_code = WRONG_USAGE
 

@@ -1,6 +1,6 @@
 """The tables [gateway] and [gateway.callers.NAME] of a configuration file, checked strictly.
 
-Tokens are only ever named, as env:NAME; one that is written out is refused without being shown. Reads no environment.
+Tokens are only ever named, as env:NAME; one that is written out is rejected without being shown. Reads no environment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 
 
 class _TokenWritten(Exception):
-    """Raised for anything but `env:NAME` where a variable of a token is to be named."""
+    """Raised for anything but `env:NAME` where the variable of a token is expected."""
 
 
 class _TokenName:

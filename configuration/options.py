@@ -89,7 +89,7 @@ class SendingOptions:
 
 
 def flag(kind: ValueKind[_T]) -> Callable[[str], _T]:
-    """Returns a reader of a kind of value for argparse."""
+    """Returns a function for argparse that reads the text of a flag as this kind of value."""
 
     def read(text: str) -> _T:
         try:

@@ -26,7 +26,7 @@ _FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class PlannedRun(Struct, frozen=True):
-    """The folder and the options of one run."""
+    """One run of a run file: its folder and its benchmark's options."""
 
     out: Path
     options: RunOptions
@@ -72,7 +72,8 @@ _RUN: Mapping[str, ValueKind[Any]] = {"out": Text("a folder"), **SENDING, **RETR
 def read_run_file(
     path: Path, known: Known, find: Callable[[str], Declaration | None] = lambda name: None, out: str | None = None
 ) -> RunFile:
-    """Reads a run file. `find` returns a benchmark of an installed package; `out` replaces the file's."""
+    """Returns the runs of a run file, checked. `find` returns the benchmark of an installed package, or None; `out`
+    replaces the file's folder."""
     document = Document(path)
     configuration = configuration_of(document)
     tables = listed([f"[run.{name}]" for name in known], "or")
@@ -129,6 +130,6 @@ def _runs(document: Document, asked: Mapping[Declaration, Any], folder: Path, ba
 
 
 def _places(benchmark: str, given: Any) -> list[tuple[Keys, Any]]:
-    """Yields each benchmark's table with its place in the file."""
+    """Returns each of a benchmark's tables with its place in the file."""
     here: Keys = ("run", benchmark)
     return [((*here, at), rows) for at, rows in enumerate(given)] if isinstance(given, list) else [(here, given)]

@@ -21,7 +21,8 @@ _SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 class ValueKind(Protocol[_T_co]):
-    """A kind of value. `read` raises ValueError for a wrong one; a text may stand for a number."""
+    """A kind of value. `expected` describes a valid one in messages; `read` raises ValueError for an invalid one. A
+    text may stand for a number."""
 
     @property
     def expected(self) -> str: ...
@@ -95,7 +96,7 @@ class WholeNumber:
 
 @dataclass(frozen=True)
 class Duration:
-    """A duration in seconds, or with a unit."""
+    """A duration in seconds, as a number or with a unit."""
 
     what: str
     most: float = 1e9
@@ -260,7 +261,7 @@ class CacheFolder:
 
 @dataclass(frozen=True)
 class Age:
-    """An age, in seconds."""
+    """An age with its unit, such as 12h; it is read as seconds."""
 
     expected: str = "an age with its unit, as 90m, 12h, 30d or 8w"
 

@@ -1,7 +1,7 @@
-"""Builds an engine from what was configured: providers, lanes, cache, prices, and the keys of the environment.
+"""Builds an engine from what was configured: providers, lanes, cache, prices, and the API keys of the environment.
 
-The only room that knows both the engine and the providers. Everything is passed on as values; nothing is kept between
-engines.
+The only package that knows both the engine and the providers. Everything is passed on as values; nothing is kept
+between engines.
 """
 
 from ..providers.access import Access as Access

@@ -1,6 +1,6 @@
 """The engine for programs: opens everything it needs, sends calls, and closes everything again.
 
-How one call is answered: the engine room's scheduler.
+How one call is answered: engine/scheduler.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .settings import Settings
 from .sinks import InTurn, OpenedSink, opened_sink
 from .statistics import Statistics, statistics_of
 
-# Of the disk that the cache lies on: more than calls in flight bring at once.
+# Bytes held on the cache's disk: more than the calls in flight can bring at once.
 _SPARE_BYTES = 16 << 20
 _CLOSED = "the engine is closed: use it inside `async with Engine(...) as engine`"
 _OPEN = "the engine is open already: use this one from all tasks of its loop, or open another one"
@@ -52,7 +52,8 @@ _OTHER_LOOP = (
 
 
 class Engine:
-    """Runs calls: quotas, cache, retries and money around any number of providers.
+    """The engine for asynchronous programs: sends calls to any number of providers, with quotas, cache, retries and a
+    budget.
 
     Works inside any running event loop; several may live side by side.
     """
@@ -131,8 +132,8 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._loop is not None and self._process != os.getpid():
-            return  # what a fork has is its parent's, who goes on
-        # Nobody uses it any more in a loop that is closed: then it may be closed from anywhere.
+            return  # a fork must not close what its parent still uses
+        # If its loop is closed, nothing can use the engine any more: then it may be closed from anywhere.
         if self._loop is not None and not self._loop.is_closed():
             self._check_loop()
         self._reader = self._loop = None
@@ -158,7 +159,8 @@ class Engine:
             raise fault
 
     def close_sink(self) -> LocalFault | None:
-        """Closes the settings' sink before the engine. Returns its fault, once."""
+        """Closes the sink of the settings before the engine. Returns its fault; None if it has none, or was closed
+        before."""
         sink, self._sink = self._sink, None
         if sink is None:
             return None
@@ -256,16 +258,16 @@ class Engine:
         raise RuntimeError(_NO_LOOP if here is None else _OTHER_LOOP)
 
     def _spare_loop(self) -> None:
-        """Has the cache committed in a thread, since pages are long."""
+        """Makes the cache commit in a thread, since pages are long."""
         if self._cache is not None:
             self._cache.spares_loop = True
 
 
 class GuardedListener:
-    """Passes pieces of text to a caller's `hear` until that raises, and keeps the error from spoiling the answer.
+    """A caller's `hear` that receives pieces of text until it raises an error, which is kept in `error`.
 
-    What it raises is no fault of the attempt: an answer that is paid for is finished and stored, and the error is kept
-    for the caller.
+    The error is no fault of the attempt: an answer that is paid for is finished and stored, then the caller gets the
+    error.
     """
 
     def __init__(self, hear: Hear) -> None:

@@ -1,8 +1,5 @@
-"""The event loop of the programs in this room: uvloop if it is installed, else asyncio's own. The engine runs in any
-loop.
-
-Whoever brings a loop of their own is asked nothing: the engine runs in any.
-"""
+"""The event loop of our own programs: uvloop if it is installed, else asyncio's own. The engine itself runs in any
+loop."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Callable
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Returns a factory for asyncio.Runner; None: asyncio's default."""
+    """Returns a factory of loops for asyncio.Runner; None: asyncio's default."""
     try:
         import uvloop
     except ImportError:

@@ -33,7 +33,8 @@ def connections_max() -> int:
 
 
 def capped_by_files(lane: Lane, keys: int = 1) -> Lane:
-    """Returns the lane with its calls in flight, over all keys, below the number of files this process may open."""
+    """Returns the lane with a lower `concurrency` for each of its `keys`, if all together would exceed the files that
+    this process may open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return lane

@@ -65,18 +65,20 @@ def drop_budget(folder: Path) -> None:
 
 
 def money_of(place: BudgetPlace | None, cost: float) -> Amounts | None:
-    """Returns what a folder's calls cost, surely and at most. `cost` is that of its records. None without a limit."""
+    """Returns what a folder's calls cost in dollars, certainly and at most. `cost` is that of its records. None without
+    a limit, or if the budget is damaged."""
     if place is None:
         return None
     try:
         found = amounts_in(place.path) or place.before
     except LocalFault:
-        return None  # told where it is opened
+        return None  # reported when it is opened
     return Amounts(max(found.granted, cost), max(min(found.spent, found.granted), cost))
 
 
 def money_lines(money: Amounts | None, max_cost: float | None, *, shared_by: int = 0) -> Iterable[str]:
-    """Yields the spending in words. `shared_by`: the number of other folders under the same limit."""
+    """Yields the spending in words; nothing without a limit. `shared_by`: the number of other folders under the same
+    limit."""
     if money is None or max_cost is None:
         return
     limit = f"--max-cost ${max_cost:,.4f}" + (f" of {shared_by + 1} folders together" if shared_by else "")

@@ -1,7 +1,7 @@
-"""The routes to models and search engines: their address and keys, a lane's endpoints, its quota and its price.
+"""The routes to models and search engines: their address and API keys, a lane's endpoints, its quota and its price.
 
-Decides between models and searches; the providers room reaches them. Opens a lane's files on first use. How long a
-route lives is decided by the engine room.
+Decides between models and searches, and builds their endpoints by `providers`. Opens a lane's files on first use. How
+long a route lives: engine/routes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ..providers.transport.transport import Transport
 from .file_limits import capped_by_files
 from .settings import Settings
 
-# Protocols that write in another's words, for whatever a call holds beside text.
+# Protocols that have another one's form for everything in a call beside its text.
 _FAMILIES = (
     ("openai", azure.PROTOCOL),
     ("openai", vertex.OPEN),
@@ -54,7 +54,7 @@ _FAMILIES = (
 
 
 class Router:
-    """Builds the routes of one engine. `first_page` is called when the first page is requested."""
+    """Builds the routes of one engine. `first_page` is called whenever the route of a web host is built."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Router:
         self._retrieval = retrieval
         self._first_page = first_page
         self._prices = settings.price_table()
-        # Who measures a provider cuts answers on purpose.
+        # A measurement cuts answers off on purpose.
         self._policy = structs.replace(settings.policy, cut_max=None) if settings.measures else settings.policy
         # A measurement reads the limits of every answer.
         self._transport = Transport(look_every_s=0.0) if settings.measures else Transport()
@@ -89,7 +89,7 @@ class Router:
     def _model_route(self, model: str) -> Route:
         settings, is_engine = self._settings, is_search(model)
         if model in self._routed:
-            # Opened anew: what was wrong with its credentials may have been mended, in a file of theirs too.
+            # Opened anew: its credentials may have been corrected, in their file too.
             self._authorizers.clear()
         self._routed.add(model)
         accesses = accesses_to(model, settings)
@@ -117,7 +117,7 @@ class Router:
         return endpoint_to(access, self._transport, timeout_s, self._authorizers)
 
     def _host_route(self, name: str) -> Route:
-        """Returns the route of a host. Hosts are many, so their last minute is kept in memory only and no event
+        """Returns the route of a web host. Hosts are many, so their last minute is kept in memory only and no event
         reports them."""
         self._first_page()
         lane = capped_by_files(self._settings.lane_of(name))
@@ -138,19 +138,19 @@ class Router:
             events=self._events,
             key=access.variable,
             proof=access.proof,
-            # What answers told earlier slows nothing down where a provider is measured.
+            # Limits that earlier answers reported don't slow a measurement.
             memory=None if self._settings.measures else memory,
         )
 
 
 def access_to(model: str, settings: Settings) -> Access:
-    """Returns the address and the first key of a model. Raises ConfigurationError if something is missing."""
+    """Returns the address and the first API key of a model. Raises ConfigurationError if something is missing."""
     return accesses_to(model, settings)[0]
 
 
 def accesses_to(model: str, settings: Settings) -> tuple[Access, ...]:
-    """Returns the ways to a model or search engine, one for each key; two variables with the same key count as one.
-    In mode strict nothing is sent, so no key is needed."""
+    """Returns how to reach a model or search engine, once for each API key; two variables with the same key count as
+    one. In mode strict nothing is sent, so no key is needed."""
     means = settings.means
     if settings.mode == "strict":
         means = structs.replace(means, needs_keys=False)

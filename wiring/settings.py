@@ -31,39 +31,40 @@ from .plugins import Others
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Everything an engine is built from. The defaults are what a person gets who sets nothing."""
+    """Everything an engine is built from. The defaults apply to what is not set."""
 
     lanes: tuple[Lane, ...] = ()
     """The declared quotas."""
     default_lane: Lane | None = None
     """The quota of models without a lane; None: a lane with its defaults."""
     providers: Mapping[str, Provider] = {}
-    """Providers by name, before those that come with this package."""
+    """Providers by name; they take precedence over those that come with this package."""
     searches: Mapping[str, SearchEngine] = {}
-    """Search engines by name, likewise."""
+    """Search engines by name; they too take precedence."""
     key_variables: Mapping[str, tuple[str, ...]] = {}
     """The variables of each lane's API keys, by model."""
     needs_keys: bool = True
     """Whether a missing API key is an error."""
     prices: Mapping[str, Price] = {}
-    """Prices by model, before the table's."""
+    """Prices by model; they take precedence over the table's."""
     models: Mapping[str, Facts] = {}
-    """Facts about models' answers, before the table's."""
+    """Facts about models' answers; they take precedence over the table's."""
     base_url: str | None = None
-    """The address of every model without one of its own."""
+    """The address of every model without one of its own; None: the provider's."""
     cache: Path | None = None
     """The cache's folder; None: the user's cache folder."""
     mode: Mode = "record"
     """`live`, `record`, `replay` or `strict`."""
     run_id: str | None = None
-    """The run's name in the cache, in `live` mode."""
+    """The run's name in the cache, in `live` mode; None: what it stores is dropped when the engine is closed."""
     max_cost: float | None = None
     """The limit in dollars; None: no limit."""
     spent: float = 0.0
     """Dollars that count against the limit from the start."""
     budget: BudgetPlace | None = None
-    """File that counts money under `max_cost`, over engines and kills; None: each engine has its own limit, in a file
-    beside the cache; a killed one leaves what it may have spent to the next engine of the same program and lanes."""
+    """The file that counts money under `max_cost`, over engines and kills; None: each engine has its own limit, in a
+    file beside the cache; a killed one leaves what it may have spent to the next engine of the same program and
+    lanes."""
     budget_name: str = ""
     """The program's name for that file; empty: its main file."""
     policy: RetryPolicy = RetryPolicy()
@@ -75,17 +76,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     run_started: float | None = None
     """Since when stored searches and pages are the run's own, in seconds since 1970; None: since the engine opens."""
     retry_started: float | None = None
-    """Failures stored before this time are sent again, in seconds since 1970."""
+    """Failures stored before this time are sent again, in seconds since 1970; None: `run_started`."""
     snapshot: Path | None = None
-    """A snapshot that is read in the cache's place."""
+    """A snapshot that is read before the cache, in `strict` mode instead of it."""
     allow_hosts: tuple[str, ...] = ()
     """`NAME[:PORT][=ADDRESS:PORT]` of hosts whose addresses need not be public."""
     corpus: Path | None = None
     """The folder of documents for `search/corpus`."""
     sink: str | None = None
-    """`NAME[:ARGUMENT]` of a package's sink, which receives every outcome."""
+    """`NAME[:ARGUMENT]` of a package's sink, which receives every outcome; None: there is none."""
     measures: bool = False
-    """Whether the provider is measured as it is: every call is sent once; none is repeated, cached or slowed."""
+    """Whether the provider is measured: every call is sent once, and none is repeated, cached or slowed down."""
     others: Others = field(default_factory=Others)
     """What installed packages offer."""
 
@@ -138,7 +139,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Returns the declared lane of a model, else the default lane under its name."""
         declared = self._declared(model)
         if declared is None and is_host(model):
-            # What was declared for every host, of which each has a lane of its own.
+            # The declaration for every host applies to each host's own lane.
             declared = self._declared(EVERY_HOST)
         if is_page(model) or is_search(model):
             own = None if declared is None else structs.replace(declared, model=model)
@@ -180,12 +181,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.facts_of(model).max_output if sent is None else sent
 
     def _price_by_others(self, model: str) -> ListedPrice | None:
-        """Returns a search's price from another package's row, which has its own date."""
+        """Returns a search's price from the row of its engine; None for anything but a search with a row."""
         row = self.search_row_of(model) if is_search(model) else None
         return None if row is None else ListedPrice(price_of(row))
 
     def cache_folder(self) -> Path:
-        """The cache's folder."""
+        """Returns the cache's folder."""
         return self.cache if self.cache is not None else default_cache_folder(self.variables)
 
 

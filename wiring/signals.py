@@ -1,4 +1,5 @@
-"""SIGINT and SIGTERM during a run: the first drains, a second one or the end of the drain cancels.
+"""SIGINT and SIGTERM during a run: the first lets calls in flight end, a second one or the end of that time cancels
+them.
 
 Owns the handlers while its block lasts. Knows only the two functions that it is given.
 """
@@ -19,8 +20,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption:
-    """Handles SIGINT and SIGTERM while its block lasts. `drain` is called with the first signal's name, `cancel`
-    when waiting is over."""
+    """Handles SIGINT and SIGTERM while its block lasts. `drain` is called with the first signal's name, `cancel` at a
+    second signal or after DRAIN_S seconds. `number` is the first signal's; None: there was none."""
 
     def __init__(self, drain: Callable[[str], None], cancel: Callable[[], None]) -> None:
         self.number: int | None = None
@@ -58,7 +59,7 @@ class Interruption:
 
 async def until_interrupted(engine: Engine, work: Awaitable[None]) -> int | None:
     """Waits for `work`, which sends through the engine. The first signal lets the calls in flight end, a second one
-    drops them. Returns the number of the signal, if there was one."""
+    drops them. Returns the number of the first signal; None if there was none."""
     task = asyncio.current_task()
     assert task is not None
 

@@ -15,8 +15,9 @@ from .plugins import SINKS, Others, in_one_line
 
 
 def open_sink(told: str) -> OpenedSink:
-    """The sink that `NAME` or `NAME:ARGUMENT` names: one that an installed package offers as an entry point of the
-    group `millstream.sinks`. Give it to `Engine.run` and `close` it at the end, or use it as a context manager."""
+    """Opens and returns the sink that `NAME` or `NAME:ARGUMENT` names: one that an installed package offers as an entry
+    point of the group `millstream.sinks`. Give it to `Engine.run` and `close` it at the end, or use it as a context
+    manager."""
     return opened_sink(told, Others())
 
 
@@ -40,7 +41,7 @@ def opened_sink(told: str, others: Others) -> OpenedSink:
 
 
 class OpenedSink:
-    """Another package's open sink. Its errors are kept in `fault`; only `close` as a context manager raises them."""
+    """Another package's open sink. Its errors are kept in `fault`; only leaving it as a context manager raises them."""
 
     def __init__(self, whose: str, sink: Sink) -> None:
         self._whose = whose
@@ -71,7 +72,7 @@ class OpenedSink:
             self._hold(self._sink.flush)
 
     def close(self) -> None:
-        """Flush what it holds and let it go: its own `close` is called where it has one. A second time does nothing."""
+        """Flushes the sink and calls its own `close`, if it has one. A second time does nothing."""
         if self._is_open:
             self.flush()
             self._is_open = False
@@ -93,7 +94,7 @@ class OpenedSink:
 
 
 class InTurn:
-    """Writes to two sinks: the second gets what the first has saved."""
+    """Two sinks as one: the second receives what the first has saved."""
 
     def __init__(self, first: Sink, second: Sink) -> None:
         self._first = first

@@ -1,6 +1,6 @@
-"""The state of an engine at one moment, in plain numbers, for monitoring. Nothing is counted for it in between.
+"""The state of an engine at one moment, in plain numbers, for monitoring.
 
-Read off when it is asked for: nothing is counted meanwhile. What happened so far, events tell.
+It is read when it is asked for: nothing is counted in between. What happened so far, events report.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LaneStatistics(Struct, frozen=True):
     queued: int
     """Calls that wait."""
     concurrency: int
-    """Calls that may be in flight."""
+    """The most calls that may be in flight."""
     requests: int
     """Requests of the last minute."""
     input_tokens: int

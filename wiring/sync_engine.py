@@ -34,10 +34,10 @@ _CLOSED_MEANWHILE = "the engine was closed while this was under way: what had be
 
 
 class SyncEngine:
-    """`Engine` for code that doesn't await. It works in a thread of its own, beside whatever loop may be running, and
-    may be used by any number of threads at once.
+    """`Engine` for code that doesn't await. It works in a thread of its own, beside any running loop, and may be used
+    by any number of threads at once.
 
-    Takes what `Engine` takes, and raises what it raises.
+    Takes the same arguments as `Engine`, and raises the same errors.
     """
 
     def __init__(
@@ -100,11 +100,11 @@ class SyncEngine:
         return self._do(lambda: self._engine.ask(call, hear=hear))
 
     def run(self, calls: Iterable[Call], sink: Sink | None = None) -> Iterator[Outcome]:
-        """Outcomes as they finish, each safe in `sink` (in the engine's own thread) before it is seen.
+        """Yields outcomes as they finish, each written to `sink` (in the engine's own thread) first.
 
         `calls` is read in the thread that takes the outcomes, while it waits for the next one: lazily, a few hundred
-        ahead, and no further while nobody takes any. It may use this engine itself. Leaving the loop early cancels what
-        is in flight; what had been answered is in the cache. Raises Stopped at the end where a lane stopped.
+        ahead, and no further while no outcomes are taken. It may use this engine itself. Leaving the loop early cancels
+        what is in flight; answers received until then are in the cache. Raises Stopped at the end if a lane stopped.
         """
         if not isinstance(calls, Iterable):
             raise TypeError(
@@ -154,7 +154,7 @@ class SyncEngine:
         except CancelledError:
             raise RuntimeError(_CLOSED_MEANWHILE) from None
         except BaseException:
-            future.cancel()  # whoever waited was interrupted; otherwise it is done, and this does nothing
+            future.cancel()  # the waiting caller was interrupted; else it is done, and this does nothing
             raise
 
     def _get(self, look: Callable[[], _T]) -> _T:
@@ -207,8 +207,8 @@ class SyncEngine:
                 loop = runner.get_loop()
                 serving = loop.create_task(self._serve(opened))
                 while not serving.done():
-                    # A SystemExit in somebody's sink or listener leaves the loop. Whoever waits for the task that it
-                    # ended is raised it, and the loop goes on for everyone else.
+                    # A SystemExit in a caller's sink or listener leaves the loop. It is raised in the caller that waits
+                    # for the task it ended, and the loop goes on for all others.
                     with suppress(KeyboardInterrupt, SystemExit):
                         loop.run_until_complete(serving)
                 serving.result()

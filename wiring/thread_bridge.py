@@ -29,14 +29,14 @@ _PATIENCE_S = 0.02
 
 
 class _Sign:
-    """A signal to the taker that is no outcome."""
+    """A mark in the queue of outcomes that is no outcome: more calls are needed, or the run has ended."""
 
 
 _HUNGRY, _ENDED = _Sign(), _Sign()
 
 
 class BridgeClosed(Exception):
-    """Raised if the loop's side was ended from elsewhere."""
+    """Raised in the thread that takes the outcomes if the run was cancelled in the loop."""
 
 
 class _CarriedExit(Exception):
@@ -73,7 +73,8 @@ def _contain(do: Callable[[], None]) -> None:
 
 
 class Flow:
-    """One run. `ended` is set when the loop's side is over."""
+    """One run between the thread that takes its outcomes (the taker) and the loop that makes them. `ended` is set when
+    the loop's side is over."""
 
     def __init__(self, calls: Iterator[Call], loop: asyncio.AbstractEventLoop) -> None:
         self.ended = threading.Event()
@@ -96,7 +97,7 @@ class Flow:
     # In the taker's thread
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Yields outcomes. Raises at the end an error of the input, else of the run."""
+        """Yields outcomes. At the end it raises the run's error, else the input's."""
         while True:
             # Never waits for outcomes while there is room for calls: no other thread would add them.
             self._read_ahead()
@@ -113,12 +114,12 @@ class Flow:
             raise error
 
     def cut(self) -> None:
-        """Cancels what is under way in the loop."""
+        """Cancels the run in the loop, unless it has ended."""
         if not self.ended.is_set():
             self._tell(self._cancel)
 
     def _tell(self, callback: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and with it all that could be told
+        with suppress(RuntimeError):  # the loop is closed, and so is the run
             self._loop.call_soon_threadsafe(callback)
 
     def _read_ahead(self) -> None:
@@ -131,12 +132,13 @@ class Flow:
             except StopIteration:
                 self._is_exhausted = True
             except Exception as error:  # noqa: BLE001
-                # The input is over. What is in flight has been paid for: it is given before the error is raised.
+                # The input is over. Calls in flight have been paid for: their outcomes are yielded before the error is
+                # raised.
                 self._input_error = error
                 self._is_exhausted = True
             else:
                 self._calls.append(call)
-            # The loop looks once more after it has said that it starves, so no call is missed.
+            # The loop looks once more after it has set `_is_starving`, so no call is missed.
             if self._is_starving:
                 self._is_starving = False
                 self._tell(self._fed.set)
@@ -187,7 +189,7 @@ class Flow:
     async def _wait_for_room(self) -> None:
         self._room.clear()
         self._is_full = True
-        # The taker may have made room before it could see that it was wanted.
+        # The taker may have made room before `_is_full` was set.
         if self._outcomes.qsize() >= OUTCOMES_AHEAD:
             await self._room.wait()
         self._is_full = False
