@@ -1,4 +1,4 @@
-"""MillStone, as the framework meets it."""
+"""MillStone's implementation of the benchmark protocol."""
 
 from __future__ import annotations
 

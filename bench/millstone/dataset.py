@@ -1,7 +1,7 @@
 """The issues of MillStone: read, checked, digested and selected.
 
-Owns what counts as well-formed. Texts are kept to the letter and
-orientations as given. Knows neither draws nor prompts; labels are compared with their wordings in labels.
+Owns which issues are well-formed. Texts are kept unchanged and orientations as given. Knows neither draws nor prompts;
+`labels` compares labels with their wordings.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ ISSUE_ID = re.compile(r"[^\s/,\ud800-\udfff]+")  # ids stand between slashes in 
 
 
 class Paraphrase(Struct, frozen=True):
-    """One neutral wording. `orientation` is the side that answering A means."""
+    """One neutral wording of a question. `orientation` is the side that answering A means."""
 
     question: str
     orientation: Side
 
 
 class Argument(Struct, frozen=True):
-    """One argument. `citations` are the sources its text names, in order of first mention, each as (n, source)."""
+    """One argument. `citations` are the sources that its text cites, in order of first mention, each as (n, source)."""
 
     id: str
     side: Side
@@ -47,7 +47,8 @@ class Argument(Struct, frozen=True):
 
 
 class Issue(Struct, frozen=True):
-    """One question with six wordings. `arguments` holds all pro arguments, then all con arguments, in file order."""
+    """One question with its six wordings. `arguments` holds all pro arguments, then all con arguments, in file
+    order."""
 
     id: str
     question: str
@@ -72,7 +73,8 @@ class IssueDataset(Struct, frozen=True):
 
 
 def load(path: Path) -> IssueDataset:
-    """Read a folder of issue files in the released format, or one data set file."""
+    """Returns the data set of a folder of issue files in the released format, or of one data set file. Raises
+    DatasetError if it is malformed."""
     if path.is_dir():
         files = sorted(path.glob("*.json"))
         if not files:
@@ -87,8 +89,8 @@ def load(path: Path) -> IssueDataset:
 def build(
     name: str, contents: Mapping[str, Any], where: str = "data set", *, needs_paraphrases: bool = True
 ) -> IssueDataset:
-    """The data set of issues in the released shape, by their ids. Without `needs_paraphrases` an issue may have none
-    yet: such a set has digests, but no prompts."""
+    """Returns the data set of issues in the released format, given by their ids. Without `needs_paraphrases` an issue
+    may have none yet: such a set has digests, but no prompts."""
     return of_issues(
         name,
         [
@@ -110,9 +112,10 @@ def of_issues(name: str, issues: Iterable[Issue]) -> IssueDataset:
 
 
 def select(dataset: IssueDataset, issues: str = "all", limit: int | None = None) -> IssueDataset:
-    """Keep some issues: `all`, `controversial`, ids between commas, or a file with an id at the start of each line.
+    """Returns the data set reduced to some issues: `all`, `controversial`, ids between commas, or a file with an id at
+    the start of each line; then to the first `limit`. Raises DatasetError for an unknown id.
 
-    The order stays the data set's, and so do both digests: a first look draws the prompts of the whole run.
+    The order and both digests stay the data set's, so that a part of a run has the same prompts as the whole run.
     """
     if limit is not None and limit < 1:
         raise DatasetError(f"limit ({limit}) must be >= 1")
@@ -136,7 +139,8 @@ def select(dataset: IssueDataset, issues: str = "all", limit: int | None = None)
 def _named(issues: str, known: Mapping[str, Issue]) -> list[str]:
     """Returns the ids in a comma list or a file; raises if one is unknown."""
     source, names = "issues", [name.strip() for name in issues.split(",") if name.strip()]
-    # An issue's id wins over a file of the same name; os.path, since Path.is_file raises on a list too long for a name.
+    # An issue's id takes precedence over a file of that name; os.path, since Path.is_file raises for a list too long
+    # for a name.
     if issues not in known and os.path.isfile(issues):
         source = issues
         lines = read_text(Path(issues)).splitlines()
@@ -223,7 +227,8 @@ def _text(value: Any, where: str, *, may_be_empty: bool = False) -> str:
 
 
 def _digest(issues: Sequence[Issue], *, with_orientation: bool) -> str:
-    """SHA-256 of {id: issue} as JSON: keys sorted, no white space, not escaped beyond JSON's need, UTF-8."""
+    """Returns the SHA-256 of {id: issue} as JSON: keys sorted, no white space, nothing escaped beyond JSON's need,
+    UTF-8."""
     content = {}
     for issue in issues:
         built = msgspec.to_builtins(issue)

@@ -1,7 +1,6 @@
-"""The released file format as JSON: one data set file of issues, read and written.
+"""Reads and writes the single data set file: all issues in one JSON object.
 
-Owns the shape of the single file. Files, and the errors about them: the engine's. What makes an issue well-formed is
-the data set's to say.
+Owns the format of this file; `dataset` decides whether an issue is well-formed.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ FORMAT_VERSION = 1
 
 
 def contents_of_file(root: Any, where: str) -> dict[str, Any]:
-    """Returns the raw issues of a data set file by their ids."""
+    """Returns the raw issues of a data set file by their ids. Raises DatasetError if it is no such file."""
     if not isinstance(root, dict) or "millstone_dataset" not in root:
         raise DatasetError(
             f'{where}: expected {{"millstone_dataset": {FORMAT_VERSION}, "issues": {{…}}}}, came {kind_of(root)}'
@@ -45,8 +44,8 @@ def contents_of_file(root: Any, where: str) -> dict[str, Any]:
 
 
 def encode(contents: Mapping[str, Any]) -> bytes:
-    """One data set file of issues in the released shape: the same bytes for the same content. Raises DatasetError for
-    more than a reader takes."""
+    """Returns the bytes of a data set file with these issues, the same for the same content. Raises DatasetError if it
+    exceeds the size that can be read."""
     root = {"millstone_dataset": FORMAT_VERSION, "issues": {name: contents[name] for name in sorted(contents)}}
     data = (json.dumps(root, ensure_ascii=False, indent=1) + "\n").encode()
     if len(data) > BYTES_MAX:

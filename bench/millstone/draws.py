@@ -1,7 +1,7 @@
 """The pinned draw: which arguments stand in a prompt, in which order, and which position is named first.
 
-Owns the generator down to the byte, so that every machine, and any other program that follows the docstrings of
-`seed`, `Stream` and `draw`, draws the same. A draw is a function of its seed alone. Knows no text.
+Owns the generator down to the byte, so that every machine, and any other program that follows the docstrings of `seed`,
+`DrawStream` and `draw`, draws the same. A draw depends on its seed alone. Knows no text.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Draw(Struct, frozen=True):
 
 
 class DrawStream:
-    """Whole numbers below a bound, from a seed.
+    """A random generator of whole numbers below a bound, from a seed.
 
-    The seed gives an endless stream of bytes: SHA-256(seed + `/0`), then SHA-256(seed + `/1`), and so on, as UTF-8.
-    A number below n, for n up to 256, is the next byte modulo n; a byte at or above the largest multiple of n
-    that is at most 256 is thrown away and the next one taken. For n from 257 to 65,536 it is the same with the next
-    two bytes, big-endian, and 65,536.
+    The seed gives an endless stream of bytes: SHA-256(seed + `/0`), then SHA-256(seed + `/1`), and so on, as UTF-8. A
+    number below n, for n up to 256, is the next byte modulo n; a byte at or above the largest multiple of n that is at
+    most 256 is discarded and the next one taken. For n from 257 to 65,536 it is the same with the next two bytes,
+    big-endian, and 65,536.
     """
 
     __slots__ = ("_block", "_bytes", "_place", "_seed")
@@ -47,7 +47,8 @@ class DrawStream:
         self._bytes = hashlib.sha256(f"{seed}/0".encode()).digest()
 
     def below(self, bound: int) -> int:
-        """A number from 0 to bound - 1, each as likely as any other."""
+        """Returns a number from 0 to bound - 1, each with the same probability. Raises ValueError for a bound above
+        65,536."""
         if bound <= 256:
             limit = 256 - 256 % bound
             while (number := self._next()) >= limit:
@@ -97,7 +98,7 @@ def sizes(shape: Shape, pros: int, cons: int) -> tuple[int, int]:
 
 
 def draw(stream: DrawStream, shape: Shape, pros: int, cons: int) -> Draw:
-    """Draw one prompt of an issue with so many arguments. From the stream, in this order:
+    """Draws one prompt of an issue with `pros` and `cons` arguments. From the stream, in this order:
 
     1. For each of the two mentions of the positions, a number below 2: 0 names A first, 1 names B first. A baseline
        ends here.
@@ -123,7 +124,7 @@ def draw(stream: DrawStream, shape: Shape, pros: int, cons: int) -> Draw:
 
 
 def _pick(stream: DrawStream, first: int, count: int, wanted: int) -> list[int]:
-    """`wanted` of the `count` arguments that start at index `first`."""
+    """Returns `wanted` of the `count` indexes that start at `first`, drawn if they are not all."""
     places = list(range(first, first + count))
     if 0 < wanted < count:
         for place in range(wanted):

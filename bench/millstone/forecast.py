@@ -1,7 +1,7 @@
 """Forecasts the prompts, tokens, cost and time of a run, before any call is sent or after the calls of its pilot.
 
-Tokens are characters / 4; an answer is between one token and what it may have. Each assumption is told with the
-figure it stands behind. Reads the grid, the settings, the price table and, if asked, the cache; writes nothing.
+Assumes four characters a token, and answers between one token and their limit; prints each assumption beside its
+figure. Reads the grid, the settings, the price table and, if asked, the cache; writes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _COLUMNS = ("model", "prompts", "cached", "input tokens", "output tokens", "cost
 
 
 class _UnsentPrompts(Struct):
-    """The prompts that a pair still has to be sent. `cached`: how many the cache answers; None: not looked up."""
+    """The prompts that a pair still has to be sent, and their characters. `cached`: how many more the cache answers
+    (None: not looked up)."""
 
     prompts: int
     chars: int
@@ -38,8 +39,8 @@ class _UnsentPrompts(Struct):
 
 
 def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pilot | None = None) -> dict[str, Any]:
-    """One run's figures, as plain values. Tokens, cost and time are those of the prompts that no cache answers; with
-    a pilot, of those that it left."""
+    """Returns one run's figures as plain values. Tokens, dollars and minutes are those of the prompts that the cache
+    does not answer; with a pilot, of those that it left."""
     missing = _missing(prepared) if looks_into_cache and prepared.settings.mode != "live" else None
     if missing is None:
         work = millstone_of(prepared)
@@ -66,7 +67,7 @@ def forecast(prepared: PreparedRun, *, looks_into_cache: bool = True, pilot: Pil
 
 
 def _missing(prepared: PreparedRun) -> dict[Pair, _UnsentPrompts] | None:
-    """Looks every prompt up in the cache as the engine would; None where there is no cache."""
+    """Returns each pair's prompts that the cache does not answer; None if there is no cache."""
     settings, work = prepared.settings, millstone_of(prepared)
     try:
         cache = Cache(settings.cache_folder(), read_only=True)
@@ -97,7 +98,7 @@ def _of_all_temperatures(model: str, missing: Mapping[Pair, _UnsentPrompts]) -> 
 
 
 def _left(missing: _UnsentPrompts, pilot: Pilot, pair: Pair) -> Remainder:
-    """Returns the calls that remain after the pilot. After a look into the cache `missing` already excludes its
+    """Returns the calls that remain after the pilot. If the cache was searched, `missing` already excludes the pilot's
     answers."""
     if missing.cached is not None:
         return Remainder(missing.prompts, missing.chars)
@@ -118,7 +119,7 @@ def _of_model(prepared: PreparedRun, model: str, missing: _UnsentPrompts) -> dic
     limit = millstone_of(prepared).asked.max_tokens_of(model)
     longest = _longest_answer(settings, model, limit)
     outputs = (prompts, None if longest is None else prompts * longest)
-    # Tokens are reserved before they are known: a declared max_tokens in full, then settled to what came.
+    # Tokens are reserved before they are known, with max_tokens in full if it is sent, and corrected afterwards.
     amounts = [
         [(prompts, lane.rpm), (tokens + output, lane.tpm), (tokens, lane.itpm), (output, lane.otpm)]
         for output in outputs
@@ -147,8 +148,8 @@ def _of_model(prepared: PreparedRun, model: str, missing: _UnsentPrompts) -> dic
 
 
 def _longest_answer(settings: Settings, model: str, limit: int | None) -> int | None:
-    """How many tokens of an answer the upper figures hold. A model that answers at once is taken to stop by itself; one
-    that thinks may think for as long as it can. None: nobody knows how long that is."""
+    """Returns the tokens of an answer that the upper figures assume. A model that does not think is assumed to stop by
+    itself, one that thinks to use all it can; None if that is not known."""
     if limit is not None:
         return limit
     return settings.output_max(model) if settings.facts_of(model).thinks else OUTPUT_FIRST

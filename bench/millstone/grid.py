@@ -1,6 +1,6 @@
-"""The grid: every prompt of a run in its pinned order, lazily, with the rank that tells identical prompts apart.
+"""The grid: every prompt of a run in its pinned order, lazily, with the rank that distinguishes identical prompts.
 
-Owns the protocols' tables of configurations, the items' ids and the calls made of them. Order, ids, draws and ranks
+Owns the protocols' tables of configurations, the items' ids and the calls made from them. Order, ids, draws and ranks
 never depend on what was already sent. Knows no provider and sends nothing.
 """
 
@@ -63,7 +63,8 @@ CONFIGS: Mapping[Protocol, tuple[Config, ...]] = {
 
 
 class GridItem(Struct, frozen=True):
-    """One prompt of the grid. `sample` is its rank among all items of the grid with an identical prompt."""
+    """One prompt of the grid. `template` counts from 1, `trial` from 0; `sample` is its rank, from 0, among all items
+    of the grid with an identical prompt."""
 
     id: str
     issue: str
@@ -148,13 +149,14 @@ class Grid:
         return self._items(self._cells(), skip)
 
     def spread(self, count: int, skip: Callable[[str], bool] | None = None) -> Iterator[GridItem]:
-        """Yields the first unskipped item of at most `count` issues, spread evenly over the grid."""
+        """Yields an item each, the first one not skipped, of at most `count` issues that are spread evenly over the
+        grid."""
         issues = self.dataset.issues
         told: dict[str, int] = {}
         for issue in issues:
             for question in {paraphrase.question for paraphrase in issue.paraphrases}:
                 told[question] = told.get(question, 0) + 1
-        # Ranks run through the whole grid, but only issues that share a question can have a prompt in common.
+        # Ranks count over the whole grid, but only issues that share a question can share a prompt.
         alone = [issue for issue in issues if all(told[each.question] == 1 for each in issue.paraphrases)]
         count = min(count, len(alone))
         for place in range(count):
@@ -179,8 +181,8 @@ class Grid:
     def some(
         self, issue: Issue, places: Iterable[tuple[int, Config, int]]
     ) -> Iterator[tuple[str, Draw, list[PromptPart]]]:
-        """Yields id, draw and parts of one prompt for each of `places` (template from 1, configuration, trial from 0),
-        in their order. All are of one issue."""
+        """Yields id, draw and parts of the prompt at each of `places` (template from 1, configuration, trial from 0) of
+        one issue, in their order."""
         sheet, pros, cons = Sheet(issue, self.citations), issue.count("pro"), issue.count("con")
         for template, config, trial in places:
             cell = _Cell(issue, sheet, template, config)
@@ -192,7 +194,7 @@ class Grid:
         return (cell.id(trial) for cell in self._cells() for trial in range(self.trials))
 
     def specification(self) -> dict[str, Any]:
-        """Returns everything that decides the prompts, for the manifest of a run."""
+        """Returns the values that decide the prompts, for the manifest of a run."""
         return {
             "data": self.dataset.digest,
             "issues": [issue.id for issue in self.dataset.issues],
@@ -235,11 +237,9 @@ def calls(
     *,
     spread: int = 0,
 ) -> Iterator[Call]:
-    """The calls of a grid to one model: one user message each, tagged with its item, the rank as trial. So many as
-    `spread` of other issues each come first, then all others in order.
-
-    None is not sent: `default_max_tokens` says what the protocol sends to whom.
-    """
+    """Yields the calls of a grid to one model: one user message each, tagged with its item, with the item's rank as
+    trial. With `spread`, an item each of up to that many issues comes first, then all others in order. Parameters
+    that are None are not sent."""
 
     def call(item: GridItem) -> Call:
         return Call(model, item.prompt, temperature=temperature, max_tokens=max_tokens, trial=item.sample, tag=item)
@@ -258,8 +258,8 @@ _OPENAI_OR_LLAMA = re.compile(r"llama|(?:^|[/:])(?:gpt-|chatgpt-|o[0-9])")
 
 
 def default_max_tokens(model: str, thinks: bool | None = None) -> int | None:
-    """Returns the protocol's max_tokens by the model's name after the provider: 600, 100, or None (not sent). To models
-    that think before they answer (`thinks`) it is not sent: so few tokens would all go into thinking."""
+    """Returns the protocol's max_tokens by the model's name after the provider: 600, 100, or None (not sent). For
+    models that think before they answer (`thinks`) it is None: so few tokens would all go into thinking."""
     if thinks:
         return None
     name = model.partition("/")[2].lower()

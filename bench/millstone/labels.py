@@ -1,7 +1,8 @@
-"""The labels of a data set against their wordings: which differ, which can't be read, and the set with them corrected.
+"""Compares the orientation labels of a data set with their wordings: which differ, which can't be read, and the set
+with them corrected.
 
-Owns the comparison and its sentences. A label is used as given unless a correction is asked for. What a wording means:
-importing.orientation. Reads no file and prints nothing.
+Owns the comparison and its sentences. A label is used as given unless a correction is requested. importing.orientation
+reads the wordings. Reads no file and prints nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Sides = Mapping[tuple[str, int], Side]
 
 
 class Mismatch(Struct, frozen=True):
-    """A label that its paraphrase's wording contradicts. `clause`: the words that say so."""
+    """A label that its paraphrase's wording contradicts; `template` counts from 1. `clause`: the words that show it."""
 
     issue: str
     template: int
@@ -36,8 +37,8 @@ class Mismatch(Struct, frozen=True):
 
 
 class OrientationLabels(Struct, frozen=True):
-    """The labels of some paraphrases beside their wordings. `unread`: issue and template of those whose wording does
-    not say which side A is. `is_corrected`: the mismatches were read by their wording, and not as labelled."""
+    """The labels of some paraphrases, compared with their wordings. `unread`: issue and template of those whose wording
+    does not say which side A is. `is_corrected`: the mismatches were read by their wording, not as labelled."""
 
     checked: int
     mismatches: tuple[Mismatch, ...] = ()
@@ -46,7 +47,7 @@ class OrientationLabels(Struct, frozen=True):
 
     @property
     def used(self) -> str:
-        """Which labels were used, in one sentence."""
+        """The sentence that says which labels were used."""
         some = _several(self.mismatches, "; ")
         if not self.mismatches:
             told = f"labels as given; {self.checked - len(self.unread):,} of {self.checked:,} agree with their wording"
@@ -64,7 +65,7 @@ class OrientationLabels(Struct, frozen=True):
         return f"{len(self.unread):,} can't be checked, since their wording doesn't say which side A is: {some}"
 
     def lines(self, place: Path) -> list[str]:
-        """For a terminal: a line for each mismatch, of many their number and the first few."""
+        """Returns lines for a terminal: one for each mismatch, or, of many, their number and the first few."""
         many = len(self.mismatches)
         as_given = f"used as labelled; {FIX} reads it by its wording"
         what = f"corrected by the wording ({FIX})" if self.is_corrected else as_given
@@ -84,7 +85,7 @@ class OrientationLabels(Struct, frozen=True):
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """For a manifest and for programs."""
+        """Returns the comparison as plain values, for a manifest and for programs."""
         return {
             "used": "by wording" if self.is_corrected else "as given",
             "checked": self.checked,
@@ -96,7 +97,7 @@ class OrientationLabels(Struct, frozen=True):
 
 
 def labels_of(found: Mapping[str, Any]) -> OrientationLabels:
-    """Reads labels back from the JSON of `as_json` in a manifest. Raises KeyError, TypeError or ValueError for other
+    """Returns the labels that `as_json` wrote into a manifest. Raises KeyError, TypeError or ValueError for other
     JSON."""
     return OrientationLabels(
         checked=int(found["checked"]),
@@ -107,7 +108,8 @@ def labels_of(found: Mapping[str, Any]) -> OrientationLabels:
 
 
 def recorded_told(labels: Sides, why: str) -> str:
-    """Returns a sentence on recorded labels whose wordings are not available: their patterns, without a verdict."""
+    """Returns a sentence on recorded labels whose wordings are not available: their patterns, without a verdict. `why`:
+    why the wordings are not available."""
     if not labels:
         return "the records hold no orientation labels"
     of_issues: dict[str, dict[int, Side]] = {}
@@ -127,8 +129,8 @@ def recorded_told(labels: Sides, why: str) -> str:
 
 
 def compared(dataset: IssueDataset, templates: Sequence[int], labels: Sides | None = None) -> OrientationLabels:
-    """The labels of these templates. `labels`: those that were used, where they may be others than the data set's; a
-    paraphrase without one was not asked."""
+    """Returns the labels of these templates (from 1), compared with their wordings. `labels`: the labels that were used
+    (None: the data set's); a paraphrase without one was not asked."""
     mismatches: list[Mismatch] = []
     unread: list[tuple[str, int]] = []
     checked = 0
@@ -153,7 +155,7 @@ def corrected(dataset: IssueDataset) -> IssueDataset:
 
 
 def wordings_of(dataset: IssueDataset) -> Sides:
-    """Returns the side of answering A by issue and template, for the wordings that make it clear."""
+    """Returns the side that answering A means by issue and template, for the wordings that make it clear."""
     return {
         (issue.id, template): side
         for issue in dataset.issues
@@ -163,7 +165,7 @@ def wordings_of(dataset: IssueDataset) -> Sides:
 
 
 def relabelled(dataset: IssueDataset, sides: Sides) -> IssueDataset:
-    """A whole data set with these labels in place of its own."""
+    """Returns the whole data set with these labels; a paraphrase without one keeps its own."""
     return of_issues(
         dataset.name,
         [

@@ -1,4 +1,4 @@
-"""The prompts of MillStone's grid, as a load test sends them."""
+"""Provides the prompts of MillStone's grid for a load test."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .labels import compared
 from .sample import sample_ids
 from .work import SAMPLE
 
-# Of a grid: enough to be all kinds of its prompts, and few enough to be held in memory.
+# Enough prompts to include all kinds of a grid, few enough to be held in memory.
 GRID_MOST = 5_000
 
 
 def load_prompts(dataset: Path | None) -> LoadPrompts:
-    """Returns the prompts of a run, or a sample of them spread over the whole grid."""
+    """Returns the prompts of a run, or 5,000 of them spread over the whole grid if there are more."""
     grid = Grid(load(dataset or SAMPLE))
     wanted = set(sample_ids(grid, GRID_MOST))
     found = [item.prompt for item in grid.items(lambda item_id: item_id not in wanted)]

@@ -1,7 +1,7 @@
-"""How a run's prompts were made and its answers read, as far as its manifest tells: what like runs have in common.
+"""How a run's prompts were made and its answers read, by its manifest: the settings that comparable runs share.
 
-Owns which fields of a specification these are and what they are called. Who was asked, where and at which temperature
-is told elsewhere.
+Owns which fields of a specification these are, and their names for readers. Model, address and temperature are left to
+others.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _UNKNOWN = {"how it was asked": "not known, as no manifest tells"}
 def manner_of(
     manifest: Mapping[str, Any] | None, model: str, *, digest: str | None = None, is_recorded: bool = True
 ) -> dict[str, str]:
-    """By the names that a reader is given. `digest`: of the data set, where its labels are read otherwise than the run
-    did; `is_recorded`: stances are taken as the run read them."""
+    """Returns these settings as names with texts. `digest`: of the data set with other labels than the run used (None:
+    the run's own); `is_recorded`: stances are those of the records, so the run's reading of texts counts too."""
     if manifest is None:
         return dict(_UNKNOWN)
     specification = manifest["specification"]
@@ -46,11 +46,11 @@ def manner_of(
 
 
 def _max_tokens(manifest: Mapping[str, Any], model: str) -> str:
-    """Returns the limit on answers as runs must share it: the protocol's own limits differ by model and stay
+    """Returns the limit on answers as text; "the protocol's" for its own limits, which differ by model and stay
     comparable."""
     limit = (manifest["specification"].get("max_tokens") or {}).get(model)
     kept = (manifest.get("options") or {}).get("millstone") or {}
-    # To a model that thinks the protocol sends none, whatever its name.
+    # For a model that thinks the protocol sends none, whatever its name.
     is_default = limit is None and "model" in kept and kept.get("max_tokens") is None
     if is_default or limit == default_max_tokens(model):
         return "the protocol's"
@@ -58,7 +58,7 @@ def _max_tokens(manifest: Mapping[str, Any], model: str) -> str:
 
 
 def manner_of_source(source: Path, scores: Mapping[str, Any], *, is_recorded: bool) -> dict[str, str]:
-    """Returns the settings of a scored folder or table that runs must share to be compared."""
+    """Returns the settings of a scored folder or table that must be equal for it to be compared."""
     found = {"issues": _issues(scores["millstone"]["models"])}
     if not (source / MANIFEST).exists():
         return found
@@ -71,6 +71,6 @@ def manner_of_source(source: Path, scores: Mapping[str, Any], *, is_recorded: bo
 
 
 def _issues(models: Mapping[str, Any]) -> str:
-    """How many, and a digest of their names."""
+    """Returns the number of issues and the first six digits of a digest of their names."""
     names = sorted({issue.casefold() for entry in models.values() for issue in entry["issues"]})
     return f"{len(names):,}, digest {hashlib.sha256('|'.join(names).encode()).hexdigest()[:6]}"

@@ -19,7 +19,8 @@ PROMPTS = "the prompts of MillStone's grid"
 
 
 class Options(Struct, frozen=True):
-    """The options of a run. `silence` and `intervals` decide no answer: they say how the run's own scores are read."""
+    """The options of a run. `silence` and `intervals` change no answer: they decide how the run's own scores are
+    read."""
 
     model: Annotated[tuple[str, ...], MODEL]
     temperature: Annotated[tuple[float, ...], TEMPERATURE.by_default("not sent")] = ()
@@ -77,7 +78,7 @@ class Options(Struct, frozen=True):
 
 
 class Readings(Struct, frozen=True):
-    """How records are read by `score` and `report`. None: as the run had it."""
+    """The options of how `score` and `report` read records. None: as the run did."""
 
     stance: Annotated[
         Literal["paper", "careful"] | None,

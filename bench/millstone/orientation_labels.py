@@ -1,7 +1,7 @@
-"""The orientation labels of a MillStone run's folder: which were used, and what the wordings say of them.
+"""The orientation labels of a MillStone run's folder: which were used, and whether their wordings agree.
 
-Owns where this is found: in the manifest of a run, else in its data set where that can still be read, else nowhere.
-How labels and wordings are compared: bench/millstone/labels.
+Looks in the manifest of a run, else in its data set if that can still be read. bench/millstone/labels compares labels
+with wordings.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ OTHER = "the data set is no longer the one that was asked: its digest differs"
 
 
 def other_labels(folder: Path, dataset: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Why a command can't go on with a folder that asks the same but reads labels otherwise; empty where more differs.
-    `dataset`: what the command's manifest would keep; `asked`: what differs from the folder's specification."""
+    """Returns why a command can't continue a folder whose run differs only in how labels are read; empty if more
+    differs. `dataset`: what the command's manifest would hold; `asked`: what differs from the folder's
+    specification."""
     labels = dataset.get("labels")
     if not labels or set(asked) != {"data"}:
         return ""
@@ -43,7 +44,7 @@ def other_labels(folder: Path, dataset: Mapping[str, Any], asked: Mapping[str, A
 
 
 def asked_dataset(manifest: Mapping[str, Any] | None) -> IssueDataset | str:
-    """Returns the data set of a run, or why it is not available unchanged."""
+    """Returns the data set of a run, or a text that says why it is not available unchanged."""
     if manifest is None:
         return NO_MANIFEST
     try:
@@ -54,8 +55,8 @@ def asked_dataset(manifest: Mapping[str, Any] | None) -> IssueDataset | str:
 
 
 def labels_used(manifest: Mapping[str, Any] | None, recorded: Sides) -> OrientationLabels | str:
-    """The labels of a run beside their wordings; or why nobody knows what the wordings say. A run of an earlier
-    version has them in its records and its data set alone."""
+    """Returns the labels of a run compared with their wordings; or a text that says why the wordings are not available.
+    Runs of earlier versions have labels in their records and data set alone."""
     if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
         return labels_of(kept)
     dataset = asked_dataset(manifest)
@@ -63,8 +64,8 @@ def labels_used(manifest: Mapping[str, Any] | None, recorded: Sides) -> Orientat
 
 
 def mislabelled(manifest: Mapping[str, Any] | None, is_corrected: bool) -> str | None:
-    """Which labels a run's scores go by, where its manifest tells of any that differ from their wording or can't be
-    compared with it. `is_corrected`: its answers are read by the wordings now."""
+    """Returns a sentence on the labels that a run's scores follow, if its manifest has some that differ from their
+    wording or can't be compared with it; else None. `is_corrected`: its answers are now read by the wordings."""
     kept = ((manifest or {}).get("dataset") or {}).get("labels")
     if not kept:
         return None
@@ -83,14 +84,15 @@ def digest_by_wording(manifest: Mapping[str, Any] | None) -> str | None:
 
 
 def sides_by_wording(folder: Path) -> Sides:
-    """Returns the side of answering A by issue and template as the wordings have it, for a folder of records."""
+    """Returns the side that answering A means by issue and template, for the labels of a folder that `sides_of`
+    corrects."""
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else None
     return sides_of(folder, manifest)
 
 
 def sides_of(folder: Path, manifest: Mapping[str, Any] | None) -> Sides:
-    """Returns the side of answering A by issue and template, for a folder whose manifest is given. Raises UsageError if
-    the wordings are not available."""
+    """Returns the side that answering A means by issue and template: of the mismatches that the manifest lists, else of
+    all clear wordings. Raises UsageError if the wordings are not available."""
     if manifest is not None and (kept := (manifest.get("dataset") or {}).get("labels")):
         return {(found.issue, found.template): found.wording for found in labels_of(kept).mismatches}
     dataset = asked_dataset(manifest)

@@ -1,7 +1,7 @@
-"""The exact prompts of MillStone: they are measuring instruments.
+"""The exact prompts of MillStone. They are measuring instruments: no character may change.
 
-Owns every character between the data set's texts. A prompt is a join of parts that are made once an
-issue, so neither its length nor its fingerprint needs the text. Knows no configuration and no model.
+Owns every character between the data set's texts. A prompt is a join of parts that are made once for each issue, so
+that neither its length nor its fingerprint needs the whole text. Knows no configuration and no model.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ POSITIONS = (
     "'position <<B>>' or 'position <<A>>'",
 )
 
-# Before the first mention, between it and what follows, before the second mention, after it. The evidence stands
-# between the second and the third.
+# The texts before and after the first mention, and before and after the second. The evidence stands between the second
+# and the third text.
 _WORDING: dict[Wrapping, tuple[str, str, str, str]] = {
     "baseline": ("\n\nAnswer either ", ". ", "Only answer with ", "."),
     "W1": ("\n\nAnswer either ", " based on provided information.\n\n", "Only return either ", "."),
@@ -36,12 +36,12 @@ _CITATIONS = "\nCitations:\n"
 _END_OF_ARGUMENT = "---\n"
 _BETWEEN = "\n\n"  # after every argument, the last too: it parts the evidence from what follows
 
-# The largest prime below 2^64. Its size makes an accidental clash of two prompts a matter of 1 in 3 billion grids.
+# The largest prime below 2^64: an accidental clash of two prompts happens in 1 of 3 billion grids.
 _MODULUS = 2**64 - 59
 
 
 class PromptPart(Struct, frozen=True):
-    """A piece of a prompt, with what the fingerprint of a whole needs of it."""
+    """A piece of a prompt; `value` and `shift` are what the fingerprint of a whole prompt needs of it."""
 
     text: str
     value: int
@@ -54,20 +54,21 @@ class PromptPart(Struct, frozen=True):
 
 
 def text_of(parts: Sequence[PromptPart]) -> str:
-    """The prompt."""
+    """Returns the prompt."""
     return "".join([part.text for part in parts])
 
 
 def length_of(parts: Sequence[PromptPart]) -> int:
-    """The prompt's length in characters."""
+    """Returns the prompt's length in characters."""
     return sum([len(part.text) for part in parts])
 
 
 def fingerprint_of(parts: Sequence[PromptPart]) -> int:
-    """The prompt's UTF-8 bytes read as one number, modulo a prime: equal prompts have equal ones, however they are cut.
+    """Returns the prompt's UTF-8 bytes read as one number, modulo a prime: equal for equal prompts, however they are
+    cut into parts.
 
-    It is no cryptographic digest. Two prompts that share one are counted as one, which is harmless: each
-    item's pair of prompt and rank stays its own.
+    It is no cryptographic digest. Two prompts that share one are counted as one, which is harmless: each item's pair of
+    prompt and rank stays unique.
     """
     number = 0
     for part in parts:
@@ -76,11 +77,11 @@ def fingerprint_of(parts: Sequence[PromptPart]) -> int:
 
 
 class Sheet:
-    """All parts that the prompts of one issue are made of.
+    """The parts of all prompts of one issue.
 
-    With `own`, an argument lists its own citations. With `cumulative` it lists, before its own, those of every
-    argument before it in the draw's list, as the authors' script does: it numbers the list first and
-    shuffles afterwards, and doesn't mind a source named twice.
+    With `own`, an argument lists its own citations. With `cumulative` it lists, before its own, those of every argument
+    before it in the draw's list, as the authors' script does: it numbers the list first and shuffles afterwards, and
+    may list a source twice.
     """
 
     def __init__(self, issue: Issue, citations: Citations = "own") -> None:
@@ -128,7 +129,7 @@ class Sheet:
         return [part for index in draw.shown for part in blocks[index]]
 
     def ceiling(self, template: int, wrapping: Wrapping, pros: int, cons: int) -> int:
-        """No prompt that shows so many arguments of each side is longer, in characters."""
+        """Returns the most characters of a prompt that shows this many arguments of each side."""
         evidence = sum(self._longest["pro"][:pros]) + sum(self._longest["con"][:cons])
         return len(self._starts[template, wrapping, 0].text) + evidence + len(self._ends[wrapping, 0].text)
 

@@ -1,7 +1,7 @@
-"""The proof of a MillStone run: manifest, journals, data set and scores against each other.
+"""Verifies a MillStone run: compares manifest, journals, data set and scores.
 
-Every line intact, every id of the grid exactly once for each model and temperature, nothing unknown, the digests and
-the scores as recomputed. Finds and tells; mends nothing.
+Every line must be intact, and every id of the grid must occur exactly once for each model and temperature; digests and
+scores must equal those computed again. Reports, repairs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .sweep import asked_of
 
 
 def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | None) -> Proof:
-    """Look at everything. `dataset` None: it can't be reached, so prompts' ids are made from the manifest alone."""
+    """Verifies a run and returns the findings. `dataset` None: it can't be read, so its digest is not compared."""
     proof = proof_of(manifest, None if dataset is None else dataset.digest)
     specification = manifest["specification"]
     pairs = [Pair(m, t) for m in specification["models"] for t in specification["temperatures"]]
@@ -40,7 +40,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: IssueDataset | Non
 
 
 def ids_of(specification: Mapping[str, Any]) -> Iterator[str]:
-    """Returns the ids of the grid's items, computed from the specification alone."""
+    """Yields the ids of the grid's items, computed from the specification alone."""
     for issue in specification["issues"]:
         for template in range(1, specification["templates"] + 1):
             for config in CONFIGS[specification["protocol"]]:

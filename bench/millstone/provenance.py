@@ -1,6 +1,6 @@
-"""How a MillStone run came about, told from its manifest: facts for a reader, and the command that asks the same again.
+"""How a MillStone run was made, by its manifest: facts for a reader, and the command that runs it again.
 
-Owns these words. A report is handed on, so it names data sets and files without the folders they lay in.
+Owns these words. Reports are passed on, so data sets and files are named without their folders.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _SHOWN = 6
 
 
 def origin_of(name: str, manifest: Mapping[str, Any] | None, answers: int, labels: str) -> RunOrigin:
-    """`labels`: which orientation labels were used. Raises KeyError or TypeError where the manifest is none of a
-    MillStone run."""
+    """Returns the facts and the command for the page. `labels`: a sentence on which orientation labels were used.
+    Raises KeyError or TypeError if the manifest is not a MillStone run's."""
     if manifest is None:
         return RunOrigin(name, (("Made by", NO_MANIFEST), ("Labels", labels), ("Answers read", f"{answers:,}")))
     facts = (*_facts(manifest), ("Labels", labels), ("Answers read", f"{answers:,}"))
@@ -50,7 +50,7 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _command(manifest: Mapping[str, Any]) -> str:
-    """With what a run was asked for, as far as it decides prompts and answers."""
+    """Returns the command with the options that decide prompts and answers; empty if the manifest lacks them."""
     options = manifest.get("options") or {}
     kept, sending = options.get("millstone") or {}, options.get("sending") or {}
     if "model" not in kept:

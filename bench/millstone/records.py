@@ -1,7 +1,7 @@
 """The records of a MillStone run: one line of JSON for each answer, its stance read from its text.
 
-Owns the fields that stand in `records.jsonl` and `failures.jsonl`, written and read. Reads what other programs wrote
-too, as long as it has the documented fields. Knows no file and no score.
+Owns the fields of `records.jsonl` and `failures.jsonl`. Reads other programs' records too, if they have the documented
+fields. Knows no file and no score.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _STATUSES = (*ANSWERED, *get_args(FailureKind))
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """One answer, or one final failure. Fields with a default may be missing in what other programs write."""
+    """The record of one answer, or of one final failure. Fields with a default may be missing in other programs'
+    records."""
 
     id: str
     issue: str

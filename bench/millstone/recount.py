@@ -1,7 +1,7 @@
 """Counts the lines of a run's journals: how each call ended, and the answers tallied for scoring.
 
-One pass, constant work a line. Reads what other programs wrote too. Knows lines, not files; whatever a summary, an
-exit code or a score says comes from here and never from what a run remembers.
+One pass with constant work for each line; other programs' records too. Knows lines, not files. Summaries, exit codes
+and scores are computed from these counts.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ def recount(
     seen: Callable[[Record], None] | None = None,
     sides: Mapping[tuple[str, int], Orientation] = MappingProxyType({}),
 ) -> AnswerCounts:
-    """Count lines of both journals. Blank lines are passed over; a failure among the records counts as one.
+    """Counts the lines of both journals and returns the counts. Blank lines are skipped; a failure among the records
+    counts as one.
 
-    `is_each_once`: an answer that stands there twice is a RecordError; our own runs never write one. `seen` gets every
-    answer that the tally got, in its order. `sides`: what answering A means by issue and template, in place of the
-    orientation that was recorded.
+    `is_each_once`: raises RecordError for a repeated answer, which our own runs never write. `seen` receives every
+    answer that the tally received, in order. `sides`: what answering A means by issue and template, instead of the
+    recorded orientation.
     """
     counted = AnswerCounts()
     letters = _letters()

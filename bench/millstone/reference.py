@@ -24,14 +24,15 @@ _FLAGS = _flags()
 
 # The 107 issues, in order of their names.
 ISSUES = tuple(_FLAGS)
-# The three that tables 1 and 4 do not count: they fit the other 104.
+# The three that tables 1 and 4 leave out: their figures fit the other 104.
 LEFT_OUT = tuple(issue for issue, flag in _FLAGS.items() if flag == "left-out")
 # The ten on which GPT and Grok models were evaluated (appendix E of the paper, without the refused ones).
 CONTROVERSIAL = tuple(issue for issue, flag in _FLAGS.items() if flag == "controversial")
 
 
 def topics() -> Mapping[str, tuple[str, ...]]:
-    """Each issue's topics, in the order of the published table: the authors count the last one."""
+    """Returns each issue's topics, in the order of the published table (the authors count the last one); none for
+    issues that are not published."""
     found: dict[str, tuple[str, ...]] = {}
     with (_DATA / "topics.csv").open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):

@@ -1,6 +1,6 @@
 """The question that people answer about a MillStone answer: which position it takes.
 
-Owns which wording is shown with an answer, and what each reading makes of it.
+Owns which wording is shown with an answer, and the position that each reading finds in it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Questions = Mapping[tuple[str, int], str]
 
 
 class AnswerToLabel(Struct, frozen=True, kw_only=True):
-    """The fields of a record that labelling needs. `letter` is unset where another program left it out."""
+    """The fields of a record that labelling needs. `letter` is unset if another program left it out."""
 
     id: str
     issue: str
@@ -39,7 +39,7 @@ class AnswerToLabel(Struct, frozen=True, kw_only=True):
 
 
 def labeller(manifest: Mapping[str, Any] | None, *, is_shown: bool) -> Labeller:
-    """Returns the labeller of a run. Questions are looked up only where they are shown."""
+    """Returns the labeller of a run. Questions are looked up only if they are shown."""
     stance = None if manifest is None else manifest["specification"].get("stance")
     recorded: Reading | None = stance if stance in _READINGS else None
     questions = _questions(manifest) if is_shown else {}
@@ -58,10 +58,10 @@ def label_of(answer: AnswerToLabel, recorded: Reading | None, questions: Questio
 
 
 def readings_of(answer: AnswerToLabel, recorded: Reading | None) -> dict[str, str]:
-    """Returns the position that each reading finds in an answer.
+    """Returns the position that each reading finds in an answer, by the reading's name.
 
-    `recorded` is how the run read its answers, and what its records' letters count as. Where that isn't known, a letter
-    in the record is a reading of its own.
+    `recorded` is the reading that the run used, so that its records' letters count as that reading's. If it isn't known
+    (None), a letter in the record is a reading of its own.
     """
     names: tuple[str, ...] = _READINGS
     if recorded is not None:
@@ -81,7 +81,7 @@ def read_as(answer: AnswerToLabel, reading: str, recorded: Reading | None = None
 
 
 def questions_of(dataset: IssueDataset) -> dict[tuple[str, int], str]:
-    """Each template's wording by issue and template: it says what A and B mean."""
+    """Returns each template's wording by issue and template (from 1): it says what A and B mean."""
     return {
         (issue.id, number): paraphrase.question
         for issue in dataset.issues

@@ -1,7 +1,8 @@
-"""A few prompts that stand for a whole grid: the same ones on every machine, spread over all that the grid varies.
+"""A few prompts that represent a whole grid: the same ones on every machine, spread over issues, templates,
+configurations and trials.
 
-Owns which items are chosen and in which order. Every item is as likely as any other, and each beginning of the order
-is spread as evenly as the whole, so a sample that was cut short, or is made larger later, is a sample still.
+Owns which items are chosen and in which order. Every item has the same probability, and each beginning of the order is
+spread as evenly as the whole, so that a sample can be cut short or made larger later.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ def sample_ids(grid: Grid, size: int) -> list[str]:
     """Returns the ids of `size` items, or of all if the grid has fewer; a smaller sample is the beginning of a larger
     one.
 
-    Issues take turns. Of an issue, the configuration and then the template is taken that the sample has least of, at
-    last a trial that it does not have; what is equal is drawn by lot.
+    Issues take turns. Within an issue the next item has the configuration and then the template that the sample has
+    least of, and a trial that it does not have; ties are drawn by lot.
     """
     if size < 1:
         raise ValueError(f"size ({size}) must be >= 1")
@@ -31,7 +32,7 @@ def sample_ids(grid: Grid, size: int) -> list[str]:
 
 
 def _places(grid: Grid) -> Iterator[int]:
-    """Places in the grid's order (issue, template, configuration, trial) until all are taken."""
+    """Yields places, from 0, in the grid's order (issue, template, configuration, trial) until all are taken."""
     stream = DrawStream(f"millstone-sample-{SAMPLE_VERSION}/{grid.dataset.draw_digest}")
     issues, templates, configs = len(grid.dataset.issues), grid.templates, len(grid.configs)
     of_config, of_template = [0] * configs, [0] * templates
@@ -57,7 +58,7 @@ def _places(grid: Grid) -> Iterator[int]:
 
 
 def _least(among: list[int], counts: list[tuple[int, int]], stream: DrawStream) -> int:
-    """One of those with the least counts, by lot."""
+    """Returns one of those with the least counts, drawn by lot."""
     least = min(counts)
     equal = [one for one, count in zip(among, counts, strict=True) if count == least]
     return equal[stream.below(len(equal))]

@@ -1,6 +1,6 @@
-"""MillStone's scores as `score` shows them: from a folder's records or from published counts.
+"""Scores MillStone records or published counts for `score`, and formats the scores.
 
-Owns the table, what is said of missing answers, and when scores.json is written.
+Owns the table, the sentences on missing answers, and when scores.json is written.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def score_text(source: str, scores: Mapping[str, Any]) -> str:
 
 
 def _lacks(model: str, entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yields sentences on missing answers of a model, with their numbers."""
+    """Yields sentences on a model's missing answers, with their numbers."""
     if entry["complete"]:
         return
     if entry.get("missing"):

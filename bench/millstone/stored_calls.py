@@ -1,4 +1,4 @@
-"""The call of one item of a MillStone run, made as `resume` would make it."""
+"""Rebuilds the call of one item of a MillStone run, as `resume` would."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .work import dataset_of
 
 
 def call_of(line: RunLine) -> StoredCall:
-    """Raises UsageError where the run has no such item."""
+    """Returns the call of a line. Raises UsageError if the run has no such item."""
     run: Options = line.options
     specification = line.manifest["specification"]
     model, temperature = line.pair(run.model, run.temperature or (None,))

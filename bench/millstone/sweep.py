@@ -1,7 +1,7 @@
-"""A MillStone run: what decides its answers, what of it is done, and the calls of all its models at once.
+"""A MillStone run: what decides its answers, which items are done, and the calls of all its models at once.
 
-Owns the specification, and that a (model, temperature, id) gets one journal line and never two. Is given an open
-folder and anything that runs calls; builds no engine, reads no clock, prints nothing.
+Owns the specification, and that each (model, temperature, id) gets one journal line at most. The open folder and the
+runner of calls are passed in; builds no engine, reads no clock, prints nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..evaluation.sweep import StreamRunner, send_calls
 from .grid import CONFIGS, Grid, calls, default_max_tokens
 from .records import row
 
-# A model that has never answered is given up after twenty rejections alike: these must come from all over the grid, not
-# from one issue whose words it does not take.
+# A model that has never answered is given up after twenty identical rejections: these must be spread over the grid, not
+# come from one issue whose words the model rejects.
 _SPREAD = 20
 
 
@@ -52,8 +52,7 @@ class GridSpec(Struct, frozen=True):
 
 
 def specification(grid: Grid, asked: GridSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Returns everything that decides prompts and answers; `endpoints` has each model's address as in its cache
-    keys."""
+    """Returns the values that decide prompts and answers; `endpoints` has each model's address as in its cache keys."""
     return {
         "benchmark": "millstone",
         **grid.specification(),
@@ -77,7 +76,8 @@ def asked_of(specification: Mapping[str, Any]) -> dict[tuple[str, float | None],
 
 
 def silence_of(manifest: Mapping[str, Any]) -> Silence:
-    """Returns a run's reading of silence; "unscored" for manifests of earlier versions and of other programs."""
+    """Returns a run's reading of silence; "unscored" if the manifest, of an earlier version or another program, has
+    none."""
     kept = (manifest.get("options") or {}).get("millstone") or {}
     return "literal" if kept.get("silence") == "literal" else "unscored"
 

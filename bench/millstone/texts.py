@@ -1,7 +1,7 @@
-"""Where the text of every answer stands in its file, so that a few can be shown without keeping a million.
+"""Finds the text of each answer in its file, so that a few can be shown without keeping a million in memory.
 
-Owns sixteen bytes an answer, in the order of the tally's rows: what tells texts apart, and the line to read one from.
-Knows no score and no page.
+Owns sixteen bytes for each answer, in the order of the tally's rows: a mark that tells texts apart, and the byte at
+which its line begins. Knows no score and no page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ LONGEST = 300
 
 
 class Texts(Struct, frozen=True):
-    """One model's answers at one temperature: equal texts have equal `marks`, within one process."""
+    """The places of one model's answers at one temperature. Equal texts have equal `marks`, within one process;
+    `offsets` are bytes in the file."""
 
     path: Path
     marks: NDArray[np.int64]
@@ -32,7 +33,8 @@ class Texts(Struct, frozen=True):
 
 
 class TextPlaces:
-    """Follows a pass over a file: lines go through `lines`, and each record made of the latest one into `add`."""
+    """A recorder that follows a pass over a file: lines go through `lines`, and the record made of the latest one into
+    `add`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,7 +42,7 @@ class TextPlaces:
         self._columns: dict[Pair, tuple[array[int], array[int]]] = {}
 
     def lines(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        """Passes on the lines of the whole file, without newlines, and notes where each begins."""
+        """Yields the lines of the whole file, without newlines, and notes where each begins."""
         following = 0
         for line in lines:
             self._offset = following
@@ -64,7 +66,7 @@ class TextPlaces:
 
 
 class Excerpt(Struct, frozen=True):
-    """The two ends of a text and its whole length; `head` is the whole of a short text."""
+    """The two ends of a text and its whole length in characters; `head` is the whole of a short text."""
 
     head: str
     tail: str
@@ -72,14 +74,13 @@ class Excerpt(Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str) -> Excerpt:
-        # Cut before it is looked at sign by sign: a text may have a million of them.
+        # Cut before its characters are checked: a text may have a million of them.
         is_short = len(text) <= LONGEST
         head = text if is_short else text[: LONGEST * 2 // 3]
         return cls(visible(head), "" if is_short else visible(text[-LONGEST // 3 :]), len(text))
 
     def cut(self, longest: int) -> tuple[str, int]:
-        """Returns the text cut in its middle to a number of characters, and its whole length; 0 where nothing was
-        cut."""
+        """Returns the text, cut in its middle to `longest` characters, and its whole length; 0 if nothing was cut."""
         if not self.tail and len(self.head) <= longest:
             return self.head, 0
         last = longest // 3
@@ -87,7 +88,7 @@ class Excerpt(Struct, frozen=True):
 
 
 class TextReader:
-    """Reads single texts of one file again; each different one once."""
+    """A reader of single texts of one file; each different text is read once."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -95,7 +96,8 @@ class TextReader:
         self._known: dict[int, Excerpt] = {}
 
     def excerpt(self, mark: int, offset: int) -> Excerpt:
-        """Empty where the record has no text."""
+        """Returns the excerpt of the text whose line begins at byte `offset`; an empty one if the record has no
+        text."""
         found = self._known.get(mark)
         if found is None:
             self._file.seek(offset)

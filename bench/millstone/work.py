@@ -1,4 +1,5 @@
-"""MillStone as the command line carries it out: from its options to a run that can be sent, and what its journals hold.
+"""MillStone for the command line: from its options to a run that can be sent, and from its journals to counts and
+scores.
 
 Owns the checks of its options and their messages, and what a manifest keeps so that `resume` needs only the folder.
 """
@@ -91,7 +92,7 @@ class MillstoneWork(Struct, frozen=True):
     async def send(
         self, engine: Engine, folder: RunFolder, done: FinishedItems, item_ended: Callable[[], None]
     ) -> list[Stop]:
-        # A prompt is one call, which the engine's own events tell of.
+        # A prompt is one call, which the engine's own events report.
         return await run_sweep(engine, folder, self.grid, self.asked, done)
 
     def count(self, folder: RunFolder) -> RunCounts:
@@ -150,7 +151,8 @@ def prepare(order: Order) -> PreparedRun:
 
 
 def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
-    """A pair's scores: a model asked at one temperature goes by its name alone."""
+    """Returns a pair's scores, empty if it has none. A model asked at one temperature has an entry under its name
+    alone."""
     models = scores["millstone"]["models"]
     temperature = "default" if pair.temperature is None else f"{pair.temperature:g}"
     entry: Mapping[str, Any] = models.get(f"{pair.model} @ {temperature}") or models.get(pair.model) or {}
@@ -158,7 +160,7 @@ def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
 
 
 def remarks_of(scores: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the remarks to read before the scores; first the reading of silence, where it is not the default."""
+    """Yields the remarks to read before the scores; first the reading of silence, if it is not the default."""
     found = scores["millstone"]
     if found["silence"] == "literal":
         yield LITERAL
@@ -179,7 +181,7 @@ def score_columns(over: str) -> tuple[str, ...]:
 
 
 def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """A model's cells under `score_columns`."""
+    """Returns the texts of a model's row under `score_columns`."""
     scored, unscored = entry.get("issues_scored", 0), len(entry.get("unscored_issues", ()))
     return (
         decimal_text(entry.get("om"), 3),
@@ -191,7 +193,7 @@ def score_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def answer_cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """A model's cells under ANSWER_COLUMNS."""
+    """Returns the texts of a model's row under ANSWER_COLUMNS."""
     return tuple(decimal_text(entry.get(name), 0) for name in ("answers_cut", "answers_other"))
 
 
@@ -211,11 +213,11 @@ def _load(path: Path) -> IssueDataset:
 
 
 def _unset_max_tokens(out: Path, run: Options, settings: Settings) -> dict[str, int | None]:
-    """Returns each model's max_tokens where --max-tokens is not given. It is decided once: a run that has begun, also
-    with an earlier version, keeps what its manifest says."""
+    """Returns each model's max_tokens (None: not sent) for a run without --max-tokens. It is decided once: a run that
+    has begun, also with an earlier version, keeps what its manifest says."""
     begun: Mapping[str, int | None] = {}
     if run.max_tokens is None and (out / MANIFEST).exists():
-        # Whether the folder can be used at all, and is this run's, is found out when it is opened.
+        # Whether the folder is usable, and belongs to this run, is checked when it is opened.
         with suppress(LocalFault):
             manifest = read_manifest(out)
             had = (manifest.get("options") or {}).get("millstone") or {}
@@ -255,7 +257,7 @@ def _check_prompts_fit_quotas(grid: Grid, asked: GridSpec, settings: Settings) -
 
 
 def _as_resumed(run: Options, dataset: IssueDataset, path: Path) -> dict[str, Any]:
-    """Returns the options that make the same prompts again, with the ids of the issues in place of a file of ids."""
+    """Returns the options that make the same prompts again: the ids of the issues stand in place of a file of ids."""
     found = kept_of(run)
     found["issues_asked"], found["limit_asked"] = found["issues"], found.pop("limit")
     found["issues"] = ",".join(issue.id for issue in dataset.issues)
@@ -264,7 +266,7 @@ def _as_resumed(run: Options, dataset: IssueDataset, path: Path) -> dict[str, An
 
 
 def dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
-    """Returns the data set of a run; None where it can no longer be read."""
+    """Returns the data set of a run; None if it can no longer be read."""
     try:
         return dataset_of(manifest)
     except (DatasetError, OSError):
@@ -272,7 +274,7 @@ def dataset_if_there(manifest: Mapping[str, Any]) -> IssueDataset | None:
 
 
 def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
-    """`size` of the run's calls for each model and temperature: the run makes the same ones."""
+    """Returns `size` of the run's own calls for each model and temperature, in the sample's order."""
     work = millstone_of(prepared)
     ids = sample_ids(work.grid, size)
     rank = {item_id: number for number, item_id in enumerate(ids)}
@@ -280,7 +282,7 @@ def pilot_calls(prepared: PreparedRun, size: int) -> dict[Pair, list[Call]]:
     for pair in work.pairs():
         limit = work.asked.max_tokens_of(pair.model)
         made = calls(work.grid, pair.model, pair.temperature, limit, lambda item_id: item_id not in rank)
-        # In the sample's order, not the grid's: what is answered before a stop is then spread over the grid too.
+        # In the sample's order, not the grid's: the answers before a stop are then spread over the grid too.
         chosen[pair] = sorted(made, key=lambda call: rank[call.tag.id])
     return chosen
 

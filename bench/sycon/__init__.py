@@ -1,1 +1,1 @@
-"""SYCON-Bench: does a model give up its stance, or the facts, when a user goes on disagreeing for five turns?"""
+"""SYCON-Bench: does a model give up its stance, or the facts, when a user disagrees with it for five turns?"""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SyconScript(NamedTuple):
-    """What determines an item's conversation."""
+    """The data, strategy and prompt version that determine an item's conversation."""
 
     row: SyconItem
     strategy: str
@@ -115,8 +115,8 @@ class Sycon(ItemBenchmark):
         return Labeller(TurnRecord, lambda record: label_of(record, rows))
 
     def _judge(self, options: Any) -> SyconJudge:
-        """Returns the judge shared by all conversations of a run, so that its supported parameters are found out
-        once."""
+        """Returns the judge shared by all conversations of a run, so that it is tried only once which parameters it
+        accepts."""
         judges = self._judges.setdefault(asyncio.get_running_loop(), {})
         max_tokens = options.judge_max_tokens or None
         return judges.setdefault((options.judge, max_tokens), SyconJudge(options.judge, max_tokens))

@@ -20,7 +20,7 @@ from .records import Record
 
 
 class SyconConversation:
-    """Holds a conversation with one model. `judge` is shared by all conversations of a run."""
+    """One conversation with one model. `judge` is shared by all conversations of a run."""
 
     def __init__(self, row: SyconItem, strategy: str, ask: Ask, judge: SyconJudge) -> None:
         self._row = row
@@ -30,7 +30,7 @@ class SyconConversation:
         self._questions = user_turns(row, strategy)
 
     async def records(self, done: Mapping[int, Record]) -> AsyncIterator[Record]:
-        """Yields the records of the turns that `done` lacks."""
+        """Yields the records of the turns, numbered from 1, that `done` lacks."""
         answers: list[str] = []
         judging: asyncio.Task[Record] | None = None
         try:
@@ -44,7 +44,7 @@ class SyconConversation:
                 except Exception as raised:  # noqa: BLE001 (raised again below)
                     error = raised
                 if judging is not None:
-                    # The turn before has its record first, also where this one has none.
+                    # The turn before gets its record first, even if this one gets none.
                     yield await judging
                 if error is not None:
                     raise error

@@ -1,4 +1,4 @@
-"""`millstream data sycon`: checks a data set, or converts published judged turns to records that can be scored.
+"""The command `millstream data sycon`: checks a data set, or converts published judged turns to records to be scored.
 
 Light to import, since `--help` needs it.
 """

@@ -1,4 +1,4 @@
-"""The data of the three settings: a row for each item, from the authors' files or others of the same shape.
+"""The data of the three settings: an item for each row of the authors' files, or of other files in the same format.
 
 Owns the files' names and columns, and that corresponding files agree. Knows no prompt.
 """
@@ -54,7 +54,7 @@ def read_setting(setting: Setting, folder: Path = PUBLISHED) -> tuple[SyconItem,
 
 
 def digest_of(rows: tuple[SyconItem, ...]) -> str:
-    """Returns a hash of everything in these rows that prompts and judge prompts use."""
+    """Returns the SHA-256 of all texts of these rows that prompts and judge prompts use."""
     return hashlib.sha256(msgspec.json.encode(rows)).hexdigest()
 
 

@@ -15,8 +15,8 @@ from .prompts import judge_messages
 
 
 class SyconJudge:
-    """Judges answers. `temperature` None: none is sent, by choice or because the judge has rejected one. `max_tokens`
-    None: none is sent."""
+    """The judge of answers: one model. `temperature` None: none is sent, by choice or because the model has rejected
+    one. `max_tokens` None: none is sent."""
 
     def __init__(self, model: str, max_tokens: int | None = 10, temperature: float | None = 0.0) -> None:
         self.model = model

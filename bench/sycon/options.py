@@ -21,7 +21,7 @@ PROMPTS = "the first turns of SYCON-Bench"
 
 
 class Options(Struct, frozen=True):
-    """The options of a run. `setting` empty: every setting that has one of the strategies."""
+    """The options of a run. `setting` empty: all settings that have one of the strategies."""
 
     model: Annotated[tuple[str, ...], MODEL]
     judge: Annotated[
@@ -74,7 +74,7 @@ class Options(Struct, frozen=True):
 
 
 class Readings(Struct, frozen=True):
-    """How records are read: there are no choices."""
+    """The options of how records are read: none."""
 
 
 def chosen(options: Options) -> dict[Setting, tuple[Strategy, ...]]:

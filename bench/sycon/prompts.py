@@ -99,7 +99,7 @@ def user_turns(row: SyconItem, strategy: str) -> tuple[str, ...]:
 
 
 def turn_messages(row: SyconItem, strategy: str, answers: Sequence[str]) -> tuple[Message, ...]:
-    """Returns the messages of the turn after `answers`, which are the model's own in all turns before."""
+    """Returns the messages of the next turn, given the model's answers in all turns before."""
     system = OPENINGS[row.setting][strategy].system.format(argument=row.argument)
     messages = [Message("system", system)]
     users = user_turns(row, strategy)

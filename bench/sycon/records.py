@@ -15,8 +15,8 @@ from .prompts import user_turns
 
 
 class Record(BaseRecord, frozen=True, kw_only=True):
-    """One turn. Scores need `id`, `model` and `held`; other programs' records may lack all else. `id` is setting,
-    strategy, row and turn, as in debate/base/12/3."""
+    """The record of one turn. Scores need `id`, `model` and `held`; other programs' records may lack the other fields.
+    `id` is setting, strategy, row and turn, as in debate/base/12/3."""
 
     setting: Setting | None = None
     """The setting, as in the id."""
@@ -43,7 +43,7 @@ def item_id(setting: str, strategy: str, row: int) -> str:
 
 
 def is_own_id(name: str) -> bool:
-    """Returns whether an id is that of a turn of this benchmark."""
+    """Returns whether an id names a turn of this benchmark."""
     try:
         place_of(name)
     except RecordError:
@@ -52,11 +52,12 @@ def is_own_id(name: str) -> bool:
 
 
 def turn_of(record: Record) -> SyconTurn:
-    """Returns a record as a turn for scoring. Raises RecordError if its id or status is none of this benchmark."""
+    """Returns a record in the form that scoring takes. Raises RecordError if its id or status is not of this
+    benchmark."""
     setting, strategy, row, turn = place_of(record.id)
     if record.held is not None and record.is_failure:
         raise RecordError(f"{record.id}: held: expected null with status {record.status}, got {record.held}")
-    # Published turns have neither judge nor text, and are no silence: somebody has judged an answer.
+    # Published turns have neither judge nor text; they are not silence, since somebody judged an answer.
     is_silent = record.judgement is None and (record.held is None or record.judge != "")
     return SyconTurn(
         series=SyconSeries(record.model, record.temperature, setting, strategy),
@@ -72,7 +73,8 @@ def turn_of(record: Record) -> SyconTurn:
 
 
 def place_of(name: str) -> tuple[Setting, str, int, int]:
-    """Returns setting, strategy, row and turn of an id. Raises RecordError if it is none of this benchmark."""
+    """Returns setting, strategy, row and turn of an id, both numbers from 1. Raises RecordError if it is no id of this
+    benchmark."""
     parts = name.split("/")
     setting = next((each for each in SETTINGS if each == parts[0]), None)
     if len(parts) == 4 and setting and parts[1] and all(part.isascii() and part.isdigit() for part in parts[2:]):

@@ -12,7 +12,7 @@ from .records import Record, place_of
 
 CHOICES = (LabelChoice("H", "held"), LabelChoice("N", "not held"))
 
-# What is asked in each setting, and what a person has to know besides the question.
+# For each setting the question to the person, and the fields that a person must know beside it.
 _ASKED: Mapping[Setting, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         "debate": (
@@ -32,7 +32,7 @@ _ASKED: Mapping[Setting, tuple[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def label_of(record: Record, rows: Mapping[tuple[Setting, int], SyconItem]) -> Label | None:
-    """Returns the label to ask for; None if the answer was not judged. `rows` has the known items."""
+    """Returns the question about a turn; None if its answer was not judged. `rows` has the items that are known."""
     if record.held is None or not (record.text or "").strip():
         return None
     setting, _, number, _ = place_of(record.id)

@@ -1,6 +1,6 @@
 """Computes scores from records and a run's specification.
 
-Owns which items a run was to ask.
+Owns which items a run should have asked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .records import Record, turn_of
 
 
 def scores_of(records: Iterable[Record], specification: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Returns the scores. Raises RecordError for a record that is none of this benchmark, or a repeated turn."""
+    """Returns the scores. Raises RecordError for a record of another benchmark, or a repeated turn."""
     try:
         return scores(map(turn_of, records), {} if specification is None else asked_of(specification))
     except ValueError as error:
@@ -24,7 +24,7 @@ def scores_of(records: Iterable[Record], specification: Mapping[str, Any] | None
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[SyconSeries, int]:
-    """Returns how many items each series of conversations was to have."""
+    """Returns how many items each series of conversations should have."""
     series = {
         (setting, strategy): items
         for group, items in specification["groups"].items()

@@ -15,7 +15,7 @@ from ...engine.runs.data_file import DatasetError, read_bytes
 
 
 class Cells(NamedTuple):
-    """A row of a CSV file: its first line number, and its cells by column name."""
+    """A row of a CSV file: the number of its first line, from 1, and its cells by column name."""
 
     line: int
     by_name: Mapping[str, str]

@@ -1,7 +1,7 @@
-"""Arguments found by headings alone, where a page's markup doesn't name them.
+"""Finds arguments by headings alone, where a page's markup doesn't name them.
 
-Owns what counts as a heading of an argument or of a side. Sees a page as a flat run of headings, paragraphs and items,
-wherever these came from. Knows no HTML.
+Owns which headings begin an argument or a side. Sees a page as a flat sequence of headings, paragraphs and list items.
+Knows no HTML.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HEADING_CHARS_MAX = 300
 
 
 class PageBlock(NamedTuple):
-    """A piece of a page. `level` is a heading's, 1 to 6."""
+    """A piece of a page. `level` is that of a heading, 1 to 6; 0 for other pieces."""
 
     kind: Kind
     text: str
@@ -42,23 +42,23 @@ class PageArgument(NamedTuple):
     body: tuple[str, ...]
 
     def text(self) -> str:
-        """In the released shape, with the title before it: paragraphs are parted by a blank line."""
+        """Returns the argument in the released format: the title, then paragraphs with a blank line between them."""
         return "\n".join(filter(None, [self.title, "\n\n".join(self.body)]))
 
 
 def title_of(heading: str) -> str:
-    """A heading without "Pro 1:" before it, which would tell a reader the side."""
+    """Returns a heading without a leading "Pro 1:", which would reveal the side."""
     match = _NUMBERED.fullmatch(heading)
     return match["title"].strip() if match is not None else heading
 
 
 def is_end(heading: str) -> bool:
-    """Whether a heading begins the list of sources."""
+    """Returns whether a heading begins the list of sources."""
     return _END.fullmatch(heading) is not None
 
 
 def looks_like_heading(line: str) -> bool:
-    """Whether a line of plain text is a heading of an argument, of a side or of the sources."""
+    """Returns whether a line of plain text is a heading of an argument, of a side or of the sources."""
     if len(line) > _HEADING_CHARS_MAX:
         return False
     return _NUMBERED.fullmatch(line) is not None or _SIDE.fullmatch(line) is not None or is_end(line)

@@ -1,4 +1,5 @@
-"""Where issues come from: folders of the released shape, the authors' checkout that holds two of them, data set files.
+"""Reads issues from folders in the released format, from the authors' checkout that holds two of them, and from data
+set files.
 
 Reads one file at a time; a file that can't be read is a finding and stops nothing. Checks no issue.
 """
@@ -29,7 +30,8 @@ RELEASED = ("data", "data_new")
 
 
 class CheckoutIssue(Struct, frozen=True):
-    """One issue of a checkout: its file as reports name it, and its content, or the findings that explain its lack."""
+    """One issue of a checkout: its file's name in reports, and its content, or the findings that say why there is
+    none."""
 
     file: str
     issue: str
@@ -38,7 +40,7 @@ class CheckoutIssue(Struct, frozen=True):
 
 
 def read_places(places: Sequence[Path]) -> Iterator[CheckoutIssue]:
-    """Yields every issue of folders, checkouts and data set files in order; of two with one id the later counts."""
+    """Yields every issue of folders, checkouts and data set files in order, also several with one id."""
     for place in places:
         if place.is_dir():
             for folder in folders_of(place):
@@ -77,8 +79,8 @@ def _read_folder(folder: Path) -> Iterator[CheckoutIssue]:
 
 
 def unread(error: DatasetError, path: Path) -> Finding:
-    """Returns the finding for a file that can't be read; it leaves out the file's name, which the report has beside
-    it."""
+    """Returns the finding for a file that can't be read. It omits the file's name, which stands beside it in the
+    report."""
     what = "not a file" if isinstance(error, NotAFile) else "unreadable"
     return Finding(what, plain(str(error).removeprefix(str(path)).removeprefix(": ")), is_fatal=True)
 

@@ -1,7 +1,7 @@
-"""One issue checked from end to end: everything that is wrong with it, and what of it can be used.
+"""Checks one issue completely: finds every problem, and keeps the parts that can be used.
 
-A finding is a fault or a remark; a fault may leave the issue usable. Raises nothing whatever the content, and what
-it calls usable the data set's own reader takes. Knows no folder and no report.
+A finding is a fault or a remark; a fault may leave the issue usable. Raises nothing, whatever the content; the data
+set's reader accepts every issue that is usable here. Knows no folder and no report.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SIDES = ("pros", "cons")
 
 class Finding(Struct, frozen=True):
     """A problem or remark of the check: what it is in a few words, and where. A remark (`is_fault` False) needs no
-    action."""
+    action; a fatal one makes the issue unusable."""
 
     what: str
     detail: str
@@ -29,7 +29,7 @@ class Finding(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """An issue that can be used, with every source it came with. Without paraphrases it can't be asked yet."""
+    """An issue that can be used, with all its sources. Without paraphrases it can't be asked yet."""
 
     id: str
     question: str
@@ -82,7 +82,7 @@ def check(issue_id: str, content: object, rules: CheckRules) -> CheckedIssue:
 
 
 def plain(text: str) -> str:
-    """On one line, and with nothing that UTF-8 can't carry."""
+    """Returns the text on one line, with characters that UTF-8 can't encode replaced."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
@@ -99,7 +99,7 @@ def _field(content: Mapping[str, Any], name: str, kind: type, expected: str, ins
 
 
 def _fault_of_text(value: object, where: str, *, what_if_empty: str | None) -> Finding | None:
-    """Why a value is no usable text."""
+    """Returns the finding for a value that is no usable text; None if it is one."""
     if not isinstance(value, str):
         return _fatal("wrong type", f"{where}: expected a text, came {kind_of(value)}")
     if what_if_empty is not None and not value.strip():
@@ -184,7 +184,8 @@ def _repetitions(sides: Mapping[str, Sequence[str]]) -> list[Finding]:
 
 
 def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[Finding]) -> tuple[Paraphrase, ...]:
-    """Returns the six paraphrases, or none with findings. Their lack is only a remark if they will be written later."""
+    """Returns the six paraphrases; if there are faults, none and adds findings. If paraphrases will be written later,
+    their lack is only a remark."""
     if content.get("paraphrases") == [] and not rules.needs_paraphrases:
         return ()
     read, faults = read_paraphrases(content)
@@ -212,7 +213,7 @@ def _paraphrases(content: Mapping[str, Any], rules: CheckRules, findings: list[F
 
 
 def read_paraphrases(content: Mapping[str, Any]) -> tuple[tuple[Paraphrase, ...], list[Finding]]:
-    """Returns the six paraphrases of an issue with their labels; none if there are faults."""
+    """Returns the six paraphrases of an issue with their labels, and the faults; no paraphrases if there are faults."""
     given = _field(content, "paraphrases", list, "a list of paraphrases")
     if isinstance(given, Finding):
         return (), [given]

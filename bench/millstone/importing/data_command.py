@@ -1,4 +1,4 @@
-"""`millstream data millstone`: its options, what they may mean together, and the one file that is written: whole, or
+"""The command `millstream data millstone`: its options, how they go together, and the file that is written, whole or
 not at all.
 
 Light to import, since `--help` needs it.
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace, watch: Watch) -> DataReport:
 
 
 def _out(options: argparse.Namespace) -> Path:
-    """Where to write, and every way in which the options can't go together."""
+    """Returns the file to write. Raises UsageError if options contradict each other."""
     if options.from_pages is not None and options.places:
         raise UsageError("data millstone: expected DIR or --from-pages DIR, got both: import one, then the other")
     if options.from_pages is None and not options.places:
@@ -137,7 +137,7 @@ def _import(options: argparse.Namespace, out: Path, watch: Watch) -> ImportResul
 
         remark("every issue has its paraphrases: nothing was asked")
     if not gathered.drafts:
-        # Where no model was asked, it is the input that holds nothing.
+        # If no model was asked, the input itself has nothing usable.
         code = WRONG_USAGE if rephrasing is None else code
         return ImportResult(gathered=gathered, exit_code=code, out=str(out), rephrasing=rephrasing)
     dataset = gathered.dataset(out.stem)
@@ -164,7 +164,7 @@ def _rephrase(
     questions = {draft.id: draft.question for draft in gathered.without_paraphrases()}
     is_there = out.exists()
     if is_there:
-        # What is there is never overwritten, so nothing is paid for that could only be thrown away.
+        # An existing file is never overwritten, so no answer is paid for that would be thrown away.
         sending = _from_the_cache(sending, out)
     else:
         make_room(out)

@@ -1,6 +1,6 @@
-"""Issues from several places made one: each checked, the later one taken where two have an id, nothing lost in silence.
+"""Joins issues of several places: checks each, and of two with one id takes the later.
 
-Owns what becomes of every file, and the totals. Writes no file and prints nothing.
+Owns the report on every file, and the totals. Writes no file and prints nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FileReport(Struct, frozen=True):
 
 
 class FileReports(Struct, frozen=True):
-    """Every file's report in the order of reading, and the issues that can be used in the order of their ids."""
+    """The reports on all files in the order of reading, and the issues that can be used in the order of their ids."""
 
     files: tuple[FileReport, ...]
     drafts: tuple[Draft, ...]
@@ -41,7 +41,7 @@ class FileReports(Struct, frozen=True):
         return sum(file.state == state for file in self.files)
 
     def left_out(self) -> tuple[str, ...]:
-        """Returns the issues of which no file can be used."""
+        """Returns the ids of issues of which no file can be used."""
         kept = {draft.id for draft in self.drafts}
         return tuple(dict.fromkeys(file.issue for file in self.files if file.issue not in kept))
 
@@ -49,7 +49,8 @@ class FileReports(Struct, frozen=True):
         return tuple(draft for draft in self.drafts if not draft.paraphrases)
 
     def completed(self, paraphrases: Mapping[str, tuple[Paraphrase, ...]]) -> FileReports:
-        """With paraphrases for issues that had none; an issue that has none still is left out."""
+        """Returns the reports with these paraphrases added to issues that had none; an issue that still has none is
+        left out."""
         drafts = {
             draft.id: draft if draft.paraphrases else structs.replace(draft, paraphrases=paraphrases[draft.id])
             for draft in self.drafts
@@ -74,7 +75,7 @@ class FileReports(Struct, frozen=True):
 
 
 def gather(sources: Iterable[CheckoutIssue], rules: CheckRules) -> FileReports:
-    """Checks every source. If one can't be used, an earlier one with its id stays."""
+    """Checks all sources and returns their reports. If a source can't be used, an earlier one with its id stays."""
     checked: list[tuple[CheckoutIssue, Draft | None, tuple[Finding, ...]]] = []
     drafts: dict[str, Draft] = {}
     taken: dict[str, int] = {}

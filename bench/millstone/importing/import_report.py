@@ -1,6 +1,6 @@
-"""The report of a data set import: a table and a few sentences for a person, or one JSON object for a program.
+"""The report of a data set import: tables and sentences for a person, or one JSON object for a program.
 
-Pure functions of what was gathered. Says what became of every file with a finding, and what to do next.
+Pure functions of the import's result. Reports every file with a finding, and what to do next.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STATES: Mapping[State, str] = {
 
 
 class ImportResult(Struct, frozen=True, kw_only=True):
-    """The outcome of one import. `dataset` is the data set read back from the file; None where no file was made."""
+    """The outcome of one import. `dataset` is the data set in the written file (None: no file was made)."""
 
     gathered: FileReports
     exit_code: int
@@ -38,7 +38,7 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 
 
 def import_text(told: ImportResult, width: int | None = None) -> str:
-    """In lines of any length, or, for a terminal, with tables folded that are wider than it."""
+    """Returns the report as text. Tables wider than `width` columns are folded (None: lines of any length)."""
     parts = [_findings(told.gathered, width), _failures(told.rephrasing, width), "\n".join(_summary(told))]
     return "\n\n".join(part for part in parts if part)
 

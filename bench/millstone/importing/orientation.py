@@ -16,9 +16,9 @@ from ..dataset import Side
 _QUOTES = str.maketrans(
     {**dict.fromkeys("“”„‟«»″〝〞", '"'), **dict.fromkeys("‘’‚‛′`´", "'"), "\N{NO-BREAK SPACE}": " "}
 )
-# The two letters are capitals, which keeps the article apart; "A for-profit school" has no blank after "for".
+# The letters are capitals, to tell A from the article; "A for-profit school" has no space after "for".
 _LETTER = re.compile(r"(?<!\w)[\"'(<]*\b([AB])\b[\"')>]*\s+(?:if|for|when)\s")
-# A dot after a single capital is an abbreviation's, as in "the U.S. Senate".
+# A dot after a single capital belongs to an abbreviation, as in "the U.S. Senate".
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.?!][\"')]*\s+(?=[\"'(]*[A-Z0-9])")
 _CLAUSE_END = re.compile(r"[.;?!]|,\s*(?:and\b|or\b|[\"'(<]*[AB]\b)|\s(?:and|or)\s+$")
 _NAMED = re.compile(r"\b(in favou?r|against)\b", re.IGNORECASE)
@@ -55,7 +55,8 @@ _NEGATIONS = frozenset({"not", "no", "never", "nor", "cannot"})
 
 
 class _Instruction(NamedTuple):
-    """The parts of a paraphrase: the text before the instruction, and the clauses of A and of B."""
+    """The parts of a paraphrase: the text before the instruction, and the clauses that say when to answer A and when
+    B."""
 
     body: str
     a: str
@@ -75,7 +76,7 @@ class _Positions(NamedTuple):
 
 
 def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
-    """Returns the side that answering A means, for each of an issue's paraphrases.
+    """Returns, for each of an issue's paraphrases, the side that answering A means; None where that is not clear.
 
     Where A is a first or second statement, which of the two is in favor follows from the paraphrases that say so, and
     then from those already decided.
@@ -84,7 +85,7 @@ def judge(questions: Sequence[str]) -> tuple[Side | None, ...]:
     verdicts: list[Side | None] = [None if one is None else _by_name(one) for one in read]
     named = [pair for one in read if one is not None and (pair := _named_positions(one.body)) is not None]
     pairs = [None if one is None or verdicts[at] else _pair(one) for at, one in enumerate(read)]
-    # Each pass may learn from the one before it: a wording that repeats the named positions explains one that doesn't.
+    # Each pass uses the one before it: a wording that repeats the named positions explains one that doesn't.
     for _ in questions:
         learned: list[_Positions] = []
         for at, pair in enumerate(pairs):
@@ -114,7 +115,7 @@ def clause_of_a(question: str) -> str:
 
 
 def _instruction(text: str) -> _Instruction | None:
-    """Returns the sentence that says when to answer A."""
+    """Returns the parts of a paraphrase; None if it has no single instruction for A and B."""
     found = list(_LETTER.finditer(text))
     letters = [match[1] for match in found]
     if not found or len(found) > 2 or len(set(letters)) < len(letters):
@@ -129,13 +130,14 @@ def _instruction(text: str) -> _Instruction | None:
 
 
 def _after(found: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
-    """Each match with the text from its end to the next one."""
+    """Returns each match with the text from its end to the next one."""
     ends = [match.start() for match in found[1:]] + [len(text)]
     return [(match, text[match.end() : end]) for match, end in zip(found, ends, strict=False)]
 
 
 def _by_name(one: _Instruction) -> Side | None:
-    """A is in favor, or against, in so many words."""
+    """Returns the side of A if a clause names it ("in favor", "against"); None if none does, or if the clauses
+    disagree."""
     a, b = _names(one.a), _names(one.b)
     if len(a) > 1 or len(b) > 1:
         return None
@@ -154,7 +156,8 @@ def _names(clause: str) -> set[str]:
 
 
 def _side_of(clause: str, names: Collection[str]) -> Side | None:
-    """Returns the side of a clause that names positions: to oppose the position in favor is to be against."""
+    """Returns the side of a clause that names positions, None if it is not clear; to oppose the position in favor is to
+    be against."""
     before = _NAMED.split(clause, maxsplit=1)[0]
     if not names or _DENYING.search(before):
         return None
@@ -162,14 +165,15 @@ def _side_of(clause: str, names: Collection[str]) -> Side | None:
 
 
 class _Support(NamedTuple):
-    """Returns what the clauses of A and B support and oppose; empty texts where they name nothing themselves."""
+    """Whether A supports something (or B opposes it), and its words; empty words if the clauses name nothing
+    themselves."""
 
     is_by_a: bool
     what: str
 
 
 def _support(one: _Instruction) -> _Support | None:
-    """Returns the side of A where one letter supports what the other opposes."""
+    """Returns what one letter supports and the other opposes; None if the clauses don't say that."""
     if _DENYING.search(one.a + one.b):
         return None
     a, b = (_SUPPORTED.search(clause) for clause in (one.a, one.b))
@@ -188,7 +192,8 @@ def _what(text: str) -> str:
 
 
 def _by_support(one: _Instruction) -> Side | None:
-    """A supports or opposes the issue itself, where the wording also names the position in favor of it."""
+    """Returns the side of A if it supports or opposes the issue itself and the wording names the position in favor of
+    it; else None."""
     found = _support(one)
     if found is None or found.what or not one.b or _named_positions(one.body) is None:
         return None
@@ -196,7 +201,7 @@ def _by_support(one: _Instruction) -> Side | None:
 
 
 def _is_first(one: _Instruction) -> bool | None:
-    """Returns whether A means the first of two statements."""
+    """Returns whether A means the first of two statements; None if that is not clear."""
     a, b = _ordinal(one.a), _ordinal(one.b)
     if a is None and b is None and (found := _support(one)) is not None:
         return found.is_by_a
@@ -213,11 +218,12 @@ def _ordinal(clause: str) -> bool | None:
 
 
 def _named_positions(body: str) -> _Positions | None:
-    """Returns the statements that the body calls the position in favor and the position against."""
+    """Returns the statements that the body calls the position in favor and the position against; None if it doesn't
+    name both."""
     texts: dict[str, str] = {}
     found = list(_NAMED_AFTER.finditer(body))
     if found:
-        # Before the first position stands the issue, in sentences of its own.
+        # The issue stands before the first position, in sentences of its own.
         before = body[: found[0].start()].partition(":")[2] or body[: found[0].start()]
         texts[found[0][1].lower()] = _SENTENCE_END.split(before)[-1]
         for previous, match in pairwise(found):
@@ -230,12 +236,12 @@ def _named_positions(body: str) -> _Positions | None:
 
 
 def _pair(one: _Instruction) -> _Positions | None:
-    """Returns two statements in their order in the text, the first as `pro`."""
+    """Returns two statements in their order in the text, the first as `pro`; None if there are not two."""
     numbered = _NUMBERED.search(one.body)
     if numbered is not None:
         first = re.sub(r"[\s,;.\"']*(?:\b(?:and|while|whereas|but)\b)?[\s,;.\"']*$", "", numbered["first"])
         return _Positions(_statement(first), _statement(numbered["second"]))
-    # The issue may hold a versus of its own: the statements begin after the last colon.
+    # The issue itself may contain "versus": the statements begin after the last colon.
     statements = _VERSUS.split(one.body.rpartition(":")[2]) if ":" in one.body else []
     if len(statements) == 2:
         return _Positions(_statement(statements[0]), _statement(statements[1]))
@@ -243,7 +249,7 @@ def _pair(one: _Instruction) -> _Positions | None:
 
 
 def _supported_pair(one: _Instruction) -> _Positions | None:
-    """Returns the supported statement and its negation."""
+    """Returns the supported statement and its negation; None if nothing is supported."""
     found = _support(one)
     if found is None:
         return None
@@ -259,7 +265,7 @@ def _statement(text: str) -> _Statement:
 
 
 def _stem(word: str) -> str:
-    """Forms of one word brought together: allowing, allowed, allows, allow."""
+    """Returns the word without its ending, so that allowing, allowed, allows and allow are the same."""
     for ending in ("ing", "ied", "ies", "ed", "es", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word.removesuffix(ending)
@@ -267,7 +273,7 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
 
 
-# Words that turn a sentence round without a negation: beyond these, a missing word may count as left out.
+# Words that reverse a sentence without a negation; any other missing word may have been left out.
 _REVERSING = frozenset(
     _stem(word)
     for word in re.findall(
@@ -280,7 +286,8 @@ _REVERSING = frozenset(
 
 
 def _order(pair: _Positions, named: Iterable[_Positions]) -> bool | None:
-    """Whether the pair's first statement is the one in favor. Contradicting hints tell nothing."""
+    """Returns whether the pair's first statement is the one in favor; None if the named positions don't tell, or
+    contradict each other."""
     hints = {hint for positions in named if (hint := _compared(pair, positions)) is not None}
     return hints.pop() if len(hints) == 1 else None
 
@@ -295,7 +302,8 @@ def _compared(pair: _Positions, positions: _Positions) -> bool | None:
 
 
 def _by_words(pair: _Positions, positions: _Positions) -> bool | None:
-    """By the words that tell the two statements apart, where they are those that tell the two positions apart."""
+    """Returns whether the pair's first statement is the one in favor, judged by the words that only one statement and
+    only one position have; None if they don't tell."""
     first, second = pair
     pro, con = positions
     only_first, only_second = first.stems - second.stems, second.stems - first.stems

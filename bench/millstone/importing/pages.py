@@ -1,7 +1,7 @@
-"""Saved ProCon pages as issues: the question, the arguments of both sides, the sources.
+"""Reads saved ProCon pages as issues: the question, the arguments of both sides, the sources.
 
-Owns the markup that names them, and the ways round it where a page has none; each way round is told. Fetches nothing,
-and no page is a reason to stop. Knows no paraphrases: a model writes them later.
+Owns the markup that names these parts, and the fallbacks where a page lacks it; each fallback is a finding. Fetches
+nothing, and no page stops the import. Knows no paraphrases: a model writes them later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BLOCKS = (*_CAPTURED, "div", "ul", "ol", "section", "article", "table", "tr", "
 _UNREAD = ("script", "style", "noscript", "template", "svg", "form", "button")
 _INLINE = ("a", "abbr", "cite", "em", "i", "small", "span", "sub", "sup", "u")
 _ASIDE = frozenset({"nav", "footer", "aside"})
-# What XML has no place for, so that lxml refuses to write it: a parser of HTML reads it all the same.
+# Characters that XML forbids, so that lxml refuses to write them, though its HTML parser reads them.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 Read = tuple[dict[str, Any], list[Finding]]
@@ -45,9 +45,9 @@ Read = tuple[dict[str, Any], list[Finding]]
 def read_pages(
     folder: Path, read: Callable[[bytes], Read] | None = None, within_s: float = PAGE_S
 ) -> Iterator[CheckoutIssue]:
-    """Yields every saved page of a folder; its id is the file's name. `read` must be importable by its name: pages are
-    read in a process of their own, which is killed if one takes too long. Raises DatasetError where there is no
-    page."""
+    """Yields the issue of every saved page of a folder; its id is the file's name. `read` must be importable by its
+    name: pages are read in another process, which is killed if one takes longer than `within_s` seconds. Raises
+    DatasetError if there is no page."""
     paths = sorted(path for path in folder.glob("*") if path.suffix.lower() in _SUFFIXES)
     if not paths:
         raise DatasetError(f"{folder}: expected a folder of saved pages, came one without any .html file")
@@ -74,7 +74,8 @@ def _source_of(path: Path, read: Callable[[bytes], Read]) -> CheckoutIssue:
 
 
 def read_page(data: bytes) -> Read:
-    """One page in the released shape, as far as it was found, and what was not found where it was looked for first."""
+    """Returns the parts of a page that were found, in the released format, and findings on those that were not found in
+    their usual markup."""
     findings: list[Finding] = []
     text, struck = _without_controls(_text(data))
     try:
@@ -118,13 +119,14 @@ def _text(data: bytes) -> str:
 
 
 def _without_controls(text: str) -> tuple[str, set[str]]:
-    """Those that part words leave a space; and which there were."""
+    """Returns the text without control characters, and which it had; one that separates words becomes a space."""
     struck = set(_CONTROL.findall(text))
     return (_CONTROL.sub(lambda one: " " if one[0].isspace() else "", text) if struck else text), struck
 
 
 def _strike_controls(page: Any) -> set[str]:
-    """In a page without comments: a parser makes of a character's number what it stands for."""
+    """Removes control characters from a parsed page without comments, since the parser decodes character references;
+    returns those that it had."""
     struck: set[str] = set()
     for element in page.iter():
         for place in ("text", "tail"):
@@ -141,7 +143,7 @@ def _strike_controls(page: Any) -> set[str]:
 
 
 def _prepare(page: Any) -> None:
-    """Citations become text, and words of different blocks don't touch."""
+    """Turns citations into text, and separates the words of different blocks by spaces."""
     for anchor in list(page.iter("a")):
         match = _CITED.search(anchor.get("href", ""))
         if match is not None and anchor.getparent() is not None:
@@ -154,7 +156,7 @@ def _prepare(page: Any) -> None:
 
 
 def _words(element: Any) -> str:
-    """An element's text on one line. A citation in brackets of its own keeps one pair."""
+    """Returns an element's text on one line. A citation in brackets of its own keeps one pair of brackets."""
     return re.sub(r"\[\s*\[(\d+)\]\s*\]", r"[\1]", " ".join(element.text_content().split()))
 
 
@@ -181,7 +183,7 @@ def _question(page: Any, findings: list[Finding]) -> str:
 
 
 def _arguments(page: Any, side: Side, findings: list[Finding]) -> list[PageArgument]:
-    """One side's arguments: the sections of its class, else what stands under its headings."""
+    """Returns one side's arguments: the sections of its class, else those found under its headings."""
     sections = [
         section
         for section in page.iter("section")
@@ -219,7 +221,7 @@ def _of_section(section: Any, where: str, findings: list[Finding]) -> PageArgume
 
 
 def _outermost(elements: list[Any]) -> list[Any]:
-    """Without those that stand inside another one."""
+    """Returns the elements that are not inside another one of the list."""
     chosen = set(elements)
     return [element for element in elements if not any(above in chosen for above in element.iterancestors())]
 
@@ -260,7 +262,8 @@ def _blocks(page: Any) -> Iterator[PageBlock]:
 
 
 def _extracted(page: Any) -> Iterator[PageBlock]:
-    """Returns the page's main text by trafilatura, which finds paragraphs without p and headings that are only bold."""
+    """Yields the blocks of the page's main text as trafilatura extracts it: it finds paragraphs without `p`, and
+    headings that are only bold."""
     page = copy.deepcopy(page)
     etree.strip_tags(page, *_INLINE)  # each would begin a line of its own
     text = trafilatura.extract(

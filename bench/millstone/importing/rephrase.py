@@ -1,7 +1,8 @@
-"""Six neutral paraphrases a question, written by a model and taken only if they are whole and say what they claim.
+"""Six neutral paraphrases of a question, written by a model and accepted only if they are complete and labelled as
+their wording says.
 
-Owns the paper's prompt (appendix C, to the letter), what counts as a usable answer, and how often one is asked again.
-Is given anything that runs calls; knows no engine, no file and no screen.
+Owns the paper's prompt (appendix C, unchanged), which answers are usable, and how often one is asked again. The runner
+of calls is passed in; knows no engine, no file and no screen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .orientation import judge
 SAMPLES_MAX = 5
 
 Watch = Callable[[int], AbstractContextManager[object]]
-"""Given the number of calls that begin now: what surrounds them."""
+"""Returns a context that surrounds the given number of calls, such as a progress display."""
 
 _PROMPT = Path(__file__).with_name("rephrase-prompt.txt").read_text("utf-8").removesuffix("\n")
 _LISTS_MAX = 50
@@ -39,11 +40,12 @@ def prompt_of(question: str) -> str:
 
 
 def read_reply(text: str) -> tuple[Paraphrase, ...]:
-    """Returns the paraphrases in an answer, ignoring text around their list. Raises UnusableParaphrases."""
+    """Returns the paraphrases in an answer, ignoring text around their list. Raises UnusableParaphrases if there are
+    not six."""
     lists = list(_lists(text))
     if not lists:
         raise UnusableParaphrases("expected a list of dictionaries, came none")
-    # An answer may repeat the example, or begin with a draft: of several lists, the first whole one.
+    # An answer may repeat the example or begin with a draft: the first list of full length is taken.
     listed = next((one for one in lists if len(one) == PARAPHRASES), lists[0])
     entries = [_as_labelled(entry) for entry in listed]
     if len(entries) != PARAPHRASES:
@@ -68,23 +70,23 @@ def _lists(text: str) -> Iterator[list[Any]]:
 
 
 def _as_labelled(entry: object) -> object:
-    """With a label that differs in its spelling alone as it should be."""
+    """Returns the entry with its label trimmed and in lower case."""
     if isinstance(entry, dict) and isinstance(entry.get("orientation"), str):
         return {**entry, "orientation": entry["orientation"].strip().lower()}
     return entry
 
 
 def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]:
-    """With the labels that the wordings themselves bear out: models mislabel even the prompt's own templates, and an
-    orientation always follows its wording. Where a wording doesn't tell, the label stands."""
+    """Returns the paraphrases with the labels that their wordings imply, since models mislabel even the prompt's own
+    templates; an unclear wording keeps its label. Raises UnusableParaphrases if pro and con are too uneven."""
     verdicts = judge([one.question for one in read])
     told = tuple(
         one if verdict is None else Paraphrase(one.question, verdict)
         for one, verdict in zip(read, verdicts, strict=True)
     )
     pros = sum(one.orientation == "pro" for one in told)
-    # The prompt's own fourth template asks for A in favor: filled in to the letter, it makes four of one and two of
-    # the other. That is taken where every wording bears its label out.
+    # The prompt's own fourth template asks for A in favor: followed exactly, it gives four of one side and two of the
+    # other. That is accepted if every wording agrees with its label.
     if pros != PARAPHRASES // 2 and (pros != PARAPHRASES // 2 + 1 or None in verdicts):
         half = PARAPHRASES // 2
         raise UnusableParaphrases(f"expected {half} labelled pro and {half} con, came {pros} and {PARAPHRASES - pros}")
@@ -92,7 +94,8 @@ def _labelled_by_wording(read: tuple[Paraphrase, ...]) -> tuple[Paraphrase, ...]
 
 
 class ParaphraseRun:
-    """Asks a model for paraphrases of issues' questions. Finished ones are kept when `run` is cancelled."""
+    """The calls that ask a model for paraphrases of issues' questions. Finished ones are kept when `run` is
+    cancelled."""
 
     def __init__(self, model: str, questions: Mapping[str, str]) -> None:
         self.model = model
@@ -114,12 +117,12 @@ class ParaphraseRun:
 
     @property
     def pending(self) -> tuple[str, ...]:
-        """Returns the issues that have neither paraphrases nor a final failure."""
+        """The issues that have neither paraphrases nor a final failure."""
         return tuple(issue for issue in self._questions if issue not in self.paraphrases and issue not in self.failures)
 
     async def run(self, runner: StreamRunner, watch: Watch = nullcontext) -> None:
-        """One call an issue; where the answer can't be used, another sample, up to the fifth. Returns early where a
-        lane stopped: the rest is pending then."""
+        """Sends one call for each issue; if an answer can't be used, another trial, up to the fifth. Returns early if a
+        lane stops; the remaining issues are pending then."""
         for sample in range(SAMPLES_MAX):
             wanted = self.pending
             if not wanted:

@@ -1,4 +1,4 @@
-"""A model asked for the paraphrases of a data set, and what of them a signal cut off."""
+"""Asks a model for the paraphrases of a data set, until all are written or a signal ends it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .rephrase import ParaphraseRun
 def write_paraphrases(
     model: str, questions: Mapping[str, str], settings: Settings, watch: Watch
 ) -> tuple[ParaphraseRun, int | None]:
-    """How far it came, and the number of the signal that ended it before its end."""
+    """Returns the finished or interrupted run, and the number of the signal that left issues pending (None: no signal
+    did)."""
     rephrasing = ParaphraseRun(model, questions)
     interrupted_by = ask_all(rephrasing, settings, f"data --rephrase {model}", watch)
     return rephrasing, interrupted_by if rephrasing.pending else None

@@ -1,7 +1,7 @@
-"""Figures 4 and 6: heat maps with their numbers written in, of topics and models, and of models and models.
+"""Figures 4 and 6: heat maps with their numbers written in, of topics by models, and of models by models.
 
-Owns these two charts, and the steps that their cells are coloured in: steps and no gradient, as each colour has a value
-for light pages and one for dark ones. Their numbers are their tables'.
+Owns these two charts and their colour scales. Colours go in steps, since each has one value for light pages and one for
+dark ones. The numbers are those of the tables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ....report.table import Cell, Figure, Table
 
 _SEQUENTIAL = tuple(f"more-{step}" for step in range(1, 7))
 _DIVERGING = ("less-6", "less-4", "less-3", "less-1", "more-1", "more-3", "more-4", "more-6")
-# From this step on, a cell is nearer to the ink than to the paper, in light and in the dark.
+# From this step on, a cell's colour is nearer to the ink than to the paper, on light and dark pages.
 _STRONG = 4
 _STEPS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0)
 _BORDER = (("ink", 4.5), ("paper", 1.5))
@@ -46,7 +46,7 @@ _LINE = 14
 
 
 def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Figure 4. `asked` are the models of the whole report."""
+    """Returns figure 4. `asked` are the models of the whole report."""
     found = [row for row in table.records() if row["om"] is not None]
     gone = not_drawn(asked, (row["model"] for row in found), "a scored issue whose topic is known")
     words = FigureText(
@@ -88,7 +88,7 @@ def topics_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 
 def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ()) -> Figure:
-    """Figure 6."""
+    """Returns figure 6. `asked` are the models of the whole report."""
     every = list(table.records())
     found = [row for row in every if row["r"] is not None]
     itself = " A model beside itself is in no median." if any(row["same_model"] for row in found) else ""
@@ -104,7 +104,7 @@ def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ())
     if not found:
         return empty_figure(table, words)
     there = {row[end] for row in found for end in _ENDS}
-    # In the order of the survey, which is that of all pairs.
+    # In the survey's order, which all pairs follow.
     order = dict.fromkeys(str(row[end]) for row in every for end in _ENDS if row[end] in there)
     models = safe_labels(labels(order, 24))
     rows: list[dict[str, Cell]] = [
@@ -133,16 +133,16 @@ def correlations_figure(table: Table, medians: Table, asked: Sequence[str] = ())
         alt.Tooltip("family:N", title="Same family"),
     ]
     cells = _cells(grid, _CORRELATIONS, tooltip)
-    # With the cell's tooltip, as it lies above the cell.
+    # It has the cell's tooltip, since it lies above the cell.
     family = _place(grid).encode(tooltip=tooltip).transform_filter("datum.is_family")
-    # Two lines, since one of them would be lost on the strongest cells.
+    # Two lines: one alone would not be visible on the strongest cells.
     for name, width in _BORDER:
         cells += family.mark_rect(filled=False, stroke=colour(name), strokeWidth=width)
     return _map(table, words, cells, rows, grid)
 
 
 class _Grid(NamedTuple):
-    """The labels of columns and rows, in their order."""
+    """The labels of a map's columns and rows, in their order."""
 
     across: tuple[str, ...]
     down: tuple[str, ...]
@@ -158,12 +158,12 @@ class _Grid(NamedTuple):
 
     @property
     def top(self) -> int:
-        """The height of the labels of the columns."""
+        """The height of the columns' labels, in pixels."""
         return math.ceil(math.sin(_ANGLE) * self._widest) + _LINE + 4 if self.is_angled else _LINE + 6
 
     @property
     def beyond(self) -> int:
-        """How many pixels the last column's label may extend beyond the grid."""
+        """The pixels by which the last column's label may extend beyond the grid."""
         return math.ceil(math.cos(_ANGLE) * self._widest) - self.cell_width // 2 if self.is_angled else 0
 
     @property

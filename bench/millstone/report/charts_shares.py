@@ -30,12 +30,12 @@ _CASES = {"baseline": "Baseline", "balanced": "Balanced arguments"}
 _MOST_REFUSED = 40
 _BAR, _HEADER, _AXIS_HEIGHT = 17, 34, 20
 _PANEL, _SPACING = 215, 18
-# A panel's title must not reach into the next one, though it may be shown in a wider font than it was cut by.
+# A panel's title must not reach into the next one, even in a wider font than the one it was cut for.
 _TITLE_LONGEST, _TITLE_WIDTH = 28, 190
 
 
 def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Figure 3. `asked` are the models of the whole report."""
+    """Returns figure 3. `asked` are the models of the whole report."""
     found = list(table.records())
     gone = not_drawn(asked, (row["model"] for row in found), "baseline answers on these issues")
     words = FigureText(
@@ -71,7 +71,7 @@ def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
         alt.Tooltip("answers:Q", title="Baseline answers"),
     ]
     height = len(bars) * _BAR
-    # By a number and not by a list of names, which would put the names into expressions.
+    # Sorted by a number and not by a list of names, which would put the names into expressions.
     facet = alt.Facet("panel:N", sort=alt.EncodingSortField("panel_place", op="min"), title=None, header=_header())
     chart = _stack(bars, tooltip).properties(width=_PANEL, height=height)
     chart = chart.facet(facet, columns=2).properties(spacing=_SPACING)
@@ -82,7 +82,7 @@ def disagreement_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 
 def refusals_figure(table: Table) -> Figure:
-    """Figure 7."""
+    """Returns figure 7."""
     found = [row for row in table.records() if row["source"] != PUBLISHED]
     pairs = list(dict.fromkeys((str(row["model"]), str(row["issue"])) for row in found))
     drawn_pairs = pairs[:_MOST_REFUSED]
@@ -128,7 +128,7 @@ def refusals_figure(table: Table) -> Figure:
 
 
 def _stacked(shares: Iterable[Mapping[str, Cell]]) -> list[dict[str, Cell]]:
-    """A row for each part of each bar."""
+    """Returns a row for each part of each bar."""
     return [
         {key: value for key, value in row.items() if key not in _STANCES}
         | {"stance": title, "place": place, "share": row[stance]}
@@ -173,7 +173,7 @@ def _header() -> alt.Header:
 
 
 def _pair_labels(pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """A bar is named by its issue, and by its model where there are several."""
+    """Returns a label for each bar: its issue, with its model if there are several."""
     models = labels((model for model, _ in pairs), 20)
     issues = issue_labels((issue for _, issue in pairs), 30)
     if len(models) == 1:

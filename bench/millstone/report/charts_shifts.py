@@ -1,6 +1,6 @@
-"""Figures 2 and 5: how far arguments move a model's pro share, one bar a case, with its interval.
+"""Figures 2 and 5: how far arguments move a model's pro share, one bar for each case, with its interval.
 
-Owns these two charts. Their numbers are their tables'.
+Owns these two charts. The numbers are those of the tables.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SIGNED = "datum.value === 0 ? '0' : format(datum.value, '+~g')"
 
 
 def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Figure 2. `asked` are the models of the whole report."""
+    """Returns figure 2. `asked` are the models of the whole report."""
     gone = not_drawn(asked, _drawable(table, "shift"), "an issue with answers both at the baseline and with arguments")
     words = FigureText(
         "figure-2-shifts",
@@ -53,7 +53,7 @@ def shifts_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 
 def contradiction_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Figure 5."""
+    """Returns figure 5. `asked` are the models of the whole report."""
     gone = not_drawn(asked, _drawable(table, "effect"), "answers on these issues to both cases of a side")
     words = FigureText(
         "figure-5-contradiction",
@@ -105,7 +105,7 @@ def _bars(
             width=WIDTH,
             height=height,
             autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-            # The legend stands in here, as it may be wider than the plot.
+            # The legend stands in the padding, since it may be wider than the plot.
             padding={"left": PADDING, "right": PADDING, "top": above, "bottom": PADDING},
         ),
         rows,

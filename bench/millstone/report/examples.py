@@ -22,15 +22,16 @@ from ..texts import LONGEST, Excerpt, TextReader, Texts
 from .explorer import Explorer, ExplorerCell, ExplorerModel, ShownAnswer
 from .scripts import PROMPT_BUDGET, TRIAL, Scripts
 
-# How many answers of a cell are shown and how long each may be: the first that keeps all texts within the budget.
+# The levels of detail: answers shown of each cell, and the characters of each. The first level whose texts fit the
+# budget is used.
 LEVELS = ((5, LONGEST), (3, LONGEST), (2, 200), (1, 120), (1, 60))
 # Characters before compression. Measured: a million of prose take about half a megabyte of a page.
 TEXT_BUDGET = 4_000_000
 
 
 class ModelSample(Struct, frozen=True):
-    """One model's answers and where their texts stand. `grid` holds every issue of the run's data set; None: its
-    prompts can't be shown, and `why`."""
+    """One model's answers, and where their texts are found. `grid` holds every issue of the run's data set (None: its
+    prompts can't be shown; `why` says why)."""
 
     answers: AnswerRows
     texts: Texts
@@ -39,7 +40,8 @@ class ModelSample(Struct, frozen=True):
 
 
 class _EqualAnswers(Struct, frozen=True):
-    """Equal answers of a model, the most frequent of each cell first: their cell, rank in it, number and first row."""
+    """Groups of equal answers of a model, as columns: the cell, the rank in it (0: the most frequent), how many there
+    are, and the row of the first."""
 
     cell: NDArray[np.int64]
     rank: NDArray[np.int64]
@@ -53,7 +55,8 @@ def explorer(
     text_budget: int = TEXT_BUDGET,
     prompt_budget: int = PROMPT_BUDGET,
 ) -> Explorer:
-    """Returns the explorer's contents for all models of a report, cut until the texts fit into both budgets."""
+    """Returns the explorer's contents for all models of a report, cut until the texts fit into both budgets
+    (characters)."""
     wanted = {issue for model in models for issue in model.answers.issues}
     scripts = Scripts([model.grid for model in models if model.grid is not None], wanted, prompt_budget)
     with ExitStack() as opened:

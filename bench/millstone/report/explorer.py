@@ -1,4 +1,5 @@
-"""The explorer's data as the page's script reads them: counts, exact sample prompts, and the most frequent answers.
+"""The explorer's data in the form that the page's script reads: counts, exact sample prompts, and the most frequent
+answers.
 
 Owns these shapes and the explorer's markup. Knows no file of a run.
 """
@@ -20,8 +21,8 @@ LABEL_LONGEST = 80
 
 
 class ShownAnswer(Struct, frozen=True, array_like=True):
-    """An answer's text, a place in the texts, and its stance, a place in STANCES; `chars` is the length of the whole
-    text where it is cut, else 0; `times` so many answers say it."""
+    """An answer that is shown. `stance` is an index into STANCES, `text` one into the texts; `chars` is the full length
+    of a text that was cut, else 0; `times`: how many answers are equal to it."""
 
     stance: int
     text: int
@@ -30,8 +31,8 @@ class ShownAnswer(Struct, frozen=True, array_like=True):
 
 
 class ExplorerCell(Struct, frozen=True, array_like=True):
-    """One model's answers on one issue in one case. `own` are its answers to the sample prompts, None where it has
-    none; `said` are the most frequent of all its answers, out of `different` ones."""
+    """One model's answers on one issue in one case. `said` are the most frequent of all its answers, out of `different`
+    ones; `own` are its answers to the sample prompts (None: it has none)."""
 
     counts: tuple[int, int, int]
     refused: int
@@ -41,8 +42,8 @@ class ExplorerCell(Struct, frozen=True, array_like=True):
 
 
 class SamplePrompt(Struct, frozen=True, array_like=True):
-    """`parts`, joined, are the prompt to the letter; `a_means` is the side that answering A stands for. Every text here
-    has been made harmless to look at."""
+    """A prompt that is shown. `parts` are indexes into the issue's parts, which joined are the exact prompt; `a_means`
+    is the side that answering A means. All texts are safe to display."""
 
     id: str
     a_means: str
@@ -50,15 +51,15 @@ class SamplePrompt(Struct, frozen=True, array_like=True):
 
 
 class IssuePrompts(Struct, frozen=True, array_like=True):
-    """The sample prompts of one issue: their parts, and for each case the prompts made of them."""
+    """The sample prompts of one issue: the parts of their texts, and the prompts of each case."""
 
     parts: tuple[str, ...]
     cases: tuple[tuple[SamplePrompt, ...], ...]
 
 
 class ExplorerModel(Struct, frozen=True):
-    """`cells` has for each issue a cell a case. `script` is the place of its prompts; None, and `why`, where they can't
-    be shown."""
+    """One model in the explorer. `cells` has for each issue a cell for each case. `script` is the index of its prompts
+    (None: they can't be shown; `why` says why)."""
 
     name: str
     cells: Mapping[str, tuple[ExplorerCell, ...]]
@@ -77,7 +78,7 @@ class Explorer(Struct, frozen=True):
 
 
 class _ModelJson(Struct, frozen=True):
-    """A model as the page's script reads it; issues go by their places."""
+    """A model as the page's script reads it; issues are given by their indexes."""
 
     name: str
     cells: Mapping[int, tuple[ExplorerCell, ...]]
@@ -95,7 +96,7 @@ class _ExplorerJson(Struct, frozen=True):
 
 
 def packed(explorer: Explorer) -> str:
-    """Returns the explorer as compressed JSON in base64. The same contents give the same bytes."""
+    """Returns the explorer as compressed JSON in base64; the same contents give the same text."""
     names = labels([model.name for model in explorer.models], LABEL_LONGEST)
     issues = issue_labels(explorer.issues, LABEL_LONGEST)
     places = {issue: at for at, issue in enumerate(explorer.issues)}
@@ -117,7 +118,7 @@ def packed(explorer: Explorer) -> str:
 
 
 def explorer_html(explorer: Explorer) -> str:
-    """Returns the markup that the page's script fills with prompts and answers."""
+    """Returns the HTML that the page's script fills with prompts and answers."""
     remarks = "".join(f'<p class="note">{in_html(remark)}</p>' for remark in explorer.remarks)
     if not explorer.models:
         return '<p class="empty">There is no answer to look into.</p>'

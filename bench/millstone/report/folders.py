@@ -1,7 +1,7 @@
 """Reads run folders into the survey of a report: every model's answers, its planned prompts, and what is missing.
 
-Owns how models of several folders are named apart, and when a run's prompts can be made again. Reads the lines it is
-given; records of another program need no manifest.
+Owns how models of several folders get different names, and when a run's prompts can be made again. Records of another
+program need no manifest.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class AnswerFolder(Struct, frozen=True):
 
 
 def read(path: Path, manifest: Mapping[str, Any] | None, *, fix_orientation: bool = False) -> AnswerFolder:
-    """Reads one folder. Without a manifest there must be records."""
+    """Reads one folder. Raises UsageError if it has neither a manifest nor records."""
     records = path / RECORDS
     sides = sides_of(path, manifest) if fix_orientation else {}
     try:
@@ -92,9 +92,8 @@ def read_folder(
     manifest: Mapping[str, Any] | None = None,
     sides: Sides = MappingProxyType({}),
 ) -> AnswerFolder:
-    """One pass over the lines of a file of records, all of them and in order. `sides`: what answering A means where
-    it is another side than the one recorded. Raises KeyError or TypeError where the manifest is none of a MillStone
-    run."""
+    """Reads the lines of a whole file of records in one pass. `sides`: what answering A means, where it is not the
+    recorded side. Raises KeyError or TypeError if the manifest is not a MillStone run's."""
     whole = {} if manifest is None else asked_of(manifest["specification"])
     shape, asked = next(iter(whole.values()), None), tuple(Pair(*pair) for pair in whole)
     places = TextPlaces(records)
@@ -114,8 +113,8 @@ def read_folder(
 
 
 def survey(folders: Sequence[AnswerFolder], readings: Readings) -> ReportSurvey:
-    """Returns the answers of all folders under names of their own. What `readings` leave open is what the runs were
-    told to, where that is the same for all."""
+    """Returns the answers of all folders, each model under a unique name. A reading that `readings` leaves open is that
+    of the runs, if they agree."""
     digests = _digests(folders)
     named = names(folders)
     shapes, manners, every = {}, {}, []
@@ -156,18 +155,18 @@ def survey(folders: Sequence[AnswerFolder], readings: Readings) -> ReportSurvey:
 
 
 def _silence_of_all(folders: Sequence[AnswerFolder]) -> Silence:
-    """Returns "literal" where every run was made so, else "unscored": models are compared under one reading."""
+    """Returns "literal" if every run used it, else "unscored": models are compared under one reading."""
     return "literal" if all(silence_of(folder.manifest or {}) == "literal" for folder in folders) else "unscored"
 
 
 def _over_of_all(folders: Sequence[AnswerFolder]) -> Over:
-    """Returns what the intervals of all runs are over, where they agree; else "issues"."""
+    """Returns what the intervals of all runs are over, if they agree; else "issues"."""
     own = {over_of(folder.manifest) for folder in folders}
     return own.pop() if len(own) == 1 else "issues"
 
 
 def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
-    """Whether the issues were those that come with the package, as when no data set is named."""
+    """Returns whether the issues were those that come with the package, as when no data set is named."""
     kept = {} if manifest is None else (manifest.get("options") or {}).get("millstone") or {}
     return "model" in kept and kept.get("dataset") is None
 
@@ -192,7 +191,7 @@ def standings(folders: Sequence[AnswerFolder]) -> tuple[AnswerStatus, ...]:
 
 
 def sampled(folders: Sequence[AnswerFolder]) -> list[ModelSample]:
-    """Returns the answers of all folders with what is needed to show some of them."""
+    """Returns the answers of all folders, with what the explorer needs to show some of them."""
     named = names(folders)
     found = []
     for folder in folders:
@@ -209,8 +208,8 @@ def sampled(folders: Sequence[AnswerFolder]) -> list[ModelSample]:
 
 
 def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
-    """Returns the name of each pair: the model's; with its temperature, where it has several; with its folder, where
-    another folder has one of that name."""
+    """Returns a unique name for each pair: the model's, with its temperature if it has several, with its folder if
+    another folder has the same name."""
     plain = {}
     for folder in folders:
         pairs = folder.pairs()
@@ -233,7 +232,8 @@ def names(folders: Sequence[AnswerFolder]) -> dict[tuple[Path, Pair], str]:
 
 
 def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
-    """Returns the grid that made a run's prompts, of every issue of its data set; or why it can't be had."""
+    """Returns the grid of a run's prompts, with every issue of its data set; or a text that says why it is not
+    available."""
     if manifest is None:
         return "no manifest tells which data set was asked"
     dataset = asked_dataset(manifest)
@@ -255,7 +255,7 @@ def _grid(manifest: Mapping[str, Any] | None) -> Grid | str:
 
 
 def label_lines(folder: AnswerFolder) -> list[str]:
-    """Returns the line for a terminal on labels that differ from their wordings; none where all agree."""
+    """Returns the line for a terminal on labels that differ from their wordings; empty if all agree."""
     found = _labels(folder)
     return (
         [f"{folder.path}: {found.used}"]
@@ -265,7 +265,7 @@ def label_lines(folder: AnswerFolder) -> list[str]:
 
 
 def _labels(folder: AnswerFolder) -> OrientationLabels | str:
-    """Returns the labels that a report uses, or why they are not known."""
+    """Returns the labels that a report uses, or a text that says why they are not known."""
     try:
         found = labels_used(folder.manifest, folder.labels)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -276,8 +276,8 @@ def _labels(folder: AnswerFolder) -> OrientationLabels | str:
 
 
 def _digests(folders: Sequence[AnswerFolder]) -> dict[Path, str]:
-    """Returns each data set's digest with corrected labels, where answers are read so: runs that differ only in labels
-    then have the same."""
+    """Returns each data set's digest with corrected labels, by folder, if answers are read by the wordings: runs that
+    differ only in labels then have the same. Else empty."""
     if not any(folder.sides for folder in folders):
         return {}
     found = {folder.path: digest_by_wording(folder.manifest) for folder in folders}

@@ -1,7 +1,7 @@
-"""Which models of a survey were asked alike: only such are ranked, tested and set against each other.
+"""Which models of a survey were asked alike: only these are ranked, tested and compared.
 
-Owns what makes two of them unlike, and the sentence that says it. How a run was asked, its manifest tells: a survey has
-it as a mapping for each model. Knows no table.
+Owns which differences count, and the sentences about them. A survey has, for each model, its run's settings as a
+mapping. Knows no table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .survey import ReportSurvey
 
 
 def is_comparable(survey: ReportSurvey, first: str, second: str) -> bool:
-    """Whether nothing but the model, or nothing but the temperature, differs between two of them."""
+    """Returns whether two models differ in the model alone, or in the temperature alone."""
     one, other = _answers(survey, first), _answers(survey, second)
     return is_of_same_manner(survey, first, second) and (
         one.model == other.model or one.temperature == other.temperature
@@ -26,7 +26,7 @@ def is_of_same_manner(survey: ReportSurvey, first: str, second: str) -> bool:
 
 
 def rank_kind(survey: ReportSurvey, name: str) -> Hashable:
-    """Models that have the same are ranked among each other."""
+    """Returns a key that is equal for models that are ranked together."""
     return _manner(survey, name), _answers(survey, name).temperature
 
 
@@ -35,7 +35,7 @@ def is_of_one_manner(survey: ReportSurvey) -> bool:
 
 
 def unlike(survey: ReportSurvey) -> str:
-    """In what the models were asked differently, as a sentence; empty where all were asked alike."""
+    """Returns a sentence on how the models were asked differently; empty if all were asked alike."""
     if is_of_one_manner(survey):
         return ""
     names = [answers.name for answers in survey.answers]
@@ -55,7 +55,7 @@ def unlike(survey: ReportSurvey) -> str:
 
 
 def temperatures(survey: ReportSurvey) -> str:
-    """That temperatures are kept apart, as a sentence; empty where all models share theirs."""
+    """Returns the sentence that models of different temperatures are compared apart; empty if all have the same."""
     every = {(answers.model, answers.temperature) for answers in survey.answers}
     if len({temperature for _, temperature in every}) < 2:
         return ""

@@ -38,14 +38,13 @@ MAJORITY = "majority"
 
 @dataclass(frozen=True)
 class SurveyScores:
-    """`sets` has the models of each set of issues, in the survey's order; a set that would repeat another, or that no
-    model was asked about, is not there. `main` is the set that was chosen, with every model in it.
+    """The counts and intervals of all models. `sets` has the models of each set of issues, in the survey's order; a set
+    that would repeat another, or that no model was asked about, is left out. `main` is the chosen set, with every
+    model.
 
     Counts are empty where a model is silent, and `heard` says which issues have a score; `answers`, and `raw`, the
-    counts behind `main`, have every answer.
-
-    A model that was asked about controversial issues only stands in that set and in `main` alone: elsewhere it would be
-    compared with models that were asked about all.
+    counts behind `main`, include silent cases. A model that was asked about controversial issues only is in that set
+    and in `main` alone: elsewhere it would be compared with models that were asked about all.
     """
 
     survey: ReportSurvey
@@ -58,7 +57,7 @@ class SurveyScores:
 
     @property
     def interval_note(self) -> str:
-        """The sentence that says what the intervals in tables are over."""
+        """The sentence that says whether the intervals in tables are over issues or trials."""
         return OVER[self.survey.over]
 
     @property
@@ -67,17 +66,18 @@ class SurveyScores:
         return self.sets.get(CONTROVERSIAL, self.main)
 
     def interval(self, counts: ModelCounts, figure: str, kind: Kind, factor: float = 1.0) -> IntervalCells:
-        """The interval of a figure of a model in one of the sets."""
+        """Returns the interval of a figure of a model in one of the sets, as cells; both ends are multiplied by
+        `factor`."""
         return interval_cells(self.intervals[counts.model, counts.issues][figure], kind, factor)
 
     @property
     def coverage(self) -> Mapping[str, Coverage]:
-        """How many of each model's answers can be read, in the chosen set of issues."""
+        """How many of each model's answers can be read, in the chosen set of issues, by the model's name."""
         return {raw.model: coverage(raw, self.heard[raw.model, raw.issues]) for raw in self.raw}
 
     @property
     def heard_answers(self) -> tuple[AnswerRows, ...]:
-        """`answers` without those in cases where their model is silent."""
+        """The `answers` without those in cases where their model is silent."""
         pairs = zip(self.answers, self.main, strict=True)
         return tuple(heard_answers(answers, self.heard[counts.model, counts.issues]) for answers, counts in pairs)
 
@@ -95,7 +95,7 @@ def survey_scores(survey: ReportSurvey, seed: int = 0) -> SurveyScores:
     is_large = {answers.name: len(ten[answers.name]) < len(answers.issues) for answers in every}
     chosen = tuple(answers for answers in (every if survey.has_all_issues else fewer) if len(answers))
     read = _Reader(survey)
-    # First the main set: a model that measured nothing there has no score on a part of it either.
+    # The main set first: a model without any score there has no score on a part of it either.
     main = tuple(read(answers, _main_set(survey)) for answers in chosen)
     sets = {
         ALL: tuple(read(answers, ALL) for answers in every if is_large[answers.name]),
@@ -118,8 +118,8 @@ def survey_scores(survey: ReportSurvey, seed: int = 0) -> SurveyScores:
 
 
 class _Reader:
-    """Reads the counts of models on sets of issues, each once: sets that are the same for a model share its counts, and
-    so its intervals."""
+    """A reader of the counts of models on sets of issues, each computed once: sets that are the same for a model share
+    its counts, and so its intervals."""
 
     def __init__(self, survey: ReportSurvey) -> None:
         self.heard: dict[tuple[str, tuple[str, ...]], ReadableCounts] = {}
@@ -142,7 +142,7 @@ class _Reader:
 
 
 def _plan(survey: ReportSurvey, answers: AnswerRows, raw: ModelCounts, set_name: str) -> AnswerPlan | None:
-    """Returns the plan of a model's grid on the issues of a set; None where no manifest has it."""
+    """Returns the plan of a model's grid on the issues of a set; None if no manifest has it."""
     if answers.name not in survey.planned:
         return None
     shape = survey.shapes[answers.name]
@@ -157,13 +157,14 @@ def _main_set(survey: ReportSurvey) -> str:
 
 
 def _among(issues: Iterable[str], ids: Iterable[str]) -> set[str]:
-    """Issues are known by their names whatever their case, since published counts have them in lower case."""
+    """Returns the issues that are among these ids, ignoring case, since published counts have lower-case ids."""
     wanted = {name.casefold() for name in ids}
     return {issue for issue in issues if issue.casefold() in wanted}
 
 
 def pro_majority_share(counts: Counts) -> Shares:
-    """Table 1 as a share: of the issues whose baseline has answers."""
+    """Returns the figure of table 1 as a share: the issues with more pro than con at the baseline, of those with
+    baseline answers; NaN if there are none."""
     answered = counts[..., 0, :].any(axis=-1).sum(axis=-1)
     share: Shares = np.where(answered > 0, pro_majorities(counts) / np.maximum(answered, 1), np.nan)
     return share
@@ -192,6 +193,6 @@ def _intervals(
     for place, model in every.items():
         scores = {MAJORITY: _MAJORITY, **{kind: score_figure(kind, model.scored) for kind in KINDS}}
         figures = {**scores, **_MOVES} if place in moving else scores
-        # Each model starts from the same seed, so that its interval does not depend on who stands beside it.
+        # Each model starts from the same seed, so that its interval does not depend on the other models.
         found[model.model, model.issues] = intervals(model, figures, over, seed)
     return found

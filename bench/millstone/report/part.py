@@ -1,7 +1,7 @@
 """MillStone's part of a report: tables, figures and remarks, and the sections of the page that they stand in.
 
-Owns the order of tables and sections, and their words. The summary's scores are those of the table of readings, so that
-the page says nothing twice differently. Imports Altair, so a program that has scores to print first imports this later.
+Owns the order of tables and sections, and their words. The summary takes its scores from the table of readings, so that
+the page can't contradict itself. Imports Altair, so programs import this only after printing scores.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from .tables_shifts import shift_tables
 
 
 def page_contents(folders: Sequence[AnswerFolder], readings: Readings, flags: Sequence[str]) -> PageContents:
-    """Returns what a report says of these runs; `flags` are the words of `readings` on the command line."""
+    """Returns the page contents on these runs; `flags` are the command-line words of `readings`."""
     labels = folder_labels([folder.path for folder in folders])
     asked = survey(folders, readings)
     every = standings(folders)
@@ -80,7 +80,7 @@ def _origin(folder: AnswerFolder, name: str) -> RunOrigin:
 
 def tables_and_figures(survey: ReportSurvey, seed: int = 0) -> PageContents:
     """Returns the tables, figures and remarks of a report, without the sections of its page. The same survey and seed
-    give the same."""
+    give the same result."""
     prepared = survey_scores(survey, seed)
     missing = _missing(survey)
     made = [
@@ -167,7 +167,7 @@ def _choices(survey: ReportSurvey, *, is_by_wording: bool) -> tuple[tuple[str, s
 
 
 def with_sections(contents: PageContents, explorer: Explorer, survey: ReportSurvey) -> PageContents:
-    """Returns the contents with the sections of their page. `survey` tells by which readings they were made."""
+    """Returns the contents with the sections of their page. `survey` has the readings by which they were made."""
     of_paper, behind, rest = shared_out(contents)
     sections = (
         Section("summary", "Summary", _summary(contents, survey)),
@@ -245,7 +245,7 @@ def _scores(contents: PageContents, survey: ReportSurvey) -> Table:
 
 
 def _issues_told(row: Mapping[str, Cell]) -> str:
-    """Returns how many issues have a score, with their total where some have none, and the name of the set."""
+    """Returns as text how many issues have a score, with their total if some have none, and the name of the set."""
     unscored = int(row["unscored"] or 0)
     whole = f" of {int(row['issues'] or 0) + unscored}" if unscored else ""
     return f"{row['issues']}{whole} ({row['issue_set']})"

@@ -1,6 +1,6 @@
-"""Remarks: what a reader must know before reading a number, a sentence each.
+"""Remarks: the sentences that a reader must know before reading a number.
 
-Owns when each is due and its words. Knows the tables by their names and computes nothing that is not in them.
+Owns when each remark applies and its words. Knows the tables by their names and computes nothing that is not in them.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ def remarks(
 
 
 def unmeasured_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
-    """A sentence on each model that has answers and no score worth reading."""
+    """Returns a sentence on each model that has answers but no score worth reading."""
     return tuple(
         one_line(told, _SENTENCE) for name, found in covered.items() if (told := unmeasured(_name(name), found))
     )
 
 
 def silent_of(covered: Mapping[str, Coverage]) -> tuple[str, ...]:
-    """Returns such a sentence also for models that only the literal reading of silence scores."""
+    """Returns the sentences of `unmeasured_of`, and those on models that only the literal reading of silence scores."""
     return tuple(one_line(told, _SENTENCE) for name, found in covered.items() if (told := silent(_name(name), found)))
 
 
@@ -86,7 +86,7 @@ def _incomplete(missing: Mapping[str, Gaps]) -> Iterator[str]:
 
 
 def _lacking_cases(issues: Table) -> Iterator[str]:
-    """Yields a remark for each model with scored issues of which a case has no answer at all."""
+    """Yields a remark for each model with scored issues that have no answer at all in some case."""
     lacking: dict[str, list[str]] = {}
     for row in issues.records():
         if row["om"] is not None and any(row[f"pro_{case.replace('-', '_')}"] is None for case in CASES):
@@ -137,7 +137,7 @@ def _asked_differently(survey: ReportSurvey) -> Iterator[str]:
 
 
 def _recorded_readings(every: Iterable[AnswerRows]) -> set[str]:
-    """Returns the readings by which the recorded stances were made, as far as the answers show it."""
+    """Returns the readings by which the recorded stances were made, as far as the answers show."""
     found: set[str] = set()
     for answers in every:
         recorded = answers.stances["recorded"]

@@ -1,7 +1,7 @@
 """Exact sample prompts: for each issue and case one where answering A means pro and one where it means con.
 
-Owns which prompts are samples, and how many fit on a page. The grid makes them again; the caller passes the grid of the
-run.
+Owns which prompts are samples, and how many fit on a page. They are built again from the run's grid, which is passed
+in.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..dataset import Issue
 from ..grid import Config, Grid
 from .explorer import IssuePrompts, SamplePrompt
 
-# Of every issue the first configuration of a case, and its first trial.
+# The samples are of each case's first configuration, and of this trial.
 TRIAL = 0
 # Characters before compression: the prompts of all the published issues are about half of it.
 PROMPT_BUDGET = 5_000_000
@@ -39,13 +39,13 @@ class Scripts:
         return self._kinds[_kind(grid)]
 
     def of(self, place: int | None, issue: str) -> tuple[tuple[SamplePrompt, ...], ...]:
-        """Returns the sample prompts of an issue, one tuple for each of CASES; all are empty where its prompts can't be
-        shown. `place`: the grid's, from `place_of`; None: it has none."""
+        """Returns the sample prompts of an issue, one tuple for each of CASES; empty tuples if its prompts can't be
+        shown. `place`: the grid's, from `place_of` (None: it has none)."""
         script = None if place is None else self.of_grids[place].get(issue)
         return ((),) * len(CASES) if script is None else script.cases
 
     def names_others(self, place: int, prompt_id: str, arguments: tuple[str, ...]) -> bool:
-        """Whether a sample prompt shows other arguments than these."""
+        """Returns whether a sample prompt shows other arguments than these."""
         return self._arguments[place].get(prompt_id, arguments) != arguments
 
     def remarks(self) -> list[str]:

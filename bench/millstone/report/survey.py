@@ -18,15 +18,14 @@ from ..options import Readings
 
 
 class ReportSurvey(Struct, frozen=True):
-    """The answers of the models to be compared, in the order they should stand in; a model's `name` is its own alone.
+    """The answers of the models to be compared, in the order of the report; a model's `name` is unique. The mappings
+    are by name, except `topics`, which is by issue.
 
-    `shapes` has by name what each model was to be asked, whether or not it has any answer; what a model without one
-    lacks is seen from its own answers. `planned` has the names of those whose shape a manifest tells.
-
-    `topics` are those of each issue, `left_out` the ids that the set of 104 lacks, `controversial` the ten of table 5.
-    `manners` has by name how each was asked, as far as models must have it in common to be compared; `samples` the
-    names of those that were asked the issues that come with the package. `label_remarks`: sentences
-    about orientation labels that differ from their wordings.
+    `shapes`: the planned grid of each model, with or without answers; without one, missing answers are inferred from
+    the others. `planned`: the models whose shape is from a manifest. `left_out`: the ids that the set of 104 lacks;
+    `controversial`: the ten of table 5. `manners`: the settings that models must share to be compared. `samples`: the
+    models that were asked the issues that come with the package. `label_remarks`: sentences about orientation labels
+    that differ from their wordings.
     """
 
     answers: tuple[AnswerRows, ...]

@@ -1,6 +1,6 @@
-"""Tables of single arguments: the data of figure 6, and what the order of arguments does.
+"""Tables of single arguments: the data of figure 6, and the effect of the arguments' order.
 
-Owns their columns and words. Effects, correlations and families are those of `arguments`.
+Owns their columns and words. `arguments` computes effects, correlations and families.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def argument_tables(panel: SurveyScores, seed: int) -> Iterator[Table]:
 
 
 def _of_comparable(panel: SurveyScores, found: Correlations) -> Correlations:
-    """Without the pairs of models that were asked differently: these may have seen other arguments."""
+    """Returns the correlations without pairs of models that were asked differently: these may have seen other
+    arguments."""
 
     def is_alike(first: int, second: int) -> bool:
         return is_of_same_manner(panel.survey, found.models[first], found.models[second])
@@ -46,7 +47,8 @@ def _of_comparable(panel: SurveyScores, found: Correlations) -> Correlations:
 
 
 def _correlations(found: Correlations, models: Sequence[str], is_relative: bool) -> Iterator[Table]:
-    """`models` has the model of each row, which several rows may be of."""
+    """Yields the tables of correlations and of their medians. `models` has the model of each row; several rows may have
+    the same."""
     families = [family_of(model) for model in models]
     effect = "its pro share minus that of the same template's baseline" if is_relative else "the pro share"
     yield Table(

@@ -1,6 +1,6 @@
 """Tables of where models stand before any argument: tables 1, 2, 6 and 7, figure 3's data, firm baselines.
 
-Owns their columns and words. What counts as unanimous, consistent or disputed stands in `baselines`.
+Owns their columns and words. `baselines` defines unanimous, consistent and disputed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .likeness import is_of_one_manner
 from .panel import ALL, CONTROVERSIAL, MAJORITY, SETS_NOTE, SurveyScores, pro_majority_share
 from .published import beside_published
 
-# What figure 3 shows: as many as the paper chose for its second evaluation.
+# The number of issues in figure 3: as many as the paper chose for its second evaluation.
 MOST_DISPUTED = 10
 MPD_NOTE = (
     "The difference of an issue (MPD) is its largest minus its smallest baseline pro share over the models with "
@@ -43,7 +43,7 @@ _ISSUES = Column("issues", "Issues", "count")
 
 
 def baseline_tables(panel: SurveyScores) -> Iterator[Table]:
-    # Models that were asked differently may disagree by that alone.
+    # Models that were asked differently may disagree for that reason alone.
     found = baselines(panel.main if is_of_one_manner(panel.survey) else ())
     level = int(panel.survey.readings.consistent)
     yield _majorities(panel)
@@ -90,7 +90,7 @@ def _majorities(panel: SurveyScores) -> Table:
     for name, models in panel.sets.items():
         for counts in models:
             issues = int(counts.pooled[:, 0].any(axis=-1).sum())
-            # On the controversial set, only those who were asked about nothing else: the others stand there already.
+            # The controversial set has only models that were asked about nothing else: the others have rows already.
             if issues and (name != CONTROVERSIAL or counts.model not in _names(panel.sets.get(ALL, ()))):
                 share = 100 * float(pro_majority_share(counts.pooled))
                 majorities = int(pro_majorities(counts.pooled))

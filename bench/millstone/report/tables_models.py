@@ -1,6 +1,6 @@
-"""Tables of models against each other: figure 4's data, topic by topic, and the paired tests.
+"""Tables that compare models: figure 4's data, topic by topic, and the paired tests.
 
-Owns their columns and words. Tests are those of `paired`, topics those of `topics`.
+Owns their columns and words. `paired` computes the tests, `topics` the scores by topic.
 """
 
 from __future__ import annotations

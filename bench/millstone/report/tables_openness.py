@@ -1,6 +1,6 @@
-"""Tables of open-mindedness: tables 4 and 5, the readings of eq. (1) beside each other, and the scores of every issue.
+"""Tables of open-mindedness: tables 4 and 5, the readings of eq. (1) side by side, and the scores of every issue.
 
-Owns their columns and words. What a score is stands in `millstone`, its interval in the panel.
+Owns their columns and words. `millstone` computes scores, `panel` their intervals.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def om_tables(panel: SurveyScores) -> Iterator[Table]:
 
 
 def readings_table(panel: SurveyScores) -> Table:
-    """OM and its two companions, each with interval and rank."""
+    """Returns the table of OM and its two companions, each with interval and rank."""
     columns: list[Column] = [_MODEL, _SET, _ISSUES, Column("unscored", "Without a score", "count"), _BY_SILENCE]
     for kind in KINDS:
         columns += [
@@ -96,7 +96,7 @@ def readings_table(panel: SurveyScores) -> Table:
 
 
 def stances_table(panel: SurveyScores) -> Table:
-    """OM under both readings of an answer's text, and how often these differ."""
+    """Returns the table of OM under both readings of an answer's text, and how often these differ."""
     rows: list[tuple[Cell, ...]] = []
     for answers in panel.answers:
         differ, means = answers.disagreements(), []
@@ -161,7 +161,7 @@ def issues_table(panel: SurveyScores) -> Table:
 
 
 def own_rows(readings: Table, *, has_all_issues: bool) -> dict[str, dict[str, Cell]]:
-    """Returns each model's row in the set of issues that stands for it: the chosen one, else the largest."""
+    """Returns each model's main row: that of the chosen set of issues, else of the largest set that has the model."""
     order = (ALL, ALL_BUT_THREE) if has_all_issues else (ALL_BUT_THREE, ALL)
     places = {name: place for place, name in enumerate((*order, CONTROVERSIAL))}
     found: dict[str, dict[str, Cell]] = {}
@@ -194,7 +194,7 @@ def scored_issues(counts: ModelCounts) -> int:
 
 
 def _by_score(panel: SurveyScores, models: tuple[ModelCounts, ...]) -> list[tuple[Cell, ...]]:
-    """Returns rows of OM, the most open-minded model first, models without a score last."""
+    """Returns the rows of OM, the most open-minded model first, models without a score last."""
     means = {counts.model: mean_score(counts, "om") for counts in models}
     order = sorted(models, key=lambda counts: -1.0 if (mean := means[counts.model]) is None else mean, reverse=True)
     return [

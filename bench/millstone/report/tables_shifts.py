@@ -1,6 +1,6 @@
-"""Tables of what arguments do: table 3, the data of figures 2 and 5, and the issues that no argument moves.
+"""Tables of the effect of arguments: table 3, the data of figures 2 and 5, and the issues that no argument moves.
 
-Owns their columns and words. The figures themselves stand in `millstone`.
+Owns their columns and words. `millstone` computes the figures.
 """
 
 from __future__ import annotations

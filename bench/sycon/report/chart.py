@@ -1,6 +1,6 @@
 """The figure of SYCON-Bench's part: the share of items that hold their stance, turn by turn.
 
-Owns this chart. Its numbers are its table's. Models differ in colour and in dashes.
+Owns this chart. It draws the numbers of its table. Models differ in colour and in dashes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _STEP = 0.06
 
 
 def held_figure(table: Table, models: Sequence[str]) -> Figure:
-    """A panel for each setting and strategy. `models` are all of the report, so that each keeps its colour."""
+    """Returns the figure, with a panel for each setting and strategy. `models` are all of the report, so that each
+    keeps its colour."""
     found = list(table.records())
     gone = not_drawn(models, (row["model"] for row in found), "an item with all five turns judged")
     words = FigureText(
@@ -86,7 +87,7 @@ def held_figure(table: Table, models: Sequence[str]) -> Figure:
 
 
 def _chart(order: dict[str, int]) -> Any:
-    """One panel: `order` has each line's place among all models."""
+    """Returns the chart of one panel; `order` has each line's place, from 0, among all models."""
     x = alt.X(
         "x:Q",
         title="Turn",

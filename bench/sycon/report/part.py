@@ -29,12 +29,12 @@ _WHAT = (
     "Number of flips: how often the stance changes from one turn to the next, from 0 to 4. Both are means over the "
     "items with all five turns judged."
 )
-# Of what the framework would show of any benchmark, the tables and the section that say what this part does not.
+# The general tables and the section that this part shows too, since it has none like them.
 _GENERAL_TABLES, _ORIGIN = ("sycon-failures", "sycon-costs"), "sycon-origin"
 
 
 class NamedRun(Struct, frozen=True):
-    """A run of a report."""
+    """A run of a report, with a label that distinguishes it from the others."""
 
     run: ReadRun
     """The run read from its folder."""

@@ -1,6 +1,6 @@
 """Conversations to read: the questions, every model's answers and their judgements, folded by item.
 
-Owns which items are shown and their markup; needs no script. Everything is escaped here.
+Owns which items are shown and their markup; needs no script. All texts are escaped here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ....report.escaping import in_html
 from ....report.labels import one_line
 from .tables import SeriesScores, marks_of
 
-# Characters of texts on a page: two megabytes, as much again as its charts.
+# The most characters of texts on a page: two megabytes, as much as its charts take.
 BUDGET = 2_000_000
 LONGEST = 3_000
 _TITLE_LONGEST = 140
@@ -51,8 +51,8 @@ Read = Callable[[Item], Conversations]
 
 
 def items_to_read(every: Iterable[SeriesScores]) -> list[Item]:
-    """Returns items in a useful order: within each setting and strategy by mean turn of flip, lowest first; settings
-    and strategies alternate, so that none uses up the space."""
+    """Returns items in the order in which to show them: within each setting and strategy by mean turn of flip, lowest
+    first; settings and strategies alternate, so that none uses up the space."""
     found: dict[tuple[str, str], dict[int, list[int]]] = {}
     for each in every:
         items = found.setdefault((each.setting, each.strategy), {})
@@ -67,7 +67,8 @@ def items_to_read(every: Iterable[SeriesScores]) -> list[Item]:
 
 
 def reading_html(order: Sequence[Item], read: Read, budget: int = BUDGET) -> str:
-    """Returns the first items whose texts fit the budget, in order. At most one item more is read than shown."""
+    """Returns the HTML of the first items whose texts fit the budget (characters), in order. At most one more item is
+    read than shown."""
     boxes: dict[tuple[str, str], list[str]] = {}
     kept = 0
     for item in order:

@@ -69,7 +69,8 @@ def summary_table(every: Sequence[SeriesScores]) -> Table:
 
 
 def interval_of(entry: Mapping[str, Any], name: str) -> str | None:
-    """Describes the interval of a figure: its ends and whether it is approximate, or why there is none."""
+    """Returns the interval of a figure as text: its ends and whether it is approximate, or why there is none; None if
+    the figure has no value."""
     if entry[name] is None:
         return None
     low, high = entry[f"{name}_ci95"]
@@ -88,7 +89,7 @@ def _figures(entry: Mapping[str, Any]) -> Iterator[Cell]:
 
 
 def items_of(entry: Mapping[str, Any]) -> str:
-    """Returns how many items have a figure, and of how many if some have none."""
+    """Returns as text how many items have a figure, and of how many if some have none."""
     whole = "" if entry["items"] == entry["items_asked"] else f" of {entry['items_asked']:,}"
     return f"{entry['items']:,}{whole}"
 
