@@ -1,6 +1,6 @@
-"""The citations of an answer: numbers in brackets in all their forms, and written addresses.
+"""Finds the citations of an answer: numbers in brackets in all their forms, and written addresses.
 
-Owns how they are matched to the turn's retrieved pages, and what matches none. Pure; knows no prompt.
+Owns how they are matched to the turn's retrieved pages, and which match none. Pure; knows no prompt.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _OPEN, _CLOSE = "[\\[【]", "[\\]】]"
 _DASH = "[-‐‑–—]"
 # Numbers of at most three digits: a year in brackets is no citation.
 _NUMBER = r"\^?\d{1,3}(?!\d)"
-# What search assistants write behind a number: 【3†source】, 【3:1†L5】.
-# Possessive: a tail could be read in so many ways that a long answer would never be through.
+# The tail that search assistants write behind a number, as in 【3†source】 and 【3:1†L5】. It is possessive: with
+# backtracking a long answer would take almost forever.
 _TAIL = r"(?:(?::\d{1,3})?†[^\]】\n,;]{0,60}+)?+"
 _ITEM = rf"{_NUMBER}{_TAIL}(?:\s*{_DASH}\s*{_NUMBER})?"
 _GROUP = re.compile(
@@ -37,7 +37,7 @@ _INVALID_MAX = 50
 
 class Citations(Struct, frozen=True):
     """The citations of an answer. `urls` are retrieved addresses, in order of first mention. `invalid` are numbers and
-    addresses, as written, of nothing that was shown."""
+    addresses, as written, that stand for no page in the prompt."""
 
     urls: tuple[str, ...] = ()
     invalid: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def cited_in(text: str, retrieved: Sequence[str], shown: Iterable[int], aliases:
     urls: dict[str, None] = {}
     invalid: dict[str, None] = {}
     mentions: list[tuple[int, int | str]] = [*_numbers(text), *_urls(text)]
-    # Each once: a long answer may name one address thousands of times.
+    # Each mention once: a long answer may name one address thousands of times.
     for mention in dict.fromkeys(mention for _, mention in sorted(mentions, key=lambda each: each[0])):
         if isinstance(mention, str):
             place = places.get(normalised_url(mention))
@@ -79,12 +79,13 @@ def _places(retrieved: Sequence[str], aliases: Sequence[str]) -> dict[str, int]:
 
 
 def _own_numbering(text: str, places: dict[str, int]) -> dict[int, int]:
-    """Returns the numbers to which the answer assigns an address, in a list of footnotes or by a link."""
+    """Returns the numbers to which the answer assigns an address, in a list of footnotes or by a link, each with the
+    place of that address among the retrieved ones, from 0."""
     own: dict[int, int] = {}
     defined = [(match[1], match[2]) for pattern in (_FOOTNOTE, _LINK) for match in pattern.finditer(text)]
     for number, words in defined:
         urls = _urls(words)
-        # An address that ends its line: a sentence may begin with a number and name another page on its way.
+        # Only an address that ends its line: a sentence may begin with a number and name another page further on.
         if len(urls) == 1 and not words[urls[0][0] + len(urls[0][1]) :].strip(_TRAILING + ")]> "):
             place = places.get(normalised_url(urls[0][1]))
             if place is not None:
@@ -97,7 +98,7 @@ def _value(number: str) -> int:
 
 
 def _numbers(text: str) -> list[tuple[int, int]]:
-    """Returns every number in brackets at its first place, with ranges expanded."""
+    """Returns every number in brackets with its first place in the text, ranges expanded."""
     ranges: dict[int, int] = {}
     for match in _RANGE_OF_GROUPS.finditer(text):
         for number in _spread(match[1], match[2]):
@@ -113,7 +114,7 @@ def _numbers(text: str) -> list[tuple[int, int]]:
 def _spread(first: str, last: str | None) -> Iterable[int]:
     low = _value(first)
     high = low if last is None else _value(last)
-    # Backwards, or wider than any list of sources: two numbers and no range.
+    # If the range is backwards, or wider than any list of sources, these are two numbers.
     return range(low, high + 1) if low <= high <= low + 100 else (low, high)
 
 

@@ -18,7 +18,7 @@ TITLE_MAX = 300
 
 
 class PromptCuts(Struct, frozen=True, omit_defaults=True):
-    """What was cut from a turn's prompts. `pages` are the numbers of shortened pages, `dropped` of omitted ones;
+    """The parts cut from a turn's prompts. `pages` are the numbers of shortened pages, `dropped` of omitted ones;
     `history` and `judge_history` are how many of the oldest turns the answer's and the judge's prompt omit."""
 
     pages: tuple[int, ...] = ()
@@ -36,13 +36,13 @@ class AnswerPrompt(Struct, frozen=True):
 
 
 def chars_for(tokens: int) -> int:
-    """Returns how many characters of a light script fit in `tokens`; a character of a heavy script weighs as much as
-    several of these."""
+    """Returns how many characters of a light script (such as Latin) fit in `tokens`; a character of a heavy one (such
+    as Chinese) counts as several of these."""
     return int(tokens / TOKENS_PER_CHAR)
 
 
 def page_text(text: str, tokens: int) -> tuple[str, bool]:
-    """Returns a page's text within its budget, and whether it was shortened."""
+    """Returns a page's text within its budget of tokens, and whether it was shortened."""
     text = text.strip()
     most = chars_for(tokens)
     kept = text[:most]
@@ -70,7 +70,7 @@ def fit_answer(history: Sequence[PastTurn], sources: Sequence[ShownPage], questi
     messages = answer_messages(history, sources_text(sources), question)
     sizes = [weight_of(message.words) for message in messages]
     excess = sum(sizes) - chars_for(tokens)
-    # Two messages a turn, after the system's.
+    # Each turn has two messages, after the system's.
     forgotten = 0
     while excess > 0 and forgotten < len(history):
         excess -= sizes[1 + 2 * forgotten] + sizes[2 + 2 * forgotten]
@@ -90,7 +90,7 @@ def fit_judge(
     """Returns the judge's prompt, and how many turns of history it contains."""
     most = chars_for(tokens)
     kept = list(history) if prompt == "extended" else []
-    # What is left out changes the labels of the rest, which weigh nothing beyond their number.
+    # Omitted turns change the labels of the others, but labels cost nothing beyond their characters.
     messages = judge_message(prompt, topic, kept, question, answer)
     surplus = surplus_of(messages[0].words)
     while kept and len(messages[0].words) + surplus > most:

@@ -1,8 +1,8 @@
 """One conversation with one model: its turns in order, each a retrieval, an answer and a judgement.
 
-Owns what may overlap. A turn's retrieval does not depend on the conversation, so the next one runs while this turn is
-answered and judged; an answer depends on no judgement, so the next turn is answered meanwhile. At most one turn ahead
-and one behind; lines are written in the order of the turns. Knows no file.
+Owns what may overlap. The next turn's retrieval runs while this turn is answered and judged; the next turn is answered
+while this one is judged, since an answer depends on no judgement. At most one turn runs ahead and one behind; lines are
+written in the order of the turns. Knows no file.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _FailedTurn(NamedTuple):
 
 
 class ConversationDriver:
-    """Holds one conversation. `keep` writes a turn's line; `unrecorded` is the cost of turns without a line."""
+    """A conversation that is held. `keep` writes a turn's line; `unrecorded` is the dollars of turns without a line."""
 
     def __init__(
         self,
@@ -102,12 +102,12 @@ class ConversationDriver:
 
     @property
     def unrecorded(self) -> float:
-        """Returns the cost of turns that have no line because the run stopped before."""
+        """The dollars of turns that have no line because the run stopped before."""
         return sum(spent.cost or 0.0 for spent in self._open.values())
 
     async def run(self) -> None:
         """Holds the conversation to its end, or to the first turn that fails for good; later turns are then not asked.
-        Raises Stopped where a lane is stopped, once everything in flight has ended."""
+        Raises Stopped if a lane is stopped, once nothing is in flight."""
         try:
             await self._run()
         except asyncio.CancelledError:
@@ -115,8 +115,8 @@ class ConversationDriver:
                 task.cancel()
             raise
         finally:
-            # On a stop too what is in flight is kept: the judgement of the turn before may still get its line. And what
-            # was asked ahead of a turn that failed costs what it costs before that turn's line is written.
+            # Calls in flight are finished also after a stop, so that the previous turn's judgement can still get its
+            # line. Calls made ahead of a failed turn must have their cost before its line is written.
             await asyncio.gather(*self._under_way, return_exceptions=True)
             if self._ended is not None:
                 self._fail(*self._ended)
@@ -150,8 +150,8 @@ class ConversationDriver:
         return task
 
     def _over(self, task: asyncio.Task[Any]) -> None:
-        # Not kept until the conversation ends, since its result holds a turn's pages. What it raised is told by whoever
-        # awaits it, or by nobody where the conversation has ended for another reason.
+        # Discarded now, since its result holds a turn's pages. The code that awaits the task gets its exception; if the
+        # conversation has ended for another reason, no one does.
         self._under_way.discard(task)
         if not task.cancelled():
             task.exception()
@@ -199,9 +199,9 @@ class ConversationDriver:
         return TurnAnswer(outcome.reply, outcome.latency_ms, shown, len(history) - shown.history)
 
     async def _judge_of(self, turn: ScriptTurn, found: TurnRetrieval, answered: TurnAnswer) -> bool:
-        """Judges an answer and writes its line; returns whether it could be judged."""
+        """Judges an answer and writes its line; returns whether it was judged."""
         spent, judged = self._open[turn.number], JudgeResult()
-        # A refusal takes no stance, and no judge is needed to say so.
+        # A refusal takes no stance, so no judge is needed.
         if not answered.reply.refused:
             sample = turn.sample.question if self._judge.prompt == "paper" else turn.sample.conversation
             topic = self._script.conversation.topic

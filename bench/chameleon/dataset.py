@@ -1,6 +1,6 @@
-"""Conversations: topics with their questions, checked, named, digested and selected.
+"""The conversations of Chameleon: topics with their questions, checked, named, digested and selected.
 
-Owns what is well-formed, the ids of conversations without one, and which are the first N. Texts are kept unchanged.
+Owns which are well-formed, the ids of conversations without one, and which are the first N. Texts are kept unchanged.
 Knows no prompt; `order` decides the order of questions and `dataset_file` reads files.
 """
 
@@ -55,12 +55,13 @@ class ConversationSet(Struct, frozen=True):
 
 
 def load(path: Path) -> ConversationSet:
-    """Reads one object, a list, JSON lines, a CSV, or a folder of such files."""
+    """Returns the conversations of a JSON object, a JSON list, JSON lines, a CSV, or a folder of such files. Raises
+    DatasetError if they are malformed."""
     return build(path.resolve().stem, entries_of(path))
 
 
 def build(name: str, entries: Iterable[FileEntry]) -> ConversationSet:
-    """Returns the data set of conversations in the paper's shape."""
+    """Returns the data set of conversations in the paper's format."""
     read = [(entry, _conversation(entry)) for entry in entries]
     if not read:
         raise DatasetError(f"{name}: expected at least one conversation, came none")
@@ -69,7 +70,8 @@ def build(name: str, entries: Iterable[FileEntry]) -> ConversationSet:
 
 
 def select(dataset: ConversationSet, conversations: int | None = None) -> ConversationSet:
-    """Returns the first N conversations, taking the domains in turn, so that a small selection includes all of them."""
+    """Returns the first N conversations, taking the domains in turn, so that a small selection includes all of them;
+    None: all conversations."""
     if conversations is not None and conversations < 1:
         raise DatasetError(f"conversations ({conversations}) must be >= 1")
     return msgspec.structs.replace(dataset, conversations=tuple(by_domains(dataset.conversations)[:conversations]))
@@ -89,7 +91,7 @@ def by_domains(conversations: Sequence[Conversation]) -> list[Conversation]:
 
 
 def content_of(conversation: Conversation) -> dict[str, Any]:
-    """Returns a conversation in the paper's shape."""
+    """Returns a conversation in the paper's format."""
     content: dict[str, Any] = {
         "topic": conversation.topic,
         "domain": conversation.domain,

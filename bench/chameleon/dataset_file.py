@@ -1,6 +1,6 @@
 """Files of conversations: one object, a list, JSON lines, a CSV with a conversation for each row, or a folder of these.
 
-Owns the files' shapes and the positions of their entries. `dataset` decides what is well-formed.
+Owns the files' formats and the positions of their entries. `dataset` decides what is well-formed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _NAME_MAX = 60
 
 
 class FileEntry(NamedTuple):
-    """A conversation as it is in a file, unchecked. `name` is the file's if it holds nothing else."""
+    """A conversation as it is in a file, unchecked. `where` is its position for messages; `name` is the file's if it
+    holds nothing else, else empty."""
 
     content: Any
     where: str
@@ -30,7 +31,7 @@ class FileEntry(NamedTuple):
 
 
 def entries_of(path: Path) -> Iterator[FileEntry]:
-    """Yields everything that a file or a folder holds, in order of file names."""
+    """Yields the conversations of a file, or of a folder's files in order of their names."""
     if not path.is_dir():
         yield from _entries_of_file(path)
         return

@@ -21,7 +21,7 @@ from .prompts import FIGURE_7, JUDGE, SYSTEM, query_prompt
 from .run_spec import ConversationSpec
 
 WEB = "web"
-# Characters of the words around sources and question, and around each turn of a history.
+# The characters of the fixed words around sources and question, and around each past turn.
 _FRAME, _LABELS = 25, 12
 
 
@@ -54,7 +54,7 @@ ASSUMED, PLAIN = Assumptions(), SearchTerms()
 
 
 class LikelyRange(NamedTuple):
-    """A range from the least to the most that is likely."""
+    """A range of amounts, from the least to the most that is likely."""
 
     least: float
     most: float
@@ -68,7 +68,8 @@ NOTHING = LikelyRange(0.0, 0.0)
 
 
 class LaneForecast(Struct, frozen=True):
-    """One lane's part of the run. `cost` None: it has no price. `minutes` None: it declares no quota."""
+    """One lane's part of the run. `cost` is in dollars (None: the lane has no price), `minutes` by its quotas (None: it
+    declares none)."""
 
     lane: str
     calls: LikelyRange
@@ -239,7 +240,7 @@ def _searched(found: LaneForecast, search: SearchTerms) -> LaneForecast:
 
 
 def _minutes(load: _Load, lane: Lane | None) -> LikelyRange | None:
-    """Returns the time by the narrowest of the lane's quotas."""
+    """Returns the minutes that the narrowest of the lane's quotas needs; None if it declares none."""
     if lane is None:
         return None
     totals = [sent + came for sent, came in zip(load.input, load.output, strict=True)]

@@ -1,4 +1,4 @@
-"""The forecast of a Chameleon run as a text, lane by lane.
+"""Formats the forecast of a Chameleon run as a text, lane by lane.
 
 Owns the texts; `forecast` computes the figures. All assumptions are shown with them.
 """
@@ -28,7 +28,7 @@ def forecast_of(prepared: PreparedRun) -> dict[str, Any]:
     lanes = {name: settings.whole_lane_of(name) for name in (*work.lanes, WEB)}
     known: dict[str, Price] = {name: price for name in work.lanes if (price := prices.get(name)) is not None}
     engine = settings.search_row_of(work.asked.search)
-    # The corpus lies on this machine: its searches cost nothing.
+    # The corpus is on this machine: its searches cost nothing.
     terms = SearchTerms(dollars_per_1000=0.0)
     if engine is not None:
         terms = SearchTerms(engine.reach.count_max, engine.dollars_per_1000)
@@ -52,7 +52,7 @@ def tell(found: Mapping[str, Any]) -> str:
         f"{found['dataset']['path']}",
     ]
     low, high = found["cost"]
-    # Searches that cost nothing are no price of models that have none.
+    # Free searches alone are no cost to show for models without a price.
     if high > 0 or not found["unpriced"]:
         lines.append(f"cost: {span_text((low, high), dollars)}, if nothing has to be sent twice and nothing is cached")
         if found["prices_of"]:

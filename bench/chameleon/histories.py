@@ -1,4 +1,4 @@
-"""What a run's folder holds of conversations: what is done, and the turns of unfinished ones.
+"""Reads from a run's folder which conversations are done, and the turns of unfinished ones.
 
 Owns which fields of a turn's line are read for that. Knows no call.
 """
@@ -44,7 +44,7 @@ class _DoneTurn(DoneLine, frozen=True):
 
     @property
     def is_cut_empty(self) -> bool:
-        # An answer without a word is a turn like others, and the conversation goes on.
+        # An empty answer is a turn like others, and the conversation continues.
         return False
 
     @property
@@ -54,7 +54,7 @@ class _DoneTurn(DoneLine, frozen=True):
 
 
 def read_done(folder: RunFolder) -> FinishedItems:
-    """Returns what the journals hold, with every line checked, and which lanes have answered. Raises DamagedJournal, or
+    """Returns which turns are done and which lanes have answered, with every line checked. Raises DamagedJournal, or
     RecordError if a line is no record."""
     return read_journals(folder, _DoneTurn)
 

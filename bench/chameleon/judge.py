@@ -34,7 +34,7 @@ class JudgeResult(Struct, frozen=True):
 
 
 class TurnJudge:
-    """Judges answers; `tokens` is the budget of its prompt."""
+    """The judge of answers: one model; `tokens` is the budget of its prompt."""
 
     def __init__(
         self, outside: Outside, model: str, prompt: JudgePrompt, tokens: int, temperature: float | None = 0.0
@@ -87,8 +87,8 @@ class TurnJudge:
         if self._is_settled:
             outcome = await self._outside.ask(self._call(messages, sample, self.temperature))
         else:
-            # The first call decides for all: else a judge that rejects would get as many rejected calls as there are
-            # conversations.
+            # The first call decides for all: otherwise a judge that rejects a temperature would get as many rejected
+            # calls as there are conversations.
             async with self._settling:
                 outcome = await self._first(messages, sample)
         spent.add_judgement(outcome)

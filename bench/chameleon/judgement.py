@@ -18,12 +18,13 @@ from .prompts import JudgePrompt
 
 
 class UnusableJudgement(ValueError):
-    """A reply that is no judgement; says what was expected and received, and is sent to the judge as it is."""
+    """Raised for a reply that is no judgement; the message, which is sent to the judge, says what was expected and
+    received."""
 
 
 class TurnJudgement(Struct, frozen=True):
-    """A judgement of one answer. `confidence` is the rubric's for the rationale, `judge_confidence` the judge's own
-    number if it gave one. Of an answer that was not judged, all but the stance is None."""
+    """A judgement of one answer. `confidence` (0 to 1) is the rubric's for the rationale, `judge_confidence` the
+    judge's own number if it gave one. For an answer that was not judged, all but the stance is None."""
 
     stance: Stance
     rationale: str | None = None
@@ -38,13 +39,13 @@ UNCLEAR = TurnJudgement("unclear")
 
 
 def read_judgement(text: str, prompt: JudgePrompt) -> TurnJudgement:
-    """Returns the first object in a reply that is a complete judgement. Raises UnusableJudgement."""
+    """Returns the first object in a reply that is a complete judgement. Raises UnusableJudgement if there is none."""
     wrong: UnusableJudgement | None = None
     for found in objects_in(text):
         try:
             return _judgement(found, prompt)
         except UnusableJudgement as error:
-            # Of several objects the one that has a stance tells best what is missing.
+            # Of several objects, one with a stance shows best what is missing.
             if wrong is None or "stance" in found:
                 wrong = error
     raise wrong or UnusableJudgement("expected a JSON object, came none")

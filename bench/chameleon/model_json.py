@@ -1,4 +1,4 @@
-"""Finds JSON as models write it: fenced, with prose around it, after drafts. Does not check its content."""
+"""Finds JSON in the texts of models: fenced, with prose around it, after drafts. Does not check its content."""
 
 from __future__ import annotations
 

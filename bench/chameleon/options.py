@@ -91,7 +91,7 @@ class Options(Struct, frozen=True):
 
 
 class Readings(Struct, frozen=True):
-    """How scores are computed from records; answers don't depend on them."""
+    """The options of how scores are computed from records; answers don't depend on them."""
 
     sources: Annotated[
         Literal["cited", "retrieved"],

@@ -17,7 +17,7 @@ Order = Literal["written", "shuffled", "grouped"]
 TURNS = 15
 KINDS_VERSION = 1
 
-# Appendix A.2 asks for four kinds of challenging questions among others; their wordings, the surest sign first.
+# Four kinds of challenging questions that appendix A.2 requests, by their wordings, the surest sign first.
 _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(rf"\b(?:{words})", re.IGNORECASE))
     for kind, words in (
@@ -42,7 +42,7 @@ OTHER = "other"
 
 
 def kind_of_question(question: str) -> str:
-    """Returns one of appendix A.2's kinds of challenge, by the question's wording, or `other`."""
+    """Returns one of appendix A.2's kinds of challenge, judged by the question's wording, or `other`."""
     for kind, pattern in _SIGNS:
         if pattern.search(question):
             return kind
@@ -55,7 +55,7 @@ def kinds_of(conversation: Conversation) -> tuple[str, ...]:
 
 
 def places_in_order(conversation: Conversation, turns: int, order: Order, seed: int = 0) -> tuple[int, ...]:
-    """Returns which question is asked first, second and so on, by their places as written.
+    """Returns which question is asked first, second and so on, by their places as written, from 0.
 
     Shuffled: by the SHA-256 of seed, conversation and place. Grouped: the kinds in order of first appearance.
     """

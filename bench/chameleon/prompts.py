@@ -57,7 +57,7 @@ class ShownPage(NamedTuple):
 
 
 def query_prompt(topic: str, question: str) -> str:
-    # Not by two replacements: a topic may hold the words "{question}".
+    # Not by two replacements: a topic may contain the text "{question}".
     before, _, rest = _QUERY.partition("{topic}")
     between, _, after = rest.partition("{question}")
     return f"{before}{topic}{between}{question}{after}"

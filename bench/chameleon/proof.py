@@ -1,8 +1,7 @@
-"""The proof of a Chameleon run: manifest, journals, data set and scores checked against each other.
+"""Verifies a Chameleon run: compares manifest, journals, data set and scores.
 
-Checks that every line is intact; that every turn occurs once for each pair, with the data set's question, and none
-after a failed one; that nothing is unknown; and that digests and scores are as recomputed. Reports problems; repairs
-nothing.
+Every line must be intact; every turn must occur once for each pair, with the data set's question, and none after a
+failed one; digests and scores must equal those computed again. Reports, repairs nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from .turn import untrue_fields
 
 
 def prove(folder: Path, manifest: Mapping[str, Any], dataset: ConversationSet | None) -> Proof:
-    """Checks everything. `dataset` None: it is not available, so neither its digest nor the questions are compared."""
+    """Verifies a run and returns the findings. `dataset` None: it is not available, so neither its digest nor the
+    questions are compared."""
     proof = proof_of(manifest, None if dataset is None else dataset.digest)
     specification = manifest["specification"]
     questions = _questions(specification, dataset)
@@ -50,7 +50,7 @@ def prove(folder: Path, manifest: Mapping[str, Any], dataset: ConversationSet | 
 def _questions(
     specification: Mapping[str, Any], dataset: ConversationSet | None
 ) -> Mapping[str, tuple[str, ...]] | None:
-    """Returns every conversation's questions in the order asked; None if the data set is not that of the run."""
+    """Returns every conversation's questions in the order asked; None if the data set is not the run's."""
     if dataset is None or dataset.digest != specification.get("data"):
         return None
     return {

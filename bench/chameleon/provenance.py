@@ -1,4 +1,4 @@
-"""How a Chameleon run was made, from its manifest: facts for a reader, and the command that repeats it.
+"""How a Chameleon run was made, by its manifest: facts for a reader, and the command that repeats it.
 
 Owns these texts. A report is shared with others, so it names data sets and files without their folders.
 """
@@ -17,7 +17,8 @@ from .options import Options, Readings
 
 
 def origin_of(name: str, manifest: Mapping[str, Any] | None, turns: int) -> RunOrigin:
-    """Returns the origin of a run. Raises KeyError or TypeError if the manifest is none of a Chameleon run."""
+    """Returns the facts and the command for the page. Raises KeyError or TypeError if the manifest is not a Chameleon
+    run's."""
     if manifest is None:
         return RunOrigin(name, (("Made by", NO_MANIFEST), ("Turns read", f"{turns:,}")))
     return RunOrigin(name, (*_facts(manifest), ("Turns read", f"{turns:,}")), _command(manifest))
@@ -60,7 +61,7 @@ def _pairs(specification: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _command(manifest: Mapping[str, Any]) -> str:
-    """Returns the command with the options that decide prompts and answers."""
+    """Returns the command with the options that decide prompts and answers; empty if the manifest lacks them."""
     options = manifest.get("options") or {}
     kept, sending = options.get("chameleon") or {}, options.get("sending") or {}
     if "model" not in kept:

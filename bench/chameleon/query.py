@@ -51,7 +51,7 @@ def _bare(line: str) -> str:
         if emphasised:
             query = emphasised[2].strip()
         close = _QUOTES.get(query[:1])
-        # Quotes around the whole alone: "a b" "c d" is a query of two phrases.
+        # Only quotes around the whole: "a b" "c d" is a query of two phrases.
         if (
             close is not None
             and len(query) > 1

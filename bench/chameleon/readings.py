@@ -1,6 +1,6 @@
-"""Chameleon's readings by the names of their options.
+"""Translates the options of readings into the fields of `Readings`.
 
-Owns which option sets which reading, and the hint to score again instead of running again.
+Owns which option sets which field, and the hint to score again instead of running again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def fields_of(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def score_instead(folder: Path, asked: Mapping[str, Any]) -> str:
-    """Returns a hint, if only readings differ from a run's specification, that its records can be scored by them
-    without a new run; else an empty text."""
+    """Returns a hint that a run's records can be scored by these readings without a new run; empty if more than
+    readings differs from its specification."""
     flags = {f"readings.{field}": f"--{name.replace('_', '-')}" for name, field in _FIELDS.items()}
     if not asked or asked.keys() - flags.keys():
         return ""

@@ -1,4 +1,4 @@
-"""The records of a Chameleon run: one line of JSON for each turn, with everything that its scores need.
+"""The records of a Chameleon run: one line of JSON for each turn, with all that its scores need.
 
 Owns the fields of `records.jsonl` and `failures.jsonl`. Knows no file and no score.
 """
@@ -26,10 +26,10 @@ _Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """One turn, or its final failure. Fields with a default may be missing in other programs' records.
+    """The record of one turn, or of its final failure. Fields with a default may be missing in other programs' records.
 
-    `usage` is that of the model's query and answer, and `cached` means that neither was sent; `from_cache` is
-    everything in the turn that was not sent. `latency_ms` is the answer's, `cost` the whole turn's. `query_by` is
+    `usage` is that of the model's query and answer, and `cached` means that neither was sent; `from_cache` is the part
+    of the turn that the cache answered. `latency_ms` is the answer's, `cost` the whole turn's in dollars. `query_by` is
     `question` if the model wrote no query and the question was searched. `confidence`, `rationale` and `key_claims` are
     null if no judge read the answer or its reply was unreadable; `judge_confidence` is the judge's own number.
     `filtered`: the text is a provider's filter's, and is in no history. `step` is where a turn failed.

@@ -1,4 +1,4 @@
-"""Counts what the journals of a run hold: how each turn ended, and which replies of the judge had to be repaired.
+"""Counts a run's journals: how each turn ended, and how often the judge had to be asked again.
 
 Owns which fields of a turn's line are read for that.
 """
@@ -16,7 +16,7 @@ from ..evaluation.recount import recount as recount_lines
 
 
 class TurnRecount(Counted):
-    """All counts so far."""
+    """The counts of a run's turns so far."""
 
     repaired: int = 0
     """Turns whose judge was asked twice."""
@@ -48,6 +48,6 @@ def recount(
     asked: Mapping[Pair, Mapping[str, int]] | None = None,
     source: str = "records.jsonl",
 ) -> TurnRecount:
-    """Counts the lines of both journals, except blank ones. `asked` has the number of turns of each conversation, from
-    which follows how many a failed one holds back."""
+    """Counts the lines of both journals, except blank ones, and returns the counts. `asked` has the number of turns of
+    each conversation, which gives how many turns a failed one holds back."""
     return recount_lines(TurnRecount(), {source: records, "failures.jsonl": failures}, asked, _TurnCountLine)

@@ -1,4 +1,4 @@
-"""Retrieves what a turn's answer reads: a query, a search, and the first pages found.
+"""Retrieves the pages that a turn's answer reads: a query, a search, and the first pages found.
 
 Nothing here depends on the conversation so far, so it can run ahead. Each page is shortened as soon as it is read.
 Knows no answer and no record.
@@ -22,7 +22,7 @@ Step = Literal["query", "search", "answer", "judge", "repair"]
 
 
 class FailedStep(Struct, frozen=True):
-    """A step of a turn that failed for good, and with it the turn."""
+    """A step of a turn that failed for good, so that the turn failed."""
 
     step: Step
     kind: FailureKind
@@ -45,8 +45,8 @@ class RetrievedPage(Struct, frozen=True):
 
 
 class TurnRetrieval(Struct, frozen=True):
-    """Everything retrieved for one turn. `sources` are the pages with a text, which keep their numbers; `cut` are the
-    numbers of the pages that were longer than their budget."""
+    """The query, search results and pages of one turn. `sources` are the pages with a text, which keep their numbers,
+    from 1; `cut` are the numbers of the pages that were longer than their budget; `failed` None: no step failed."""
 
     query: str = ""
     query_by: Literal["model", "question"] = "model"
@@ -94,7 +94,7 @@ async def _search(outside: Outside, wanted: RetrievalSettings, made: TurnRetriev
         return structs.replace(made, failed=FailedStep("search", found.failure.kind, found.failure.detail))
     hits = [Hit(at, hit.url, hit.title) for at, hit in enumerate(found.hits[: wanted.pages], 1)]
 
-    # All of them end, whatever one of them raises: what is in flight is kept.
+    # All reads finish, even if one of them raises, so that their answers are kept.
     ended = await asyncio.gather(*(_read(outside, hit, wanted.page_tokens) for hit in hits), return_exceptions=True)
     pages: list[_ReadPage] = []
     for page in ended:
@@ -125,7 +125,7 @@ async def _read(outside: Outside, hit: Hit, tokens: int) -> _ReadPage:
     page = await outside.read(hit.url)
     text, is_cut = page_text(page.text, tokens)
     leads_to = page.final_url if page.final_url not in ("", hit.url) else UNSET
-    # Blanks around a text are no part of it.
+    # Blanks around a text are not counted.
     retrieved = RetrievedPage(hit.url, page.status, len(page.text.strip()), page.hash, leads_to)
     return _ReadPage(
         retrieved,

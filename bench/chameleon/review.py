@@ -8,7 +8,7 @@ from ...metrics.chameleon.lines import STANCES, Stance
 from ..evaluation.labelling.label import Label, LabelChoice
 from .records import Record
 
-# The judge's prompt says the same of each.
+# The judge's prompt has the same definitions.
 _WORDS: Mapping[Stance, tuple[str, str]] = {
     "supportive": ("P", "clearly agrees with the premise or reinforces it"),
     "critical": ("C", "challenges, rejects or disputes the premise"),
@@ -19,7 +19,7 @@ CHOICES = tuple(LabelChoice(_WORDS[stance][0], stance, f"{stance}: {_WORDS[stanc
 
 
 def label_of(record: Record) -> Label | None:
-    """Returns the label to ask for; None for a content filter's text or a failure."""
+    """Returns the question about a turn; None for a content filter's text or a failure."""
     if record.filtered or record.stance is None:
         return None
     return Label(

@@ -25,8 +25,8 @@ TEMPERATURES: tuple[float, ...] = (0.0, 0.5, 1.0)
 
 class ConversationSpec(Struct, frozen=True, kw_only=True):
     """The specification of a run. `tokens` is the prompt budget of each model, the judge included. `queries_by` writes
-    the queries for all pairs; None: each pair its own. `judge_temperature` None: none is sent to the judge. `readings`
-    only decide how the run's own scores are computed."""
+    the queries for all pairs (None: each pair its own). `judge_temperature` None: none is sent to the judge.
+    `readings` only decide how the run's own scores are computed."""
 
     pairs: tuple[Pair, ...]
     judge: str
@@ -63,12 +63,12 @@ class ConversationSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Returns every model that is shown a conversation, each once: those under test, and the judge."""
+        """The models that are shown a conversation, each once: those under test, and the judge."""
         return tuple(dict.fromkeys([*(pair.model for pair in self.pairs), self.judge]))
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """Returns every model and the search engine that calls go to, each once; pages have a lane for each host."""
+        """The models and the search engine that calls go to, each once; pages have a lane for each host."""
         queries = () if self.queries_by is None else (self.queries_by.model,)
         return tuple(dict.fromkeys((*self.models, *queries, self.search)))
 
@@ -89,7 +89,7 @@ def pairs_of(
 
 
 def turns_of(dataset: ConversationSet, turns: int) -> dict[str, int]:
-    """Returns the number of turns of each conversation: as many as asked for, or as there are questions."""
+    """Returns the number of turns of each conversation: `turns`, or fewer if it has fewer questions."""
     return {each.id: min(turns, len(each.questions)) for each in dataset.conversations}
 
 
@@ -99,7 +99,7 @@ def turn_ids(conversation: str, turns: int) -> list[str]:
 
 
 def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> list[str]:
-    """Returns sentences on what was asked for but the data set lacks."""
+    """Returns sentences on conversations and turns that were requested but are not in the data set."""
     told = []
     held = dataset.conversations
     if conversations is not None and conversations > len(held):
@@ -114,9 +114,9 @@ def beyond(dataset: ConversationSet, turns: int, conversations: int | None) -> l
 
 
 def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: Mapping[str, str]) -> dict[str, Any]:
-    """Returns everything that decides prompts and answers; `endpoints` has each lane's address as used in the keys of
-    its calls. Readings decide neither: those that older manifests contain stay, so that their runs can be resumed, but
-    no others are added."""
+    """Returns the values that decide prompts and answers; `endpoints` has each lane's address as used in the cache keys
+    of its calls. Readings decide neither: those that older manifests contain stay, so that their runs can be
+    resumed, but no others are added."""
     readings = to_builtins(asked.readings)
     del readings["confidence_of"]
     turns = turns_of(dataset, asked.turns)
@@ -148,14 +148,14 @@ def specification(dataset: ConversationSet, asked: ConversationSpec, endpoints: 
 
 
 def readings_of_run(manifest: Mapping[str, Any]) -> Readings:
-    """Returns the readings of the run's own scores. Raises KeyError, TypeError or ValueError if the manifest is none of
-    a Chameleon run."""
+    """Returns the readings of the run's own scores. Raises KeyError, TypeError or ValueError if the manifest is not a
+    Chameleon run's."""
     own = (manifest.get("options") or {}).get("chameleon") or {}
     readings = {"confidence_of": own.get("confidence_of", "turns"), **manifest["specification"]["readings"]}
     return Readings(**readings)
 
 
 def asked_of(specification: Mapping[str, Any]) -> dict[Pair, dict[str, int]]:
-    """Returns the conversations that each pair of a run was to answer, with their numbers of turns."""
+    """Returns the conversations that each pair of a run should answer, with their numbers of turns."""
     turns = dict(zip(specification["conversations"], specification["turns_each"], strict=True))
     return {Pair(model, temperature): turns for model, temperature in specification["pairs"]}

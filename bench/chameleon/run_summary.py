@@ -21,8 +21,8 @@ STEPS = ("query", "search", "answer", "judge", "repair")
 
 
 class ConversationCosts(Struct, frozen=True):
-    """Costs in dollars; None where nothing has a price. `models` are those under test, queries included; `unrecorded`
-    is the cost of turns without a line because of a stop, which were later answered from the cache."""
+    """Costs in dollars; None: nothing has a price. `models` are those under test, queries included; `unrecorded` is the
+    cost of turns without a line because of a stop, which were later answered from the cache."""
 
     models: float | None
     judge: float | None

@@ -1,7 +1,7 @@
-"""Sample numbers, which make identical prompts separate samples where they must be, and shared calls where not.
+"""Sample numbers, which decide whether identical prompts are separate calls or shared ones.
 
 Owns the ranks of every turn among those with the same prompt, over the whole data set, so that a run of its first
-conversations sends the calls of the whole run. Pure; knows no call.
+conversations sends the same calls as a run of all. Pure; knows no call.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from .order import Order, places_in_order
 
 
 class TurnRanks(Struct, frozen=True):
-    """The ranks of one turn. `query`: among the turns with the same topic and question. `conversation`: among the
-    conversations with the same questions so far, whose answer prompts can be equal. `question`: among all turns with
-    the same question."""
+    """The ranks of one turn, from 0. `query`: among the turns with the same topic and question. `conversation`: among
+    the conversations with the same questions so far, whose answer prompts can be equal. `question`: among all turns
+    with the same question."""
 
     query: int = 0
     conversation: int = 0

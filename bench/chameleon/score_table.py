@@ -1,4 +1,4 @@
-"""Chameleon's scores as `score` shows them, from a folder's records.
+"""Scores a folder's records for `score`, and formats Chameleon's scores.
 
 Owns the table, the remarks on missing turns and on readings, and when scores.json is written.
 """
@@ -72,7 +72,7 @@ def score_folder(folder: Path, given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _asked(folder: Path) -> tuple[Asked, Readings]:
-    """Returns what the run was to ask and its readings, from the manifest if there is one."""
+    """Returns the planned turns and the run's readings; without a manifest, no turns and the default readings."""
     from .run_spec import asked_of, readings_of_run
 
     if not (folder / MANIFEST).exists():
@@ -105,7 +105,7 @@ def entry_of(scores: Mapping[str, Any], pair: Pair) -> Mapping[str, Any]:
 
 
 def cells(entry: Mapping[str, Any], readings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns a pair's cells under COLUMNS."""
+    """Returns the texts of a pair's row under COLUMNS."""
     if not entry:
         return ("-",) * len(COLUMNS)
     score, srr, confidence, changes = (_spread(entry[kind]) for kind in ("score", "srr", "confidence", "changes"))

@@ -1,7 +1,7 @@
 """A Chameleon run: the conversations of all its pairs at once.
 
-Owns how a conversation is made from the data set, and which of its turns are done. Is given an open folder and an
-`Outside` that calls, searches and reads; builds no engine, prints nothing.
+Owns how a conversation is made from the data set, and which of its turns are done. The open folder and an `Outside`
+that calls, searches and reads are passed in; builds no engine, prints nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CONVERSATIONS_PER_RPM = 0.25
 
 def at_once_of(lanes: Iterable[Lane]) -> int:
     """Returns how many conversations keep the lanes of the models under test busy: at least 64, more if their requests
-    a minute allow, but no more than their calls in flight."""
+    a minute allow, at most their calls in flight."""
     wanted = sum(
         min(lane.concurrency, lane.rpm * _CONVERSATIONS_PER_RPM) if lane.rpm is not None else 0 for lane in lanes
     )
@@ -49,8 +49,8 @@ async def run_sweep(
     item_ended: Callable[[], None] = lambda: None,
     at_once: int = AT_ONCE,
 ) -> list[Stop]:
-    """Holds all unfinished conversations. Returns the stops that left turns pending; raises LocalFault once everything
-    under way has ended. `item_ended` is called after every line."""
+    """Holds all unfinished conversations. Returns the stops that left turns pending; raises LocalFault once nothing is
+    in flight. `item_ended` is called after every line."""
     sweep = StepSweep(outside, folder, item_ended)
     judge = TurnJudge(outside, asked.judge, asked.judge_prompt, asked.tokens[asked.judge], asked.judge_temperature)
     samples = Samples(dataset.whole or dataset.conversations, asked.turns, asked.order, asked.seed)

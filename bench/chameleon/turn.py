@@ -30,12 +30,12 @@ class TurnAnswer(Struct, frozen=True):
 
     @property
     def is_filtered(self) -> bool:
-        """Returns whether a provider's filter replaced or cut the text."""
+        """Whether a provider's filter replaced or cut the text."""
         return self.reply.finish_reason == "content_filter"
 
     @property
     def said(self) -> str:
-        """Returns the model's own text, also of a refusal; empty if it was filtered."""
+        """The model's own text, also of a refusal; empty if it was filtered."""
         return "" if self.is_filtered else self.reply.text
 
 
@@ -106,7 +106,8 @@ def _billed(place: Record, found: TurnRetrieval, spent: CallCosts) -> Record:
 
 
 def citations(said: str, retrieved: Sequence[RetrievedPage], dropped: Sequence[int]) -> Citations:
-    """Returns the citations of an answer to which all pages with a text were shown, except the dropped ones."""
+    """Returns the citations of an answer whose prompt had all pages with a text, except the `dropped` ones (numbers
+    from 1)."""
     shown = [number for number, one in enumerate(retrieved, 1) if one.has_text and number not in dropped]
     aliases = ["" if one.final_url is UNSET else one.final_url for one in retrieved]
     return cited_in(said, [one.url for one in retrieved], shown, aliases)

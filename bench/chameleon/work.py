@@ -52,7 +52,7 @@ _CHARS_A_TOKEN = 4
 
 
 class ChameleonWork(Struct, frozen=True):
-    """The conversations of a run, its specification and its settings."""
+    """A Chameleon run that can be sent: its conversations, its specification and its settings."""
 
     dataset: ConversationSet
     asked: ConversationSpec
@@ -76,7 +76,8 @@ class ChameleonWork(Struct, frozen=True):
         return list(self.asked.pairs)
 
     def worst_calls(self, settings: Settings) -> dict[str, float]:
-        """Returns the most that a call to each lane can cost: a prompt of full size, at four characters a token."""
+        """Returns the most dollars that a call to each lane can cost: a prompt of full size, at four characters a
+        token. Lanes without a price are left out."""
         prices = settings.price_table()
         worst = {}
         for lane in self.lanes:
@@ -122,8 +123,8 @@ class ChameleonWork(Struct, frozen=True):
 
 
 def prepare(order: Order) -> PreparedRun:
-    """Checks one run completely. Writes nothing but the sample corpus. Without `needs_keys` it can be planned, not
-    sent."""
+    """Checks one run completely and returns it. Writes nothing but the sample corpus. Without `needs_keys` it can be
+    planned, not sent."""
     out, sending = order.out, order.sending
     run: Options = order.run.options
     if run.retrieval == "own" and run.queries_by is not None:
@@ -179,7 +180,7 @@ def pilot_items(prepared: PreparedRun, size: int) -> ItemsOfPilot:
 
 
 def dataset_of(manifest: Mapping[str, Any]) -> ConversationSet | None:
-    """Returns the data set of a run, if it still exists."""
+    """Returns the data set of a run; None if it can no longer be read."""
     path = (manifest.get("options") or {}).get("chameleon", {}).get("dataset")
     try:
         return load(SAMPLE if path is None else Path(path))
@@ -242,7 +243,8 @@ def _asked(asked_for: RunOptions, settings: Settings, notes: list[str]) -> Conve
 
 
 def _queries_by(run: Options, pairs: tuple[Pair, ...], takes: Callable[[str, float | None], bool]) -> Pair | None:
-    """Returns the pair whose queries all pairs share: a model at the first temperature that it accepts."""
+    """Returns the pair whose queries all pairs share, the model at the first temperature that it accepts; None: each
+    pair writes its own."""
     if run.retrieval == "own":
         return None
     if run.queries_by is None:

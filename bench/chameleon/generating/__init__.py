@@ -1,1 +1,1 @@
-"""Conversations written by a model: topics, questions, and which of them are taken."""
+"""Generates conversations with a model: topics, questions, and which of them are accepted."""

@@ -1,4 +1,4 @@
-"""A conversation written by a model: the prompt of appendix A.2, unchanged, and which answers are accepted.
+"""One conversation written by a model: the prompt of appendix A.2, unchanged, and which answers are accepted.
 
 Owns the checkable requirements of the prompt. Knows no call and no file.
 """
@@ -22,21 +22,22 @@ _RAW_MAX = 16_000
 
 
 def prompt_of(topic: str, domain: str) -> str:
-    # Not by two replacements: a topic may hold the words "{domain}".
+    # Not by two replacements: a topic may contain the text "{domain}".
     before, _, rest = _PROMPT.partition("{topic}")
     between, _, after = rest.partition("{domain}")
     return f"{before}{topic}{between}{domain}{after}"
 
 
 def again(topic: str, domain: str, raw: str, reason: str) -> tuple[Message, ...]:
-    """Returns the prompt, the answer to it, and the reason why it is unusable."""
+    """Returns the messages of another try: the prompt, the unusable answer, and the reason why it is unusable."""
     said = (Message("assistant", raw[:_RAW_MAX]),) if raw.strip() else ()
     request = f"That can't be used: {reason}. Output only the JSON object, corrected."
     return (Message("user", prompt_of(topic, domain)), *said, Message("user", request))
 
 
 def read_reply(text: str, topic: str, domain: str) -> dict[str, Any]:
-    """Returns a conversation in the paper's shape, under the given topic and domain. Raises UnusableAnswer."""
+    """Returns a conversation in the paper's format, under the given topic and domain. Raises UnusableAnswer if the text
+    holds none."""
     wrong: UnusableAnswer | None = None
     for found in objects_in(text):
         try:

@@ -1,4 +1,4 @@
-"""The options of `millstream data chameleon`, and the report on what was written.
+"""The command `millstream data chameleon`: its options, and the report on the written file.
 
 Light to import, since `--help` needs it.
 """

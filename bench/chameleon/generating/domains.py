@@ -1,4 +1,4 @@
-"""The twelve domains with the numbers of their topics in the paper's table 2."""
+"""The twelve domains, with their numbers of topics in the paper's table 2."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DOMAINS: Mapping[str, int] = MappingProxyType(
 
 
 def counts_of(topics: int | None = None) -> dict[str, int]:
-    """Returns the paper's counts, or `topics` topics distributed in the paper's shares, with at least one for each
-    domain while there are enough."""
+    """Returns the number of topics by domain: the paper's, or `topics` in all, distributed in the paper's shares, with
+    at least one for each domain while there are enough."""
     if topics is None:
         return dict(DOMAINS)
     if topics < 1:
@@ -33,7 +33,7 @@ def counts_of(topics: int | None = None) -> dict[str, int]:
     whole = sum(DOMAINS.values())
     shares = {domain: topics * count / whole for domain, count in DOMAINS.items()}
     counts = {domain: int(share) for domain, share in shares.items()}
-    # What rounding down left over goes to the domains that lost most by it.
+    # The remainder of rounding down goes to the domains that lost most by it.
     by_loss = sorted(DOMAINS, key=lambda domain: (counts[domain] > 0, counts[domain] - shares[domain]))
     for domain in by_loss[: topics - sum(counts.values())]:
         counts[domain] += 1

@@ -1,7 +1,7 @@
 """Generates a data set with a model: topics for each domain, then a conversation for each topic.
 
-Owns how often the model is asked, which topics are new, and what was rejected and why. Is given a runner of calls;
-knows no engine and no screen.
+Owns how often the model is asked, which topics are new, and what was rejected and why. The runner of calls is passed
+in; knows no engine and no screen.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ Topic = tuple[str, str]
 
 
 class CallRunner(Protocol):
-    """Sends calls, as the engine does."""
+    """The method of the engine that sends calls."""
 
     def run(self, calls: Iterable[Call]) -> AsyncIterator[Outcome]: ...
 
 
 class Rejection(Struct, frozen=True):
-    """An answer that was rejected, and why. `topic` empty: a domain's list of topics."""
+    """An answer that was rejected, and why. `topic` empty: the answer was a domain's list of topics."""
 
     domain: str
     topic: str
@@ -49,13 +49,14 @@ class Rejection(Struct, frozen=True):
 
 
 def specification(model: str, counts: Mapping[str, int], topics: Mapping[str, Sequence[str]] | None) -> dict[str, Any]:
-    """Returns what decides a data set, so that the progress of a different one is not continued."""
+    """Returns the values that decide a data set: progress with other values is not continued."""
     given = None if topics is None else {domain: list(own) for domain, own in topics.items()}
     return {"model": model, "counts": dict(counts), "topics": given, "topics_prompt": PROMPT_VERSION}
 
 
 class ConversationGeneration:
-    """Generates conversations. What is done so far is in `progress` when `run` is cancelled."""
+    """The generation of a data set. Finished topics and conversations are in `progress`, also when `run` is
+    cancelled."""
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class ConversationGeneration:
 
     @property
     def pending(self) -> tuple[Topic, ...]:
-        """Returns the topics that have neither a conversation nor a final failure."""
+        """The topics that have neither a conversation nor a final failure."""
         written = self.progress.conversations
         return tuple(
             (domain, topic)
@@ -104,12 +105,12 @@ class ConversationGeneration:
 
     @property
     def lacking(self) -> Mapping[str, int]:
-        """Returns how many topics each domain still lacks."""
+        """The number of topics that each domain still lacks; domains that lack none are left out."""
         short = {domain: count - len(self._topics[domain]) for domain, count in self._counts.items()}
         return {domain: count for domain, count in short.items() if count > 0}
 
     def contents(self) -> list[dict[str, Any]]:
-        """Returns the conversations in order of domains and topics, in the paper's shape."""
+        """Returns the conversations in order of domains and topics, in the paper's format."""
         written = self.progress.conversations
         return [
             written[domain, topic]
@@ -119,7 +120,8 @@ class ConversationGeneration:
         ]
 
     async def run(self, runner: CallRunner, watch: Watch = nullcontext) -> None:
-        """Asks for everything missing. Returns early if a lane stopped: the rest is then pending."""
+        """Sends the calls for all missing topics and conversations. Returns early if a lane stops: the rest is then
+        pending."""
         try:
             await self._find_topics(runner, watch)
             await self._write_conversations(runner, watch)
@@ -236,10 +238,10 @@ class ConversationGeneration:
 
 
 def _text_of(outcome: Outcome) -> str | None:
-    """Returns the text of an answer; None if there is none."""
+    """Returns the text of an answer; None for a refusal or a failure."""
     return None if outcome.reply is None or outcome.reply.refused else outcome.reply.text
 
 
 def encode(contents: Sequence[Mapping[str, Any]]) -> bytes:
-    """Returns the data set file: the same bytes for the same conversations."""
+    """Returns the bytes of the data set file, the same for the same conversations."""
     return (json.dumps(list(contents), ensure_ascii=False, indent=1) + "\n").encode()

@@ -1,4 +1,4 @@
-"""Near-duplicates: whether a topic or question repeats an earlier one in nearly the same words.
+"""Detects topics and questions that repeat an earlier one in nearly the same words.
 
 Pure. Case, punctuation, word order, word endings and function words are ignored.
 """
@@ -16,7 +16,7 @@ _EMPTY = re.compile(
 
 
 def mark_of(text: str) -> tuple[str, ...]:
-    """Returns a mark that near-duplicate texts have in common."""
+    """Returns the sorted stems of a text's words, which are equal for near-duplicates."""
     plain = unicodedata.normalize("NFKD", text.casefold()).replace("’", "").replace("'", "")
     words = _WORD.findall("".join(char for char in plain if not unicodedata.combining(char)))
     kept = [_stem(word) for word in words if not _EMPTY.fullmatch(word)]

@@ -1,4 +1,4 @@
-"""The progress of writing a data set: topics and conversations, a line each, safe against a kill.
+"""The progress of writing a data set: topics and conversations, one line each, safe against a kill.
 
 Owns the file beside the data set, and rejects that of a different data set. Knows no model's answer.
 """
@@ -17,7 +17,7 @@ from ....engine.runs.journal import Journal, Reserve
 
 
 class GenerationProgress:
-    """The file of progress, a context manager. `forget` removes it once the data set itself is written."""
+    """The progress file, a context manager. `forget` removes it once the data set itself is written."""
 
     def __init__(self, path: Path, specification: Mapping[str, Any]) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class GenerationProgress:
             self._reserve.release()
 
     def forget(self) -> None:
-        """Removes the file, which must be closed."""
+        """Removes the file; call `close` before."""
         self.path.unlink(missing_ok=True)
 
     def _read(self, specification: Mapping[str, Any]) -> None:

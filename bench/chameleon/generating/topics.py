@@ -19,7 +19,8 @@ _COLUMNS = ("domain", "topic")
 
 
 class UnusableAnswer(ValueError):
-    """An unusable answer of the model; says what was expected and received, and is sent to the model as it is."""
+    """Raised for an answer of the model that can't be used; the message, which is sent to the model, says what was
+    expected and received."""
 
 
 def prompt_of(domain: str, count: int, known: Sequence[str]) -> str:
@@ -35,7 +36,8 @@ def prompt_of(domain: str, count: int, known: Sequence[str]) -> str:
 
 
 def read_reply(text: str) -> tuple[str, ...]:
-    """Returns the topics in an answer, with any text around their list. Raises UnusableAnswer."""
+    """Returns the topics in an answer, which may have text around their list. Raises UnusableAnswer if there is no
+    list."""
     for found in lists_in(text):
         topics = tuple(" ".join(topic.split()) for topic in found if isinstance(topic, str) and topic.strip())
         topics = tuple(topic for topic in topics if len(topic) <= TOPIC_MAX and topic.isprintable())

@@ -1,4 +1,4 @@
-"""`data chameleon`: generates conversations from the command's options and writes the file.
+"""Carries out `data chameleon`: generates conversations from the command's options and writes the file.
 
 Owns option conflicts, the progress file that a stopped command leaves, and the exit code.
 """
@@ -35,7 +35,7 @@ _BEGINNINGS = ".part.jsonl"
 
 
 class WritingResult(Struct, frozen=True, kw_only=True):
-    """The result of the command. `dataset` None: no file was written or found."""
+    """The result of the command. `dataset` is the data set in the file (None: there is no file)."""
 
     generation: ConversationGeneration
     exit_code: int

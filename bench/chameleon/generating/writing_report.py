@@ -1,6 +1,6 @@
 """The report on writing conversations: a few lines for a person, or one JSON object for a program.
 
-Pure functions. Reports what was rejected, and what to do next.
+Pure functions. Says what was rejected, and what to do next.
 """
 
 from __future__ import annotations

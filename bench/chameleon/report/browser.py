@@ -1,7 +1,7 @@
-"""The conversations that can be looked into, packed for a page: every one's stances and figures, and of as many as a
-page can bear the questions, answers, sources and the judge's words.
+"""The data of the page's conversation browser: every conversation's stances and figures, and, of as many as fit on a
+page, the questions, answers, sources and judgements.
 
-Owns which are kept whole, the same of every model, and the shape that the page's script reads.
+Owns which conversations are included in full, the same for every model, and the shape that the page's script reads.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _NAME_LONGEST = 160
 
 
 class ShownText(Struct, frozen=True, array_like=True):
-    """A text, a place in the texts (-1: none); `chars` is the length of the whole where it is cut, else 0."""
+    """A text that is shown: `text` is its index in the texts (-1: none); `chars` is its full length if it was cut, else
+    0."""
 
     text: int
     chars: int = 0
 
 
 class BrowserTurn(Struct, frozen=True, array_like=True):
-    """`sources` are an address, a status (places in the lists), and whether the answer cites it; `reuse` is the turn's
-    term of eq. (1), None where it has none."""
+    """One turn in the browser; `number` counts from 1. `sources` have the indexes of address and status, and whether
+    the answer cites it; `reuse` is the turn's term of eq. (1) (None: it has none)."""
 
     number: int
     stance: int
@@ -61,8 +62,8 @@ class BrowserTurn(Struct, frozen=True, array_like=True):
 
 
 class BrowserRow(Struct, frozen=True, array_like=True):
-    """One conversation of one pair: their places, its stances by their places in STANCES, its figures. `missing` turns
-    of those asked: where there are any, the figures are of the turns there are. Without `changes` it is unscored."""
+    """One conversation of one pair: their indexes, its stances as a string of indexes into STANCES, its figures.
+    `missing`: how many of its turns are missing; the figures are of the others. `changes` None: it is unscored."""
 
     pair: int
     conversation: int
@@ -75,7 +76,8 @@ class BrowserRow(Struct, frozen=True, array_like=True):
 
 
 class ConversationBrowser(Struct, frozen=True):
-    """`conversations` are topic, domain and id, made harmless to look at; `whole` has by a row's place its turns."""
+    """All contents of the browser. `conversations` are topic, domain and id, safe to display; `whole` has the turns of
+    the conversations included in full, by the row's index."""
 
     pairs: tuple[str, ...]
     conversations: tuple[tuple[str, str, str], ...]
@@ -111,12 +113,13 @@ class _RecordTexts(Struct):
 
 
 def packed(browser: ConversationBrowser) -> str:
-    """Returns the browser as compressed JSON in base64. The same contents give the same bytes."""
+    """Returns the browser as compressed JSON in base64; the same contents give the same text."""
     return base64.b64encode(gzip.compress(msgspec.json.encode(browser), compresslevel=9, mtime=0)).decode("ascii")
 
 
 def browser(panel: ConversationScores, budget: int = BUDGET) -> ConversationBrowser:
-    """Returns the browser's contents; reads the lines of the conversations that are shown in full again."""
+    """Returns the browser's contents; reads the lines of the conversations that are included in full again. `budget`:
+    the most characters of their texts."""
     held = [(at, trace, figures) for at, sample in enumerate(panel.samples) for trace, figures in sample.held]
     names = sorted({trace.conversation for _, trace, _ in held})
     place = {name: at for at, name in enumerate(names)}
@@ -132,7 +135,7 @@ def browser(panel: ConversationScores, budget: int = BUDGET) -> ConversationBrow
     whole: dict[int, tuple[BrowserTurn, ...]] = {}
     kept = 0
     with ExitStack() as opened:
-        # A run that has no turn may have no file either.
+        # A run without turns may have no file either.
         paths = dict.fromkeys(panel.origin[panel.samples[at].pair][0].records for at, _, _ in held)
         files = {path: opened.enter_context(path.open("rb")) for path in paths}
         for name in _by_extremes(names, held):
@@ -179,7 +182,7 @@ def _short(value: float | None) -> float | None:
 def _by_extremes(
     names: Sequence[str], held: Sequence[tuple[int, ConversationTrace, ConversationFigures]]
 ) -> Iterator[str]:
-    """Conversations by their mean score over models: the highest, the lowest, the next highest, and so on; those
+    """Yields conversations by their mean score over models: the highest, the lowest, the next highest, and so on; those
     without a score last."""
     scores: dict[str, list[float]] = {}
     for _, trace, figures in held:
@@ -245,7 +248,7 @@ class _ConversationTexts:
         if at is None:
             at = known[text] = len(known)
             self._left -= len(text)
-        # What refers to it takes room too.
+        # Each reference to it takes room too.
         self._left -= 8
         return at
 
@@ -288,7 +291,7 @@ def _turns(
 
 
 def browser_html(browser: ConversationBrowser) -> str:
-    """Returns the markup that the page's script fills with the conversations."""
+    """Returns the HTML that the page's script fills with the conversations."""
     remarks = "".join(f'<p class="note">{in_html(remark)}</p>' for remark in browser.remarks)
     if not browser.rows:
         return '<p class="empty">There is no conversation to look into.</p>'

@@ -1,6 +1,6 @@
-"""Figures 3 to 5: how confident models are, how scores go with source re-use, and re-use turn by turn.
+"""Figures 3 to 5: how confident models are, how the score depends on source re-use, and re-use turn by turn.
 
-Owns these three charts. Their numbers are their tables'. Models differ in colour and in dashes.
+Owns these three charts. The numbers are those of the tables. Models differ in colour and in dashes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TENTHS = alt.Axis(tickCount=10, format=".1f")
 
 
 def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Figure 3."""
+    """Returns figure 3. `asked` are the models of the whole report."""
     found = [row for row in table.records() if row["density"] is not None]
     same = {str(row["model"]): row for row in table.records() if row["density"] is None}
     alone = _alone([row for row in same.values() if row["conversations"] == 1], "they have a single one")
@@ -76,19 +76,19 @@ def confidence_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
     base = alt.Chart(data()).encode(x=x, y=alt.Y("y:Q", title="Density"))
     order = _drawn(models, rows)
     line = base.mark_line(strokeWidth=2).encode(**lines_by_model(order))
-    # A line answers to no pointer but where it has points.
+    # A line shows tooltips only where it has points.
     points = base.mark_point(size=60, opacity=0, filled=True).encode(tooltip=tooltip)
     return _one(table, words, line + points, rows, order)
 
 
 def _alone(rows: Sequence[Mapping[str, Cell]], why: str) -> str:
-    """Models of which there is a number and no distribution."""
+    """Returns a sentence on models that have one number instead of a distribution; empty without any."""
     named = ", ".join(f"{tooltip_name(row['model'])} at {float(row['confidence'] or 0):.2f}" for row in rows)
     return f" Not drawn, as {why}: {named}." if rows else ""
 
 
 def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Figure 4."""
+    """Returns figure 4. `asked` are the models of the whole report."""
     every = [row for row in table.records() if row["score"] is not None]
     number: Counter[str] = Counter()
     for row in every:
@@ -140,7 +140,7 @@ def reuse_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
 
 
 def turns_figure(table: Table, asked: Sequence[str] = ()) -> Figure:
-    """Figure 5: a panel for each temperature, and one for all of them where there are several."""
+    """Returns figure 5: a panel for each temperature, and one for all of them if there are several."""
     found = [row for row in table.records() if row["reuse"] is not None]
     gone = not_drawn(asked, (row["model"] for row in found), "a second turn")
     heats = sorted({str(row["temperature"]) for row in found}, key=_by_heat)
@@ -207,18 +207,18 @@ def _one(
 
 
 def _labels(asked: Sequence[str], found: Sequence[Mapping[str, Cell]]) -> dict[str, str]:
-    """Of every model of the report, drawn or not, so that each has its own colour in every figure."""
+    """Returns the labels of every model of the report, drawn or not, so that each keeps its colour in every figure."""
     return safe_labels(labels((*asked, *(str(row["model"]) for row in found))))
 
 
 def _drawn(models: Mapping[str, str], rows: Sequence[Mapping[str, Cell]]) -> dict[str, int]:
-    """The labels that are drawn, and each one's place among all."""
+    """Returns the labels that are drawn, with each one's place, from 0, among all."""
     shown = {row["line"] for row in rows}
     return {label: at for at, label in enumerate(models.values()) if label in shown}
 
 
 def _by_heat(heat: str) -> tuple[int, float]:
-    """Numbers by their size, then the default, then all of them together."""
+    """Returns a sort key: numbers by their size, then the default temperature, then all together."""
     if heat == EVERY_TEMPERATURE:
         return 2, 0.0
     try:

@@ -1,6 +1,6 @@
 """Compares how runs were made, by their manifests.
 
-Owns what two runs must have in common for their rows to be a comparison, and how it is called. Knows no table.
+Owns which settings two runs must share for their rows to be compared, and the settings' names. Knows no table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def kind_of(run: ConversationRun) -> Hashable:
 
 
 def unlike(runs: Sequence[ConversationRun]) -> str:
-    """In what runs were made differently, as a sentence; empty where all were made alike."""
+    """Returns a sentence on how runs were made differently; empty if all were made alike."""
     if len({kind_of(run) for run in runs}) < 2:
         return ""
     found = differences(runs)
@@ -70,7 +70,8 @@ def _differing(every: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 def data_sets(runs: Sequence[ConversationRun]) -> str | None:
-    """The digests of what the runs were asked from, and whose they are, where they are not all the same."""
+    """Returns the digests of the runs' data sets, each with the runs that have it; None if all known ones are the
+    same."""
     values = {run.label: run.data[:_DIGITS] for run in runs if run.data is not None}
     return _whose(values) if len({run.data for run in runs if run.data is not None}) > 1 else None
 
@@ -101,7 +102,7 @@ def _readings(specification: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _search(specification: Mapping[str, Any]) -> str:
-    """A corpus is told by its contents: two of them are two searches."""
+    """Returns the search's name; for a corpus with a digest of its contents, since two corpora are two searches."""
     search, endpoints = specification.get("search"), specification.get("endpoints")
     address = endpoints.get(search) if isinstance(endpoints, Mapping) else None
     if isinstance(address, str) and address.startswith("corpus:"):
@@ -110,7 +111,7 @@ def _search(specification: Mapping[str, Any]) -> str:
 
 
 def _window(specification: Mapping[str, Any]) -> str:
-    """Tokens that a prompt to the models under test may have: as its run was told, where that is known."""
+    """Returns as text the tokens that prompts to the models under test may have: the run's --window if it is known."""
     if "window" in specification:
         given = specification["window"]
         return "each model's own" if given is None else f"{_shown(given)} tokens"

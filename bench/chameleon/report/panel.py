@@ -1,6 +1,6 @@
-"""The numbers of Chameleon's report: every pair's sample under a name of its own, and the troubles of its turns.
+"""The numbers of Chameleon's report: every pair's sample under a unique name, and the counts of problems in its turns.
 
-Owns how models of several runs are named apart. Knows no table.
+Owns how models of several runs get different names. Knows no table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from .runs import ConversationRun
 
 @dataclass(frozen=True)
 class ConversationScores:
-    """`samples` have models by their names in this report; `origin` has the run and the pair that each comes from."""
+    """The samples of all pairs of a report. `samples` have models by their names in this report; `origin` has the run
+    and the pair of each."""
 
     runs: tuple[ConversationRun, ...]
     readings: Readings
@@ -37,8 +38,8 @@ class ConversationScores:
 
     @property
     def ranks(self) -> dict[Pair, int | None]:
-        """Means over other conversations, or of runs that were made otherwise, are no comparison: a pair whose
-        neighbours at its temperature are all unlike it has no rank."""
+        """The rank of each pair, 1 the lowest score. None: means over other conversations, or of runs made differently,
+        are not comparable, so a pair unlike all others at its temperature has no rank."""
         kinds = {sample.pair: (kind_of(self.origin[sample.pair][0]), sample.asked) for sample in self.samples}
         found = ranks(self.samples, kinds)
         for pair in kinds:
@@ -68,7 +69,7 @@ class ConversationScores:
         return run.failed.get(pair) or Counter()
 
     def steps(self, sample: PairSample) -> Counter[str]:
-        """Returns how often each step of its turns failed, where failures name a step."""
+        """Returns how often each step of its turns failed; failures that name no step are left out."""
         run, pair = self.origin[sample.pair]
         return run.steps.get(pair) or Counter()
 
@@ -77,11 +78,11 @@ class ConversationScores:
         return run.held.get(pair, 0)
 
     def unjudged(self, sample: PairSample) -> int:
-        """Turns that no judge read."""
+        """Returns the number of turns that no judge read."""
         return sum(turn.confidence is None for trace, _ in sample.held for turn in trace.turns)
 
     def is_told(self, sample: PairSample) -> bool:
-        """Whether a manifest says what was to be asked."""
+        """Returns whether a manifest says which turns were planned."""
         run, pair = self.origin[sample.pair]
         return pair in run.asked
 
@@ -100,15 +101,15 @@ def conversation_scores(runs: Sequence[ConversationRun], readings: Readings | No
 
 
 def pair_name(sample: PairSample) -> str:
-    """Returns the name of a sample for sentences and pictures: the model, with its temperature where one was sent."""
+    """Returns the name of a sample for sentences and pictures: the model, with its temperature if one was sent."""
     if sample.pair.temperature is None:
         return sample.pair.model
     return f"{sample.pair.model} @ {sample.temperature}"
 
 
 def _names(runs: Sequence[ConversationRun]) -> dict[tuple[int, str], str]:
-    """A model that two runs asked at the same temperature, or that runs made differently asked at all, stands twice,
-    by the labels of its runs."""
+    """Returns each run's names of its models. A model that two runs asked at the same temperature, or that runs made
+    differently asked at all, has a name for each run, with the run's label."""
     pairs = [run.traces.pairs(run.asked) for run in runs]
     times = Counter(pair for own in pairs for pair in own)
     twice = {pair.model for pair, number in times.items() if number > 1}

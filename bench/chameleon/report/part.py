@@ -1,7 +1,7 @@
 """Chameleon's part of a report: tables, figures and remarks, and the sections of the page that they stand in.
 
-Owns the order of tables and sections, and their words; identities begin with `chameleon-`, so that another part can
-stand beside it. Imports Altair by way of the charts, so a program that has scores to print first imports this later.
+Owns the order of tables and sections, and their words; HTML ids begin with `chameleon-`, so that other parts fit beside
+it. Imports Altair by way of the charts, so programs import this only after printing scores.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ _PAIRS = ("model at one temperature", "pairs of a model and a temperature")
 
 
 def page_contents(runs: Sequence[ConversationRun], given: Mapping[str, Any], flags: Sequence[str]) -> PageContents:
-    """Returns what a report says of these runs; `given` are the readings asked for, the others are the runs' own."""
+    """Returns the page contents on these runs. `given` are the readings by option name; the others are the runs'
+    own."""
     labels = folder_labels([run.records.parent for run in runs])
     labelled = [structs.replace(run, label=labels[run.records.parent]) for run in runs]
     origins = []
@@ -94,7 +95,7 @@ def page_contents(runs: Sequence[ConversationRun], given: Mapping[str, Any], fla
 
 
 def _common(runs: Sequence[ConversationRun]) -> Readings:
-    """Returns the readings that all runs share, else the defaults: what stands side by side must be read alike."""
+    """Returns the readings that all runs share, else the defaults: rows side by side must be read alike."""
     own = {run.readings for run in runs}
     if len(own) == 1:
         return own.pop()
@@ -109,7 +110,8 @@ def contents(
     origins: Sequence[RunOrigin] = (),
     command: str = "",
 ) -> PageContents:
-    """Reads the records of a few conversations again, for their texts. The same runs give the same contents."""
+    """Returns the page contents; reads the records of a few conversations again, for their texts. The same runs give
+    the same contents."""
     made = conversation_scores(runs, readings)
     every = structs.replace(
         tables_and_figures(made),
@@ -278,7 +280,7 @@ def _summary(contents: PageContents) -> str:
 
 
 def _scores(tables: Sequence[Table]) -> Table:
-    """Table 1's own rows, a mean and its deviation in one cell."""
+    """Returns table 1 without published and overall rows, each mean and its deviation in one cell."""
     columns = (
         Column("model", "Model"),
         Column("score", "Chameleon score"),

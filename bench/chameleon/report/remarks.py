@@ -1,6 +1,6 @@
-"""Remarks on top of Chameleon's part: what a reader must know before reading a number, a sentence each.
+"""Remarks at the top of Chameleon's part: the sentences that a reader must know before reading a number.
 
-Owns when each is due and its words. Computes nothing that is not in the panel.
+Owns when each remark applies and its words. Computes nothing that is not in the panel.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _asked_differently(panel: ConversationScores) -> Iterator[str]:
 
 
 def of_samples(runs: Sequence[ConversationRun]) -> str:
-    """Nothing where all was asked from data of one's own."""
+    """Returns the sentence that conversations are samples of the package; empty if no run used them."""
     found = [run.label for run in runs if run.is_sample]
     whose = "This report's conversations" if len(found) == len(runs) else f"The conversations of {named_list(found)}"
     return f"{whose} are sample ones that come with millstream, no published data. {NO_TARGET}" if found else ""
@@ -170,7 +170,7 @@ def _unclear(panel: ConversationScores) -> Iterator[str]:
 
 
 def _unchanging(panel: ConversationScores) -> Iterator[str]:
-    """Of the conversations that are scored."""
+    """Yields remarks on scored conversations that never change their stance, or have no score."""
     whole = sum(len(sample.figures) for sample in panel.samples)
     steady = sum(not figures.changes for sample in panel.samples for figures in sample.figures)
     if steady:

@@ -1,7 +1,7 @@
 """Reads Chameleon runs for a report: the traces of their records, the planned turns, and the failures.
 
-Owns the pass over the lines of a file, and where in it each turn stands, so that a few texts can be read again. Records
-of another program need no manifest.
+Owns the pass over the lines of a file, and the byte at which each turn begins, so that a few texts can be read again.
+Records of another program need no manifest.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from ..run_spec import asked_of, readings_of_run
 
 
 class ConversationRun(Struct, frozen=True):
-    """The run of one folder. `label` tells it from the others; `asked` and `specification` are empty where there is no
-    manifest. `data` is the digest of the conversations that were asked, where known; `is_sample`: they are those of the
-    package. `steps` counts failures by the step of the turn, `held` the later turns that were not asked because of one.
+    """The run of one folder. `label` distinguishes it from the others; `asked` and `specification` are empty without a
+    manifest. `data` is the digest of its data set (None: not known); `is_sample`: the data set is the package's.
+    `steps` counts failures by the step of the turn, `held` the later turns that were not asked because of one.
     `readings` are the run's own; without a manifest, the defaults."""
 
     label: str
@@ -46,7 +46,7 @@ class ConversationRun(Struct, frozen=True):
 
     @property
     def turns(self) -> int:
-        """How many turns its records hold."""
+        """The number of turns in its records."""
         return sum(troubles.turns for troubles in self.traces.troubles.values())
 
 
@@ -60,7 +60,7 @@ class _Failure(Struct):
 
 
 class _FailureCounts:
-    """Counts failures by kind and by step, and keeps each conversation's first failed turn."""
+    """Counts of failures by kind and by step, and the first failed turn of each conversation."""
 
     def __init__(self) -> None:
         self.kinds: dict[Pair, Counter[str]] = {}
@@ -76,7 +76,8 @@ class _FailureCounts:
         self._first[place] = min(failure.turn, self._first.get(place, failure.turn))
 
     def held(self, asked: Asked) -> Counter[Pair]:
-        """Returns how many turns of each pair come after a failed one, and are not asked before it is answered."""
+        """Returns how many turns of each pair are held back: they follow a failed one and are not asked before that is
+        answered."""
         held: Counter[Pair] = Counter()
         for (pair, conversation), turn in self._first.items():
             held[pair] += max(0, asked.get(pair, {}).get(conversation, turn) - turn)
@@ -84,7 +85,7 @@ class _FailureCounts:
 
 
 def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationRun:
-    """Reads the run of a folder. Without a manifest there must be records."""
+    """Reads the run of a folder. Raises UsageError if it has neither a manifest nor records."""
     records = path / RECORDS
     try:
         specification = {} if manifest is None else manifest["specification"]
@@ -112,13 +113,14 @@ def read(path: Path, manifest: Mapping[str, Any] | None) -> ConversationRun:
 
 
 def _window(manifest: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Returns the --window of a run, where its manifest has it; None there means each model's own window."""
+    """Returns the --window of a run under `window` (None: each model's own window); empty if the manifest doesn't have
+    it."""
     kept = {} if manifest is None else (manifest.get("options") or {}).get("chameleon") or {}
     return {"window": kept.get("window")} if "model" in kept else {}
 
 
 def _is_sample(manifest: Mapping[str, Any] | None) -> bool:
-    """Whether the conversations were those that come with the package, as when no data set is named."""
+    """Returns whether the conversations were those that come with the package, as when no data set is named."""
     kept = {} if manifest is None else (manifest.get("options") or {}).get("chameleon") or {}
     return "model" in kept and kept.get("dataset") is None
 
@@ -131,8 +133,8 @@ def read_run(
     asked: Asked = MappingProxyType({}),
     data: str | None = None,
 ) -> ConversationRun:
-    """One pass over the lines of a file of records, all of them from its first and without their newlines. Raises
-    ValueError, which names the file and the line."""
+    """Reads the lines of a whole file of records, without their newlines, in one pass. Raises ValueError, which names
+    the file and the line."""
     traces = Traces()
     following = 0
     failed = _FailureCounts()

@@ -1,6 +1,6 @@
 """Tables of conversations' figures: the paper's two, shares over its thresholds, correlations, domains, temperatures.
 
-Owns their columns and words. Their numbers are those of `summary`.
+Owns their columns and words. `summary` computes their numbers.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def _scores(panel: ConversationScores, sample: PairSample) -> tuple[Cell, ...]:
 
 
 def _overall(rows: Sequence[tuple[Cell, ...]], names: Sequence[str]) -> Iterator[Cell]:
-    """Intervals, ranks and numbers of conversations have no mean that would say something."""
+    """Yields the means over all rows; None for intervals, ranks and numbers of conversations, whose mean says
+    nothing."""
     for at, name in enumerate(names[2:], 2):
         known = [float(value) for row in rows if isinstance(value := row[at], int | float)]
         yield fmean(known) if known and name not in _WITHOUT_MEAN else None
@@ -253,6 +254,6 @@ def temperatures_table(panel: ConversationScores) -> Table:
 
 
 def _settled(value: float | None) -> float | None:
-    """Scores are held to some sixteen digits, so equal ones can differ by a rounding; real ones, which are roots of
-    fractions with counts of turns below them, don't come that close."""
+    """Returns 0.0 for a value below 1e-12, others unchanged: equal scores can differ by a rounding, while real
+    differences, which are roots of fractions of turn counts, are never that small."""
     return 0.0 if value is not None and value < _ROUNDING else value

@@ -1,6 +1,6 @@
-"""Tables behind figures 3 to 5, of single turns, of what befell them, and of every conversation.
+"""Tables behind figures 3 to 5, of single turns and their problems, and of every conversation.
 
-Owns their columns and words. Their numbers are those of `density`, `summary` and the traces' troubles.
+Owns their columns and words. `density`, `summary` and the traces' troubles have their numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ PAGE_TROUBLES = ("blocked", "empty", "too_large", "not_text", "timeout", "disall
 
 
 def confidence_table(panel: ConversationScores) -> Table:
-    """A model whose conversations are all equally confident has no curve and one row that tells where they stand."""
+    """Returns the data of figure 3. A model whose conversations all have the same confidence has no curve, but one row
+    with that value."""
     rows: list[tuple[Cell, ...]] = []
     for model, some in panel.models.items():
         values = joined(some, "confidence")
