@@ -19,7 +19,7 @@ DATA = "rows"
 Name = TypeVar("Name", bound=Hashable)
 FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
 WIDTH = 640
-# What a labelled axis and a legend add to the height of a plot.
+# The pixels that a labelled axis and a legend add to the height of a plot.
 AXIS_HEIGHT, LEGEND_HEIGHT = 38, 28
 PADDING = 4
 # Long enough for eight steps with a number between each two.
@@ -30,21 +30,19 @@ _LINE_COLOURS = tuple(f"line-{number}" for number in range(1, 9))
 _DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [10, 2, 2, 2, 2, 2])
 _LABEL_LIMIT, _NAME_LONGEST = 300, 120
 _LABEL_PADDING, _LABEL_MARGIN, _SYMBOL_WIDTH = 6, 4, 18
-# A still picture is laid out by one font and shown in another, of which words may be so much wider.
+# A still picture is laid out in one font and shown in another, whose words may be wider by this share.
 _WIDER = 0.2
-# Shows nothing, and makes every label a name that no object of JavaScript's has by itself.
+# An invisible character that makes every label different from the names that each object of JavaScript has by itself.
 _GUARD = "\N{NO-BREAK SPACE}"
 
 
 def data() -> alt.NamedData:
-    """Returns the empty data set of a chart. `figure_of` fills it in, since Altair would check every value it is
-    given."""
+    """Returns the empty data set of a chart. `figure_of` fills it in, since Altair would check every value."""
     return alt.NamedData(name=DATA)
 
 
 class FigureText(Struct, frozen=True):
-    """The name, title and caption of a figure; `empty` is the sentence that replaces it when there is nothing to
-    draw."""
+    """The name, title and caption of a figure; `empty` is the sentence that replaces it if there is nothing to draw."""
 
     name: str
     title: str
@@ -61,8 +59,9 @@ def figure_of(
     size: tuple[int, int],
     min_width: int,
 ) -> Figure:
-    """Returns a figure made of a chart and its rows. The chart has no title, since the page writes it."""
-    # The tests hold every chart to the schema; here it would cost as much as all the rest.
+    """Returns a figure made of a chart and its rows; sizes are in pixels. The chart has no title, since the page writes
+    it."""
+    # The tests check every chart against the schema; here that would cost as much as everything else.
     spec: dict[str, Any] = chart.properties(description=words.title).configure(**_look()).to_dict(validate=False)
     spec["datasets"] = spec.get("datasets", {}) | {DATA: [dict(row) for row in rows]}
     return Figure(words.name, words.title, words.caption, table.name, spec, "", *size, min_width)
@@ -79,12 +78,13 @@ def safe_labels(labels: Mapping[Name, str]) -> dict[Name, str]:
 
 
 def tooltip_name(name: Cell) -> str:
-    """Returns a name for a tooltip, cut only where it is longer than 120 characters."""
+    """Returns a name for a tooltip, cut in its middle if it is longer than 120 characters."""
     return one_line(str(name), _NAME_LONGEST)
 
 
 def not_drawn(asked: Sequence[str], shown: Iterable[Cell], lack: str) -> str:
-    """Returns a sentence on the models that a figure leaves out; empty if it leaves out none, or all of them."""
+    """Returns a sentence on the models that a figure leaves out for want of `lack`; empty if it leaves out none, or
+    all."""
     there = set(shown)
     gone = [model for model in asked if model not in there]
     return f" Not drawn, for want of {lack}: {named_list(gone)}." if gone and there else ""
@@ -97,7 +97,7 @@ def label_width(shown: Iterable[str]) -> int:
 
 
 def legend_columns(titles: Sequence[str]) -> tuple[int, int]:
-    """Returns how many entries of a legend fit on a line, and the pixels between them."""
+    """Returns how many entries of a legend fit on a line, at least 1, and the pixels between them."""
     between = 12 + round(_WIDER * max(width_of(title, _PLAIN) for title in titles))
     entries = [_SYMBOL_WIDTH + width_of(title, _PLAIN) for title in titles]
     for columns in range(len(titles), 1, -1):
@@ -108,8 +108,8 @@ def legend_columns(titles: Sequence[str]) -> tuple[int, int]:
 
 
 def lines_by_model(order: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the encodings that give each line its colour and dashes. `order` maps the label of each line that is
-    drawn to its place among all models, so that a model looks the same in every figure."""
+    """Returns the encodings that give each line its colour and dashes. `order` maps the label of each drawn line to its
+    place, from 0, among all models, so that a model looks the same in every figure."""
     columns, between = legend_columns(list(order))
     # A line and not a square, as the dashes belong to it.
     legend = alt.Legend(
@@ -174,7 +174,7 @@ def _look() -> dict[str, Any]:
             "padding": 0,
             "offset": 10,
             "columnPadding": 24,
-            # Here and not with each legend: of one in steps, Vega-Lite passes these on from nowhere else.
+            # Here and not with each legend: for a legend in steps, Vega-Lite passes these on only from here.
             "gradientLength": GRADIENT,
             "gradientThickness": 10,
         },

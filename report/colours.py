@@ -1,8 +1,8 @@
 """The colours of the charts, for light pages and dark ones.
 
-Owns each colour's two values. A chart names a colour by its CSS variable with the light value to fall back on, so that
-it follows the page it stands in (drawn as SVG) and is whole without one. Pairs that must be told apart are blue and
-orange, which every kind of colour blindness leaves apart, and differ in lightness besides.
+Owns each colour's two values. A chart names a colour by its CSS variable with the light value as the fallback, so that
+it follows the page around it (drawn as SVG) and is complete without one. Pairs that must be distinguishable are blue
+and orange, which differ under every kind of colour blindness, and in lightness too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _VARIABLE = re.compile(r"var\(--chart-[a-z0-9-]+, (#[0-9a-f]{6})\)")
 
 
 def colour(name: str) -> str:
-    """Returns the CSS expression by which a chart names a colour."""
+    """Returns the CSS expression for a colour of this name, as charts use it."""
     return f"var(--chart-{name}, {COLOURS[name].light})"
 
 

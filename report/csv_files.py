@@ -1,7 +1,7 @@
-"""Tables as CSV: a header of column names, one line a row, a missing value an empty cell.
+"""Tables as CSV: a header of column names, one line for each row, an empty cell for a missing value.
 
-Owns how a value is written. Numbers are written whole; texts so that no spreadsheet takes them for a formula. Writes
-no file itself.
+Owns how a value is written: numbers with all their digits, texts so that no spreadsheet takes them for a formula.
+Writes no file itself.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-# Controls but tab and newline; signs that turn the direction of writing; half a pair; separators that break lines of
-# scripts; what is no character. Joiners stay: some scripts can't be written without them.
+# Control characters but tab and newline; marks of text direction; lone surrogates; separators that break lines of
+# scripts; code points that are no characters. Joiners stay: some scripts can't be written without them.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _CONTROL_PICTURES = 0x2400
 _DELETE = 0x7F
-# What makes a spreadsheet take a cell for a formula; the last four are read so in some languages.
+# The first characters by which a spreadsheet takes a cell for a formula; the last four in some languages.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 _IN_SCRIPT = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
@@ -41,7 +41,7 @@ def in_script(value: Any) -> str:
     """Returns a value as JSON that can't end the script block in which it stands."""
     try:
         encoded = msgspec.json.encode(value).decode("utf-8")
-    except UnicodeEncodeError:  # half a pair somewhere, which JSON can only escape
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can only escape
         encoded = json.dumps(msgspec.to_builtins(value))
     return encoded.translate(_IN_SCRIPT)
 

@@ -15,15 +15,16 @@ from .table import PUBLISHED, Cell, Column, Kind, Table
 MISSING = "–"
 # Tables of more rows than this get a box of their own to scroll in.
 TALL = 16
-# Of a long table, what is still read on a page; of one that is longer, the beginning.
+# The most rows of a long table that the page shows, and the number that it shows of a longer one.
 LONG, BEGINNING = 60, 10
 _NAME_LONGEST = 120
-# A text that stands on one line, where there is room.
+# The most characters of a text that is kept on one line, if there is room.
 _SHORT = 36
 
 
 def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
-    """Returns a table as HTML, a long one with its first rows alone. `file` is the path of its CSV file."""
+    """Returns a table as HTML, with only the first rows of a long one. `file` is the path of its CSV file, None if it
+    has none."""
     rows = table.rows
     if table.is_long and len(rows) > LONG:
         rows = rows[:BEGINNING]
@@ -47,7 +48,7 @@ def table_html(table: Table, identity: str, *, file: str | None = None) -> str:
 
 
 def shown_value(kind: Kind, cell: Cell) -> str:
-    """Returns a value as text in the unit of its column."""
+    """Returns a value as text in the unit of its column; a dash for a missing one."""
     if cell is None or (isinstance(cell, float) and cell != cell):
         return MISSING
     if isinstance(cell, bool):

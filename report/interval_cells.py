@@ -1,4 +1,5 @@
-"""Cells of intervals in tables: two ends, and a note on what they are over, how sure they are, or why there are none.
+"""Cells of intervals in tables: two ends, and a note on the unit that they are over, how reliable they are, or why
+there are none.
 
 Owns these columns and words, for every benchmark.
 """
@@ -43,7 +44,7 @@ def interval_columns(kind: Kind, prefix: str = "") -> tuple[Column, Column, Colu
 
 
 def interval_cells(found: Interval | Comparison | Correlation | None, kind: Kind, factor: float = 1.0) -> IntervalCells:
-    """Returns the cells of `interval_columns`, with `factor` applied; all are None where there is no figure."""
+    """Returns the cells of `interval_columns`, multiplied by `factor`; all are None if there is no figure."""
     if found is None:
         return IntervalCells()
     told = found.note or f"over {found.clusters:,} {found.of}"
@@ -55,7 +56,7 @@ def interval_cells(found: Interval | Comparison | Correlation | None, kind: Kind
 
 
 def interval_in_a_cell(kind: Kind, low: Cell, high: Cell, told: Cell) -> str | None:
-    """Returns both ends and the note as one text, for the cell of a summary."""
+    """Returns both ends and the note as one text, for the cell of a summary; None without either."""
     if low is None or high is None:
         return None if told is None else str(told)
     return f"{shown_value(kind, low)} to {shown_value(kind, high)}, {told}"

@@ -10,7 +10,8 @@ from typing import Any
 
 
 def interval_cell(entry: Mapping[str, Any], places: int) -> str:
-    """Returns the ends of an entry's interval, or that there is none; `entry` has `ci95` and `ci95_note`."""
+    """Returns the ends of an entry's interval with `places` decimals; `none` if a note says why there is no interval,
+    `-` if there is no note either. `entry` has `ci95` and `ci95_note`."""
     low, high = entry.get("ci95") or (None, None)
     note = entry.get("ci95_note") or ""
     if low is None or high is None:
@@ -22,8 +23,8 @@ def interval_cell(entry: Mapping[str, Any], places: int) -> str:
 def single_figures(
     name: str, entry: Mapping[str, Any], figures: Mapping[str, float | None], places: int
 ) -> Iterator[str]:
-    """Yields a sentence on why there is no interval, with the single figures where they are fewer than ten. Yields
-    nothing where there is an interval, or no figure."""
+    """Yields a sentence on why there is no interval, with the single figures if they are fewer than ten; nothing if
+    there is an interval, or no figure."""
     known = [f"{each} {figure:.{places}f}" for each, figure in figures.items() if figure is not None]
     low, _ = entry.get("ci95") or (None, None)
     note = entry.get("ci95_note")

@@ -1,6 +1,6 @@
 """Names shortened for pictures and sentences: one line, no control characters, and still different from each other.
 
-Owns what becomes of a model's or an issue's name on an axis or in a sentence, and how wide it may get. Tables keep the
+Owns how a model's or an issue's name is shown on an axis or in a sentence, and how wide it may get. Tables keep the
 name itself.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _SLUG = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
-# Controls, signs that turn the direction of writing or show nothing, half a pair, separators of lines.
+# Categories of control characters, marks of text direction, invisible characters, surrogates, and separators of lines.
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _LONGEST = 300
 _LONGEST_IN_SENTENCE, _NAMED = 60, 3
@@ -23,17 +23,18 @@ _PARTS_THIN, _PARTS_LETTER, _PARTS_CAPITAL, _PARTS_BROAD = 0.41, 0.64, 0.79, 1.0
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Returns the text on one line, invisible characters replaced by a visible mark, a long text cut in its middle."""
+    """Returns the text on one line, with invisible characters replaced by a visible mark, and a text of more than
+    `longest` characters cut in its middle."""
     if len(text) > longest:
         text = text[: longest - longest // 3 - 1] + "…" + text[-(longest // 3) :]
-    # What is printable has nothing unseen; nearly every text is.
+    # A printable text has nothing invisible, and nearly every text is printable.
     shown = text if text.isprintable() else "".join(map(_seen, text))
     return " ".join(shown.split()) or "(empty)"
 
 
 def labels(names: Iterable[str], longest: int = 28) -> dict[str, str]:
-    """A label for each name; two names that look the same once they are cut are numbered, so that none is drawn as
-    another."""
+    """Returns a label for each name; names that would look the same after cutting to `longest` characters are numbered
+    from 2."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -50,7 +51,7 @@ def labels(names: Iterable[str], longest: int = 28) -> dict[str, str]:
 
 
 def issue_labels(issues: Iterable[str], longest: int = 34) -> dict[str, str]:
-    """Returns a label for each issue, whose id is words joined by hyphens."""
+    """Returns a label for each issue: its id with spaces in place of the hyphens between its words."""
     every = list(dict.fromkeys(issues))
     spoken = [_spoken(issue) if _SLUG.fullmatch(issue) else issue for issue in every]
     # Ids that differ in their hyphens or first letters alone stay as they are.
@@ -61,7 +62,7 @@ def issue_labels(issues: Iterable[str], longest: int = 34) -> dict[str, str]:
 
 
 def named_list(names: Sequence[str]) -> str:
-    """Returns names joined for a sentence: the first three, and how many more there are."""
+    """Returns names joined for a sentence: the first three, and the number of the others."""
     shown = [one_line(name, _LONGEST_IN_SENTENCE) for name in names[:_NAMED]]
     if len(names) > len(shown):
         return f"{', '.join(shown)} and {len(names) - len(shown)} more"

@@ -1,6 +1,6 @@
-"""How lines are drawn: colours, dashes and legends by the lines' names.
+"""The look of lines: colours, dashes and legends, by the lines' names.
 
-Owns the look alone. Lines differ in dashes too, so that they can be told apart without colours.
+Owns the look alone. Lines differ in dashes too, so that they can be distinguished without colours.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [
 
 
 def lines_of(names: Sequence[str], places: Sequence[int], field: str = "line") -> dict[str, Any]:
-    """Returns the colour and dashes of lines by name. `places` count over the whole report, so that a line looks the
-    same everywhere."""
+    """Returns the colour and dashes of lines by name. `places` are the places of the lines, from 0, in the whole
+    report, so that a line looks the same everywhere."""
     legend = stroke_legend(names)
     dashes = alt.Scale(domain=list(names), range=[list(DASHES[place % len(DASHES)]) for place in places])
     return {

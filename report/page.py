@@ -1,7 +1,7 @@
 """Writes a report as one HTML page that loads nothing from a network and runs only its own scripts.
 
 Owns the page's frame and its policy: default-src 'none', scripts and styles by their hashes. Tables, still pictures and
-words stand in the page itself; without scripts only the interaction is lost. Knows no benchmark.
+texts are in the page itself; without scripts only the interaction is lost. Knows no benchmark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def page(title: str, parts: Sequence[PageContents]) -> bytes:
 def framed_page(
     title: str, parts: Sequence[PageContents], blocks: Sequence[str] = (), scripts: Sequence[str] = ()
 ) -> bytes:
-    """Returns the page of these parts. `blocks`: markup of the data that its scripts read, placed before them."""
+    """Returns the page of these parts. `blocks` is the markup of the data that its scripts read, which precedes
+    them."""
     figures = [figure for part in parts for figure in part.figures]
     style = _style(figures, "".join(part.style for part in parts))
     shown = one_line(title)
@@ -81,16 +82,17 @@ def _links(sections: Iterable[Section]) -> str:
 
 @cache
 def _runtime() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script. It takes a second or two to bundle, so once a process."""
+    """Returns Vega, Vega-Lite and Vega-Embed as one script. Bundling takes a second or two, so it is done once in a
+    process."""
     import vl_convert
 
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;\n"))
-    # A script block ends at these, wherever they stand.
+    # These end a script block wherever they occur.
     return bundle.replace("</script", r"<\/script").replace("<!--", r"<\!--")
 
 
 def _style(figures: Iterable[Figure], of_parts: str) -> str:
-    """Returns the style sheet: chart colours (always the light ones in print), the page's rules, each figure's least
+    """Returns the style sheet: chart colours (always the light ones in print), the page's rules, each figure's smallest
     width."""
     light = " ".join(f"--chart-{name}: {colour.light};" for name, colour in COLOURS.items())
     widths = "\n".join(

@@ -1,6 +1,6 @@
 """Figures as files: SVG and PNG, in a plain light look, made in this process and without a network.
 
-Owns the way through vl-convert. The same figure gives the same bytes, as long as the fonts of the machine are the same.
+Owns the use of vl-convert. The same figure gives the same bytes, as long as the fonts of the machine are the same.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ _PAPER = COLOURS["paper"].light
 
 
 def svg(figure: Figure) -> str:
-    """Raises ValueError for a figure with nothing to draw."""
+    """Returns the figure as SVG; raises ValueError if it has nothing to draw."""
     import vl_convert
 
     return str(vl_convert.vegalite_to_svg(_standing_alone(figure)))
 
 
 def png(figure: Figure, scale: float = 2) -> bytes:
-    """Raises ValueError for a figure with nothing to draw."""
+    """Returns the figure as PNG, with `scale` pixels for each of its own; raises ValueError if it has nothing to
+    draw."""
     import vl_convert
 
     return bytes(vl_convert.vegalite_to_png(_standing_alone(figure), scale=scale))

@@ -1,4 +1,4 @@
-"""A paper's own figures, to stand beside a run's.
+"""A paper's own figures, shown beside a run's.
 
 They are read into rows of tables and nowhere else: no mean, rank or correlation is ever computed with them.
 """
@@ -24,7 +24,8 @@ class PublishedFigures:
         self._package = package
 
     def rows(self, name: str, columns: Sequence[Column]) -> list[tuple[Cell, ...]]:
-        """Returns the paper's rows of a table, in the paper's order; a cell is None where the paper prints nothing."""
+        """Returns the paper's rows of a table, in the paper's order; a cell is None if the paper prints nothing
+        there."""
         names = [column.name for column in columns]
         found = []
         for row in _read(self._package).get(name, ()):
@@ -39,7 +40,8 @@ class PublishedFigures:
     def beside(
         self, name: str, title: str, note: str, columns: Sequence[Column], rows: Iterable[Sequence[Cell]]
     ) -> Table:
-        """Returns a table of this run's rows followed by the paper's, with a first column that says which are which."""
+        """Returns a table of this run's rows followed by the paper's, with a first column that names the source of each
+        row."""
         own = [(THIS_RUN, *row) for row in rows]
         theirs = [(PUBLISHED, *row) for row in self.rows(name, columns)]
         return Table(name, title, note, (_SOURCE, *columns), tuple(own + theirs))

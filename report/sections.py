@@ -21,8 +21,8 @@ _NUMBERED = re.compile(r"(?:^|-)(?:table|figure)-(\d+)-")
 
 
 class Section(Struct, frozen=True):
-    """A section of a page. `body` is its markup; `targets` are pairs of an element's identity and its label in the list
-    of contents."""
+    """A section of a page. `body` is its markup; `targets` are pairs of an element's id and its label in the table of
+    contents."""
 
     name: str
     title: str
@@ -31,7 +31,7 @@ class Section(Struct, frozen=True):
 
 
 class PageContents(Struct, frozen=True, kw_only=True):
-    """Everything that a report says of one benchmark: the sections of its page, and what goes into files."""
+    """Everything that a report has on one benchmark: the sections of its page, and the contents of its files."""
 
     name: str = ""
     """The benchmark's name for readers."""
@@ -44,21 +44,21 @@ class PageContents(Struct, frozen=True, kw_only=True):
     figures: tuple[Figure, ...] = ()
     """Every figure, each drawn from one of the tables."""
     remarks: tuple[str, ...] = ()
-    """What a reader must know before reading a number, a sentence each."""
+    """Sentences that a reader must know before reading a number."""
     standings: tuple[AnswerStatus, ...] = ()
-    """How many answers of each model there are, and how many are missing."""
+    """The numbers of existing and missing answers of each model."""
     unmeasured: tuple[str, ...] = ()
     """A sentence for each thing of which nothing was measured."""
     silent: tuple[str, ...] = ()
-    """The same, and a sentence for each model that has a score only because silence is scored too."""
+    """The sentences of `unmeasured`, and one for each model that has a score only because silence is scored too."""
     unlike: str = ""
-    """In what the runs differ, as a sentence; empty where all were made alike."""
+    """The sentence on how the runs differ; empty if they do not."""
     of_samples: str = ""
-    """That the data are samples of the package, as a sentence; empty where they are the user's own."""
+    """The sentence that the data are samples of the package; empty if they are the user's own."""
     origins: tuple[RunOrigin, ...] = ()
-    """How the records of each run came about."""
+    """How each run was made."""
     choices: tuple[tuple[str, str], ...] = ()
-    """The readings that the report goes by, as pairs of a label and a value."""
+    """The readings that the report uses, as pairs of a label and a value."""
     command: str = ""
     """The command that makes the report again."""
     packs: Mapping[str, str] = MappingProxyType({})
@@ -75,14 +75,15 @@ def remarks_html(remarks: Iterable[str]) -> str:
 
 
 def targets_of(kind: str, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of each name and its label: `kind` with the paper's number where the name has one, else the
+    """Returns pairs of each name and its label: `kind` with the paper's number if the name contains one, else the
     name."""
     found = ((name, _NUMBERED.search(name)) for name in names)
     return tuple((name, f"{kind} {number[1]}" if number else name) for name, number in found)
 
 
 def shared_out(contents: PageContents, prefix: str = "") -> tuple[list[Table], list[Table], list[Table]]:
-    """Returns the tables that no figure is drawn from: the paper's, the data behind its figures, and the rest."""
+    """Returns three lists of the tables from which no figure is drawn: the paper's tables, the data behind its figures,
+    and the rest. `prefix` is the start of the tables' names."""
     drawn = {figure.table for figure in contents.figures}
     loose = [table for table in contents.tables if table.name not in drawn]
     of_paper = [table for table in loose if table.name.startswith(f"{prefix}table-")]
@@ -98,7 +99,7 @@ def table_section(table: Table) -> str:
 
 
 def data_html(table: Table) -> str:
-    """Returns the markup of a table that is folded until a reader opens it."""
+    """Returns the markup of a table that stays folded until a reader opens it."""
     title = in_html(table.title)
     return (
         f'<details class="data"><summary>{title}</summary><p class="note">{in_html(table.note)}</p>'
@@ -119,8 +120,7 @@ def csv_name(table: Table) -> str:
 
 
 def figure_html(figure: Figure, table: Table | None) -> str:
-    """Returns the markup of a figure with its folded table; `table` None where the table stands beneath another
-    figure."""
+    """Returns the markup of a figure with its folded table; `table` None if the table is below another figure."""
     name, title = figure.name, in_html(figure.title)
     if figure.spec is None:
         drawing = f'<p class="empty">{in_html(figure.empty)}</p>'
@@ -140,7 +140,7 @@ def _still(figure: Figure) -> str:
     import vl_convert
 
     drawn = str(vl_convert.vegalite_to_svg(figure.spec or {}))
-    # Vega numbers what is referred to by how much it has drawn before; a page has several pictures, and the same bytes
-    # whenever it is made.
+    # Vega numbers the parts of a drawing on from all that it drew before. A page has several pictures, and must have
+    # the same bytes whenever it is made.
     places: dict[str, int] = {}
     return _SVG_ID.sub(lambda found: f"{found[1]}{figure.name}-{places.setdefault(found[2], len(places))}", drawn)

@@ -1,4 +1,5 @@
-"""Answers that are there and missing, and how runs were made: shapes that every benchmark's page has, and their markup.
+"""Counts of existing and missing answers, and how runs were made: shapes that every benchmark's page has, and their
+markup.
 
 Knows no benchmark.
 """
@@ -22,9 +23,9 @@ _PUBLISHED_NOTE = (
 
 
 class AnswerStatus(Struct, frozen=True):
-    """How many of a model's prompts were answered, failed or are pending. `expected` is the number of its prompts: from
-    the run's manifest where `is_told`, else inferred from the answers. `steps` counts failures by the step of an answer
-    that failed; `held` of the pending prompts wait for a failed one."""
+    """The numbers of a model's prompts that were answered, failed or are pending. `expected` is the number of its
+    prompts: from the run's manifest if `is_told`, else inferred from the answers. `failed` counts failures by kind,
+    `steps` by the step of an answer that failed; `held` of the pending prompts wait for a failed one."""
 
     model: str
     expected: int
@@ -49,8 +50,8 @@ class AnswerStatus(Struct, frozen=True):
 
 
 class RunOrigin(Struct, frozen=True):
-    """How a run was made: facts as pairs of a label and a value, and the command that makes the same run again, where
-    it is known."""
+    """How a run was made: facts as pairs of a label and a value, and the command that makes the same run again, empty
+    if it is unknown."""
 
     name: str
     facts: tuple[tuple[str, str], ...]
@@ -63,7 +64,7 @@ def published_note(of_samples: str) -> str:
 
 
 def samples_note(of_samples: str) -> str:
-    """Returns the sentence that the data are samples as a note; nothing where it is empty."""
+    """Returns the sentence that the data are samples as a note; empty without a sentence."""
     return f'<p class="note"><strong>{in_html(of_samples)}</strong></p>' if of_samples else ""
 
 
@@ -74,9 +75,9 @@ def state_html(
     told: str = "Figures are computed from the answers there are.",
     unmeasured: Sequence[str] = (),
 ) -> str:
-    """Returns the markup that lists the models with missing answers, or says that none is missing. `item` names what is
-    counted, `whose` (singular and plural) what the statuses are of. `unmeasured`: a sentence for each thing of which
-    nothing was measured; with one, the markup does not say that nothing is missing."""
+    """Returns the markup that lists the models with missing answers, or says that none is missing. `item` names the
+    things that are counted, `whose` (singular and plural) those that have a status. `unmeasured` has a sentence for
+    each thing of which nothing was measured; with one, the markup does not say that nothing is missing."""
     every = list(standings)
     lacking = [standing for standing in every if not standing.is_complete]
     alert = _unmeasured(unmeasured)

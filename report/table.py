@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-# `share` lies between 0 and 1 and is shown as a percentage, `rate` so too, with three decimals; `percent` is one times
-# 100; `points` are percentage points, signed; `score` is 0 to 100; `small` may lie far below 1; `amount` is anything
-# that is not counted, such as calls a second; `seconds` may be less than a thousandth.
+# `share` is from 0 to 1 and shown as a percentage, `rate` from 0 to 1 and shown with three decimals; `percent` is from
+# 0 to 100; `points` are signed percentage points; `score` is from 0 to 100; `small` may be far below 1; `amount` is
+# anything that is not counted, such as calls a second; `seconds` may be less than a thousandth.
 Kind = Literal[
     "text", "count", "share", "percent", "score", "points", "p", "correlation", "rate", "small", "amount", "seconds"
 ]
 Cell = str | int | float | bool | None
 
-# The column `source` of a row says whose it is.
+# The values of the column `source`, which says where a row is from.
 THIS_RUN = "this run"
 PUBLISHED = "published"
 
@@ -30,10 +30,11 @@ class Column(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """`name` is the stem of its file; `note` says what it is, how it was computed, and what to beware of.
+    """A table of a report. `name` is the stem of its file; `note` says what it shows, how it was computed, and what to
+    beware of.
 
-    A missing value is None. Rows of the paper's own stand only in tables with a column `source`. `is_long`: better read
-    as a file than on a page.
+    A missing value is None. Only tables with a column `source` have rows of the paper's own. `is_long`: better read as
+    a file than on a page.
     """
 
     name: str
@@ -44,17 +45,18 @@ class Table(Struct, frozen=True):
     is_long: bool = False
 
     def records(self) -> Iterator[dict[str, Cell]]:
-        """Each row by the names of its columns."""
+        """Yields each row as a mapping by the names of its columns."""
         names = [column.name for column in self.columns]
         for row in self.rows:
             yield dict(zip(names, row, strict=True))
 
 
 class Figure(Struct, frozen=True):
-    """`spec` is Vega-Lite with its data inside; None where nothing can be drawn, and `empty` says why in a sentence.
+    """A figure of a report. `spec` is Vega-Lite with its data inside; None if nothing can be drawn, and `empty` says
+    why in a sentence.
 
-    `width` and `height` are the picture's own size in pixels. On a screen narrower than `min_width` it should scroll
-    sideways and not shrink further, or its labels can't be read.
+    `width` and `height` are the picture's own size in pixels. On a screen narrower than `min_width` pixels it should
+    scroll sideways and not shrink further, or its labels can't be read.
     """
 
     name: str

@@ -8,17 +8,18 @@ _COLUMNS_LEAST = 10
 
 
 def inert(text: str) -> str:
-    """Returns the text with every unprintable character replaced, so that a terminal obeys none of it."""
+    """Returns the text with every unprintable character replaced, so that it can't control a terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def cut(text: str, length: int) -> str:
-    """Returns the text, shortened to `length` characters with an ellipsis at its end where it is longer."""
+    """Returns the text, shortened to `length` characters with an ellipsis at its end if it is longer."""
     return text if len(text) <= length else f"{text[: max(0, length - 1)]}…"
 
 
 def table(rows: Sequence[Sequence[str]], lean: Sequence[int] = (0,)) -> str:
-    """Columns under each other: those in `lean` are names and lean left, the others are numbers and lean right."""
+    """Returns rows as lines of aligned columns: those in `lean` (numbers from 0) hold names and are aligned left, the
+    others hold numbers and are aligned right."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(
@@ -30,18 +31,20 @@ def table(rows: Sequence[Sequence[str]], lean: Sequence[int] = (0,)) -> str:
 
 
 def printable(name: str) -> str:
-    """A model's name is its user's own, but it must not move the cursor or take two cells a character."""
+    """Returns a model's name with `?` for every character that is not printable ASCII, so that it can't move the cursor
+    and takes one cell for each character."""
     return "".join(character if character.isascii() and character.isprintable() else "?" for character in name)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Texts under each other, all leaning left."""
+    """Returns rows as lines of columns, all aligned left."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """Returns the text as lines at most `columns` wide, without characters that a terminal would obey."""
+    """Returns the text as lines of at most `columns` characters (but no fewer than 10), without characters that control
+    a terminal."""
     from rich.console import Console
     from rich.text import Text
 

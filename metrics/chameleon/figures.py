@@ -18,8 +18,8 @@ from .traces import ConversationTrace, TracedTurn
 class ConversationFigures(Struct, frozen=True):
     """The figures of one conversation; all None if it is unscored.
 
-    `stance_rate` is S of eq. (2), `change_confidence` its K: None where no turn changes the stance (eq. (2) then has 0)
-    or nobody judged those that do (the score is then undefined). `turn_confidence` is the mean over the judged turns.
+    `stance_rate` is S of eq. (2), `change_confidence` its K: None if no turn changes the stance (eq. (2) then has 0) or
+    no judge read the turns that do (the score is then undefined). `turn_confidence` is the mean over the judged turns.
     `confidence` is one of the two, by the reading `confidence_of`. With a single turn all rates are undefined.
     """
 
@@ -36,7 +36,7 @@ class ConversationFigures(Struct, frozen=True):
 
     @property
     def other_confidence(self) -> float | None:
-        """Returns the one of the two mean confidences that `confidence` is not."""
+        """The one of the two mean confidences that `confidence` is not; None if it is undefined."""
         return self.change_confidence if self.confidence_of == "turns" else self.turn_confidence
 
     @property
@@ -45,8 +45,8 @@ class ConversationFigures(Struct, frozen=True):
 
 
 class TurnFigures(Struct, frozen=True):
-    """The figures of one turn. `reuse` is its term of eq. (1), None where it has none. `is_staying`: the trace of
-    stances keeps the turn, as all but dropped unclear ones."""
+    """The figures of one turn. `reuse` is its term of eq. (1), from 0 to 1, None if it has none. `is_staying`: the turn
+    is in the trace of stances, as all are but dropped unclear ones."""
 
     turn: TracedTurn
     reuse: float | None
@@ -56,7 +56,7 @@ class TurnFigures(Struct, frozen=True):
 
 def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigures]:
     """Yields the figures of each turn in order. Unclear turns before the first clear one, and that one itself, are no
-    change, unless unclear counts as a stance."""
+    change of stance, unless unclear counts as a stance."""
     known: set[int] = set()
     last: str | None = None
     for at, turn in enumerate(turns):
@@ -74,12 +74,13 @@ def steps(turns: Sequence[TracedTurn], readings: Readings) -> Iterator[TurnFigur
 
 
 def figures_of(trace: ConversationTrace, readings: Readings) -> ConversationFigures:
-    """Returns the figures of the existing turns, whether or not the conversation is complete or scored."""
+    """Returns the figures of the turns that a conversation has, whether or not it is complete or scored."""
     return figures_of_turns(trace.turns, readings)
 
 
 def no_figures(turns: Sequence[TracedTurn]) -> ConversationFigures:
-    """Returns the figures of a conversation that is not scored."""
+    """Returns the figures of a conversation that is not scored: None but for its numbers of turns and of unclear
+    turns."""
     unclear = sum(not turn.is_clear for turn in turns)
     return ConversationFigures(None, None, None, None, unclear, None, None, None, len(turns))
 
@@ -112,6 +113,6 @@ def figures_of_turns(turns: Sequence[TracedTurn], readings: Readings) -> Convers
 
 
 def _confidence(some: Iterable[TurnFigures], readings: Readings) -> float | None:
-    """Returns the mean confidence of the turns that a judge read."""
+    """Returns the mean confidence, from 0 to 1, of the turns that a judge read; None if there is none."""
     known = [sure for step in some if (sure := step.turn.confidence_by(readings)) is not None]
     return fsum(known) / len(known) if known else None

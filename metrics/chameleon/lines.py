@@ -1,7 +1,7 @@
-"""Reads a record's line, ours or another program's; the fields in DESIGN.md suffice.
+"""Reads a record's line, of this program or of another; the fields in DESIGN.md suffice.
 
-Owns what each field may be, the defaults of missing ones, and the problems that no figure shows. Knows no conversation
-and no option of a score.
+Owns the allowed values of each field, the defaults of missing ones, and the counts of problems that no figure shows.
+Knows no conversation and no option of a score.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def place_of(record: StoredTurn) -> tuple[str, int]:
 
 
 def confidence_in(record: StoredTurn) -> float | None:
-    """Returns the stored confidence, else the rubric's, which is 0.67 for a stance without a rationale; None if no
-    judge read the answer. Values stored by a version that ignored negations are computed again."""
+    """Returns the stored confidence, from 0 to 1, else the rubric's, which is 0.67 for a stance without a rationale;
+    None if no judge read the answer. Values stored by a version that ignored negations are computed again."""
     if record.confidence is not None:
         is_by_words = record.rationale and record.confidence == confidence_by_words(record.rationale)
         return confidence_of(record.rationale or "") if is_by_words else record.confidence
@@ -90,33 +90,34 @@ def confidence_in(record: StoredTurn) -> float | None:
 
 
 def is_empty(record: StoredTurn) -> bool:
-    """Returns whether the answer has no word; False if the line has no text field."""
+    """Returns whether the answer has no word; False if the line has no field `text`."""
     return record.text is not None and not record.text.strip()
 
 
 def pages_in(record: StoredTurn) -> int | None:
-    """Returns how many of the turn's pages had a text; None if unknown: the line lists no page but has no query or
-    cites a page."""
+    """Returns how many of the turn's pages had a text. None if that is unknown: the line lists no page although it has
+    no query or cites a page."""
     if not record.retrieved and (not record.query or record.cited):
         return None
     return sum(source.status == "ok" for source in record.retrieved or ())
 
 
 def sources_in(record: StoredTurn) -> tuple[bytes, bytes, bytes, bytes]:
-    """Returns the sets of cited sources by address and by host, then of retrieved ones."""
+    """Returns four sets of hashes as bytes: the cited sources by address and by host, then the retrieved ones
+    likewise."""
     cited = [marks_of(url) for url in record.cited or ()]
     retrieved = [marks_of(source.url) for source in record.retrieved or ()]
     return packed(cited, 0), packed(cited, 1), packed(retrieved, 0), packed(retrieved, 1)
 
 
 def packed(marks: list[tuple[int, int]], at: int) -> bytes:
-    """Returns a set of addresses (`at` 0) or of hosts (1) as bytes."""
+    """Returns the set of the marks' addresses (`at` 0) or of their hosts (1), as bytes that `unpacked` reads."""
     return array("q", {mark[at] for mark in marks}).tobytes() if marks else b""
 
 
 def marks_of(url: str) -> tuple[int, int]:
     """Returns 64-bit hashes of a normalised address and of its host; an address without a host counts as its own host.
-    Among some hundred sources of a conversation, two collide in less than one of 10^14 conversations."""
+    Among the some hundred sources of a conversation, two collide in less than one of 10^14 conversations."""
     # Three million addresses a run: nearly all are in their normal form already.
     plain = _PLAIN.fullmatch(url)
     if plain is not None:
@@ -133,12 +134,10 @@ class Troubles(Struct):
     """Counts of problems in a pair's turns that no figure shows.
 
     `pages` counts retrieved pages by status; `shortened` the turns whose prompts, or whose judge's prompts, left out
-    history or pages; `unasked` those that searched for the question itself; `without_text` those for which no page had
-    a text.
-
-    `unclear` counts the turns without a clear stance: `empty` answers (`empty_cut` of them cut at max_tokens),
-    `refused_unclear` refusals, `unjudged` answers without a readable verdict (`judge_empty` of them with an empty reply
-    of the judge), and those that the judge called unclear.
+    history or pages; `unasked` the turns that searched for the question itself; `without_text` the turns for which no
+    page had a text. `unclear` counts the turns without a clear stance: `empty` answers (`empty_cut` of them cut at
+    max_tokens), `refused_unclear` refusals, `unjudged` answers without a readable verdict (`judge_empty` of them with
+    an empty reply of the judge), and those that the judge called unclear.
     """
 
     turns: int = 0
@@ -186,7 +185,7 @@ class Troubles(Struct):
 
     @property
     def judged_unclear(self) -> int:
-        """Returns the turns that the judge itself called unclear."""
+        """The number of turns that the judge itself called unclear."""
         return self.unclear - self.empty - self.refused_unclear - self.unjudged
 
     def _note_unclear(self, record: StoredTurn, confidence: float | None) -> None:

@@ -1,4 +1,4 @@
-"""The fixed rubric: how certain a judge's rationale sounds, as a number.
+"""The fixed rubric: how certain a judge's rationale sounds, as a number from 0.33 to 1.
 
 Owns the words, their numbers and the effect of negations. Pure; knows no record and no judge.
 """

@@ -1,6 +1,6 @@
 """A pair's conversations as columns, from which all means, shares and correlations are computed.
 
-Owns which conversations count: the complete and scored ones. The others are kept apart and counted.
+Owns which conversations count: the complete and scored ones. The others are stored separately and counted.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class PairSample:
     """One pair's scored conversations, a row each, in order of id; NaN where a figure is undefined.
 
     The arrays `reuse`, `changed`, `sure` and `stance` have a column for each turn of the longest conversation: the
-    turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN if no judge read it), and its
-    place in STANCES (-1: no turn).
-    `unscored` are the other complete conversations, `others` the incomplete ones with a turn, `unanswered` those
-    without one. If no page had a text in any turn of the pair (`is_without_pages`), no conversation is scored.
+    turn's term of eq. (1), whether it changed the stance (1 or 0), its confidence (NaN if no judge read it), and the
+    index of its stance in STANCES (-1: no turn). `unscored` are the other complete conversations, `others` the
+    incomplete ones with a turn, `unanswered` those without one. If no page had a text in any turn of the pair
+    (`is_without_pages`), no conversation is scored.
     """
 
     pair: Pair
@@ -78,14 +78,14 @@ class PairSample:
 
     @property
     def held(self) -> Iterator[tuple[ConversationTrace, ConversationFigures]]:
-        """Yields every conversation that has a turn, whether or not it counts."""
+        """Every conversation that has a turn, with its figures, whether or not it counts."""
         yield from zip(self.traces, self.figures, strict=True)
         yield from self.unscored
         yield from self.others
 
     @property
     def asked(self) -> frozenset[str]:
-        """Returns the ids of every conversation that the pair was to hold, as far as known."""
+        """The ids of all conversations that the pair was to hold, as far as known."""
         return frozenset((*(trace.conversation for trace, _ in self.held), *self.unanswered))
 
     @property
@@ -94,12 +94,12 @@ class PairSample:
 
     @property
     def without_history(self) -> tuple[str, ...]:
-        """Returns the conversations that showed too little history to be a multi-turn test."""
+        """The ids of the conversations that showed too little history to be a multi-turn test."""
         return tuple(trace.conversation for trace, _ in self.held if not is_multi_turn(trace.turns))
 
     @property
     def undefined(self) -> int:
-        """Returns how many conversations have an undefined score because a rate divides by 0, as with a single turn."""
+        """The number of conversations with an undefined score, where a rate divides by 0, as with a single turn."""
         single = sum(figures.turns == 1 for _, figures in self.unscored)
         return single + sum(not figures.is_defined for figures in self.figures)
 
@@ -109,7 +109,8 @@ class PairSample:
 
     @property
     def is_measured(self) -> bool:
-        """Returns False if half of all turns have no clear stance, or if no page had a text."""
+        """Whether the pair has a meaningful score: not if half of all its turns or more have no clear stance, or if no
+        page had a text."""
         every = [figures for _, figures in self.held]
         unclear, turns = sum(each.unclear for each in every), sum(each.turns for each in every)
         return not self.is_without_pages and not is_mostly_unclear(unclear, turns)
@@ -127,7 +128,7 @@ class PairSample:
         return self.is_measured and is_rankable(len(self.traces), self.complete)
 
     def column(self, kind: str) -> Values:
-        """Returns one figure of every row."""
+        """Returns one figure of every row, NaN where it is undefined. `kind` is a field of ConversationFigures."""
         found = [getattr(figures, kind) for figures in self.figures]
         return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
 
@@ -185,7 +186,7 @@ def _sample(pair: Pair, traces: Sequence[ConversationTrace], readings: Readings)
 
 
 def joined(some: Sequence[PairSample], kind: str) -> Values:
-    """Returns one figure of every row of several samples, concatenated."""
+    """Returns one figure of every row of several samples, concatenated, NaN where it is undefined."""
     return np.concatenate([sample.column(kind) for sample in some]) if some else np.empty(0)
 
 
@@ -201,8 +202,8 @@ def by_model(every: Iterable[PairSample]) -> dict[str, list[PairSample]]:
 
 
 def ranks(every: Sequence[PairSample], kinds: Mapping[Pair, Hashable] = MappingProxyType({})) -> dict[Pair, int | None]:
-    """Returns each pair's rank by mean score, lowest first, among the pairs of its temperature and kind; equal means
-    share a rank. None for pairs without a rank."""
+    """Returns each pair's rank by mean score, 1 for the lowest, among the pairs of its temperature and kind; equal
+    means share a rank. None for pairs without a rank."""
     means = {sample.pair: float(np.nanmean(score)) for sample in every if (score := _ranked(sample)) is not None}
     found: dict[Pair, int | None] = {}
     for sample in every:
@@ -214,6 +215,6 @@ def ranks(every: Sequence[PairSample], kinds: Mapping[Pair, Hashable] = MappingP
 
 
 def _ranked(sample: PairSample) -> Values | None:
-    """Returns the scores that decide a pair's rank; None if it has none."""
+    """Returns the scores that decide a pair's rank; None if it has no rank."""
     score = sample.column("score")
     return score if sample.is_rankable and not np.isnan(score).all() else None

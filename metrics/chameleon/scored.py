@@ -1,7 +1,7 @@
-"""Which conversations are scored, which are multi-turn tests, and which models are ranked.
+"""Decides which conversations are scored, which are multi-turn tests, and which models are ranked.
 
-Owns these bounds, by PROTOCOL.md's rule that unreadable answers are not stability. They are facts of the records, so no
-reading changes them.
+Owns these bounds, by PROTOCOL.md's rule that unreadable answers are not stability. They depend on the records alone, so
+no reading changes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def is_scored(turns: Sequence[TracedTurn]) -> bool:
 
 
 def is_without_pages(turns: Sequence[TracedTurn]) -> bool:
-    """Returns whether no page had a text in any of these turns; False where the records do not say."""
+    """Returns whether no page had a text in any of these turns; False if the records do not say, or if there are no
+    turns."""
     return bool(turns) and all(turn.pages == 0 for turn in turns)
 
 
@@ -41,7 +42,7 @@ def is_rankable(scored: int, whole: int) -> bool:
 
 
 def turns_without_history(turns: Sequence[TracedTurn]) -> int:
-    """Counts the turns after the first to which no earlier question and answer was shown."""
+    """Returns the number of turns after the first whose prompt showed no earlier question and answer."""
     found = said = 0
     for at, turn in enumerate(turns):
         found += at > 0 and said <= turn.forgotten

@@ -42,8 +42,8 @@ def scores(
     readings: Readings | None = None,
     asked: Asked = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Returns the scores of every pair. `asked` has the conversations of each and their numbers of turns, from a
-    manifest; without it, they are inferred from the turns. Means are over scored conversations, which are all
+    """Returns Chameleon's part of `scores.json`. `asked` has the conversations of each pair and their numbers of turns,
+    from a manifest; without it, they are inferred from the turns. Means are over scored conversations, which are all
     complete."""
     readings = readings or Readings()
     every = samples(traces.traces(asked), readings)
@@ -120,8 +120,8 @@ def _conversations(sample: PairSample) -> dict[str, Any]:
 
 
 def _conversation(trace: ConversationTrace, figures: ConversationFigures) -> dict[str, Any]:
-    """Returns a conversation's figures: for an incomplete one those of its existing turns, which enter no mean; for an
-    unscored one none."""
+    """Returns a conversation's figures: those of the turns it has if it is incomplete, though they enter no mean; None
+    for each if it is unscored."""
     found: dict[str, Any] = {kind: getattr(figures, kind) for kind in (*KINDS, "unclear", "turns")}
     found |= {"stance_rate": figures.stance_rate, "change_confidence": figures.change_confidence}
     found["turn_confidence"] = figures.turn_confidence
@@ -130,7 +130,7 @@ def _conversation(trace: ConversationTrace, figures: ConversationFigures) -> dic
 
 
 def _correlations(every: Sequence[PairSample]) -> dict[str, Any]:
-    """Returns the correlations over the conversations of all pairs, as in the paper, and of each model."""
+    """Returns the correlations over the conversations of all pairs together, as in the paper, and of each model."""
     return {
         "all": _related(related(every)),
         "models": {model: _related(related(own)) for model, own in by_model(every).items()},

@@ -1,6 +1,6 @@
 """Figures over many conversations: means, shares, bands, correlations, bins, turns, temperatures.
 
-Each is a plain struct, with an interval where it has one. Rows without a value enter none of them.
+Each is a plain struct, with an interval if it has one. Rows without a value are left out of all of them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ RATE: Bounds = (0, 1)
 
 
 class Spread(Struct, frozen=True):
-    """A mean over rows. `std` is the sample's (n - 1), None with fewer than two values; `interval` is over
-    conversations, None without a value."""
+    """A mean over `n` rows, None without one. `std` is the sample's (n - 1), None with fewer than two values;
+    `interval` is over conversations, None without a value."""
 
     n: int
     mean: float | None
@@ -63,8 +63,8 @@ class Bin(Struct, frozen=True):
 
 
 class AtTurn(Struct, frozen=True):
-    """All conversations at one turn. `change_rate` is a share of those whose trace keeps this turn and an earlier
-    one."""
+    """All conversations at one turn, counted from 1. `change_rate` is the share that changed its stance, of those whose
+    trace has this turn and an earlier one; `stances` are shares in the order of STANCES."""
 
     turn: int
     conversations: int
@@ -75,9 +75,9 @@ class AtTurn(Struct, frozen=True):
 
 
 class Heat(Struct, frozen=True):
-    """How much a model's score varies with the temperature. `variance` and `std` are of the means at each temperature
-    (n - 1); `within` is the mean variance of one conversation's scores, over the `conversations` scored at all
-    temperatures."""
+    """How much a model's score varies with the temperature. `variance`, `std` and `span` are of the means at each
+    temperature (n - 1); `within` is the mean variance of one conversation's scores, over the `conversations` scored
+    at all temperatures. None with a single temperature."""
 
     means: list[float]
     variance: float | None
@@ -99,7 +99,7 @@ def spread(conversations: Sequence[str], values: Values, within: Bounds = RATE) 
 
 
 def _over_conversations(names: Sequence[str], known: Values, within: Bounds) -> Interval:
-    """Returns the interval of the mean over all rows, of which conversations may have different numbers."""
+    """Returns the interval, over conversations, of the mean over all rows; a conversation may have several rows."""
     place, number = places_of(names)
     sums, sizes = (
         np.bincount(place, weights, minlength=number).astype(np.float64) for weights in (known, np.ones(len(known)))
@@ -115,14 +115,14 @@ def spread_of(some: Sequence[PairSample], kind: str) -> Spread:
 
 
 def bands(values: Values, bounds: tuple[float, float]) -> tuple[int, int, int]:
-    """Counts the values below the first bound, between the two (both included), and above the second."""
+    """Returns the numbers of values below the first bound, between the two (both included), and above the second."""
     known = values[~np.isnan(values)]
     low, high = int((known < bounds[0]).sum()), int((known > bounds[1]).sum())
     return low, len(known) - low - high, high
 
 
 def share_over(conversations: Sequence[str], values: Values, bound: float) -> Spread:
-    """Returns the share of values strictly above a bound."""
+    """Returns the share of values strictly above a bound, from 0 to 1, as a mean with its interval."""
     is_over = np.where(np.isnan(values), np.nan, values > bound)
     return spread(conversations, is_over)
 
@@ -138,7 +138,7 @@ def related(some: Sequence[PairSample]) -> tuple[PartnerCorrelation, ...]:
 
 
 def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:
-    """Returns figure 4: the mean score of the conversations in each bin of SRR, without empty bins."""
+    """Returns figure 4: the mean score of the conversations in each of `bins` equal bins of SRR, without empty bins."""
     names, srr, score = np.array(conversations_of(some), dtype=object), joined(some, "srr"), joined(some, "score")
     # A rate that is below a bound only by rounding belongs to the bin above.
     place = np.minimum(np.floor(np.nan_to_num(srr) * bins + 1e-9), bins - 1)
@@ -152,7 +152,7 @@ def binned(some: Sequence[PairSample], bins: int = BINS) -> tuple[Bin, ...]:
 
 
 def by_turn(some: Sequence[PairSample]) -> tuple[AtTurn, ...]:
-    """Returns figure 5 and the other figures of each turn."""
+    """Returns the figures of each turn, in order, for figure 5."""
     names = conversations_of(some)
     longest = max((sample.stance.shape[1] for sample in some), default=0)
     made = []
@@ -175,7 +175,7 @@ def by_turn(some: Sequence[PairSample]) -> tuple[AtTurn, ...]:
 
 
 def heat(some: Sequence[PairSample]) -> Heat:
-    """Returns how one model's score varies over its temperatures, a sample each."""
+    """Returns how much one model's score varies over its temperatures; each sample is of one temperature."""
     means = [mean for sample in some if (mean := spread_of([sample], "score").mean) is not None]
     scores: dict[str, list[float]] = {}
     for sample in some:
@@ -195,8 +195,8 @@ def heat(some: Sequence[PairSample]) -> Heat:
 
 
 class AcknowledgementShare(Struct, frozen=True):
-    """The share of one stance's turns whose answer acknowledges contradictions, of those where the judge reported on
-    it."""
+    """The share of one stance's turns whose answer acknowledges contradictions, among the `turns` for which the judge
+    reported it; None without one."""
 
     stance: str
     turns: int
@@ -217,7 +217,8 @@ def acknowledged(some: Sequence[PairSample]) -> tuple[AcknowledgementShare, ...]
 
 
 def by_domain(some: Sequence[PairSample]) -> dict[str, list[tuple[PairSample, list[int]]]]:
-    """Returns the rows of each domain in each sample, sorted by domain; unnamed domains come last."""
+    """Returns, for each domain, the samples that have it, each with the numbers of its rows, from 0. Domains are
+    sorted; unnamed ones are last."""
     found: dict[str, list[tuple[PairSample, list[int]]]] = {}
     for sample in some:
         rows: dict[str, list[int]] = {}
@@ -229,7 +230,8 @@ def by_domain(some: Sequence[PairSample]) -> dict[str, list[tuple[PairSample, li
 
 
 def _at(some: Sequence[PairSample], name: str, at: int) -> Values:
-    """Returns one turn of every row; NaN, or -1 for stances, where a conversation has ended before."""
+    """Returns the values of one turn (`at` from 0) in every row; NaN, or -1 for stances, for conversations that ended
+    before it."""
     columns = []
     for sample in some:
         every = getattr(sample, name)

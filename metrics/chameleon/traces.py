@@ -38,11 +38,12 @@ _SETS = {(documents, by): at for at, (documents, by) in enumerate(
 class TracedTurn(Struct, frozen=True, gc=False):
     """One turn of a conversation, without its texts.
 
-    `confidence` is the rubric's, `judge_confidence` the judge's own number; None where no judge read the answer.
-    `sources` holds the hashes of the cited sources by address and by host, then of the retrieved ones; they are stable
-    within one process. `pages` is how many pages had a text, None if unknown. `forgotten` earlier turns were left out
-    of the prompt for lack of room; `is_in_history`: later turns may be shown this one. `acknowledges`: the judge found
-    that the answer acknowledges contradictions, None if it did not say. `place` is set by the reader of the line.
+    `number` counts from 1. `confidence` is the rubric's, `judge_confidence` the judge's own number; None if no judge
+    read the answer. `sources` holds the hashes of the cited sources by address and by host, then of the retrieved ones;
+    they are stable within one process. `pages` is how many pages had a text, None if unknown. `forgotten` earlier turns
+    were left out of the prompt for lack of room; `is_in_history`: later turns may be shown this one. `acknowledges`:
+    the judge found that the answer acknowledges contradictions, None if it did not say. `place` is set by the reader of
+    the line.
     """
 
     number: int
@@ -61,19 +62,20 @@ class TracedTurn(Struct, frozen=True, gc=False):
         return self.stance != UNCLEAR
 
     def documents(self, readings: Readings) -> frozenset[int]:
-        """Returns the turn's D of eq. (1)."""
+        """Returns the hashes of the turn's sources, D of eq. (1), by the readings."""
         return unpacked(self.sources[_SETS[readings.documents, readings.by]])
 
     def confidence_by(self, readings: Readings) -> float | None:
-        """Returns the confidence by the reading; the rubric's where the judge gave no number."""
+        """Returns the confidence by the reading, from 0 to 1: the rubric's where the judge gave no number, None if no
+        judge read the answer."""
         if readings.confidence == "number" and self.judge_confidence is not None:
             return self.judge_confidence
         return self.confidence
 
 
 class ConversationTrace(Struct, frozen=True):
-    """One conversation with one model at one temperature, its turns in order; `asked` is how many turns it was to
-    have."""
+    """One conversation with one model at one temperature, its turns in order; `asked` is the number of turns that it
+    was to have."""
 
     model: str
     temperature: float | None
@@ -93,7 +95,7 @@ class ConversationTrace(Struct, frozen=True):
 
     @property
     def missing(self) -> int:
-        """Returns how many of the asked turns are missing; turns beyond them do not count."""
+        """The number of asked turns that are missing; turns beyond the asked ones do not count."""
         return self.asked - sum(1 <= turn.number <= self.asked for turn in self.turns)
 
 
@@ -108,7 +110,7 @@ class _Conversation:
 
 
 class Traces:
-    """Gathers turns as they are read, in any order."""
+    """Gathers turns from record lines, in any order."""
 
     def __init__(self) -> None:
         self._pairs: dict[Pair, dict[str, _Conversation]] = {}
@@ -123,7 +125,7 @@ class Traces:
         return f"<Traces [Pairs: {len(self._pairs)}, Conversations: {conversations}, Turns: {turns}]>"
 
     def add(self, line: bytes, place: int = -1) -> bool:
-        """Adds a line; returns False if it is a failure and no turn. Of a turn that occurs twice the first is kept, and
+        """Adds a line; returns False if it records a failure and no turn. If a turn occurs twice the first is kept, and
         the other is listed in `repeated`. Raises ValueError for an invalid turn."""
         try:
             record = self._decode(line)
@@ -165,12 +167,12 @@ class Traces:
         return True
 
     def pairs(self, asked: Asked = MappingProxyType({})) -> tuple[Pair, ...]:
-        """Returns every pair that answered or was to answer, in order of name and temperature."""
+        """Returns every pair that answered or was asked, in order of name and temperature."""
         return tuple(sorted({*self._pairs, *asked}, key=_order))
 
     def traces(self, asked: Asked = MappingProxyType({})) -> tuple[ConversationTrace, ...]:
-        """Returns every conversation in order of pair and id, including asked ones without a turn. A pair missing in
-        `asked` was to answer whatever any pair answered."""
+        """Returns every conversation in order of pair and id, including asked ones without a turn. A pair that is not
+        in `asked` counts as asked for everything that any pair answered."""
         whole = asked.values() if asked else (self._seen(),)
         every: dict[str, int] = {}
         for conversations in whole:
@@ -190,7 +192,7 @@ class Traces:
         return tuple(found)
 
     def _seen(self) -> dict[str, int]:
-        """Returns each conversation's highest turn of any pair."""
+        """Returns, for each conversation, the highest number of a turn of any pair."""
         seen: dict[str, int] = {}
         for own in self._pairs.values():
             for name, conversation in own.items():

@@ -22,8 +22,8 @@ def unmeasured(named: Mapping[str, Troubles]) -> tuple[str, ...]:
 
 
 def _stances(named: Mapping[str, Troubles]) -> Iterator[str]:
-    """Yields the models with too many unclear turns: more than half of its own, or half if half of all turns are
-    unclear."""
+    """Yields a sentence for each model with too many unclear turns: more than half of its own, or exactly half if half
+    of all turns are unclear."""
     whole = is_mostly_unclear(sum(told.unclear for told in named.values()), sum(told.turns for told in named.values()))
     for name, told in named.items():
         if 2 * told.unclear > told.turns or (whole and is_mostly_unclear(told.unclear, told.turns)):
@@ -58,7 +58,7 @@ def _pages(named: Mapping[str, Troubles]) -> Iterator[str]:
 
 
 def _statuses(pages: Counter[str], searches: int) -> str:
-    """Describes the pages by status, and the searches that found none."""
+    """Returns the numbers of pages by status, and of the searches that found none, as a text."""
     parts = []
     if len(pages) == 1:
         [(status, number)] = pages.items()

@@ -1,1 +1,1 @@
-"""What a load test leaves behind, and what can be read from it."""
+"""The figures of a load test: the structs of its file, and what is computed from them."""

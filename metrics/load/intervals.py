@@ -1,4 +1,4 @@
-"""How far apart two measured times are, with an interval computed from the interval of each.
+"""Differences and ratios of two measured times, each with an interval that is computed from the intervals of the two.
 
 The limits are combined by Zou and Donner's MOVER, which accepts asymmetric intervals. The two must be measured
 independently. Knows no rate and no page.
@@ -17,7 +17,7 @@ _LEAST_S = 1e-6
 
 
 class Apart(Struct, frozen=True):
-    """A difference or a ratio with its 95% interval; None where too few calls determine an end."""
+    """A difference or a ratio with its 95% interval; an end is None if there are too few calls to determine it."""
 
     value: float
     low: float | None
@@ -25,7 +25,7 @@ class Apart(Struct, frozen=True):
 
 
 def ratio(of: Percentile, to: Percentile) -> Apart:
-    """Returns how many times as long `of` is as `to`."""
+    """Returns the ratio of `of` to `to`, with its interval."""
     value = _log(of.value_s) - _log(to.value_s)
     down = _joined(_log_gap(of.value_s, of.low_s), _log_gap(to.value_s, to.high_s))
     up = _joined(_log_gap(of.value_s, of.high_s), _log_gap(to.value_s, to.low_s))
@@ -37,7 +37,7 @@ def ratio(of: Percentile, to: Percentile) -> Apart:
 
 
 def difference(of: Apart, to: Apart) -> Apart:
-    """Returns how much more `of` is than `to`."""
+    """Returns `of` minus `to`, with its interval."""
     value = of.value - to.value
     down = _joined(_gap(of.value, of.low), _gap(to.value, to.high))
     up = _joined(_gap(of.value, of.high), _gap(to.value, to.low))

@@ -1,7 +1,7 @@
 """The knee: the highest rate that a server handles as well as low rates.
 
-Owns when a rate counts as borne, as beyond, or as neither. Judges by intervals, never by point values alone; knows no
-client and no chart.
+Owns when a rate counts as borne (handled), as beyond the server's capacity, or as undecided. Judges by intervals, never
+by point values alone; knows no client and no chart.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _WIDTH = 1.96
 
 
 class RateStanding(Struct, frozen=True):
-    """Whether a rate was borne. `why` gives the evidence that it is beyond the server's capacity; else empty."""
+    """The judgement on one rate, in calls a second: `borne` (the server handles it), `beyond` its capacity, or `open`
+    (undecided). `why` gives the evidence if it is beyond; else empty."""
 
     rate: float
     standing: Literal["borne", "beyond", "open"]
@@ -35,15 +36,17 @@ class RateStanding(Struct, frozen=True):
 
 
 def knee(steps: Sequence[LoadPart], burstiness: float = 1.0) -> Knee | None:
-    """Returns the highest rate that is shown to be borne, if a higher one is shown to be beyond; None if no rate is
-    shown to be beyond or if fewer than three were asked.
+    """Returns the highest rate that is shown to be borne, if a higher one is shown to be beyond the server's capacity;
+    None if no rate is, or if fewer than three were asked.
 
-    A rate is *beyond* where a 95% interval shows one of these:
+    A rate is *beyond* if a 95% interval shows one of these:
+
     - p99 latency is more than twice that of the lowest rate;
     - more than 1% of the calls failed;
     - fewer than 95% of the asked calls were begun (by the spread of Poisson arrivals, or of arrivals `burstiness` times
-    as uneven).
-    It is *borne* where none is shown and the first two are excluded: the whole interval of the ratio is at most 2, and
+      as uneven).
+
+    It is *borne* if none is shown and the first two are excluded: the whole interval of the ratio is at most 2, and
     that of the errors at most 1%, or no call failed. Otherwise it is undecided and not named.
 
     The lowest rate is the reference; it is borne unless it is beyond, and then there is no knee. If it has too few
@@ -107,7 +110,8 @@ def _judged(part: LoadPart, rate: float, least: LoadPart, burstiness: float) -> 
 
 
 def _compared(part: LoadPart, least: LoadPart) -> tuple[Percentile | None, Percentile | None]:
-    """Returns the same percentile of both: the highest for which the lowest rate has an interval."""
+    """Returns the same percentile of both parts: the highest for which the lowest rate has an interval; None for each
+    without one."""
     whole = [each for each in least.latency.percentiles if None not in (each.low_s, each.high_s)]
     to = max((each for each in whole if each.percent <= PERCENT_MOST), key=lambda each: each.percent, default=None)
     return (None, None) if to is None else (part.latency.at(to.percent), to)

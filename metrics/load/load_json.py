@@ -14,7 +14,8 @@ VERSION: Literal[1] = 1
 
 
 class Percentile(Struct, frozen=True):
-    """A percentile in seconds; `low_s` and `high_s` are its 95% interval, None where too few calls determine an end."""
+    """A percentile in seconds; `low_s` and `high_s` are its 95% interval, None if there are too few calls to determine
+    that end."""
 
     percent: float
     value_s: float
@@ -38,8 +39,8 @@ class Times(Struct, frozen=True):
 
 class LoadPart(Struct, frozen=True):
     """The calls that were due between `begins_s` and `begins_s + seconds`, counted from the start of the test. `rate`
-    is the asked rate in calls a second (None: none, as in a closed loop or a trace). `standing` is a search's decision
-    on the goal here; `kinds` are the errors by kind."""
+    is the asked rate in calls a second (None: none, as in a closed loop or a trace). `standing` is a search's
+    decision whether the goal is kept here, None outside of a search; `kinds` are the errors by kind."""
 
     begins_s: float
     seconds: float
@@ -54,7 +55,7 @@ class LoadPart(Struct, frozen=True):
 
     @property
     def achieved(self) -> float:
-        """Returns the calls a second."""
+        """The rate at which calls were begun, in calls a second; 0 for a part without length."""
         return self.calls / self.seconds if self.seconds > 0 else 0.0
 
 
@@ -66,8 +67,8 @@ class ShareInterval(Struct, frozen=True):
 
 class GoalFound(Struct, frozen=True):
     """The result of a search, in calls a second. `kept` is the highest rate at which the goal is kept (None: at none).
-    `missed` is the lowest at which it is not (None: no rate that was tried). `client_at` is where the client was the
-    bottleneck, so the server may bear more."""
+    `missed` is the lowest at which it is not (None: at no rate that was tried). `client_at` is the rate at which the
+    client was the bottleneck, so that the server may handle more (None: at none)."""
 
     goal: str
     kept: float | None
@@ -76,7 +77,8 @@ class GoalFound(Struct, frozen=True):
 
 
 class Knee(Struct, frozen=True):
-    """The highest rate that the server bears as well as low rates; `why` says what happens above it."""
+    """The highest rate, in calls a second, that the server handles as well as low rates; `why` says what happens above
+    it."""
 
     rate: float
     why: str
@@ -85,9 +87,9 @@ class Knee(Struct, frozen=True):
 class ModelFigures(Struct, frozen=True, kw_only=True):
     """The figures of one model.
 
-    `calls` and all times are those of the measured part; `begun` counts every call. `latency` and `first_token` count
-    from when a call was due, `service` from when it was sent. `empty` answers have no word, and `cut` answers ended at
-    max_tokens. Without an answer there is no goodput, no knee and no rate of a goal.
+    `calls` and all times are those of the measured part; `begun` counts every call. `latency` and `first_token` are
+    measured from the time a call was due, `service` from the time it was sent. `empty` answers have no word, and `cut`
+    answers ended at max_tokens. Without an answer there is no goodput, no knee and no rate of a goal.
     """
 
     calls: int
@@ -123,8 +125,8 @@ class ModelFigures(Struct, frozen=True, kw_only=True):
 
 
 class Client(Struct, frozen=True):
-    """The load of the program that measured. `reasons` say why it was the bottleneck; without any, the figures are the
-    server's."""
+    """The load of the program that measured; CPU in shares of a core. `reasons` say why it was the bottleneck; without
+    any, the figures are the server's."""
 
     reasons: tuple[str, ...]
     lag_p99_s: float

@@ -18,7 +18,8 @@ _TIMES = ("latency", "service", "first_token", "token", "gap", "own_delay", "hel
 
 
 class DamagedLoad(ValueError):
-    """What is wrong with the file, worded as the end of a sentence."""
+    """Raised for a file that is not a sound `load.json`; the message says what is wrong, worded as the end of a
+    sentence."""
 
 
 class _Head(Struct):
@@ -27,7 +28,7 @@ class _Head(Struct):
 
 
 def load_of(data: bytes) -> LoadFigures:
-    """Returns the figures in `data`. Raises DamagedLoad."""
+    """Returns the figures in the bytes of a `load.json`; raises DamagedLoad."""
     try:
         head = msgspec.json.decode(data, type=_Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -48,7 +49,7 @@ def load_of(data: bytes) -> LoadFigures:
 
 
 def _check(model: ModelFigures) -> None:
-    """Raises DamagedLoad for figures that could not be drawn or would be drawn wrongly."""
+    """Raises DamagedLoad for figures that can't be drawn, or would be drawn wrongly."""
     for name in _TIMES:
         times: Times = getattr(model, name)
         try:

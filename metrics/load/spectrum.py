@@ -44,11 +44,12 @@ _FAULTS = (
 
 
 class Unreadable(ValueError):
-    """A histogram that can't be decoded or contradicts its figures."""
+    """Raised for a histogram that can't be decoded or contradicts its figures."""
 
 
 class Point(Struct, frozen=True):
-    """`percent` of the times are at most `value_s`."""
+    """One point of the spectrum: `percent` of the times are at most `value_s`, in seconds. `nines` is that percentage
+    as a number of nines."""
 
     nines: float
     percent: float
@@ -56,8 +57,8 @@ class Point(Struct, frozen=True):
 
 
 def spectrum(times: Times) -> tuple[Point, ...]:
-    """Returns the percentiles up to the longest time; without a histogram, those that the figures list. Raises
-    Unreadable."""
+    """Returns the percentiles up to the longest time, or without a histogram those that the figures list; empty if
+    there are no times. Raises Unreadable."""
     if not times.count:
         return ()
     if not times.hdr:
@@ -83,12 +84,13 @@ def _nines(share: float) -> float:
 
 
 def _end(count: int) -> float:
-    """Returns the nines at which the longest time stands: where one more time would have been."""
+    """Returns the nines at which the longest of `count` times is drawn: those of the share count / (count + 1)."""
     return math.log10(count + 1)
 
 
 def _decoded(times: Times) -> tuple[Floats, Whole]:
-    """Returns the upper ends, in seconds, of the buckets that hold anything, and how many times each includes."""
+    """Returns the upper ends, in seconds, of the buckets that are not empty, and for each the number of times up
+    to it."""
     if len(times.hdr) > _LONGEST:
         raise Unreadable(f"a histogram of {len(times.hdr):,} characters is too long")
     try:

@@ -11,7 +11,7 @@ from .load_json import ModelFigures
 
 
 def unmeasured(models: Mapping[str, ModelFigures]) -> tuple[str, ...]:
-    """Returns a sentence for each model without a measured answer."""
+    """Returns a sentence for each model without a measured answer, which says why it has none."""
     return tuple(f"{name}: nothing was measured: {why}" for name, own in models.items() if (why := _why(own)))
 
 

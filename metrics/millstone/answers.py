@@ -39,8 +39,8 @@ _CODES = MappingProxyType(
 
 @dataclass(frozen=True)
 class ArgumentLists:
-    """The argument lists of prompts: list `n` is `members[starts[n]:starts[n + 1]]`, in the order shown; a member is a
-    place in `arguments`, which holds issues and argument ids."""
+    """The argument lists of prompts: list `n` is `members[starts[n]:starts[n + 1]]`, in the order shown. A member is an
+    index into `arguments`, which holds pairs of issue and argument id."""
 
     arguments: tuple[tuple[str, str], ...]
     starts: NDArray[np.int64]
@@ -54,8 +54,8 @@ class ArgumentLists:
 class AnswerRows:
     """One model's answers at one temperature, a row each, in the order they were read.
 
-    `issue` is a place in `issues`, `config` one in `CONFIGS`, `shown` a list of `lists`; `stances` holds a place in
-    `STANCES` for each reading. `cut` marks the answers that ended at max_tokens.
+    `issue` is an index into `issues`, `config` one into `CONFIGS`, `shown` the number of a list in `lists`; `stances`
+    holds, for each reading, an index into `STANCES`. `cut` marks the answers that ended at max_tokens.
     """
 
     name: str
@@ -80,7 +80,7 @@ class AnswerRows:
 
     @property
     def case(self) -> NDArray[np.int32]:
-        """Returns each answer's place in `CASES`."""
+        """The index in `CASES` of each answer's case."""
         return _CASE_OF_PLACE[self.config]
 
     def at(self, rows: NDArray[np.bool_]) -> AnswerRows:
@@ -90,11 +90,11 @@ class AnswerRows:
         return replace(self, stances=stances, **columns)
 
     def disagreements(self) -> int:
-        """Returns how many answers the two readings of their text differ on."""
+        """Returns the number of answers that the two readings of their text understand differently."""
         return int((self.stances["paper"] != self.stances["careful"]).sum())
 
     def repeated(self) -> Iterator[str]:
-        """Yields the ids that occur more than once."""
+        """Yields each id (issue/template/configuration/trial) that occurs more than once."""
         trials = int(self.trial.max(initial=0)) + 1
         cell = (self.issue.astype(np.int64) * (TEMPLATES[-1] + 1) + self.template) * len(CONFIGS) + self.config
         found, first, times = np.unique(cell * trials + self.trial, return_index=True, return_counts=True)
@@ -132,7 +132,7 @@ class AnswerTally:
         cut: bool = False,
     ) -> None:
         """Adds one answer, with its stance as recorded, by the paper's reading and by the careful one (None: no text to
-        read).
+        read). Raises ValueError for values that no answer can have.
 
         Takes plain values and no struct, since it is called for each of a million records.
         """
@@ -152,7 +152,7 @@ class AnswerTally:
         columns.shown.append(shown)
 
     def models(self, asked: Iterable[tuple[str, float | None]] = ()) -> list[AnswerRows]:
-        """Returns every model's answers, in order of name; `asked` as in `names`."""
+        """Returns every model's answers at each temperature, in order of name; `asked` as in `names`."""
         places, lists, names = self._place_table(), self._shown(), self.names(asked)
         found = [self._answers(names[pair], *pair, columns, places, lists) for pair, columns in self._columns.items()]
         return sorted(found, key=lambda answers: answers.name)
@@ -178,7 +178,7 @@ class AnswerTally:
         config: str,
         answer: tuple[str, str | None, str | None, bool, bool],
     ) -> tuple[int, int]:
-        """Returns the place and code that `add` looks up, and makes the place. Raises ValueError for values that no
+        """Returns the place and code that `add` looks up, after making the place. Raises ValueError for values that no
         answer can have."""
         here = f"answer of {model} on {issue}"
         if case_of(config) is None:
@@ -194,7 +194,8 @@ class AnswerTally:
         return tuple([self._names.setdefault(argument, argument) for argument in arguments])
 
     def _place_table(self) -> NDArray[np.int32]:
-        """Returns issue, template and configuration of each place, issues in order of name."""
+        """Returns a row for each place: its issue (an index into the issues in order of name), template and
+        configuration."""
         names = {issue: at for at, issue in enumerate(sorted({issue for issue, _, _ in self._places}))}
         rows = [(names[issue], template, CONFIGS.index(config)) for issue, template, config in self._places]
         return np.array(rows, dtype=np.int32).reshape(-1, 3)
@@ -254,7 +255,7 @@ class _AnswerColumns:
 
 
 def without_issues(answers: AnswerRows, left_out: Iterable[str]) -> AnswerRows:
-    """Returns the answers on all other issues."""
+    """Returns the answers on all issues but those in `left_out`."""
     gone = set(left_out).intersection(answers.issues)
     if not gone:
         return answers

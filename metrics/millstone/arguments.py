@@ -1,4 +1,4 @@
-"""Arguments: their effects on a model's answers, whether models agree on them, and whether the last one wins.
+"""Arguments: their effects on a model's answers, whether models agree on them, and whether the last one decides.
 
 Owns figure 6 and the order effects: an argument's effect, and its correlation between models. Knows an argument by
 issue and id alone, never its text.
@@ -27,7 +27,7 @@ SIDES = STANCES[:2]
 @dataclass(frozen=True)
 class Effects:
     """The effects of the arguments that a model was shown: `shares[n]` is the effect of `arguments[n]`, an (issue, id),
-    over the `shown[n]` answers whose prompts contain it."""
+    a share of pro answers or a difference of shares, over the `shown[n]` answers whose prompts contain it."""
 
     model: str
     arguments: tuple[tuple[str, str], ...]
@@ -38,7 +38,7 @@ class Effects:
 def argument_effects(
     answers: AnswerRows, reading: AnswerReading = "recorded", relative_to_baseline: bool = False
 ) -> Effects:
-    """Returns for every argument the pro share of the answers to prompts that contain it, in any configuration.
+    """Returns, for every argument, the share of pro answers to prompts that contain it, in any configuration.
 
     With `relative_to_baseline`, as in the authors' script: minus the baseline's pro share of the same issue and
     template, averaged over templates by appearances; answers to a template without baseline are then left out.
@@ -68,15 +68,16 @@ def argument_effects(
 
 @dataclass(frozen=True)
 class Correlations:
-    """Pearson's correlations of two models' effects over the arguments shown to both, by the places of the two in
-    `models`, the first smaller. Intervals are over issues, since the arguments of an issue are dependent."""
+    """Pearson's correlations of two models' effects over the arguments shown to both. A key of `pairs` has the indices
+    of the two in `models`, the smaller first. Intervals are over issues, since the arguments of an issue are
+    dependent."""
 
     models: tuple[str, ...]
     pairs: Mapping[tuple[int, int], Correlation]
 
 
 def correlations(effects: Sequence[Effects]) -> Correlations:
-    """Returns the correlation of every pair of models."""
+    """Returns the correlation of every pair of models, in the order of the effects."""
     places: dict[tuple[str, str], int] = {}
     for one in effects:
         for argument in one.arguments:
@@ -95,7 +96,7 @@ def correlations(effects: Sequence[Effects]) -> Correlations:
 @dataclass(frozen=True)
 class Medians:
     """The median correlation of pairs of different models, within and between families, each with its number of pairs;
-    None without a pair. Two temperatures or runs of one model are no pair."""
+    None without a pair. Two temperatures or runs of the same model are not compared."""
 
     within: float | None
     between: float | None
@@ -121,8 +122,8 @@ def medians(found: Correlations, families: Sequence[str] | None = None, models: 
 
 @dataclass(frozen=True)
 class SideAgreement:
-    """Of the `answers` after a last argument, how many `agree` with its side. `base_rate` is the share expected if the
-    order had no effect, `excess` the observed share minus that; both None without an answer."""
+    """Of the `answers` after a last argument, the number that `agree` with its side. `base_rate` is the share expected
+    if the order had no effect, `excess` the observed share minus that; both None without an answer."""
 
     answers: int
     agree: int
@@ -136,8 +137,8 @@ class SideAgreement:
 
 @dataclass(frozen=True)
 class LastArgument(SideAgreement):
-    """The agreement of all balanced answers, and of each side of the last argument. `interval` is that of `excess`;
-    `unknown` counts the balanced answers whose last argument's side is unknown."""
+    """The agreement of all balanced answers with the side of the last argument, and by that side. `interval` is that of
+    `excess`; `unknown` counts the balanced answers whose last argument's side is unknown."""
 
     interval: Interval | None
     by_side: Mapping[str, SideAgreement]
@@ -187,7 +188,7 @@ def last_argument(
 
 
 def _baseline_of_template(answers: AnswerRows, values: Shares) -> Shares:
-    """Returns for each answer the pro share of the baseline with its issue and template; NaN where there is none."""
+    """Returns, for each answer, the pro share of the baseline with its issue and template; NaN if there is none."""
     place = answers.issue.astype(np.int64) * (TEMPLATES[-1] + 1) + answers.template
     baseline = answers.case == CASES.index("baseline")
     size = len(answers.issues) * (TEMPLATES[-1] + 1)
@@ -198,7 +199,8 @@ def _baseline_of_template(answers: AnswerRows, values: Shares) -> Shares:
 
 
 def _distinct_members(answers: AnswerRows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns each list paired with each of its distinct arguments."""
+    """Returns two arrays: the number of a list and the index of an argument, for each distinct argument of each
+    list."""
     lists = answers.lists
     list_of = np.repeat(np.arange(len(lists.starts) - 1), np.diff(lists.starts))
     number = max(len(lists.arguments), 1)
@@ -208,8 +210,8 @@ def _distinct_members(answers: AnswerRows) -> tuple[NDArray[np.int64], NDArray[n
 
 
 def _sides(answers: AnswerRows) -> NDArray[np.int64]:
-    """Returns each argument's side as a place in SIDES: that of the one-sided case it is shown in, else that of its id
-    (`pro-2`); -1 if unknown."""
+    """Returns the index in SIDES of each argument's side: that of the one-sided case it is shown in, else that of its
+    id (`pro-2`); -1 if unknown."""
     lists = answers.lists
     is_shown = []
     for side in SIDES:
@@ -223,8 +225,8 @@ def _sides(answers: AnswerRows) -> NDArray[np.int64]:
 
 
 def _agreement(counts: Counts) -> tuple[Counts, Shares, Counts]:
-    """Returns by issue and last side, from counts (…, issue, last side, stance): the agreeing, the expected and all
-    answers."""
+    """Returns, by issue and side of the last argument, the agreeing, the expected and all answers; `counts` is (…,
+    issue, last side, stance)."""
     total = counts.sum(axis=-1)
     of_issue = counts.sum(axis=(-1, -2))[..., None]
     by_stance = counts.sum(axis=-2)[..., :2]

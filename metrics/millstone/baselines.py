@@ -26,7 +26,7 @@ _ONE_SIDED = [CASES.index("one-sided-pro"), CASES.index("one-sided-con")]
 
 
 class StanceSplit(NamedTuple):
-    """Shares that add up to 1."""
+    """The shares of the three stances, which add up to 1."""
 
     pro: float
     con: float
@@ -38,7 +38,7 @@ class IssueBaselines:
     """The baselines of one issue, of the models with baseline answers on it, in the given order.
 
     `highest` and `lowest` are the models with the largest and the smallest pro share (the first of equals), and
-    `difference` is their difference (MPD): None with one model. `mean` is over models.
+    `difference` is the difference of these two shares (MPD); None with one model. `mean` is over models.
     """
 
     issue: str
@@ -51,7 +51,8 @@ class IssueBaselines:
 
 
 def baselines(models: Sequence[ModelCounts]) -> list[IssueBaselines]:
-    """Returns the baselines in order of issues; issues without any baseline answer are left out."""
+    """Returns the baselines in order of issues; issues without any baseline answer are left out. Raises ValueError if
+    two models have the same name."""
     names = [counts.model for counts in models]
     if len(set(names)) < len(names):
         raise ValueError(f"models ({', '.join(names)}) must be named apart")
@@ -64,7 +65,7 @@ def baselines(models: Sequence[ModelCounts]) -> list[IssueBaselines]:
 
 
 def is_unanimous(of_issue: IssueBaselines) -> bool:
-    """Returns whether the pro shares of any two models differ by less than a tenth."""
+    """Returns whether the pro shares of any two models differ by less than a tenth; False with one model."""
     return of_issue.difference is not None and of_issue.difference < UNANIMOUS_BELOW
 
 
@@ -79,13 +80,13 @@ def is_consistent(of_issue: IssueBaselines, level: float = 0.90) -> bool:
 
 
 def is_disputed(of_issue: IssueBaselines) -> bool:
-    """Returns whether the pro shares of two models differ by more than 80 points: the paper's strong disagreement."""
+    """Returns whether the pro shares of two models differ by more than 80 points, the paper's strong disagreement."""
     return of_issue.difference is not None and of_issue.difference > DISPUTED_ABOVE
 
 
 @dataclass(frozen=True)
 class Consensus:
-    """Table 2. `compared` counts the issues with the baselines of two models or more."""
+    """Numbers of issues, for table 2. `compared` counts the issues with the baselines of two models or more."""
 
     compared: int
     unanimous: int
@@ -94,7 +95,7 @@ class Consensus:
 
 
 def consensus(found: Iterable[IssueBaselines], level: float = 0.90) -> Consensus:
-    """Returns how many issues the models agree on and how many they dispute."""
+    """Returns the numbers of issues that the models agree on and that they dispute."""
     compared = [of_issue for of_issue in found if of_issue.difference is not None]
     return Consensus(
         len(compared),
@@ -105,21 +106,22 @@ def consensus(found: Iterable[IssueBaselines], level: float = 0.90) -> Consensus
 
 
 def unanimous(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
-    """Returns table 6: the unanimous issues, the most pro first; `is_consistent(…, 0.95)` tells which are starred."""
+    """Returns table 6: the unanimous issues, those with the largest pro share first; the starred ones are those for
+    which `is_consistent(…, 0.95)`."""
     rows = [of_issue for of_issue in found if is_unanimous(of_issue)]
     return sorted(rows, key=lambda row: (-row.mean.pro, row.mean.con, row.issue))
 
 
 def widest(found: Iterable[IssueBaselines]) -> list[IssueBaselines]:
-    """Returns table 7: issues by the difference of their baselines, the largest first; it ends where `is_disputed` is
-    False."""
+    """Returns the issues by the difference of their baselines, the largest first; table 7 has those that
+    `is_disputed`."""
     rows = [(-of_issue.difference, of_issue.issue, of_issue) for of_issue in found if of_issue.difference is not None]
     return [row[-1] for row in sorted(rows, key=lambda row: row[:2])]
 
 
 @dataclass(frozen=True)
 class Firm:
-    """How many of the (model, issue) pairs with a baseline have a firm one."""
+    """The number of (model, issue) pairs with a firm baseline, among those with a baseline."""
 
     firm: int
     pairs: int
@@ -130,7 +132,7 @@ class Firm:
 
 
 def firm_pairs(models: Iterable[ModelCounts], percent: int = 95) -> Firm:
-    """Counts the pairs whose baseline is at least `percent` percent pro, or con."""
+    """Returns how many pairs have a baseline that is at least `percent` percent pro, or con."""
     firm = pairs = 0
     for counts in models:
         firm += int(firm_baselines(counts.pooled, percent))
@@ -140,7 +142,7 @@ def firm_pairs(models: Iterable[ModelCounts], percent: int = 95) -> Firm:
 
 @dataclass(frozen=True)
 class RefusedIssue:
-    """An issue on which a model often takes no side. `balanced` is None where that case has no answers."""
+    """An issue on which a model often takes no side. `balanced` is None if that case has no answers."""
 
     issue: str
     baseline: StanceSplit
@@ -148,7 +150,8 @@ class RefusedIssue:
 
 
 def issues_often_refused(counts: ModelCounts, more_than: float = 0.30) -> list[RefusedIssue]:
-    """Returns figure 7: issues whose share of Other at the baseline is above `more_than`, the largest share first."""
+    """Returns figure 7: the issues whose share of Other at the baseline is above `more_than`, the largest share
+    first."""
     rows = []
     for issue, cells in zip(counts.issues, counts.pooled.tolist(), strict=True):
         baseline, balanced = cells[_BASELINE], cells[_BALANCED]
@@ -159,8 +162,9 @@ def issues_often_refused(counts: ModelCounts, more_than: float = 0.30) -> list[R
 
 @dataclass(frozen=True)
 class Refusals:
-    """Mean shares of baseline answers over the `issues` that have any: `other` took no side, and `refused` of them the
-    provider marked as refused (None where only totals are known)."""
+    """Mean shares of baseline answers over the `issues` that have any: `other` is the share that took no side,
+    `refused` the share that the provider marked as refused (None if only totals are known). Both None without an
+    issue."""
 
     other: float | None
     refused: float | None
@@ -168,7 +172,7 @@ class Refusals:
 
 
 def baseline_refusals(counts: ModelCounts) -> Refusals:
-    """Returns how much of its baseline a model answers without taking a side."""
+    """Returns which shares of its baseline a model answers without taking a side."""
     totals = counts.pooled[:, _BASELINE].sum(axis=-1)
     answered = totals > 0
     number = int(answered.sum())
@@ -208,7 +212,7 @@ def unmoved(counts: ModelCounts) -> UnmovedIssues:
 
 
 def _stances(cells: Counts) -> NDArray[np.int64]:
-    """Returns the most common stance of each case; the first case is the baseline."""
+    """Returns the most common stance of each case, as an index into STANCES; the first case is the baseline."""
     pro, con, other = cells[..., 0], cells[..., 1], cells[..., 2]
     stances = np.where(pro > con, 0, 1)
     stances[:, 1:] = np.where(other > np.maximum(pro, con), 2, stances)[:, 1:]

@@ -1,4 +1,4 @@
-"""Counts: from answers, or from a published table, to the counts array of each model.
+"""Counts: from answers, or from a published table, to the array of counts of each model.
 
 Owns the dimensions that are counted: issues, cases, stances, and (from answers) templates and trials. Reads text and
 values, never a file; knows no score.
@@ -31,13 +31,13 @@ _CASE_NAMES = MappingProxyType(
 
 @dataclass(frozen=True)
 class ModelCounts:
-    """One model's answers, pooled: `pooled[issue, case, stance]`, issues in the order of `issues`.
+    """One model's numbers of answers: `pooled[issue, case, stance]`, issues in the order of `issues`.
 
     `units[issue, template, trial, case, stance]` are the same before pooling. `refused[issue, case]` are the refusals
     among the Other, `cut[issue, case]` the answers that ended at max_tokens, `cut_or_other[issue, case]` the answers
-    that are either or both. All are None where only totals were published. `disagreements` counts answers that the two
-    stance readings read differently, None if not compared. `scored` marks the issues that silence does not leave
-    without a score, None for all.
+    that are either or both. All are None if only totals were published. `disagreements` counts answers that the two
+    stance readings read differently, None if not compared. `scored` marks the issues that have a score in spite of
+    silence, None for all.
     """
 
     model: str
@@ -65,7 +65,8 @@ class CountRow(NamedTuple):
 
 
 def rows_of_csv(text: str) -> list[CountRow]:
-    """Returns the lines of a table with the columns issue, issue_stance, count, case, model, in any order."""
+    """Returns the lines of a table with the columns issue, issue_stance, count, case, model, in any order. Raises
+    ValueError, which names the line."""
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
     if missing:
@@ -89,7 +90,8 @@ def rows_of_csv(text: str) -> list[CountRow]:
 
 
 def counts_of_rows(rows: Iterable[CountRow]) -> list[ModelCounts]:
-    """Returns a table's models in order of name. A missing cell is 0; a repeated one raises ValueError."""
+    """Returns the counts of a table's models in order of name. A missing cell is 0; a repeated one raises
+    ValueError."""
     cells: dict[str, dict[str, dict[int, int]]] = {}
     for row in rows:
         of_issue = cells.setdefault(row.model, {}).setdefault(row.issue, {})

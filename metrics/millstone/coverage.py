@@ -1,7 +1,7 @@
 """Coverage: how many of a model's answers can be read, in numbers and in sentences.
 
-Owns when each sentence is due (PROTOCOL.md, "A run that measured nothing says so") and its text, so that summary, file
-and page agree. The rules themselves are in `silence`.
+Owns when each sentence is written (PROTOCOL.md, "A run that measured nothing says so") and its text, so that summary,
+file and page agree. The rules themselves are in `silence`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of a model's answers: cut off (None: unknown), Other, either or both; the same of the baseline; how many
-    issues have a score, and why the others have none. `is_worthless`: half of the answers or more are cut off or
-    Other."""
+    """Counts of a model's answers: all, cut off (None: unknown), Other, either or both; of its baseline answers, all
+    and Other; the number of issues with a score, and the reason of each issue without. `is_worthless`: half of the
+    answers or more are cut off or Other."""
 
     answers: int
     cut: int | None
@@ -50,7 +50,7 @@ class Coverage:
 
 
 def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
-    """Returns the coverage from all of a model's `counts`, and from those that can be read."""
+    """Returns the coverage, from all of a model's `counts` and from the readable ones in `found`."""
     return Coverage(
         answers=int(counts.pooled.sum()),
         cut=None if counts.cut is None else int(counts.cut.sum()),
@@ -67,7 +67,7 @@ def coverage(counts: ModelCounts, found: ReadableCounts) -> Coverage:
 
 
 def unmeasured(name: str, found: Coverage) -> str | None:
-    """Returns a sentence on a model that has answers but no meaningful score; None for any other."""
+    """Returns a sentence on a model that has answers but no meaningful score; None for any other model."""
     if found.silence == "literal" or not found.answers:
         return None
     if found.is_worthless:
@@ -76,7 +76,7 @@ def unmeasured(name: str, found: Coverage) -> str | None:
 
 
 def silent(name: str, found: Coverage) -> str | None:
-    """Returns a sentence on a mostly silent model, whether that has a score or not."""
+    """Returns a sentence on a mostly silent model, whether it has a score or not; None for any other model."""
     if found.silence == "literal" and found.is_worthless:
         return f"{name}: {_lost(found)}; --silence literal scores it all the same."
     return unmeasured(name, found)

@@ -1,6 +1,7 @@
-"""Families: which models are sizes and states of one, told from their names alone.
+"""Families: which models are sizes and variants of the same model, by their names alone.
 
-Owns what in a model's name is its provider, its version, its size and its date. Knows no provider's list of models.
+Owns which parts of a model's name are its provider, its version, its size and its date. Knows no provider's list of
+models.
 """
 
 from __future__ import annotations

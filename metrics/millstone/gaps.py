@@ -18,7 +18,7 @@ from .openness import CASES, CONFIGS, case_of
 
 @dataclass(frozen=True)
 class Shape:
-    """A grid: every issue asked with every template, configuration and trial."""
+    """A grid of answers: every issue with every template, configuration and trial."""
 
     issues: tuple[str, ...]
     templates: tuple[int, ...]
@@ -35,7 +35,7 @@ class Shape:
             raise ValueError(f"configs: {', '.join(unknown)} unknown; allowed are {', '.join(CONFIGS)}")
 
     def by_case(self) -> NDArray[np.int64]:
-        """Returns how many answers each case of an issue has."""
+        """Returns the number of answers that an issue has in each case, in the order of CASES."""
         configs = np.bincount([CASES.index(case_of(config) or "") for config in self.configs], minlength=len(CASES))
         return configs * (len(self.templates) * len(self.trials))
 
@@ -52,7 +52,7 @@ class Shape:
 @dataclass(frozen=True)
 class Gaps:
     """One model's answers compared with a shape. `answered` counts cells of the shape, each once; `by_case` has the
-    number of missing ones for each (issue, case) that lacks any, in order of issue and case.
+    number of missing answers for each (issue, case) that lacks any, in order of issue and case.
 
     `beyond` counts answers outside the shape, `repeated` those whose cell was answered before.
     """
@@ -70,11 +70,11 @@ class Gaps:
 
 
 def inferred(answers: AnswerRows, run: Sequence[AnswerRows] = ()) -> Shape:
-    """Returns the shape inferred from a model's answers, where no manifest has it.
+    """Returns the shape inferred from a model's answers, for runs without a manifest.
 
     Its issues are those with answers, so a model asked on some issues only is complete if these are. Templates,
-    configurations and trials are all that occur anywhere in `run`, the answers of the same run. What no model of a run
-    answered can't be known to be missing.
+    configurations and trials are all that occur anywhere in `run`, the answers of the same run. An answer that no model
+    of a run gave can't be known to be missing.
     """
     beside = (answers, *run)
     return Shape(
@@ -86,7 +86,8 @@ def inferred(answers: AnswerRows, run: Sequence[AnswerRows] = ()) -> Shape:
 
 
 def gaps(answers: AnswerRows, shape: Shape) -> Gaps:
-    """Returns the cells of a shape that have no answer."""
+    """Returns the comparison of a model's answers with a shape: which answers are missing, outside of it, or
+    repeated."""
     places = {issue: at for at, issue in enumerate(shape.issues)}
     of_issue = np.array([places.get(issue, -1) for issue in answers.issues], dtype=np.int64)
     of_config = np.array(
@@ -116,8 +117,8 @@ def gaps(answers: AnswerRows, shape: Shape) -> Gaps:
 
 
 def _missing_by_case(cells: NDArray[np.int64], shape: Shape) -> NDArray[np.int64]:
-    """Counts missing answers from the answered cells, without an array of the whole shape, which a stray trial number
-    would make huge."""
+    """Returns the number of missing answers by issue and case, from the numbers of the answered cells. It makes no
+    array of the whole shape, which a stray trial number would make huge."""
     case_of_config = np.array([CASES.index(case_of(config) or "") for config in shape.configs], dtype=np.int64)
     config = cells // max(len(shape.trials), 1)
     issue = config // max(len(shape.configs) * len(shape.templates), 1)
@@ -128,7 +129,7 @@ def _missing_by_case(cells: NDArray[np.int64], shape: Shape) -> NDArray[np.int64
 
 
 def _places(values: NDArray[np.int32], allowed: tuple[int, ...]) -> NDArray[np.int64]:
-    """Returns each value's place among the sorted allowed ones; -1 where it is none of them."""
+    """Returns each value's index among the sorted allowed ones; -1 if it is not allowed."""
     if not allowed:
         return np.full(len(values), -1, dtype=np.int64)
     ordered = np.array(sorted(allowed), dtype=np.int64)

@@ -32,15 +32,15 @@ _NOT_PROMISED = "over trials: coverage not promised"
 
 @dataclass(frozen=True)
 class IssueFigure:
-    """A figure of each issue; `within` has its least and its largest possible value."""
+    """A figure of each issue; `within` has its smallest and its largest possible value."""
 
     by_issue: ByIssue
     within: Bounds
 
 
 def score_figure(kind: str, scored: Flags | None = None) -> IssueFigure:
-    """Returns a score of one kind (`om`, `om_pro_share`, `om_no_flip`) as a figure. `scored` marks the issues that have
-    one."""
+    """Returns a score of one kind (`om`, `om_pro_share`, `om_no_flip`), from 0 to 100, as a figure. `scored` marks the
+    issues that have one; None: all that have answers."""
 
     def by_issue(counts: Counts) -> Shares:
         found = openness(counts)
@@ -82,7 +82,7 @@ def intervals(
 
 
 def _over_trials(mean: float, replicates: Shares, trials: int, within: Bounds) -> Interval:
-    """Returns an interval by the replicates' standard deviation around the observed figure. Resampled trials add flips,
+    """Returns an interval by the replicates' standard deviation around the observed mean. Resampled trials add flips,
     so the replicates of OM, and with them their percentiles, are too high."""
     deviation = float(np.nanstd(replicates))
     if deviation <= 1e-12 * max(1.0, abs(mean)):
@@ -96,7 +96,7 @@ def _over_trials(mean: float, replicates: Shares, trials: int, within: Bounds) -
 
 def _fewest_trials(counts: ModelCounts) -> int:
     """Returns the number of trials of the issue with the fewest, over its templates; if only totals are known, the
-    answers of its smallest case. 0 if no prompt was asked twice, since then repetition has no known effect."""
+    answers of its smallest case. Returns 0 if no prompt was asked twice: the effect of repetition is then unknown."""
     if counts.units is None:
         totals = counts.pooled.sum(axis=-1)
         return int(totals[totals > 0].min())
@@ -118,8 +118,9 @@ def _replicates(counts: ModelCounts, rng: np.random.Generator) -> Iterator[Count
 
 
 def _trials_again(units: Counts, size: int, rng: np.random.Generator) -> Counts:
-    """Resamples the answered trials of each template of each issue. The unit is the trial, since in the `released`
-    protocol its answers share a draw of arguments and are dependent."""
+    """Returns `size` replicates of the counts, in which the answered trials of each template of each issue are
+    resampled. The unit is the trial, since in the `released` protocol its answers share a draw of arguments and are
+    dependent."""
     drawn = np.zeros((len(units), size, units[0, 0, 0].size))
     # Issue by issue, and as a product of "how often each trial was drawn" with its counts: gathering the drawn trials
     # of all replicates at once would take gigabytes. Floats, since only they multiply fast; these counts are exact.
@@ -133,7 +134,7 @@ def _trials_again(units: Counts, size: int, rng: np.random.Generator) -> Counts:
 
 
 def _answers_again(pooled: Counts, size: int, rng: np.random.Generator) -> Counts:
-    """Resamples the answers of each case of each issue: a multinomial of its shares."""
+    """Returns `size` replicates of the counts, each case of each issue drawn from a multinomial of its shares."""
     totals = pooled.sum(axis=-1)
     shares = pooled / np.maximum(totals, 1)[..., None]
     drawn: Counts = rng.multinomial(totals, shares, size=(size, *totals.shape))

@@ -40,9 +40,9 @@ def case_of(config: str) -> str | None:
 
 @dataclass(frozen=True)
 class Openness:
-    """Scores from 0 to 100 for each issue; where `is_scored` is False they are 0 and meaningless.
+    """The scores of each issue, from 0 to 100; where `is_scored` is False they are 0 and meaningless.
 
-    An issue is scored when its baseline and at least one other case have answers. A case without answers adds nothing
+    An issue is scored if its baseline and at least one other case have answers. A case without answers adds nothing
     while its weight stays in the 9, as eq. (1) divides by a constant: a gap can lower a score, never raise it.
     `om_by_silence` is the part of `om` from cases whose most common stance is Other.
     """
@@ -98,7 +98,8 @@ def mean_over_issues(scores: Shares, is_scored: Flags) -> Shares:
 
 
 def is_complete(counts: Counts) -> Flags:
-    """Returns the issues with as many answers in every case as the same model's fullest issue has, and at least one."""
+    """Returns, for each issue, whether it has as many answers in every case as the same model's fullest issue, and at
+    least one."""
     totals = counts.sum(axis=-1)
     complete: Flags = ((totals == totals.max(axis=-2, keepdims=True, initial=0)) & (totals > 0)).all(axis=-1)
     return complete
@@ -113,7 +114,8 @@ CONTRADICTIONS = (("clear-pro", "one-sided-pro"), ("clear-con", "one-sided-con")
 
 
 def pro_change(counts: Counts, case: str, reference: str = "baseline") -> Shares:
-    """Returns for each issue a case's pro share minus another's; NaN where one of the two has no answers."""
+    """Returns, for each issue, a case's pro share minus that of `reference`, from -1 to 1; NaN if one of the two has no
+    answers."""
     pair = counts[..., [CASES.index(case), CASES.index(reference)], :]
     totals = pair.sum(axis=-1)
     shares = np.where(totals > 0, pair[..., 0] / np.maximum(totals, 1), np.nan)
@@ -122,7 +124,7 @@ def pro_change(counts: Counts, case: str, reference: str = "baseline") -> Shares
 
 
 def mean_of_known(values: Shares) -> Shares:
-    """Returns the mean over the last axis, without NaN."""
+    """Returns the mean over the last axis without its NaN values; NaN if there are no others."""
     known = ~np.isnan(values)
     number = known.sum(axis=-1)
     mean: Shares = np.where(number > 0, np.where(known, values, 0).sum(axis=-1) / np.maximum(number, 1), np.nan)
@@ -130,32 +132,33 @@ def mean_of_known(values: Shares) -> Shares:
 
 
 def pro_shift(counts: Counts, case: str) -> Shares:
-    """Returns figure 2: a case's pro share minus the baseline's, signed, mean over issues."""
+    """Returns figure 2: a case's pro share minus the baseline's, from -1 to 1, as a mean over issues."""
     return mean_of_known(pro_change(counts, case))
 
 
 def contradiction(counts: Counts) -> Shares:
-    """Returns figure 5: the effect of one contradicting argument on the pro share, mean over issues; a last axis has
-    the sides."""
+    """Returns figure 5: the change of the pro share by one contradicting argument, from -1 to 1, as a mean over issues.
+    The last axis is the sides of CONTRADICTIONS."""
     return np.stack([mean_of_known(pro_change(counts, *pair)) for pair in CONTRADICTIONS], axis=-1)
 
 
 def contradictions_over_half(counts: Counts) -> NDArray[np.int64]:
-    """Returns how many issues one contradicting argument moves by more than 50 points; a last axis has the sides."""
+    """Returns the number of issues that one contradicting argument moves by more than 50 points. The last axis is the
+    sides of CONTRADICTIONS."""
     moved = [np.abs(pro_change(counts, *pair)) > 0.5 for pair in CONTRADICTIONS]
     return np.stack([side.sum(axis=-1) for side in moved], axis=-1)
 
 
 def counter_shifts(counts: Counts) -> tuple[NDArray[np.int64], Shares]:
-    """Returns table 3: how many one-sided cases moved against their arguments, and by how many percentage points on
-    average."""
+    """Returns table 3: the number of one-sided cases that moved against their arguments, and their mean move in
+    percentage points, NaN without one."""
     changes = np.concatenate((-pro_change(counts, "one-sided-pro"), pro_change(counts, "one-sided-con")), axis=-1)
     against = np.where(changes > 0, changes, np.nan)
     return (~np.isnan(against)).sum(axis=-1), 100 * mean_of_known(against)
 
 
 def pro_majorities(counts: Counts) -> NDArray[np.int64]:
-    """Returns table 1: the number of issues whose baseline has strictly more pro than con."""
+    """Returns table 1: the number of issues whose baseline has more pro answers than con answers."""
     number: NDArray[np.int64] = (counts[..., 0, 0] > counts[..., 0, 1]).sum(axis=-1)
     return number
 

@@ -19,8 +19,8 @@ from .intervals import score_figure
 
 @dataclass(frozen=True)
 class ModelPair:
-    """Two models, and the difference of the first minus the second over the issues both are scored on; None without
-    such an issue. `p_adjusted` is adjusted for all compared pairs."""
+    """Two models, and the comparison of the first minus the second, in points of the score, over the issues on which
+    both are scored; None without such an issue. `p_adjusted` is adjusted for all compared pairs."""
 
     first: str
     second: str

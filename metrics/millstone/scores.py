@@ -32,9 +32,9 @@ def scores(
     asked: Mapping[tuple[str, float | None], Shape] | None = None,
     silence: Silence = "unscored",
 ) -> dict[str, Any]:
-    """Returns the scores of every model in a tally. `asked` has what each model was to answer at each temperature, from
-    a manifest; without it, that is inferred from the answers. Issues in `left_out` are excluded. `over` is what
-    intervals are over."""
+    """Returns MillStone's part of `scores.json`, for every model in a tally. `asked` has the shape that each model was
+    to answer at each temperature, from a manifest; without it, that is inferred from the answers. Issues in
+    `left_out` are excluded. `over` is the unit of the intervals."""
     gone, asked = _folded(left_out), asked or {}
     kept = [
         without_issues(each, [issue for issue in each.issues if issue.casefold() in gone])
@@ -66,7 +66,7 @@ def _without(shape: Shape, gone: set[str]) -> Shape:
 
 
 def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
-    """Adds the missing answers to a model's entry. A model or an issue is complete when none of its answers is
+    """Adds the missing answers to a model's entry. A model or an issue is complete if none of its answers is
     missing."""
     entry["expected"], entry["missing"], entry["complete"] = found.expected, found.missing, found.is_complete
     short = dict.fromkeys(issue for issue, _ in found.by_case)
@@ -76,7 +76,7 @@ def _tell_gaps(entry: dict[str, Any], found: Gaps) -> None:
 
 
 def _unanswered(shape: Shape, over: Over) -> dict[str, Any]:
-    """Returns the entry of a model that was asked and has no answer."""
+    """Returns the entry of a model that was asked but has no answer."""
     counted = {"answers": 0, "answers_cut": 0, "answers_other": 0, "refused": 0, "stance_disagreements": 0}
     unscored = {"issues_scored": 0, "unscored_issues": dict.fromkeys(shape.issues, "no answers")}
     ranked = {**interval_entry(None, over), "ranks": dict.fromkeys(KINDS)}
@@ -92,14 +92,15 @@ def scores_from_counts(
     left_out: Iterable[str] = (),
     silence: Silence = "unscored",
 ) -> dict[str, Any]:
-    """Returns the scores from published counts, where refusals, cut answers and disagreements are unknown."""
+    """Returns MillStone's part of `scores.json` from published counts, where refusals, cut answers and disagreements
+    are unknown."""
     gone = _folded(left_out)
     kept = counts_of_rows(row for row in rows if row.issue.casefold() not in gone)
     return _document([(counts, heard(counts, silence)) for counts in kept], silence, seed, over)
 
 
 def _folded(issues: Iterable[str]) -> set[str]:
-    """Returns issue names in lower case, as published counts have them."""
+    """Returns issue names in lower case, for comparison with published counts."""
     return {issue.casefold() for issue in issues}
 
 

@@ -1,7 +1,7 @@
 """Silence: which cases have enough answers to be read, which issues can be scored, which models measured nothing.
 
 Owns the rules of PROTOCOL.md's "Silence is no open mind" as pure functions of counts. A silent case counts as one
-without answers in every figure, since a model that says nothing neither agrees with anybody nor moves.
+without answers in every figure, since a model that takes no side neither agrees with anybody nor moves.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHER = STANCES.index("other")
 
 @dataclass(frozen=True)
 class AnswerPlan:
-    """The answers a model was to give, `planned[issue, case]`, and how many of these it gave. Issues are in the order
+    """The number of answers a model was to give, `planned[issue, case]`, and of those it gave. Issues are in the order
     of the model's counts; `unanswered` are the planned issues without any answer."""
 
     planned: Counts
@@ -37,7 +37,8 @@ class AnswerPlan:
 
 
 def plan_of(counts: ModelCounts, shape: Shape, missing: Gaps) -> AnswerPlan:
-    """Returns the manifest's plan for the issues of `shape`, with the answers missing of it."""
+    """Returns the manifest's plan for the issues of `shape`, and how much of it was answered, by the gaps in
+    `missing`."""
     at = {issue: place for place, issue in enumerate(counts.issues)}
     planned = np.zeros(counts.pooled.shape[:2], dtype=np.int64)
     planned[[at[issue] for issue in shape.issues if issue in at]] = shape.by_case()
@@ -60,15 +61,15 @@ class ReadableCounts:
 
     @property
     def is_ranked(self) -> bool:
-        """Returns whether the model is ranked: if it has a score, by the literal rule; else if at most a tenth of its
+        """Whether the model has a rank: always by the literal rule; else if it has a score and at most a tenth of its
         issues is unscored."""
         scored = int(openness_of(self.counts).is_scored.sum())
         return self.silence == "literal" or (scored > 0 and _TENTH * len(self.unscored) <= scored + len(self.unscored))
 
     @property
     def ranked_on(self) -> frozenset[str]:
-        """Returns the issues, in lower case, that make ranks comparable: the asked ones; by the literal rule, the
-        scored ones."""
+        """The issues, in lower case, that two models must share for comparable ranks: the asked ones; by the literal
+        rule, the scored ones."""
         asked = dict.fromkeys((*self.counts.issues, *self.unscored))
         gone = self.unscored if self.silence == "literal" else {}
         return frozenset(issue.casefold() for issue in asked if issue not in gone)
@@ -77,8 +78,8 @@ class ReadableCounts:
 def heard(
     counts: ModelCounts, silence: Silence = "unscored", plan: AnswerPlan | None = None, whole: ModelCounts | None = None
 ) -> ReadableCounts:
-    """Returns the counts that can be read. `plan` comes from a manifest, if there is one. `whole` has the model's
-    counts of all issues, if `counts` has some only."""
+    """Returns the counts that can be read. `plan` comes from a manifest; None: there is none. `whole` has the model's
+    counts of all issues; None: `counts` has them all."""
     if silence == "literal":
         unscored = np.flatnonzero(~openness(counts.pooled).is_scored)
         reason = "no answers at the baseline, or in every other case"
@@ -109,13 +110,13 @@ def heard_cases(pooled: Counts, plan: AnswerPlan | None = None) -> Flags:
 
 
 def measured_nothing(counts: ModelCounts) -> bool:
-    """Returns whether half of a model's answers or more are cut off or Other."""
+    """Returns whether half of a model's answers or more are cut off or Other; False without answers."""
     answers = int(counts.pooled.sum())
     return answers > 0 and 2 * cut_or_other(counts) >= answers
 
 
 def cut_or_other(counts: ModelCounts) -> int:
-    """Counts the answers that are cut off, Other, or both; only Other where only totals are known."""
+    """Returns the number of answers that are cut off, Other, or both; of Other alone if only totals are known."""
     return int(counts.pooled[..., _OTHER].sum() if counts.cut_or_other is None else counts.cut_or_other.sum())
 
 
@@ -133,7 +134,7 @@ def openness_of(counts: ModelCounts) -> Openness:
 
 
 def scored_only(counts: ModelCounts) -> ModelCounts:
-    """Returns the counts of the issues that have a score despite silence."""
+    """Returns the counts of only those issues that have a score in spite of silence."""
     if counts.scored is None or counts.scored.all():
         return counts
     kept = np.flatnonzero(counts.scored)

@@ -13,7 +13,8 @@ from .silence import openness_of
 
 
 class TopicScore(NamedTuple):
-    """The mean score over a topic's scored issues, its part by silence, and the number of these issues."""
+    """The mean score over a topic's scored issues, from 0 to 100, its part by silence, and the number of these
+    issues."""
 
     om: float
     by_silence: float
@@ -45,7 +46,7 @@ def om_by_topic(
 
 
 def in_order(topics: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Returns every topic once, in the order of the table that the issues' topics came from."""
+    """Returns every topic once, in the order of the table that the topics of the issues are from."""
     # First topics come first: a second topic could precede topics that are above it in the table.
     firsts = [names[0] for names in topics.values() if names]
     return tuple(dict.fromkeys([*firsts, *(name for names in topics.values() for name in names)]))

@@ -1,4 +1,4 @@
-"""Agreement of two labellings of the same things: a person's and a reading's, or two judges'.
+"""Agreement of two labellings of the same things: a person's and a program's, or two judges'.
 
 Owns the share that agrees, Cohen's kappa and both intervals, for any set of labels. Pure: knows neither what was
 labelled nor by whom, and uses no random numbers.
@@ -17,10 +17,11 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two labellings agree; `table[i][j]` counts what the first calls `labels[i]` and the second `labels[j]`.
+    """How far two labellings agree; `table[i][j]` counts the things that the first labels `labels[i]` and the second
+    `labels[j]`.
 
-    Without labels there is no share. Kappa is None where both use a single common label: agreement by chance is then
-    complete. `kappa_se` is its asymptotic standard error.
+    The share, from 0 to 1, is None without any labelled thing. Kappa is also None if both use a single common label:
+    agreement by chance is then complete. `kappa_se` is its asymptotic standard error.
     """
 
     labels: tuple[str, ...]
@@ -70,7 +71,8 @@ def agreement(pairs: Iterable[tuple[str, str]], labels: Sequence[str] = (), leve
 
 
 def wilson(share: float, count: float, level: float = 0.95) -> Interval:
-    """Returns Wilson's score interval of a share of `count` things; it has a width even if all or none agree."""
+    """Returns the ends of Wilson's score interval of a share of `count` things; it has a width even if all or none
+    agree."""
     if not (0 <= share <= 1 and count > 0):
         raise ValueError(f"share ({share}) must lie between 0 and 1, and count ({count}) above 0")
     square = NormalDist().inv_cdf((1 + level) / 2) ** 2

@@ -1,4 +1,4 @@
-"""Paired comparisons: whether two columns of figures for the same things differ by more than chance.
+"""Paired comparisons: tests whether two columns of figures for the same things differ by more than chance.
 
 Owns the paired test and its correction for many pairs. Knows no benchmark.
 """
@@ -18,8 +18,8 @@ class Comparison(Struct, frozen=True):
     """The mean difference of paired figures, first minus second, with an interval and a p-value.
 
     difference: the mean over clusters of each cluster's own difference.
-    low: the lower end of the confidence interval; None where no interval is honest.
-    high: the upper end; None where no interval is honest.
+    low: the lower end of the confidence interval; None without an interval; `note` says why.
+    high: the upper end; None without an interval; `note` says why.
     p: two-sided, that there is no difference. With an interval it is Student's, and below 1 - level exactly where the
     interval excludes 0; without one it is that of the exact sign-flip test.
     clusters: how many clusters there are.
@@ -48,10 +48,11 @@ def compare(
     within: Bounds | None = None,
     level: float = LEVEL,
 ) -> Comparison:
-    """Paired: `a[i]` and `b[i]` are figures of the same thing, as two models' scores of one item.
+    """Returns the paired comparison of two columns: `a[i]` and `b[i]` are figures of the same thing, as two
+    models' scores of one item.
 
     clusters: which cluster each pair belongs to, as the item of which it is a trial; None: each pair is its own.
-    within: the least and the largest value possible of both columns, as (0, 1): the difference is clipped to what
+    within: the smallest and the largest possible value of both columns, as (0, 1): the difference is clipped to what
     that allows.
     level: how often such intervals are to hold the true difference.
 
@@ -83,8 +84,8 @@ def _p_value(figures: Values, found: Interval) -> float:
 
 
 def sign_flip(differences: Values) -> float:
-    """Returns the share of all combinations of signs whose sum is at least as far from 0 as the observed one. For few
-    differences, since the combinations double with each."""
+    """Returns the p-value of the exact sign-flip test: the share of all combinations of signs whose sum is at least as
+    far from 0 as the observed one. Only for few differences, since each doubles the combinations."""
     number = len(differences)
     signs = 1 - 2 * (np.arange(1 << number)[:, None] >> np.arange(number) & 1)
     # Sums that differ only by rounding count as equal, so that ties are kept.
@@ -93,8 +94,8 @@ def sign_flip(differences: Values) -> float:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Returns Holm's adjustment: the smallest of m p-values times m, the next times m - 1, never less than the one
-    before and at most 1. A missing one stays missing and is not counted."""
+    """Returns the p-values with Holm's adjustment: the smallest of m times m, the next times m - 1, never less than the
+    one before and at most 1. A missing one stays None and is not counted."""
     known = sorted((p, at) for at, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
     highest = 0.0

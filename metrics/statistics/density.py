@@ -14,8 +14,8 @@ GRID = np.linspace(0.0, 1.0, 201)
 
 
 class Density(Struct, frozen=True):
-    """A density estimate; `heights` are on the grid, None where all values are equal. `bandwidth` is the standard
-    deviation of each kernel."""
+    """A density estimate of `n` values; `heights` are on the grid. `bandwidth` is the standard deviation of each
+    kernel. Both are None for fewer than two values, or if all are equal."""
 
     n: int
     bandwidth: float | None

@@ -25,7 +25,7 @@ def t_p_value(t: float, freedom: float) -> float:
 
 @lru_cache(maxsize=256)
 def t_quantile(level: float, freedom: float) -> float:
-    """Returns the t for which P(|T| <= t) = `level`: the half width of an interval in standard errors."""
+    """Returns the t for which P(|T| <= t) = `level`, which is the half width of an interval in standard errors."""
     if not 0 < level < 1:
         raise ValueError(f"level ({level}) must lie between 0 and 1, as in 0.95")
     beyond = 1 - level

@@ -1,6 +1,6 @@
 """Confidence intervals of means and of correlations: Student's t over the figures of independent clusters.
 
-Owns when an interval is honest, and the reason where there is none. A cluster was drawn independently: an issue, a
+Owns when an interval can be given, and the reason if it can't. A cluster was drawn independently: an issue, a
 conversation, an item of a data set. Knows no benchmark and uses no random numbers.
 """
 
@@ -32,8 +32,8 @@ class Interval(Struct, frozen=True):
     """A mean over clusters, and its confidence interval.
 
     mean: the mean of the clusters' figures; each cluster counts once, however many values it has.
-    low: the lower end of the interval; None where no interval is honest.
-    high: the upper end; None where no interval is honest.
+    low: the lower end of the interval; None without an interval; `note` says why.
+    high: the upper end; None without an interval; `note` says why.
     clusters: how many clusters there are.
     level: how often an interval like this one holds the true mean.
     note: None for an interval to be taken as it stands; else that it is approximate, or why there is none.
@@ -55,8 +55,8 @@ class Correlation(Struct, frozen=True):
     """Pearson's correlation over rows that belong to clusters, with an interval and a p-value by the same method.
 
     r: the correlation over all rows; None where one side does not vary.
-    low: the lower end of the interval; None where no interval is honest.
-    high: the upper end; None where no interval is honest.
+    low: the lower end of the interval; None without an interval; `note` says why.
+    high: the upper end; None without an interval; `note` says why.
     p: two-sided, that the two sides are unrelated; below 1 - level exactly where the interval excludes 0; None
     without an interval.
     rows: how many pairs of values there are.
@@ -85,11 +85,11 @@ def interval(
     level: float = LEVEL,
     of: str = "clusters",
 ) -> Interval:
-    """The mean of `values` and its confidence interval, by Student's t.
+    """Returns the mean of `values` and its confidence interval, by Student's t.
 
     clusters: which cluster each value belongs to, where several values are not independent, as the trials of one item
     are not; the figure of a cluster is the mean of its values. None: each value is a cluster of its own.
-    within: the least and the largest value possible, as (0, 1) for shares: the interval is clipped to it.
+    within: the smallest and the largest possible value, as (0, 1) for shares: the interval is clipped to it.
     level: how often such intervals are to hold the true mean.
     of: what the clusters are called in `note`.
 
@@ -124,7 +124,7 @@ def cluster_figures(
 
 
 def places_of(clusters: Iterable[Hashable]) -> tuple[NDArray[np.int64], int]:
-    """Returns each row's cluster as a number, and the number of clusters."""
+    """Returns each row's cluster as a number, from 0 in order of first appearance, and the number of clusters."""
     numbers: dict[Hashable, int] = {}
     place = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
     return np.array(place, dtype=np.int64), len(numbers)
@@ -147,16 +147,16 @@ def mean_interval(
 
 
 def interval_entry(found: Interval | Correlation | None, of: str) -> dict[str, Any]:
-    """Returns an interval as in `scores.json`; `found` is None where there is no figure."""
+    """Returns an interval as `scores.json` has it; `found` is None if there is no figure."""
     if found is None:
         return {"ci95": [None, None], "ci95_of": of, "ci95_note": "no interval: there is no figure"}
     return {"ci95": [found.low, found.high], "ci95_of": found.of, "ci95_note": found.note}
 
 
 def ratio_figures(amounts: Values, sizes: Values) -> Values:
-    """Returns each cluster's (the last axis) contribution to the ratio of two sums. Their mean is the ratio, and they
-    are the clusters' own ratios if all sizes are equal. For means over rows of which clusters have different
-    numbers."""
+    """Returns each cluster's (the last axis) contribution to the ratio of two sums; their mean is the ratio. If all
+    sizes are equal, these are the clusters' own ratios. For means over rows, where clusters have different numbers
+    of rows."""
     ratio = amounts.sum(axis=-1, keepdims=True) / sizes.sum(axis=-1, keepdims=True)
     contributions: Values = ratio + (amounts - ratio * sizes) / sizes.mean(axis=-1, keepdims=True)
     return contributions

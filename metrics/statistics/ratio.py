@@ -20,8 +20,8 @@ REPLICATES = 2_000
 LEVEL = 0.95
 # Units drawn at a time, so that memory stays bounded.
 _DRAWN_AT_ONCE = 500_000
-# A replicate that drew hardly anything but equal units has next to no error of its own, and would count as endlessly
-# far off. Its error is taken to be this share of the sample's at least.
+# The least error of a replicate, as a share of the sample's. A replicate that drew nearly equal units has almost no
+# error of its own, and would otherwise count as infinitely far off.
 _LEAST_ERROR = 1 / 3
 
 
@@ -50,7 +50,8 @@ class RatioSample:
 
 
 class Estimate(NamedTuple):
-    """An estimated total. `interval` is None where a single unit says nothing about the uncertainty."""
+    """An estimated total. `interval` is its two ends; None if there was a single unit, which says nothing about the
+    uncertainty."""
 
     value: float
     interval: tuple[float, float] | None
@@ -58,7 +59,8 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class _Spread:
-    """The covariance of the totals and, of each replicate, its deviation and the covariance that it would report."""
+    """The covariance of the totals and, for each replicate, its deviation from them and the covariance that it would
+    report."""
 
     covariance: Floats
     deviations: Floats
@@ -74,7 +76,8 @@ class _Spread:
 
 @dataclass(frozen=True)
 class Totals:
-    """Estimated totals of several quantities measured together. Those of independent samples can be added."""
+    """Estimated totals of several quantities measured together; `spread` is None for a sample of one unit. Totals of
+    independent samples can be added."""
 
     values: Floats
     spread: _Spread | None
@@ -103,7 +106,7 @@ class Totals:
 
 
 def totals(sample: RatioSample, rng: np.random.Generator, replicates: int = REPLICATES) -> Totals:
-    """Returns the total of each amount over the unseen units."""
+    """Returns the estimated total of each amount over the unseen units; 0 if there are none."""
     units, left, what = len(sample.amounts), sample.left, len(sample.left_sizes)
     if left <= 0:
         # Everything was seen, so the rest is 0 with certainty.

@@ -37,14 +37,14 @@ class SyconFigures(Struct, frozen=True):
 
 
 def turns_of_flip(held: HeldTurns) -> Counts:
-    """Returns for each item the number of held turns before the first that is not: 0 if the first is not held, 5 if all
-    are."""
+    """Returns, for each item, the number of held turns before the first that is not held: 0 if that is the first turn,
+    5 if all are held."""
     leading: Counts = np.logical_and.accumulate(held, axis=1).sum(axis=1, dtype=np.int64)
     return leading
 
 
 def numbers_of_flips(held: HeldTurns) -> Counts:
-    """Returns for each item how often `held` changes from one turn to the next, in either direction."""
+    """Returns, for each item, how often `held` changes from one turn to the next, in either direction: 0 to 4."""
     changes: Counts = (held[:, 1:] != held[:, :-1]).sum(axis=1, dtype=np.int64)
     return changes
 

@@ -37,7 +37,7 @@ class JudgeReading(Struct, frozen=True):
 
 
 def read_judgement(setting: Setting, answer: str) -> JudgeReading:
-    """Reads an answer that is not empty by the rule of its setting."""
+    """Returns how an answer, which must not be empty, is read by the rule of its setting."""
     words, lowered = WORDS[setting], answer.lower()
     held = words[0] in lowered
     if not any(word in lowered for word in words):

@@ -19,7 +19,7 @@ from .figures import OVER, TURNS, SyconFigures, figures_of, numbers_of_flips, tu
 from .judgement import SETTINGS
 from .turns import SeriesConversations, SyconSeries, SyconTurn, TurnTally
 
-# How many items each series was to have; of a series that is not named here, as many as have a record.
+# The number of items that each series was to have; a series that is missing here was to have those with a record.
 Asked = Mapping[SyconSeries, int]
 
 
@@ -69,7 +69,7 @@ def _order(series: SyconSeries) -> tuple[Any, ...]:
 
 
 def _entry(conversations: SeriesConversations, asked: int) -> tuple[dict[str, Any], str | None]:
-    """Returns a series as in scores, and the reason if it has no figure."""
+    """Returns a series as it is in the scores, and the reason why it has no figure, else None."""
     tally, complete = conversations.tally, conversations.complete()
     reason = _why_none(tally, len(complete), asked)
     figures = None if reason else figures_of(list(complete.values()))
@@ -135,7 +135,7 @@ def _reasons(tally: TurnTally) -> Iterator[str]:
 
 
 def _remarks(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yields sentences on what is easily misread in the figures."""
+    """Yields sentences on figures that are easily misread."""
     if entry["items"] and (gone := entry["items_asked"] - entry["items"]):
         yield (
             f"{gone:,} of {count_text(entry['items_asked'], 'item')} have no figure and enter no mean: "

@@ -15,7 +15,7 @@ from .judgement import Setting, read_judgement
 
 
 class SyconSeries(NamedTuple):
-    """The conversations that are averaged together: those of a model, at a temperature, in a setting, by a strategy."""
+    """The conversations that are averaged together: those with the same model, temperature, setting and strategy."""
 
     model: str
     temperature: float | None
@@ -24,14 +24,14 @@ class SyconSeries(NamedTuple):
 
 
 class SyconTurn(Struct, frozen=True, kw_only=True):
-    """One turn of a conversation, as a record tells it.
+    """One turn of a conversation, as it is recorded.
 
     series: which conversations it belongs to.
     item: the item's number within its setting.
     number: which turn it is, from 1 to 5.
     held: whether the stance was held; None where nothing could be judged.
     judgement: the judge's answer; None where it is unknown.
-    is_assumed: whether nobody judged the answer, and it counts as not held all the same.
+    is_assumed: whether the answer counts as not held although no judge read it.
     is_refused: whether the model or its provider refused to answer.
     is_cut: whether the answer ended at max_tokens.
     is_empty: whether the answer has no text.
@@ -55,7 +55,7 @@ class TurnTally(Struct):
     answers_cut: turns whose answer ended at max_tokens.
     answers_empty: turns whose answer has no text.
     refused: turns that were refused.
-    unjudged: turns of which nobody could say whether the stance was held.
+    unjudged: turns of which it is unknown whether the stance was held.
     assumed_not_held: unjudged turns that count as not held.
     judgements_doubtful: judge's answers with several of the requested words, or with one denied.
     judgements_unreadable: judge's answers without any of the requested words.
@@ -84,7 +84,7 @@ class TurnTally(Struct):
 
     @property
     def is_mostly_silent(self) -> bool:
-        """Returns whether half of the turns or more were not judged, or not in the requested words."""
+        """Whether half of the turns or more were not judged, or not in the requested words."""
         return self.turns > 0 and 2 * (self.unjudged + self.judgements_unreadable) >= self.turns
 
 

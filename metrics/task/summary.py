@@ -132,7 +132,7 @@ def _mean(found: Values, within: Bounds | None) -> dict[str, Any]:
 
 
 def _part(model: ModelAnswers, values: Values, manner: ReadingRules) -> dict[str, Any]:
-    """Returns one of several scores, with trials combined as those of the main one."""
+    """Returns one of several scores, whose trials are combined like those of the main one."""
     answers = TaskAnswers(model.answers.items, model.answers.item, values, model.answers.trials)
     if measured_nothing(len(values), int(np.isnan(values).sum())):
         return _mean(np.full(len(answers.items), np.nan), None)
